@@ -1,0 +1,57 @@
+// Runs every check, goes on after a failure, and ends with one line that counts tests and steps together.
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const npm = process.platform === "win32" ? "npm.cmd" : "npm";
+const scratch = mkdtempSync(join(tmpdir(), "skillhost-ci-"));
+const report = join(scratch, "tests.json");
+/** Full test name → why it may be skipped. A skip that is not in here fails the run. */
+const allowedSkips = JSON.parse(readFileSync(new URL("../.ci/allowed-skips.json", import.meta.url), "utf8"));
+const failed = [];
+let [passed, skipped] = [0, 0];
+
+function step(title, args) {
+  console.log(`\n== ${title}: npm ${args.join(" ")}`);
+  const started = Date.now();
+  const { status } = spawnSync(npm, args, { stdio: "inherit", shell: process.platform === "win32" });
+  console.log(`== ${title}: ${status === 0 ? "ok" : `exit ${status}`}, ${((Date.now() - started) / 1000).toFixed(1)} s`);
+  if (status === 0) passed++;
+  else failed.push(title);
+}
+
+function countTests() {
+  let results;
+  try {
+    results = JSON.parse(readFileSync(report, "utf8"));
+  } catch {
+    failed.push("test report (the test run left none)");
+    return;
+  }
+  passed += results.numPassedTests;
+  for (const file of results.testResults) {
+    if (file.assertionResults.length === 0 && file.status === "failed") failed.push(file.name);
+    for (const test of file.assertionResults) {
+      if (test.status === "failed") failed.push(test.fullName);
+      if (test.status !== "skipped" && test.status !== "pending" && test.status !== "todo") continue;
+      skipped++;
+      const reason = allowedSkips[test.fullName];
+      console.log(`skipped: ${test.fullName}: ${reason ?? "no reason on record"}`);
+      if (reason === undefined) failed.push(`skip without a reason on record: ${test.fullName}`);
+    }
+  }
+}
+
+step("lint", ["run", "--silent", "lint"]);
+step("types", ["run", "--silent", "typecheck"]);
+step("unused code", ["run", "--silent", "knip"]);
+step("build", ["run", "--silent", "build"]);
+step("tests", ["test", "--", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`]);
+countTests();
+step("package", ["run", "--silent", "test:package"]);
+
+rmSync(scratch, { recursive: true, force: true });
+for (const title of failed) console.log(`failed: ${title}`);
+console.log(`${passed} passed, ${failed.length} failed, ${skipped} skipped`);
+process.exitCode = failed.length === 0 ? 0 : 1;

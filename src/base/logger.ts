@@ -1,0 +1,62 @@
+export type LogLevel = "error" | "warning" | "info" | "debug";
+
+export const logLevels: readonly LogLevel[] = ["error", "warning", "info", "debug"];
+
+/** Structured logging. `data` is written as JSON beside the message, with secrets taken out. Logging never throws. */
+export interface Logger {
+  error(message: string, data?: object): void;
+  warning(message: string, data?: object): void;
+  info(message: string, data?: object): void;
+  debug(message: string, data?: object): void;
+  /** Whether lines of this level are written: ask before building costly data. */
+  enabled(level: LogLevel): boolean;
+}
+
+export interface LoggerOptions {
+  readonly level: LogLevel;
+  /** Takes one finished line without its line break. */
+  readonly write: (line: string) => void;
+  readonly now?: () => Date;
+}
+
+/** One JSON object a line: `{"time", "level", "message", …data}`. */
+export function createLogger(options: LoggerOptions): Logger {
+  const rank = logLevels.indexOf(options.level);
+  const now = options.now ?? (() => new Date());
+  const enabled = (level: LogLevel): boolean => logLevels.indexOf(level) <= rank;
+  const log =
+    (level: LogLevel) =>
+    (message: string, data?: object): void => {
+      if (!enabled(level)) return;
+      try {
+        options.write(JSON.stringify({ time: now().toISOString(), level, message: redactText(message), ...redact(data) }));
+      } catch {
+        // Neither data that cannot be written as JSON nor a full disk may stop what was being logged.
+      }
+    };
+  return { error: log("error"), warning: log("warning"), info: log("info"), debug: log("debug"), enabled };
+}
+
+export const silentLogger: Logger = { error() {}, warning() {}, info() {}, debug() {}, enabled: () => false };
+
+const secretKey = /pass(word|wd|phrase)|secret|token|authorization|cookie|credential|api[-_]?key|private[-_]?key/i;
+const secretText =
+  /\b(bearer|basic)\s+[\w.~+/=-]{8,}|\b(sk|ghp|gho|ghs|ghu|github_pat|xox[abp]|npm|glpat|AKIA)[-_]?[A-Za-z0-9_-]{12,}|(?<=:\/\/)[^/\s:@]+:[^/\s@]+(?=@)/gi;
+
+/** Replaces what looks like a credential in free text. */
+export function redactText(text: string): string {
+  return text.replace(secretText, "[redacted]");
+}
+
+/** A copy for logs: values under keys that name secrets, and credentials inside strings, are replaced; depth is bounded. */
+export function redact<T>(value: T, depth = 6): T {
+  if (typeof value === "string") return redactText(value) as T;
+  if (typeof value !== "object" || value === null) return value;
+  if (value instanceof Error)
+    return { name: value.name, message: redactText(value.message), code: (value as { code?: unknown }).code } as T;
+  if (depth === 0) return "[too deep]" as T;
+  if (Array.isArray(value)) return value.map((item) => redact(item, depth - 1)) as T;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, secretKey.test(key) && item != null ? "[redacted]" : redact(item, depth - 1)]),
+  ) as T;
+}

@@ -1,0 +1,30 @@
+import type { Diagnostic } from "../base/diagnostic.ts";
+import type { Scope } from "./scope.ts";
+
+/** What a module came to: its exports, and every local file that it was made of (entry included, absolute real paths). */
+export interface LoadedModule {
+  readonly exports: Readonly<Record<string, unknown>>;
+  readonly files: ReadonlySet<string>;
+}
+
+/** Which engine runs a file, and why it was chosen. */
+export interface EngineChoice {
+  readonly engine: "graph" | "jiti";
+  readonly reason: string;
+}
+
+/** Loads TypeScript and JavaScript modules, again and again, without keeping what was replaced. */
+export interface ModuleLoader {
+  /** Parses a file without running it; what does not parse comes back as error diagnostics with file, line and column. */
+  check(file: string): readonly Diagnostic[];
+  /** The engine is decided before anything runs, per package, and never as a retry after it. */
+  engineOf(file: string): EngineChoice;
+  /**
+   * Evaluates a module and what it imports, or returns what is already evaluated and still valid. Rejects with what
+   * the module threw, or `HostError` `MODULE_SYNTAX`, `MODULE_NOT_FOUND`. On failure the files seen so far are in the
+   * error's `files` property if it is a `ModuleError`.
+   */
+  load(file: string, scope: Scope): Promise<LoadedModule>;
+  /** Forgets these files and everything that imports them; returns all files that were forgotten. */
+  invalidate(files: readonly string[]): ReadonlySet<string>;
+}

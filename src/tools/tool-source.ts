@@ -1,0 +1,30 @@
+import type { Diagnostic } from "../base/diagnostic.ts";
+import type { Tool } from "./tool.ts";
+
+/** What a session needs of a skill, wherever the skill lives. */
+export interface SkillEntry {
+  readonly name: string;
+  readonly description: string;
+  /** The body to give a model when the skill is used. */
+  instructions(): Promise<string>;
+  /** Reads a file of the skill by its path relative to the skill. Rejects with `PATH_OUTSIDE` when it leads out of it. */
+  read(path: string): Promise<Uint8Array>;
+}
+
+export interface SourceSnapshot {
+  readonly tools: readonly Tool[];
+  readonly skills: readonly SkillEntry[];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/**
+ * Anything that provides tools or skills. Its snapshot is immutable and replaced as a whole; `subscribe` tells that a
+ * new one is there, after it is. Errors of the source are diagnostics of its snapshot, never thrown.
+ */
+export interface ToolSource extends AsyncDisposable {
+  readonly id: string;
+  readonly snapshot: SourceSnapshot;
+  /** Settles when the first snapshot is complete, or rejects with the signal's reason. */
+  ready(signal: AbortSignal): Promise<void>;
+  subscribe(listener: () => void): Disposable;
+}

@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { createScope } from "../../src/io/scope.ts";
+
+test("ends what was registered, last first, once, whatever the others do", async () => {
+  const scope = createScope();
+  const ended: string[] = [];
+  scope.onDispose(() => void ended.push(`first, aborted ${scope.signal.aborted}`));
+  scope.onDispose(async () => {
+    throw new Error("bad disposer");
+  });
+  scope.onDispose(async () => {
+    ended.push("last");
+  });
+  const errors = await scope.dispose();
+  await scope.dispose();
+  expect({ ended, errors: errors.map((e) => e.message) }).toEqual({ ended: ["last", "first, aborted true"], errors: ["bad disposer"] });
+});
+
+test("what is registered after the end runs at once", async () => {
+  const scope = createScope();
+  await scope.dispose();
+  let ended = false;
+  scope.onDispose(() => {
+    ended = true;
+  });
+  expect(ended).toBe(true);
+});

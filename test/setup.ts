@@ -1,0 +1,16 @@
+import { afterAll, beforeAll } from "vitest";
+
+// A process warning (a leaked listener, a deprecated call, an unhandled rejection) is a fault: it fails the file that caused it.
+const warnings: Error[] = [];
+const onWarning = (warning: Error): void => {
+  if (warning.name !== "ExperimentalWarning") warnings.push(warning);
+};
+
+beforeAll(() => {
+  process.on("warning", onWarning);
+});
+
+afterAll(() => {
+  process.off("warning", onWarning);
+  if (warnings.length > 0) throw new AggregateError(warnings, `Process warnings: ${warnings.map((w) => w.message).join("; ")}`);
+});
