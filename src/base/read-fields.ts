@@ -1,0 +1,71 @@
+import { HostError } from "./errors.ts";
+
+/** For each field of an options object: how its value is read. `path` names it in errors. Throws `FieldError` by `mustBe`. */
+export type FieldReaders<T> = { readonly [K in keyof T]-?: (value: unknown, path: string) => Exclude<T[K], undefined> };
+
+/**
+ * Reads an object by a table of its fields: every field known, each of its type, undefined as if it were absent.
+ * @throws HostError with `code`, naming the field that is unknown or wrong.
+ */
+export function readFields<T extends object>(value: unknown, what: string, code: string, readers: FieldReaders<T>): T {
+  try {
+    return fieldsOf(value, what, readers);
+  } catch (error) {
+    throw error instanceof FieldError ? new HostError(code, `${error.message}.`) : error;
+  }
+}
+
+/** A reader for an object within an options object. */
+export function fieldsReader<T extends object>(readers: FieldReaders<T>): (value: unknown, path: string) => T {
+  return (value, path) => fieldsOf(value, path, readers);
+}
+
+export function readText(value: unknown, path: string): string {
+  return typeof value === "string" && value !== "" && !value.includes("\0") ? value : mustBe(path, "a text that is not empty");
+}
+
+export function readTexts(value: unknown, path: string): readonly string[] {
+  if (!Array.isArray(value)) return mustBe(path, "a list of texts");
+  const texts = value.map((text: unknown, index) => (typeof text === "string" ? text : mustBe(`${path}[${index}]`, "a text")));
+  return Object.freeze(texts);
+}
+
+export function readFlag(value: unknown, path: string): boolean {
+  return typeof value === "boolean" ? value : mustBe(path, "true or false");
+}
+
+export function readPositive(value: unknown, path: string): number {
+  return typeof value === "number" && value > 0 ? value : mustBe(path, "a number above 0");
+}
+
+export function readCallback<F extends (...args: never) => unknown>(value: unknown, path: string): F {
+  return typeof value === "function" ? (value as F) : mustBe(path, "a function");
+}
+
+export function readOneOf<T extends string>(allowed: readonly T[]): (value: unknown, path: string) => T {
+  return (value, path) => {
+    if (typeof value === "string" && (allowed as readonly string[]).includes(value)) return value as T;
+    return mustBe(path, `one of ${allowed.map((word) => JSON.stringify(word)).join(", ")}`);
+  };
+}
+
+export function mustBe(path: string, what: string): never {
+  throw new FieldError(`${path} must be ${what}`);
+}
+
+export function isPlainRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+class FieldError extends Error {}
+
+function fieldsOf<T extends object>(value: unknown, what: string, readers: FieldReaders<T>): T {
+  if (!isPlainRecord(value)) return mustBe(what, "an object");
+  const read: Record<string, unknown> = {};
+  for (const key of Object.keys(value)) {
+    if (!Object.hasOwn(readers, key)) throw new FieldError(`${key} is not one of the ${what}: ${Object.keys(readers).join(", ")}`);
+    const field = value[key];
+    read[key] = field === undefined ? undefined : readers[key as keyof T](field, key);
+  }
+  return read as T;
+}

@@ -1,0 +1,124 @@
+import type { Ajv, ValidateFunction } from "ajv";
+import type { Diagnostic, Severity } from "../base/diagnostic.ts";
+import { issuesOf } from "./argument-issues.ts";
+import { resolvePointer } from "./fold-unions.ts";
+import { createAjv, dialectOf } from "./json-schema-validator.ts";
+import type { Dialect } from "./repair-schema.ts";
+import { boundedPattern, trustedPattern } from "./schema-pattern.ts";
+import { isRecord, type SchemaNode, walkSchema } from "./walk-schema.ts";
+
+export interface CheckOptions {
+  /** What the schema describes. Arguments must be an object; output may be anything. */
+  readonly of?: "parameters" | "output";
+  /** The schema comes from a stranger: patterns that cannot be matched in bounded time are named. */
+  readonly untrustedPatterns?: boolean;
+}
+
+/**
+ * Says what is wrong with a schema before anybody uses it, without compiling it: against the meta-schema of its draft,
+ * references that lead nowhere, patterns that cannot be matched, and for parameters the type of the whole.
+ */
+export function checkSchema(schema: unknown, options: CheckOptions = {}): readonly Diagnostic[] {
+  const what = options.of === "output" ? "outputSchema" : "parameters";
+  try {
+    return [...checkType(schema, what), ...checkAgainstMeta(schema, what), ...checkParts(schema, what, options.untrustedPatterns === true)];
+  } catch {
+    // Cyclic data, getters that throw, nesting beyond the stack: whatever it is, it is no schema.
+    return [report("error", "SCHEMA_INVALID", `${what} cannot be read as a JSON Schema. Give plain JSON data.`)];
+  }
+}
+
+function checkType(schema: unknown, what: string): readonly Diagnostic[] {
+  if (!isRecord(schema)) return [];
+  if (what === "outputSchema" || schema["type"] === "object") return [];
+  if (schema["type"] === undefined)
+    return [report("warning", "SCHEMA_TYPE_MISSING", `${what} has no type; some models refuse it. Add "type": "object".`)];
+  return [
+    report(
+      "error",
+      "SCHEMA_NOT_OBJECT",
+      `${what} has the type ${JSON.stringify(schema["type"])}; arguments are named, so it must be "object".`,
+    ),
+  ];
+}
+
+function checkAgainstMeta(schema: unknown, what: string): readonly Diagnostic[] {
+  if (!isRecord(schema)) return [report("error", "SCHEMA_INVALID", `${what} must be a JSON Schema object.`)];
+  const check = metaValidator(dialectOf(schema));
+  if (check(schema)) return [];
+  return issuesOf(check.errors ?? [], schema, undefined).map((issue) =>
+    report("error", "SCHEMA_INVALID", `${issue.path === "" ? what : `${what}.${issue.path}`} ${issue.message}.`),
+  );
+}
+
+const metaSchemas: Readonly<Record<Dialect, string>> = {
+  "2020-12": "https://json-schema.org/draft/2020-12/schema",
+  "2019-09": "https://json-schema.org/draft/2019-09/schema",
+  "draft-07": "http://json-schema.org/draft-07/schema",
+};
+
+const metaValidators = new Map<Dialect, ValidateFunction>();
+
+/** Compiled once per draft and shared for ever: only the meta-schemas ever get into these instances. */
+function metaValidator(dialect: Dialect): ValidateFunction {
+  const known = metaValidators.get(dialect);
+  if (known !== undefined) return known;
+  const ajv: Ajv = createAjv(dialect, { validateFormats: false, allErrors: false, verbose: true });
+  const validate = ajv.getSchema(metaSchemas[dialect]);
+  if (validate === undefined) throw new Error(`No meta-schema for ${dialect}`);
+  metaValidators.set(dialect, validate);
+  return validate;
+}
+
+function checkParts(schema: unknown, what: string, untrustedPatterns: boolean): readonly Diagnostic[] {
+  const found: Diagnostic[] = [];
+  const add = (severity: Severity, code: string, path: readonly string[], text: string): void => {
+    found.push(report(severity, code, `${[what, ...path].join(".")}: ${text}`));
+  };
+  walkSchema(schema, (part, path) => {
+    const reference = part["$ref"];
+    if (typeof reference === "string" && !leadsSomewhere(reference, schema)) {
+      const text = `"$ref": ${JSON.stringify(reference)} leads nowhere in this schema. Nothing is fetched: copy what it refers to into "$defs".`;
+      add("error", "SCHEMA_REF_UNRESOLVED", path, text);
+    }
+    for (const pattern of patternsOf(part)) {
+      const problem = patternProblem(pattern, untrustedPatterns);
+      if (problem !== null) add("warning", "SCHEMA_PATTERN_UNSUPPORTED", path, `the pattern ${JSON.stringify(pattern)} ${problem}`);
+    }
+  });
+  return found.slice(0, 8);
+}
+
+/** References relative to an `$id` are left to the compiler; here only what certainly leads nowhere is named. */
+function leadsSomewhere(reference: string, root: unknown): boolean {
+  if (reference === "#" || /^https?:\/\/json-schema\.org\//.test(reference)) return true;
+  if (reference.startsWith("#/") && resolvePointer(root, reference.slice(2)) !== undefined) return true;
+  const ids = idsIn(root);
+  return ids.has(reference) || [...ids].some((id) => !id.startsWith("#"));
+}
+
+function idsIn(schema: unknown): ReadonlySet<string> {
+  const ids = new Set<string>();
+  walkSchema(schema, (part) => {
+    if (typeof part["$id"] === "string") ids.add(part["$id"]);
+    for (const keyword of ["$anchor", "$dynamicAnchor"]) if (typeof part[keyword] === "string") ids.add(`#${part[keyword]}`);
+  });
+  return ids;
+}
+
+function patternsOf(part: SchemaNode): readonly string[] {
+  if (part["pattern"] === undefined && part["patternProperties"] === undefined) return [];
+  const own = typeof part["pattern"] === "string" ? [part["pattern"]] : [];
+  return isRecord(part["patternProperties"]) ? [...own, ...Object.keys(part["patternProperties"])] : own;
+}
+
+function patternProblem(pattern: string, untrusted: boolean): string | null {
+  if (trustedPattern(pattern) === null) return "is not a regular expression, so it is not checked. Correct it.";
+  if (untrusted && boundedPattern(pattern) === null)
+    return "cannot be matched in bounded time (look-around, back-references), so it is not checked.";
+  return null;
+}
+
+function report(severity: Severity, code: string, message: string): Diagnostic {
+  return { severity, code, message };
+}

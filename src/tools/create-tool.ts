@@ -1,0 +1,140 @@
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { HostError } from "../base/errors.ts";
+import { checkSchema } from "./check-schema.ts";
+import type { ToolLike } from "./define-tool.ts";
+import { compileSchema } from "./input-schema.ts";
+import { revisionOf, signatureOf } from "./signature.ts";
+import { type LibrarySchema, standardValidator } from "./standard-schema.ts";
+import type { Tool, ToolDefinition, ToolOrigin, Validated } from "./tool.ts";
+import { readDefinition } from "./tool-definition.ts";
+import { checkToolName } from "./tool-name.ts";
+
+export interface CreateToolOptions {
+  /**
+   * Names the state of the code behind the tool, so that a reload changes the tool's revision. Absent: taken from the
+   * identity of the handler, the permission function and the schema object.
+   */
+  readonly generation?: string | number;
+  /** Told of what is wrong but not fatal: no description, a field that was left out, a doubtful schema. */
+  readonly onDiagnostic?: (diagnostic: Diagnostic) => void;
+  /** The schema comes from a stranger. Default: true for `mcp` and `external` tools. */
+  readonly untrustedSchema?: boolean;
+  /** False: skips the check of the schemas against their meta-schema. */
+  readonly checkSchemas?: boolean;
+}
+
+/**
+ * Makes the tool that a host calls of a definition. Its definition is copied and frozen; hashes and validators are made
+ * when first needed.
+ * @throws HostError `TOOL_INVALID` when it cannot be a tool: an illegal name, a handler that is no function, parameters
+ * that are not the schema of an object or have no JSON form. The message names the tool, the field and what to do.
+ */
+export function createTool(source: ToolLike, origin: ToolOrigin, options: CreateToolOptions = {}): Tool {
+  const report = reporterFor(origin, options.onDiagnostic);
+  const { definition, library, functions } = readDefinition(source, report);
+  const untrusted = options.untrustedSchema ?? (origin.kind === "mcp" || origin.kind === "external");
+  if (options.onDiagnostic !== undefined) advise(definition, untrusted, options.checkSchemas !== false, report);
+  const { handler, permission } = functions;
+  return assemble({
+    definition,
+    origin: Object.freeze({ ...origin }),
+    revision: () => revisionOf(definition, options.generation ?? identityOf(handler, permission, library)),
+    hasHandler: handler !== undefined,
+    validate: validatorFor(definition, library, untrusted, report),
+    ...(permission && { permission: (args, context) => permission.call(source, args, context) }),
+    execute(args, context) {
+      if (handler === undefined) throw withoutHandler(definition.name);
+      return handler.call(source, args, context.invocation, context);
+    },
+  });
+}
+
+/**
+ * The same tool under another name; its origin keeps the native one.
+ * @throws HostError `TOOL_INVALID` when the name is not one that models can call.
+ */
+export function renameTool(tool: Tool, name: string): Tool {
+  const check = checkToolName(name);
+  if (!check.ok) throw new HostError("TOOL_INVALID", check.message);
+  const { origin, hasHandler, validate, permission, execute } = tool;
+  const definition: ToolDefinition = Object.freeze({ ...tool.definition, name });
+  const revision = (): string => revisionOf(definition, tool.revision);
+  return assemble({ definition, origin, revision, hasHandler, validate, ...(permission && { permission }), execute });
+}
+
+/** The same tool, contract and revision, with something around its `execute`: for whoever counts or times calls. */
+export function wrapExecute(tool: Tool, wrap: (execute: Tool["execute"]) => Tool["execute"]): Tool {
+  const { definition, origin, hasHandler, validate, permission, execute } = tool;
+  const revision = (): string => tool.revision;
+  return assemble({ definition, origin, revision, hasHandler, validate, ...(permission && { permission }), execute: wrap(execute) });
+}
+
+type Parts = Omit<Tool, "signature" | "revision"> & { readonly revision: () => string };
+
+/** Adds the two hashes, each made when it is first read: most tools are loaded more often than compared. */
+function assemble(parts: Parts): Tool {
+  let signature: string | undefined;
+  let revision: string | undefined;
+  return Object.freeze({
+    ...parts,
+    get signature() {
+      signature ??= signatureOf(parts.definition);
+      return signature;
+    },
+    get revision() {
+      revision ??= parts.revision();
+      return revision;
+    },
+  });
+}
+
+function reporterFor(origin: ToolOrigin, onDiagnostic: CreateToolOptions["onDiagnostic"]): (diagnostic: Diagnostic) => void {
+  if (onDiagnostic === undefined) return () => undefined;
+  const place = { source: origin.source, ...(origin.file !== undefined && { file: origin.file }) };
+  return (diagnostic) => onDiagnostic({ ...diagnostic, ...place });
+}
+
+function advise(definition: ToolDefinition, untrusted: boolean, checkSchemas: boolean, report: (diagnostic: Diagnostic) => void): void {
+  const { name, description, parameters, outputSchema } = definition;
+  if (description === undefined || description.trim() === "") {
+    const message = `Tool "${name}" has no description. A model chooses tools by it: say what the tool does and when to use it.`;
+    report({ severity: "warning", code: "TOOL_DESCRIPTION_MISSING", message });
+  }
+  if (!checkSchemas) return;
+  const found = [
+    ...(parameters === undefined ? [] : checkSchema(parameters, { untrustedPatterns: untrusted })),
+    ...(outputSchema === undefined ? [] : checkSchema(outputSchema, { of: "output", untrustedPatterns: untrusted })),
+  ];
+  for (const diagnostic of found) report({ ...diagnostic, message: `Tool "${name}": ${diagnostic.message}` });
+}
+
+function validatorFor(
+  { name, parameters }: ToolDefinition,
+  library: LibrarySchema | undefined,
+  untrustedPatterns: boolean,
+  report: (diagnostic: Diagnostic) => void,
+): Tool["validate"] {
+  if (parameters === undefined) return (args): Validated => ({ ok: true, value: args ?? {} });
+  const own = library === undefined ? null : standardValidator(library);
+  if (own !== null) return (args) => own(args ?? {});
+  const onDiagnostic = (diagnostic: Diagnostic): void => report({ ...diagnostic, message: `Tool "${name}": ${diagnostic.message}` });
+  return compileSchema(parameters, { untrustedPatterns, onDiagnostic });
+}
+
+const identities = new WeakMap<object, number>();
+let lastIdentity = 0;
+
+function identityOf(...parts: readonly (object | undefined)[]): string {
+  return parts.map((part) => (part === undefined ? 0 : numberOf(part))).join(".");
+}
+
+function numberOf(part: object): number {
+  const known = identities.get(part);
+  if (known !== undefined) return known;
+  identities.set(part, ++lastIdentity);
+  return lastIdentity;
+}
+
+function withoutHandler(name: string): HostError {
+  return new HostError("TOOL_WITHOUT_HANDLER", `Tool "${name}" is a declaration: its calls are answered by whoever is attached.`);
+}

@@ -1,0 +1,56 @@
+import { canonicalJson, sha256 } from "../base/canonical-json.ts";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { type CompiledSchema, compileSchemaText, type JsonValidator } from "./json-schema-validator.ts";
+import type { JsonSchema } from "./tool.ts";
+
+export interface CompileOptions {
+  /**
+   * The schema comes from a stranger: its patterns are matched in bounded time (what cannot be is not checked), and
+   * references that multiply the work end the check.
+   */
+  readonly untrustedPatterns?: boolean;
+  /** Told once, at the first call, when the schema cannot be compiled. */
+  readonly onDiagnostic?: (diagnostic: Diagnostic) => void;
+}
+
+/**
+ * A validator of arguments for a JSON Schema. Nothing is compiled before its first call; equal schemas share one
+ * compiled validator. It applies defaults to a copy, never coerces, never throws and never changes the arguments;
+ * absent arguments count as `{}`. A schema that cannot be compiled refuses every call and says why as a diagnostic.
+ */
+export function compileSchema(schema: JsonSchema, options: CompileOptions = {}): JsonValidator {
+  let validate: JsonValidator | undefined;
+  return (args) => {
+    validate ??= compileShared(schema, options);
+    return validate(args);
+  };
+}
+
+const maxShared = 256;
+/** By text hash, least recently used first. Tools keep their validator themselves; this saves what reloads repeat. */
+const shared = new Map<string, CompiledSchema>();
+
+function compileShared(schema: JsonSchema, options: CompileOptions): JsonValidator {
+  const compiled = shareCompiled(textOf(schema), options.untrustedPatterns === true);
+  if (compiled.problem !== null) options.onDiagnostic?.({ severity: "error", ...compiled.problem });
+  return compiled.validate;
+}
+
+function shareCompiled(text: string, untrustedPatterns: boolean): CompiledSchema {
+  const key = `${untrustedPatterns} ${sha256(text)}`;
+  const compiled = shared.get(key) ?? compileSchemaText(text, untrustedPatterns);
+  shared.delete(key);
+  shared.set(key, compiled);
+  const oldest = shared.keys().next();
+  if (shared.size > maxShared && oldest.done !== true) shared.delete(oldest.value);
+  return compiled;
+}
+
+function textOf(schema: JsonSchema): string {
+  try {
+    return canonicalJson(schema);
+  } catch {
+    // Cyclic, or with a getter that throws: no text, which the compiler reports as a faulty schema.
+    return "";
+  }
+}

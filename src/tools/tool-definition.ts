@@ -1,0 +1,145 @@
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { HostError } from "../base/errors.ts";
+import { checkShapes, optionKeys, readOption, type ToolHandler, type ToolLike, type ToolPermission } from "./define-tool.ts";
+import { copyJson } from "./json-copy.ts";
+import { isLibrarySchema, type LibrarySchema, toJsonSchema } from "./standard-schema.ts";
+import type { JsonSchema, ToolDefinition } from "./tool.ts";
+import { checkToolName } from "./tool-name.ts";
+import { isRecord } from "./walk-schema.ts";
+
+export interface ReadDefinition {
+  /** Frozen, and plain JSON throughout. */
+  readonly definition: ToolDefinition;
+  /** The schema object of a library that `parameters` came from. */
+  readonly library: LibrarySchema | undefined;
+  /** What the tool does, and what it says that a call would do: as read, each once. */
+  readonly functions: { readonly handler: ToolHandler<unknown> | undefined; readonly permission: ToolPermission<unknown> | undefined };
+}
+
+type Report = (diagnostic: Diagnostic) => void;
+
+/**
+ * Reads what can be written as JSON of a tool, each field once. A field of the wrong type that the tool can do without
+ * is left out with a diagnostic.
+ * @throws HostError `TOOL_INVALID` for what it cannot do without: name, parameters, handler, permission.
+ */
+export function readDefinition(source: ToolLike, report: Report): ReadDefinition {
+  if (typeof source !== "object" || source === null) throw invalid("A tool is an object with a name.");
+  const name = readName(source);
+  const fields: Record<string, unknown> = {};
+  for (const key of optionKeys) fields[key] = readOption(source, key, name);
+  checkShapes(name, fields);
+  const parameters = (fields["parameters"] ?? undefined) as object | undefined;
+  const library = parameters !== undefined && isLibrary(parameters, name) ? parameters : undefined;
+  const definition: Record<string, unknown> = { name };
+  for (const [key, read] of readers) {
+    const value =
+      key === "parameters" ? readParameters(parameters, library, name, report) : readField(fields[key], key, read, name, report);
+    if (value !== undefined) definition[key] = value;
+  }
+  const functions = {
+    handler: fields["handler"] ?? undefined,
+    permission: fields["permission"] ?? undefined,
+  } as ReadDefinition["functions"];
+  return { definition: Object.freeze(definition) as unknown as ToolDefinition, library, functions };
+}
+
+function readName(source: ToolLike): string {
+  const name = readOption(source, "name", "(unnamed)");
+  const check = checkToolName(name);
+  if (!check.ok) throw invalid(check.message);
+  return name as string;
+}
+
+function isLibrary(parameters: object, name: string): boolean {
+  try {
+    return isLibrarySchema(parameters);
+  } catch (cause) {
+    throw invalid(`Tool "${name}": parameters cannot be read.`, cause);
+  }
+}
+
+function readParameters(
+  parameters: object | undefined,
+  library: LibrarySchema | undefined,
+  name: string,
+  report: Report,
+): JsonSchema | undefined {
+  if (parameters === undefined) return undefined;
+  const copy = copyJson(library === undefined ? parameters : convert(library, name, report));
+  if (!copy.ok) throw invalid(`Tool "${name}": ${["parameters", copy.path].filter(Boolean).join(".")} ${copy.reason}.`);
+  const schema = copy.value as JsonSchema;
+  const { type } = schema;
+  if (type === undefined || type === "object") return schema;
+  throw invalid(`Tool "${name}": parameters has the type ${JSON.stringify(type)}; arguments are named, so it must be "object".`);
+}
+
+function convert(library: LibrarySchema, name: string, report: Report): JsonSchema {
+  try {
+    const { schema, isPartial } = toJsonSchema(library);
+    const message = `Tool "${name}": a part of parameters has no JSON form and is left open for the model. Describe it in words.`;
+    if (isPartial) report({ severity: "warning", code: "SCHEMA_PARTIAL", message });
+    return schema;
+  } catch (cause) {
+    throw invalid(`Tool "${name}": ${cause instanceof HostError ? cause.message : "parameters cannot be read."}`, cause);
+  }
+}
+
+/** Gives what is to be kept, or throws what to say of it. */
+type Reader = (value: unknown) => unknown;
+
+const readers: readonly (readonly [key: string, read: Reader])[] = [
+  ["title", (value) => (typeof value === "string" ? value : mustBe("a string"))],
+  ["description", (value) => (typeof value === "string" ? value : mustBe("a string"))],
+  ["parameters", (value) => value],
+  ["outputSchema", readOutputSchema],
+  ["annotations", readRecord],
+  ["overridesBuiltInTool", readFlag],
+  ["skipPermission", readFlag],
+  ["defer", (value) => (value === "auto" || value === "never" ? value : mustBe('"auto" or "never"'))],
+  ["isTerminal", readFlag],
+  ["metadata", readRecord],
+  [
+    "timeout",
+    (value) =>
+      typeof value === "number" && value > 0 && value < Number.POSITIVE_INFINITY ? value : mustBe("a number of milliseconds above 0"),
+  ],
+];
+
+class WrongField extends Error {}
+
+function readField(value: unknown, key: string, read: Reader, name: string, report: Report): unknown {
+  if (value === undefined || value === null) return undefined;
+  try {
+    return read(value);
+  } catch (error) {
+    const why = error instanceof WrongField || error instanceof HostError ? error.message : "cannot be read";
+    const message = `Tool "${name}": ${key} ${why}; it was left out.`;
+    report({ severity: "warning", code: "TOOL_FIELD_INVALID", message });
+    return undefined;
+  }
+}
+
+function readFlag(value: unknown): boolean {
+  return typeof value === "boolean" ? value : mustBe("true or false");
+}
+
+function readRecord(value: unknown): unknown {
+  if (!isRecord(value)) return mustBe("an object");
+  const copy = copyJson(value);
+  if (copy.ok && isRecord(copy.value)) return copy.value;
+  throw new WrongField(copy.ok ? "must be an object" : `${copy.path === "" ? "" : `(${copy.path}) `}${copy.reason}`);
+}
+
+function readOutputSchema(value: unknown): unknown {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null) return mustBe("a schema");
+  return readRecord(isLibrarySchema(value) ? toJsonSchema(value).schema : value);
+}
+
+function mustBe(what: string): never {
+  throw new WrongField(`must be ${what}`);
+}
+
+function invalid(message: string, cause?: unknown): HostError {
+  return new HostError("TOOL_INVALID", message, cause === undefined ? undefined : { cause });
+}

@@ -1,0 +1,57 @@
+/** What `checkToolName` found: the name can be used, or the nearest one that can. */
+export type ToolNameCheck = { readonly ok: true } | { readonly ok: false; readonly nearest: string; readonly message: string };
+
+const maxLength = 64;
+const legalName = /^[a-zA-Z0-9_-]{1,64}$/;
+
+/** Says whether models can call a tool by this name. If not, `nearest` is the closest one they can. */
+export function checkToolName(name: unknown): ToolNameCheck {
+  if (typeof name === "string" && legalName.test(name)) return { ok: true };
+  const nearest = nearestToolName(typeof name === "string" ? name : "");
+  const given = typeof name === "string" ? shown(name) : `no string (${name === null ? "null" : typeof name})`;
+  const rule = `A tool's name has 1 to ${maxLength} letters (a-z, A-Z), digits, "_" or "-"`;
+  return { ok: false, nearest, message: `${rule}; this one is ${given}. Name it "${nearest}".` };
+}
+
+/** The nearest name that models can call: without accents, `_` for other characters, cut at 64. Legal names stay as they are. */
+export function nearestToolName(name: string): string {
+  if (legalName.test(name)) return name;
+  const plain = name
+    .slice(0, 1_000)
+    .normalize("NFKD")
+    .replace(/\p{M}+/gu, "");
+  const trimmed = plain.replace(/^[^a-zA-Z0-9_-]+|[^a-zA-Z0-9_-]+$/g, "");
+  const legal = trimmed.replace(/[^a-zA-Z0-9_-]+/g, "_").slice(0, maxLength);
+  return legal === "" ? "tool" : legal;
+}
+
+export interface NameClash {
+  /** The one name that all of them would have. */
+  readonly nearest: string;
+  readonly names: readonly string[];
+  readonly message: string;
+}
+
+/** Names that differ but would be one name once they are made legal. Equal names are no clash of this kind. */
+export function findNameClashes(names: Iterable<string>): readonly NameClash[] {
+  const byNearest = new Map<string, Set<string>>();
+  for (const name of names) {
+    const nearest = nearestToolName(name);
+    const together = byNearest.get(nearest);
+    if (together === undefined) byNearest.set(nearest, new Set([name]));
+    else together.add(name);
+  }
+  const clashes: NameClash[] = [];
+  for (const [nearest, together] of byNearest) if (together.size > 1) clashes.push(toClash(nearest, [...together]));
+  return clashes;
+}
+
+function toClash(nearest: string, names: readonly string[]): NameClash {
+  const message = `${names.map(shown).join(" and ")} would both be called "${nearest}" by a model. Rename one of them.`;
+  return { nearest, names, message: names.length > 2 ? message.replace(" both ", " all ") : message };
+}
+
+function shown(name: string): string {
+  const text = JSON.stringify(name);
+  return text.length > 100 ? `${text.slice(0, 100)}…"` : text;
+}

@@ -1,0 +1,47 @@
+/** A JSON Schema while it is being read: nothing is known about its keywords. */
+export type SchemaNode = Record<string, unknown>;
+
+/**
+ * Visits a schema and every schema in it once, parents first. Only where a schema is expected: examples, defaults and
+ * enum values are data and are not looked into. The path is made of keywords and names: `["properties", "city"]`.
+ */
+export function walkSchema(root: unknown, visit: (schema: SchemaNode, path: readonly string[]) => void): void {
+  const seen = new Set<object>();
+  const waiting: Waiting[] = [{ schema: root, path: [] }];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const { schema, path } = next;
+    if (!isRecord(schema) || seen.has(schema)) continue;
+    seen.add(schema);
+    visit(schema, path);
+    addChildren(schema, path, waiting);
+  }
+}
+
+export function isRecord(value: unknown): value is SchemaNode {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+interface Waiting {
+  readonly schema: unknown;
+  readonly path: readonly string[];
+}
+
+/** What stands under a keyword: a schema, a list of them (or either), or named ones. */
+const keywords: ReadonlyMap<string, "schema" | "named"> = new Map([
+  ...["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"].map((key) => [key, "named"] as const),
+  ...["allOf", "anyOf", "oneOf", "prefixItems", "items", "additionalItems", "unevaluatedItems", "contains"].map(
+    (key) => [key, "schema"] as const,
+  ),
+  ...["additionalProperties", "unevaluatedProperties", "propertyNames"].map((key) => [key, "schema"] as const),
+  ...["not", "if", "then", "else"].map((key) => [key, "schema"] as const),
+]);
+
+function addChildren(schema: SchemaNode, path: readonly string[], waiting: Waiting[]): void {
+  for (const keyword of Object.keys(schema)) {
+    const kind = keywords.get(keyword);
+    const value = kind === undefined ? undefined : schema[keyword];
+    if (typeof value !== "object" || value === null) continue;
+    if (kind === "schema" && !Array.isArray(value)) waiting.push({ schema: value, path: [...path, keyword] });
+    else for (const [name, child] of Object.entries(value)) waiting.push({ schema: child, path: [...path, keyword, name] });
+  }
+}

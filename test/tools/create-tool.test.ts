@@ -1,0 +1,411 @@
+import { Type } from "@sinclair/typebox";
+import * as v from "valibot";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import * as zodMini from "zod/mini";
+import type { Diagnostic } from "../../src/base/diagnostic.ts";
+import { type CreateToolOptions, createTool, renameTool, wrapExecute } from "../../src/tools/create-tool.ts";
+import { defineTool, type ToolLike } from "../../src/tools/define-tool.ts";
+import type { ToolContext, ToolOrigin } from "../../src/tools/tool.ts";
+
+const origin: ToolOrigin = { kind: "skill", source: "weather", nativeName: "forecast", file: "/skills/weather/tools/forecast.ts" };
+const object = { type: "object", properties: { city: { type: "string" } } };
+
+const context: ToolContext = {
+  invocation: {
+    sessionId: "s",
+    toolCallId: "c",
+    toolName: "forecast",
+    arguments: {},
+    signal: new AbortController().signal,
+    workingDirectory: "/",
+  },
+  ask: () => Promise.reject(new Error("nobody")),
+  callTool: () => Promise.reject(new Error("no tools")),
+  progress: () => undefined,
+  fileChanged: () => undefined,
+};
+
+function createReporting(
+  source: ToolLike,
+  options: CreateToolOptions = {},
+): { tool: ReturnType<typeof createTool>; diagnostics: Diagnostic[] } {
+  const diagnostics: Diagnostic[] = [];
+  return { tool: createTool(source, origin, { ...options, onDiagnostic: (diagnostic) => diagnostics.push(diagnostic) }), diagnostics };
+}
+
+describe("the definition", () => {
+  test("is a frozen copy that later changes of what it was made of do not reach", () => {
+    const metadata = { list: [{ a: 1 }] };
+    const parameters = structuredClone(object);
+    const { definition } = createTool({ name: "forecast", parameters, metadata }, origin);
+    metadata.list[0]!.a = 2;
+    parameters.properties.city.type = "number";
+    expect(definition).toEqual({ name: "forecast", parameters: object, metadata: { list: [{ a: 1 }] } });
+    expect(() => Object.assign(definition.parameters?.["properties"] as object, { x: 1 })).toThrow(TypeError);
+    expect(Object.isFrozen(definition)).toBe(true);
+  });
+
+  test("has every field that was given, and no other", () => {
+    const all = {
+      name: "forecast",
+      title: "Forecast",
+      description: "Says what the weather will be.",
+      parameters: object,
+      outputSchema: { type: "object" },
+      annotations: { readOnlyHint: true },
+      overridesBuiltInTool: false,
+      skipPermission: true,
+      defer: "never",
+      isTerminal: true,
+      metadata: { a: null },
+      timeout: 500,
+    } as const;
+    const { tool, diagnostics } = createReporting({ ...all, handler: () => 1 });
+    expect(tool.definition).toEqual(all);
+    expect(diagnostics).toEqual([]);
+    expect(Object.keys(createTool({ name: "now", title: undefined, handler: undefined }, origin).definition)).toEqual(["name"]);
+  });
+
+  test("takes a TypeBox schema as the JSON Schema that it is", () => {
+    const { definition } = createTool(defineTool("forecast", { parameters: Type.Object({ city: Type.String() }) }), origin);
+    expect(definition.parameters).toEqual({ type: "object", properties: { city: { type: "string" } }, required: ["city"] });
+  });
+
+  test("leaves open what a library cannot express, and says so", async () => {
+    const { tool, diagnostics } = createReporting({ name: "forecast", description: "d", parameters: z.object({ day: z.coerce.date() }) });
+    expect(tool.definition.parameters).toEqual({ type: "object", properties: { day: {} }, required: ["day"] });
+    expect(diagnostics).toMatchObject([{ severity: "warning", code: "SCHEMA_PARTIAL" }]);
+    expect(await tool.validate({ day: "2026-11-02T00:00:00Z" })).toEqual({ ok: true, value: { day: new Date("2026-11-02T00:00:00Z") } });
+  });
+});
+
+describe("what can be left out is left out with a diagnostic:", () => {
+  const cyclic: Record<string, unknown> = {};
+  cyclic["self"] = { again: cyclic };
+  const big = Array.from({ length: 50 }).reduce<unknown>((inner) => [inner, inner], "x");
+
+  test.each<[string, Record<string, unknown>, RegExp]>([
+    ["a title that is no string", { title: 7 }, /title must be a string/],
+    ["a flag that is a string", { skipPermission: "true" }, /skipPermission must be true or false/],
+    ["an unknown deferral", { defer: "always" }, /defer must be "auto" or "never"/],
+    ["a timeout of zero", { timeout: 0 }, /timeout must be a number of milliseconds above 0/],
+    ["an endless timeout", { timeout: Number.POSITIVE_INFINITY }, /timeout must be/],
+    ["annotations that are a list", { annotations: [] }, /annotations must be an object/],
+    ["a function in metadata", { metadata: { a: { run: () => 1 } } }, /metadata \(a\.run\) is a function, which JSON cannot hold/],
+    ["a BigInt in metadata", { metadata: { a: [1n] } }, /metadata \(a\.0\) is a BigInt/],
+    ["a map in metadata", { metadata: { a: new Map() } }, /metadata \(a\) is a Map/],
+    ["metadata that contains itself", { metadata: cyclic }, /metadata .* is nested too deeply, or contains itself/],
+    ["metadata that multiplies itself", { metadata: { big } }, /metadata .* is too large/],
+    [
+      "a getter in metadata that throws",
+      {
+        metadata: {
+          get a() {
+            throw new Error("secret");
+          },
+        },
+      },
+      /metadata \(a\) cannot be read/,
+    ],
+    ["an output schema that is a string", { outputSchema: "text" }, /outputSchema must be a schema/],
+  ])("%s", (_, fields, message) => {
+    const { tool, diagnostics } = createReporting({ name: "forecast", description: "d", ...fields });
+    expect(tool.definition).toEqual({ name: "forecast", description: "d" });
+    expect(diagnostics).toEqual([
+      { severity: "warning", code: "TOOL_FIELD_INVALID", message: expect.stringMatching(message), source: "weather", file: origin.file },
+    ]);
+    expect(diagnostics[0]?.message).not.toContain("secret");
+  });
+});
+
+describe("what a tool cannot do without throws TOOL_INVALID:", () => {
+  const cyclic: Record<string, unknown> = { type: "object" };
+  cyclic["not"] = cyclic;
+
+  test.each<[string, unknown, RegExp]>([
+    ["nothing at all", null, /A tool is an object with a name/],
+    ["an illegal name", { name: "my.tool" }, /Name it "my_tool"/],
+    ["no name", {}, /this one is no string \(undefined\)/],
+    [
+      "a name whose getter throws",
+      {
+        get name() {
+          throw new Error("x");
+        },
+      },
+      /name cannot be read/,
+    ],
+    ["a handler that is no function", { name: "a", handler: "run" }, /"a": handler must be a function, not a string/],
+    ["a permission that is no function", { name: "a", permission: true }, /"a": permission must be a function/],
+    [
+      "a handler whose getter throws",
+      {
+        name: "a",
+        get handler() {
+          throw new Error("x");
+        },
+      },
+      /"a": handler cannot be read/,
+    ],
+    ["parameters that are a string", { name: "a", parameters: "x" }, /parameters must be a schema, not a string/],
+    ["parameters that describe a list", { name: "a", parameters: { type: "array" } }, /type "array"; arguments are named/],
+    [
+      "a function in parameters",
+      { name: "a", parameters: { type: "object", properties: { x: { default: () => 1 } } } },
+      /parameters\.properties\.x\.default is a function/,
+    ],
+    ["parameters that contain themselves", { name: "a", parameters: cyclic }, /parameters\.not\..* nested too deeply, or contains itself/],
+    ["parameters of a library for something else than an object", { name: "a", parameters: z.string() }, /type "string"/],
+    [
+      "a Valibot schema without its JSON form",
+      { name: "a", parameters: v.object({ a: v.string() }) },
+      /\(valibot\) has no JSON Schema form.*toStandardJsonSchema/,
+    ],
+    [
+      "a schema of a library that offers no JSON form",
+      { name: "a", parameters: zodMini.object({ a: zodMini.string() }) },
+      /\(zod\) has no JSON Schema form.*full Zod 4/,
+    ],
+    [
+      "a conversion that throws",
+      {
+        name: "a",
+        parameters: {
+          toJSONSchema() {
+            throw new Error("no bigints");
+          },
+        },
+      },
+      /has no JSON Schema form: no bigints/,
+    ],
+    [
+      "a proxy as parameters that throws",
+      {
+        name: "a",
+        parameters: new Proxy(
+          {},
+          {
+            has() {
+              throw new Error("x");
+            },
+          },
+        ),
+      },
+      /"a": parameters cannot be read/,
+    ],
+  ])("%s", (_, source, message) => {
+    expect(() => createTool(source as ToolLike, origin)).toThrow(
+      expect.objectContaining({ name: "HostError", code: "TOOL_INVALID", message: expect.stringMatching(message) }),
+    );
+  });
+});
+
+describe("diagnostics", () => {
+  test("name the tool, its skill and file when it has no description", () => {
+    expect(createReporting({ name: "forecast", description: " " }).diagnostics).toEqual([
+      {
+        severity: "warning",
+        code: "TOOL_DESCRIPTION_MISSING",
+        message: expect.stringContaining('"forecast"'),
+        source: "weather",
+        file: origin.file,
+      },
+    ]);
+  });
+
+  test("tell of faulty schemas before the first call, unless that check is switched off", () => {
+    const source = {
+      name: "forecast",
+      description: "d",
+      parameters: { type: "object", required: "city" },
+      outputSchema: { type: "strin" },
+    };
+    const { diagnostics } = createReporting(source);
+    expect(diagnostics.map(({ code, message }) => `${code} ${message}`)).toEqual([
+      expect.stringMatching(/^SCHEMA_INVALID Tool "forecast": parameters\.required must be an array/),
+      expect.stringMatching(/^SCHEMA_INVALID Tool "forecast": outputSchema\.type /),
+    ]);
+    expect(createReporting(source, { checkSchemas: false }).diagnostics).toEqual([]);
+  });
+
+  test("tell at the first call of a schema that cannot be compiled", () => {
+    const parameters = { type: "object", properties: { a: { $ref: "other.json" } } };
+    const { tool, diagnostics } = createReporting({ name: "forecast", description: "d", parameters }, { checkSchemas: false });
+    expect(diagnostics).toEqual([]);
+    expect(tool.validate({})).toMatchObject({ ok: false });
+    expect(diagnostics).toMatchObject([{ severity: "error", code: "SCHEMA_REF_UNRESOLVED", source: "weather" }]);
+  });
+});
+
+describe("a call", () => {
+  test("gives the handler the arguments, the invocation and the context", () => {
+    const tool = createTool({ name: "forecast", handler: (...all: unknown[]) => all }, origin);
+    const args = { city: "Oslo" };
+    expect(tool.execute(args, context)).toEqual([args, context.invocation, context]);
+  });
+
+  test("keeps the handler's own object as this", () => {
+    const source = {
+      name: "forecast",
+      greeting: "hello",
+      handler(this: { greeting: string }) {
+        return this.greeting;
+      },
+    };
+    expect(createTool(source, origin).execute({}, context)).toBe("hello");
+  });
+
+  test("returns and throws just what the handler does", async () => {
+    const error = new Error("no");
+    const throwing = createTool(
+      {
+        name: "a",
+        handler: () => {
+          throw error;
+        },
+      },
+      origin,
+    );
+    expect(() => throwing.execute({}, context)).toThrow(error);
+    const rejecting = createTool({ name: "a", handler: () => Promise.reject(error) }, origin);
+    await expect(rejecting.execute({}, context)).rejects.toBe(error);
+  });
+
+  test("of a declaration is refused", () => {
+    const tool = createTool({ name: "forecast" }, origin);
+    expect(tool.hasHandler).toBe(false);
+    expect(() => tool.execute({}, context)).toThrow(expect.objectContaining({ code: "TOOL_WITHOUT_HANDLER" }));
+  });
+
+  test("reads the handler only once, when the tool is made", () => {
+    let reads = 0;
+    const source = {
+      name: "a",
+      get handler() {
+        reads++;
+        return () => "x";
+      },
+    };
+    const tool = createTool(source, origin);
+    tool.execute({}, context);
+    tool.execute({}, context);
+    expect(reads).toBe(1);
+  });
+
+  test("without parameters takes absent arguments as none", () => {
+    const tool = createTool({ name: "now" }, origin);
+    expect(tool.validate(undefined)).toEqual({ ok: true, value: {} });
+    expect(tool.validate({ a: 1 })).toEqual({ ok: true, value: { a: 1 } });
+  });
+
+  test("asks the tool itself what it is about to do, if it says so", () => {
+    const tool = createTool(
+      {
+        name: "a",
+        permission: (args: { path: string }, { invocation }) => ({ kind: "write", fileName: args.path, by: invocation.toolName }),
+      },
+      origin,
+    );
+    expect(tool.permission?.({ path: "x" }, context)).toEqual({ kind: "write", fileName: "x", by: "forecast" });
+    expect("permission" in createTool({ name: "a" }, origin)).toBe(false);
+  });
+
+  test("is validated by the schema library, asynchronously when the schema is", async () => {
+    const parameters = z.object({ city: z.string().refine((city) => Promise.resolve(city !== "Atlantis"), "is not a place") });
+    const tool = createTool({ name: "forecast", parameters }, origin);
+    expect(await tool.validate({ city: "Oslo" })).toEqual({ ok: true, value: { city: "Oslo" } });
+    expect(await tool.validate({ city: "Atlantis" })).toEqual({ ok: false, issues: [{ path: "city", message: "is not a place" }] });
+  });
+
+  test("whose schema throws is refused without telling what it threw", async () => {
+    const throwing = z.object({
+      city: z.string().refine(() => {
+        throw new Error("secret");
+      }),
+    });
+    const rejecting = {
+      "~standard": { version: 1, vendor: "own", validate: () => Promise.reject(new Error("secret")) },
+      toJSONSchema: () => object,
+    };
+    const senseless = { "~standard": { version: 1, vendor: "own", validate: () => "yes" }, toJSONSchema: () => object };
+    for (const parameters of [throwing, rejecting, senseless]) {
+      const validated = await createTool({ name: "forecast", parameters }, origin).validate({ city: "Oslo" });
+      expect(validated).toEqual({
+        ok: false,
+        issues: [{ path: "", message: "cannot be checked: the validation of this tool's arguments failed" }],
+      });
+    }
+  });
+
+  test("has issues with paths as people write them, and eight at most", async () => {
+    const parameters = z.object({ range: z.object({ "two words": z.array(z.number()) }) });
+    const tool = createTool({ name: "forecast", parameters }, origin);
+    const validated = await tool.validate({ range: { "two words": [1, "2", ...new Array(20).fill("x")] } });
+    expect(validated.ok ? [] : validated.issues.map((issue) => issue.path).slice(0, 2)).toEqual([
+      'range["two words"][1]',
+      'range["two words"][2]',
+    ]);
+    expect(validated.ok ? [] : validated.issues).toHaveLength(8);
+  });
+
+  test("of a stranger's tool is matched in bounded time", () => {
+    const parameters = { type: "object", properties: { text: { type: "string", pattern: "^(a+)+$" } } };
+    const tool = createTool({ name: "a", parameters }, { ...origin, kind: "mcp" });
+    expect(tool.validate({ text: `${"a".repeat(5_000)}!` })).toMatchObject({ ok: false });
+  });
+});
+
+describe("signature and revision", () => {
+  const handler = (): string => "x";
+  const source = { name: "forecast", description: "d", parameters: object, handler };
+
+  test("are the same for the same tool made twice, and the tool is frozen", () => {
+    const [a, b] = [createTool({ ...source }, origin), createTool({ ...source }, origin)];
+    expect(a.signature).toBe(b.signature);
+    expect(a.revision).toBe(b.revision);
+    expect(Object.isFrozen(a) && Object.isFrozen(a.origin)).toBe(true);
+  });
+
+  test("tell a new generation, another handler and a field outside the contract by the revision only", () => {
+    const first = createTool(source, origin, { generation: 1 });
+    const others = [
+      createTool(source, origin, { generation: 2 }),
+      createTool({ ...source, handler: () => "y" }, origin),
+      createTool({ ...source, permission: () => null }, origin),
+      createTool({ ...source, timeout: 1 }, origin, { generation: 1 }),
+    ];
+    expect(new Set([first, ...others].map((tool) => tool.revision)).size).toBe(5);
+    expect(new Set([first, ...others].map((tool) => tool.signature)).size).toBe(1);
+  });
+});
+
+describe("a tool made of another", () => {
+  const tool = createTool(
+    { name: "forecast", description: "d", parameters: object, handler: () => "x", permission: () => ({ kind: "read" }) },
+    origin,
+  );
+
+  test("can have another name and is otherwise the same", () => {
+    const renamed = renameTool(tool, "weather-forecast");
+    expect(renamed.definition).toEqual({ ...tool.definition, name: "weather-forecast" });
+    expect(renamed.origin).toBe(tool.origin);
+    expect(renamed.validate({ city: 1 })).toMatchObject({ ok: false });
+    expect(renamed.execute({}, context)).toBe("x");
+    expect(renamed.permission?.({}, context)).toEqual({ kind: "read" });
+    expect([renamed.signature, renamed.revision]).not.toEqual([tool.signature, tool.revision]);
+    expect(renamed.revision).toBe(renameTool(tool, "weather-forecast").revision);
+    expect(() => renameTool(tool, "a.b")).toThrow(expect.objectContaining({ code: "TOOL_INVALID" }));
+  });
+
+  test("can have something around its execution, with the same contract and revision", () => {
+    let calls = 0;
+    const counted = wrapExecute(tool, (execute) => (args, api) => {
+      calls++;
+      return execute(args, api);
+    });
+    expect(counted.execute({}, context)).toBe("x");
+    expect(calls).toBe(1);
+    expect([counted.signature, counted.revision]).toEqual([tool.signature, tool.revision]);
+  });
+});

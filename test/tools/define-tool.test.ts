@@ -1,0 +1,203 @@
+import { Type } from "@sinclair/typebox";
+import { toStandardJsonSchema } from "@valibot/to-json-schema";
+import { type } from "arktype";
+import * as v from "valibot";
+import { describe, expect, expectTypeOf, test } from "vitest";
+import { z } from "zod";
+import { createTool } from "../../src/tools/create-tool.ts";
+import { type DefinedTool, defineTool, isToolLike, type ToolLike } from "../../src/tools/define-tool.ts";
+import type { ToolContext, ToolInvocation, ToolOrigin } from "../../src/tools/tool.ts";
+
+const origin: ToolOrigin = { kind: "skill", source: "weather", nativeName: "forecast" };
+type Units = "celsius" | "fahrenheit";
+
+const invocation: ToolInvocation = {
+  sessionId: "s",
+  toolCallId: "c",
+  toolName: "forecast",
+  arguments: {},
+  signal: new AbortController().signal,
+  workingDirectory: "/",
+};
+const context = { invocation } as ToolContext;
+
+/** The same tool in each library: `city` is needed, `units` has a default. */
+const libraries = {
+  zod: defineTool("forecast", {
+    parameters: z.object({ city: z.string(), units: z.enum(["celsius", "fahrenheit"]).default("celsius") }),
+    handler: (args) => {
+      expectTypeOf(args).toEqualTypeOf<{ city: string; units: Units }>();
+      return `${args.city} ${args.units}`;
+    },
+  }),
+  valibot: defineTool("forecast", {
+    parameters: toStandardJsonSchema(v.object({ city: v.string(), units: v.optional(v.picklist(["celsius", "fahrenheit"]), "celsius") })),
+    handler: (args) => {
+      expectTypeOf(args).toEqualTypeOf<{ city: string; units: Units }>();
+      return `${args.city} ${args.units}`;
+    },
+  }),
+  arktype: defineTool("forecast", {
+    parameters: type({ city: "string", units: "'celsius' | 'fahrenheit' = 'celsius'" }),
+    handler: (args) => {
+      expectTypeOf(args).toEqualTypeOf<{ city: string; units: Units }>();
+      return `${args.city} ${args.units}`;
+    },
+  }),
+  typebox: defineTool("forecast", {
+    parameters: Type.Object({
+      city: Type.String(),
+      units: Type.Optional(Type.Union([Type.Literal("celsius"), Type.Literal("fahrenheit")], { default: "celsius" })),
+    }),
+    handler: (args) => {
+      expectTypeOf(args).toEqualTypeOf<{ city: string; units?: Units }>();
+      return `${args.city} ${args.units}`;
+    },
+  }),
+};
+
+describe.each(Object.entries(libraries))("a tool whose schema is of %s", (_, defined) => {
+  const tool = createTool(defined, origin);
+
+  test("has a JSON Schema in input form, without what has a default among the required", () => {
+    expect(tool.definition.parameters).toMatchObject({ type: "object", required: ["city"] });
+    expect(Object.keys(tool.definition.parameters?.["properties"] as object)).toEqual(["city", "units"]);
+    expect(JSON.stringify(tool.definition.parameters)).not.toContain("draft/2020-12");
+  });
+
+  test("gives its handler the arguments with defaults applied", async () => {
+    const given = { city: "Oslo" };
+    const validated = await tool.validate(given);
+    expect(validated).toEqual({ ok: true, value: { city: "Oslo", units: "celsius" } });
+    expect(given).toEqual({ city: "Oslo" });
+    expect(tool.execute(validated.ok && validated.value, context)).toBe("Oslo celsius");
+  });
+
+  test("refuses arguments that break a rule, naming the argument", async () => {
+    for (const [args, path] of [
+      [{}, "city"],
+      [undefined, "city"],
+      [{ city: 1 }, "city"],
+      [{ city: "Oslo", units: "kelvin" }, "units"],
+    ] as const) {
+      const validated = await tool.validate(args);
+      expect(validated.ok).toBe(false);
+      expect(validated.ok ? [] : validated.issues.map((issue) => issue.path)).toEqual([path]);
+      expect(validated.ok ? "" : validated.issues[0]?.message).toMatch(/\w/);
+      expect(validated.ok ? "" : validated.issues[0]?.message).not.toMatch(/^city|^units/);
+    }
+  });
+
+  test("answers at once, without a promise", () => {
+    expect(tool.validate({ city: "Oslo" })).not.toBeInstanceOf(Promise);
+  });
+});
+
+describe("the types of a handler's arguments", () => {
+  test("follow the schema's output, not its input", () => {
+    defineTool("count", {
+      parameters: z.object({ text: z.string().transform((text) => text.length) }),
+      handler: ({ text }) => {
+        expectTypeOf(text).toEqualTypeOf<number>();
+      },
+      permission: ({ text }) => ({ kind: "read", length: text }),
+    });
+  });
+
+  test("are named by the caller for a plain JSON Schema, and open otherwise", () => {
+    defineTool<{ query: string }>("search", {
+      parameters: { type: "object", properties: { query: { type: "string" } } },
+      handler: (args, called, api) => {
+        expectTypeOf(args).toEqualTypeOf<{ query: string }>();
+        expectTypeOf(called).toEqualTypeOf<ToolInvocation>();
+        expectTypeOf(api).toEqualTypeOf<ToolContext>();
+      },
+    });
+    defineTool("search", {
+      parameters: { type: "object", properties: {} },
+      handler: (args) => {
+        expectTypeOf(args).toEqualTypeOf<Record<string, unknown>>();
+      },
+    });
+    defineTool("now", { handler: () => Date.now() });
+    const all: DefinedTool[] = Object.values(libraries);
+    expectTypeOf(all).toExtend<readonly ToolLike[]>();
+  });
+
+  test("make a handler that wants other arguments than the schema gives a type error", () => {
+    const parameters = z.object({ city: z.string() });
+    // @ts-expect-error: the schema says that city is a string
+    defineTool("forecast", { parameters, handler: (args: { city: number }) => args.city });
+    // @ts-expect-error: there is no such deferral
+    defineTool("forecast", { parameters, defer: "always" });
+  });
+
+  test("take a schema object of any maker that has toJSONSchema", () => {
+    const parameters = { _output: { city: "" }, toJSONSchema: () => ({ type: "object", required: ["city"] }) };
+    const defined = defineTool("forecast", {
+      parameters,
+      handler: (args) => {
+        expectTypeOf(args).toEqualTypeOf<{ city: string }>();
+      },
+    });
+    const tool = createTool(defined, origin);
+    expect(tool.validate({})).toEqual({ ok: false, issues: [{ path: "city", message: "is required" }] });
+    expect(tool.validate({ city: "Oslo" })).toEqual({ ok: true, value: { city: "Oslo" } });
+  });
+});
+
+describe("defineTool", () => {
+  test("returns a frozen value that spreads and prints as a plain object", () => {
+    const defined = defineTool("now", { description: "Tells the time.", handler: () => 1 });
+    expect(Object.isFrozen(defined)).toBe(true);
+    expect(Object.keys(defined)).toEqual(["name", "description", "handler"]);
+    expect(JSON.stringify(defined)).toBe('{"name":"now","description":"Tells the time."}');
+    expect(isToolLike({ ...defined, name: "then" })).toBe(true);
+  });
+
+  test.each([
+    ["a name that is not a string", () => defineTool(7 as never, {}), /name, not a number/],
+    ["options that are not an object", () => defineTool("x", null as never), /options must be an object, not null/],
+    ["a handler that is no function", () => defineTool("x", { handler: "run" as never }), /"x": handler must be a function, not a string/],
+    ["a permission that is no function", () => defineTool("x", { permission: {} as never }), /permission must be a function/],
+    ["parameters that are no schema", () => defineTool("x", { parameters: [] as never }), /parameters must be a schema, not an array/],
+    [
+      "a getter that throws",
+      () =>
+        defineTool("x", {
+          get title(): string {
+            throw new Error("no");
+          },
+        }),
+      /"x": title cannot be read/,
+    ],
+  ])("throws for %s", (_, define, message) => {
+    expect(define).toThrow(expect.objectContaining({ name: "HostError", code: "TOOL_INVALID", message: expect.stringMatching(message) }));
+  });
+});
+
+describe("isToolLike", () => {
+  const hostile = new Proxy(
+    {},
+    {
+      get: () => {
+        throw new Error("no");
+      },
+    },
+  );
+
+  test.each<[unknown, boolean]>([
+    [defineTool("declared", {}), true],
+    [{ name: "x", handler: () => 1 }, true],
+    [{ [Symbol.for("skillhost.tool")]: true, name: "from another copy of the package" }, true],
+    [{ name: "x" }, false],
+    [{ name: 1, handler: () => 1 }, false],
+    [{ handler: () => 1 }, false],
+    [() => 1, false],
+    [null, false],
+    ["tool", false],
+    [hostile, false],
+  ])("tells tools from other values (%#)", (value, expected) => {
+    expect(isToolLike(value)).toBe(expected);
+  });
+});
