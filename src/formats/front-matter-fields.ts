@@ -1,0 +1,79 @@
+/** Told when a field has a value that cannot be used, which is then left out. */
+export type FieldWarning = (key: string, message: string) => void;
+
+type Data = Readonly<Record<string, unknown>>;
+
+/** Text, trimmed; blank counts as absent. A number or a boolean is taken as it would be written: `version: 2` means "2". */
+export function textField(data: Data, key: string, warn: FieldWarning): string | undefined {
+  const value = data[key] ?? undefined;
+  if (value === undefined) return undefined;
+  if (typeof value === "object") {
+    warn(key, `\`${key}\` must be text and is left out. Put quotes around it if it is meant as text.`);
+    return undefined;
+  }
+  return String(value).trim() || undefined;
+}
+
+/** Booleans, and the words people write for them. */
+export function booleanField(data: Data, key: string, warn: FieldWarning): boolean | undefined {
+  const value = data[key] ?? undefined;
+  if (value === undefined) return undefined;
+  const word = typeof value === "object" ? "" : String(value).trim().toLowerCase();
+  if (["true", "yes", "on", "1"].includes(word)) return true;
+  if (["false", "no", "off", "0"].includes(word)) return false;
+  warn(key, `\`${key}\` must be true or false and is left out.`);
+  return undefined;
+}
+
+export function mapField(data: Data, key: string, warn: FieldWarning): Readonly<Record<string, unknown>> | undefined {
+  const value = data[key] ?? undefined;
+  if (value === undefined) return undefined;
+  if (typeof value === "object" && !Array.isArray(value)) return value as Readonly<Record<string, unknown>>;
+  warn(key, `\`${key}\` must be a mapping of keys to values and is left out.`);
+  return undefined;
+}
+
+/** Names of tools, from a list or from text with spaces or commas between them; what is in parentheses stays whole. */
+export function toolListField(data: Data, key: string, warn: FieldWarning): readonly string[] | undefined {
+  return listField(data, key, warn)?.flatMap(splitToolList);
+}
+
+/** Words, from a list or from text with white space or commas between them. */
+export function wordListField(data: Data, key: string, warn: FieldWarning): readonly string[] | undefined {
+  return listField(data, key, warn)?.flatMap((text) => text.split(/[\s,]+/).filter((word) => word !== ""));
+}
+
+/** A hint such as `[file] [line]`: written without quotes, YAML makes a list of it, which is undone here. */
+export function argumentHintField(data: Data, key: string, warn: FieldWarning): string | undefined {
+  const value = data[key];
+  if (!Array.isArray(value)) return textField(data, key, warn);
+  return value.every(isScalar) ? `[${value.map(String).join(", ")}]` : textField(data, key, warn);
+}
+
+function listField(data: Data, key: string, warn: FieldWarning): readonly string[] | undefined {
+  const value = data[key] ?? undefined;
+  if (value === undefined) return undefined;
+  const items: readonly unknown[] = Array.isArray(value) ? value : [value];
+  if (items.every(isScalar)) return items.map(String);
+  warn(key, `\`${key}\` must be text or a list of texts; what is neither is left out.`);
+  return items.filter(isScalar).map(String);
+}
+
+function isScalar(value: unknown): boolean {
+  return value !== null && typeof value !== "object";
+}
+
+function splitToolList(text: string): string[] {
+  const items: string[] = [];
+  let depth = 0;
+  let start = 0;
+  for (let at = 0; at <= text.length; at++) {
+    const character = text[at];
+    if (character === "(") depth++;
+    else if (character === ")") depth = Math.max(0, depth - 1);
+    if (character !== undefined && (depth > 0 || !/[\s,]/.test(character))) continue;
+    if (at > start) items.push(text.slice(start, at));
+    start = at + 1;
+  }
+  return items;
+}

@@ -1,0 +1,69 @@
+import { errorMessage } from "../base/errors.ts";
+
+export type Arguments = Readonly<Record<string, unknown>>;
+
+const wholePlaceholder = /^\$\{([A-Za-z_][\w-]*)\}$/;
+const placeholder = /\$\{(env:)?([A-Za-z_][\w-]*)(?::-([^}]{0,200}))?\}/g;
+
+/**
+ * Fills a list of strings in which `${param}` may stand for one whole element: its value as text (JSON for lists and
+ * objects). An element whose parameter was not given is left out. Anything else in an element stays as it is, so no
+ * value can ever become a second element or part of another.
+ */
+export function fillElements(elements: readonly string[], args: Arguments, baseDir: string): readonly string[] {
+  return elements.flatMap((element) => {
+    const name = wholePlaceholder.exec(element)?.[1];
+    if (name === undefined) return [element.replaceAll("{baseDir}", baseDir)];
+    const value = own(args, name);
+    return value === undefined || value === null ? [] : [asText(value)];
+  });
+}
+
+/** One string that may be a whole placeholder; absent if its parameter was not given. */
+export function fillElement(element: string, args: Arguments, baseDir: string): string | undefined {
+  return fillElements([element], args, baseDir)[0];
+}
+
+/**
+ * Fills an address: `${param}` is percent-encoded, so that it stays inside the path segment or query value where it
+ * stands; `${env:NAME}` and `${env:NAME:-default}` are the host's own settings and go in as they are.
+ */
+export function fillAddress(template: string, args: Arguments, environment: NodeJS.ProcessEnv): string {
+  return template.replace(placeholder, (_whole, env: string | undefined, name: string, fallback: string | undefined) => {
+    if (env) return environment[name] || (fallback ?? "");
+    const value = own(args, name) ?? fallback;
+    return value === undefined ? "" : encodeURIComponent(asText(value));
+  });
+}
+
+/** Fills a header or text: values go in as they are, without line breaks. */
+export function fillText(template: string, args: Arguments, environment: NodeJS.ProcessEnv): string {
+  const filled = template.replace(placeholder, (_whole, env: string | undefined, name: string, fallback: string | undefined) =>
+    env ? environment[name] || (fallback ?? "") : asText(own(args, name) ?? fallback ?? ""),
+  );
+  return filled.replace(/[\r\n\0]+/g, " ");
+}
+
+/** Fills JSON: a string that is one whole placeholder becomes the argument's own value, of whatever type. */
+export function fillJson(template: unknown, args: Arguments): unknown {
+  if (typeof template === "string") {
+    const name = wholePlaceholder.exec(template)?.[1];
+    return name === undefined ? template : own(args, name);
+  }
+  if (Array.isArray(template)) return template.map((item) => fillJson(item, args));
+  if (typeof template !== "object" || template === null) return template;
+  return Object.fromEntries(Object.entries(template).map(([key, item]) => [key, fillJson(item, args)]));
+}
+
+function own(args: Arguments, name: string): unknown {
+  return Object.hasOwn(args, name) ? args[name] : undefined;
+}
+
+function asText(value: unknown): string {
+  if (typeof value === "string") return value;
+  try {
+    return typeof value === "object" ? JSON.stringify(value) : String(value);
+  } catch (error) {
+    throw new TypeError(`An argument cannot be written as text: ${errorMessage(error)}`);
+  }
+}
