@@ -1,0 +1,74 @@
+import { randomBytes } from "node:crypto";
+import { constants } from "node:fs";
+import { chmod, type FileHandle, open, realpath, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+
+/**
+ * Replaces a file as a whole: readers see the old text or the new one, never half of one, also after a power cut. An
+ * existing file keeps its mode, and a link stays a link: what it leads to is replaced. Rejects with the system's error,
+ * and then everything is as before. While it writes, a file `.<name>.<random>.tmp` lies beside it.
+ */
+export async function writeFileAtomic(path: string, data: string | Uint8Array, options: { readonly mode?: number } = {}): Promise<void> {
+  const target = await realpath(path).catch(() => path);
+  const mode = await modeOf(target);
+  const temporary = join(dirname(target), `.${basename(target)}.${randomBytes(6).toString("hex")}.tmp`);
+  try {
+    await writeSynced(temporary, data, mode === undefined ? options.mode : 0o600);
+    if (mode !== undefined) await chmod(temporary, mode);
+    await renameOver(temporary, target);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  await syncDirectory(dirname(target));
+}
+
+async function modeOf(path: string): Promise<number | undefined> {
+  try {
+    return (await stat(path)).mode & 0o7777;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+async function writeSynced(path: string, data: string | Uint8Array, mode = 0o666): Promise<void> {
+  // "wx": never through a link that somebody has put there.
+  await usingFile(await open(path, "wx", mode), async (file) => {
+    await file.writeFile(data);
+    await file.sync();
+  });
+}
+
+async function usingFile(file: FileHandle, use: (file: FileHandle) => Promise<void>): Promise<void> {
+  try {
+    await use(file);
+  } finally {
+    await file.close();
+  }
+}
+
+// On Windows a virus scanner or an indexer may hold the target for a moment.
+async function renameOver(from: string, to: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await rename(from, to);
+      return;
+    } catch (error) {
+      const isHeld = ["EPERM", "EACCES", "EBUSY"].includes((error as NodeJS.ErrnoException).code ?? "");
+      if (process.platform !== "win32" || !isHeld || attempt === 10) throw error;
+      await delay(attempt * 10);
+    }
+  }
+}
+
+// The rename itself lasts only once the folder is on disk, too.
+async function syncDirectory(path: string): Promise<void> {
+  if (process.platform === "win32") return;
+  try {
+    await usingFile(await open(path, constants.O_RDONLY), (folder) => folder.sync());
+  } catch {
+    // Some file systems cannot; the file is in its place all the same.
+  }
+}

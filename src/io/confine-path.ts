@@ -1,0 +1,85 @@
+import { lstatSync, realpathSync } from "node:fs";
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+
+export type Confined =
+  | { readonly ok: true; readonly path: string }
+  | { readonly ok: false; readonly reason: "absolute" | "escapes" | "invalid" | "link-out" | "unreadable"; readonly message: string };
+
+/**
+ * Where a relative path leads inside a folder, or why it does not stay there. The file need not exist. Links are
+ * followed as far as they exist: one that leads out of the folder is refused, one that stays inside is fine.
+ * What is checked is the state of this moment: open the returned path soon, and do not let strangers write to the folder
+ * in between.
+ */
+export function confinePath(root: string, path: string): Confined {
+  const refusal = refuse(path);
+  if (refusal !== undefined) return refusal;
+  const target = resolve(root, ...path.split(/[\\/]/));
+  if (!isInside(root, target)) return no("escapes", `${JSON.stringify(path)} leads out of its folder. Use a path inside it.`);
+  try {
+    const real = realPathOfDeepest(target);
+    if (isInside(realPathOfDeepest(resolve(root)), real)) return { ok: true, path: target };
+    return no(
+      "link-out",
+      `${JSON.stringify(path)} is or passes a link that leads out of its folder. Copy the file into the folder instead.`,
+    );
+  } catch (error) {
+    // The system's own message names places that a model, which may read this, has no business to know.
+    const code = (error as NodeJS.ErrnoException).code ?? "unknown error";
+    return no(
+      "unreadable",
+      `${JSON.stringify(path)} cannot be followed (${code}). Check for links that lead nowhere, and its permissions.`,
+    );
+  }
+}
+
+/** Whether a path is the folder itself or below it, by its spelling alone: links are not followed. */
+export function isInside(root: string, path: string): boolean {
+  const way = relative(resolve(root), resolve(path));
+  return way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+}
+
+type Refusal = Extract<Confined, { ok: false }>;
+
+// Windows opens these names in every folder, with any extension, as the device.
+const DEVICE = /^(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\s*\..*|\s*:.*|\s*)$/i;
+
+// A skill travels between systems, so the rules of all of them hold everywhere.
+function refuse(path: string): Refusal | undefined {
+  const shown = JSON.stringify(path.slice(0, 200));
+  if (path.includes("\0")) return no("invalid", `${shown} contains a NUL character.`);
+  if (/^[\\/]/.test(path) || /^[a-z]:/i.test(path)) return no("absolute", `${shown} is absolute. Use a path relative to the folder.`);
+  for (const name of path.split(/[\\/]/)) {
+    if (DEVICE.test(name)) return no("invalid", `${shown} contains ${name}, which is a device on Windows. Use another name.`);
+    // Windows drops dots and spaces at the end of a name, so that ".. " is the parent after all.
+    if (/^[. ]+$/.test(name) && name !== "." && name !== "..")
+      return no("invalid", `${shown} contains a name of nothing but dots and spaces.`);
+    if (process.platform === "win32" && name.includes(":"))
+      return no("invalid", `${shown} contains a colon, which Windows reads as a stream.`);
+  }
+  return undefined;
+}
+
+function no(reason: Refusal["reason"], message: string): Refusal {
+  return { ok: false, reason, message };
+}
+
+// The deepest part that exists decides where the rest would be created.
+function realPathOfDeepest(path: string): string {
+  const missing: string[] = [];
+  for (let at = path; ; at = dirname(at)) {
+    if (exists(at)) return join(realpathSync.native(at), ...missing.reverse());
+    if (at === dirname(at)) return path;
+    missing.push(basename(at));
+  }
+}
+
+// lstat, so that a link whose target is missing counts: writing through it would create the target.
+function exists(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOTDIR") return false;
+    throw error;
+  }
+}

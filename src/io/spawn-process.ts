@@ -1,0 +1,141 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { statSync } from "node:fs";
+import type { Readable, Writable } from "node:stream";
+import { errorMessage } from "../base/errors.ts";
+import { minimalEnvironment } from "./child-environment.ts";
+import { planLaunch } from "./child-launch.ts";
+import { forget, hasGroup, keepUntilExit, signalTree } from "./child-registry.ts";
+
+export interface ProcessSpec {
+  /** A program, never a shell line. */
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  /** Added to `minimalEnvironment()`. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** The whole environment instead: nothing is added to it. */
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+export interface ProcessExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** A running program, in a process group of its own. Disposing of it stops it and waits for its end. */
+export interface ManagedProcess extends AsyncDisposable {
+  readonly pid: number;
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  /** Settles when the program has ended, its output has been read, and nothing is left of its group. Never rejects. */
+  readonly ended: Promise<ProcessExit>;
+  /** Asks it to end, and after `graceMs` (2000) makes it. Everything in its group goes with it. */
+  stop(graceMs?: number): Promise<ProcessExit>;
+}
+
+export type SpawnFailure = { readonly kind: "not-found" | "failed-to-start"; readonly message: string };
+export type Spawned = { readonly kind: "spawned"; readonly process: ManagedProcess } | SpawnFailure;
+
+// Something that the program left behind may hold its pipes open for ever.
+const OUTPUT_GRACE = 500;
+// After SIGKILL only the kernel can keep a process (a hung network disk): not our caller as well.
+const KILL_PATIENCE = 5000;
+
+/** Starts a program. It is killed with all it started when this process ends. Trouble is a value; it never throws. */
+export async function spawnProcess(spec: ProcessSpec): Promise<Spawned> {
+  const env = { ...(spec.environment ?? minimalEnvironment(spec.env)) };
+  if (!isDirectory(spec.cwd)) return failed(`The working directory ${spec.cwd} does not exist.`);
+  try {
+    const launch = planLaunch({ command: spec.command, args: spec.args, cwd: spec.cwd, env });
+    if (launch.kind === "not-found") return notFound(spec.command);
+    if (launch.kind === "refused") return failed(launch.message);
+    const child = spawn(launch.file, launch.args, {
+      cwd: spec.cwd,
+      env,
+      detached: process.platform !== "win32",
+      stdio: "pipe",
+      windowsHide: true,
+      windowsVerbatimArguments: launch.verbatim,
+    });
+    if (child.pid !== undefined) keepUntilExit(child);
+    return await started(child, spec.command);
+  } catch (error) {
+    return failed(`${spec.command} could not be started: ${errorMessage(error)}`);
+  }
+}
+
+function started(child: ChildProcess, command: string): Promise<Spawned> {
+  return new Promise((resolve) => {
+    child.once("error", (error: NodeJS.ErrnoException) => {
+      resolve(error.code === "ENOENT" ? notFound(command) : failed(`${command} could not be started: ${errorMessage(error)}`));
+    });
+    child.once("spawn", () => resolve({ kind: "spawned", process: manage(child) }));
+  });
+}
+
+function manage(child: ChildProcess): ManagedProcess {
+  const { stdin, stdout, stderr } = child as ChildProcess & { stdin: Writable; stdout: Readable; stderr: Readable };
+  // A program that does not read its input, or a signal that cannot be delivered, is no fault of ours.
+  for (const emitter of [stdin, stdout, stderr, child]) emitter.on("error", () => {});
+  const ended = endOf(child);
+  const stop = async (graceMs = 2000): Promise<ProcessExit> => {
+    signalTree(child, "SIGTERM");
+    const kill = setTimeout(() => signalTree(child, "SIGKILL"), graceMs);
+    let giveUp: NodeJS.Timeout | undefined;
+    const patience = new Promise<ProcessExit>((resolve) => {
+      giveUp = setTimeout(() => resolve({ code: null, signal: "SIGKILL" }), graceMs + KILL_PATIENCE);
+    });
+    const exit = await Promise.race([ended, patience]);
+    clearTimeout(kill);
+    clearTimeout(giveUp);
+    return exit;
+  };
+  return {
+    pid: child.pid!,
+    stdin,
+    stdout,
+    stderr,
+    ended,
+    stop,
+    async [Symbol.asyncDispose]() {
+      await stop();
+    },
+  };
+}
+
+function endOf(child: ChildProcess): Promise<ProcessExit> {
+  return new Promise((resolve) => {
+    child.once("exit", (code, signal) => {
+      // Asked now: later the number of an empty group may belong to somebody else.
+      const hasLeftovers = hasGroup(child);
+      const finish = (): void => {
+        clearTimeout(grace);
+        if (hasLeftovers) signalTree(child, "SIGKILL");
+        forget(child);
+        for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
+        resolve({ code, signal });
+      };
+      // After a turn of the loop, so that what has arrived while we were busy is read first.
+      const grace = setTimeout(() => setImmediate(finish), OUTPUT_GRACE);
+      child.once("close", finish);
+    });
+  });
+}
+
+function isDirectory(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    // Missing, unreadable or no path at all: nothing can run in it.
+    return false;
+  }
+}
+
+function notFound(command: string): SpawnFailure {
+  return { kind: "not-found", message: `The command ${command} was not found. Install it, or give its full path.` };
+}
+
+function failed(message: string): SpawnFailure {
+  return { kind: "failed-to-start", message };
+}

@@ -1,0 +1,89 @@
+/** One thing that is different now. `path` is the root as its owner spelled it, plus the way down from there. */
+export interface PathChange {
+  readonly path: string;
+  /** A directory that is "changed" has been replaced by another of the same name. */
+  readonly kind: "added" | "changed" | "removed";
+  readonly directory: boolean;
+}
+
+interface Seen {
+  readonly before: boolean;
+  now: boolean;
+  directory: boolean;
+}
+
+/**
+ * What happened since it was last taken, one entry per path. Editors replace files by rename and version control by
+ * unlink and create: both come to one "changed". What came and went again in between is not mentioned.
+ */
+export class ChangeBatch {
+  #seen = new Map<string, Seen>();
+
+  report(kind: PathChange["kind"], path: string, directory: boolean): void {
+    const now = kind !== "removed";
+    const seen = this.#seen.get(path);
+    if (seen === undefined) {
+      this.#seen.set(path, { before: kind !== "added", now, directory });
+      return;
+    }
+    seen.now = now;
+    // A folder that a file took the place of is a file for whoever reads it next.
+    if (now) seen.directory = directory;
+  }
+
+  take(): readonly PathChange[] {
+    const changes: PathChange[] = [];
+    for (const [path, { before, now, directory }] of this.#seen) {
+      if (before || now) changes.push({ path, kind: !before ? "added" : now ? "changed" : "removed", directory });
+    }
+    this.#seen = new Map();
+    return changes;
+  }
+}
+
+/**
+ * Runs once it has been quiet for `debounce` milliseconds, or `maxWait` after the first touch, so that a file which is
+ * written all the time is still reported.
+ */
+export class Settler {
+  readonly #run: (touches: number) => void;
+  readonly #debounce: number;
+  readonly #maxWait: number;
+  #timer: NodeJS.Timeout | undefined;
+  #touches = 0;
+  #first = 0;
+  #last = 0;
+
+  constructor(run: (touches: number) => void, debounce: number, maxWait: number) {
+    this.#run = run;
+    this.#debounce = debounce;
+    this.#maxWait = Math.max(debounce, maxWait);
+  }
+
+  touch(): void {
+    // One clock read per event and no timer traffic: a branch switch brings thousands.
+    this.#last = performance.now();
+    this.#touches++;
+    if (this.#timer !== undefined) return;
+    this.#first = this.#last;
+    this.#timer = setTimeout(() => this.#expire(), this.#debounce);
+  }
+
+  dispose(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #expire(): void {
+    const now = performance.now();
+    const due = Math.min(this.#last + this.#debounce, this.#first + this.#maxWait);
+    if (due - now >= 1) {
+      this.#timer = setTimeout(() => this.#expire(), due - now);
+      return;
+    }
+    const touches = this.#touches;
+    this.#timer = undefined;
+    this.#touches = 0;
+    this.#run(touches);
+  }
+}

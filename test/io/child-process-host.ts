@@ -1,0 +1,11 @@
+import { tmpdir } from "node:os";
+import { spawnProcess } from "../../src/io/spawn-process.ts";
+
+// A host that starts a child with a child of its own, prints both process ids, and ends in the way it is told.
+const stay = "setInterval(()=>{},1e3)";
+const script = `const c=require('child_process').spawn(process.execPath,['-e',${JSON.stringify(stay)}]);console.log(process.pid+'\\n'+c.pid);${stay}`;
+const spawned = await spawnProcess({ command: process.execPath, args: ["-e", script], cwd: tmpdir() });
+if (spawned.kind !== "spawned") throw new Error(spawned.message);
+spawned.process.stdout.once("data", (pids: Buffer) => {
+  process.stdout.write(pids, () => new Function(process.argv[2] ?? "")());
+});
