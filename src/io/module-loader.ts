@@ -13,6 +13,14 @@ export interface EngineChoice {
   readonly reason: string;
 }
 
+/** A module whose sources are captured and which has not run yet. */
+export interface PreparedModule {
+  /** The entry and its local static imports, absolute real paths. */
+  readonly files: ReadonlySet<string>;
+  /** Runs it, once; later calls give the same. A failed run is not kept. */
+  evaluate(scope: Scope): Promise<LoadedModule>;
+}
+
 /** Loads TypeScript and JavaScript modules, again and again, without keeping what was replaced. */
 export interface ModuleLoader {
   /** Parses a file without running it; what does not parse comes back as error diagnostics with file, line and column. */
@@ -25,6 +33,14 @@ export interface ModuleLoader {
    * error's `files` property if it is a `ModuleError`.
    */
   load(file: string, scope: Scope): Promise<LoadedModule>;
+  /**
+   * Reads and transforms a module and what it statically imports from local files, and runs none of it. Throws the
+   * `ModuleError` that `load` would reject with for what does not parse or is not there. What it returns can be evaluated
+   * later, from the sources as they are now, even if the files have changed or gone by then.
+   */
+  prepare(file: string): PreparedModule;
+  /** sha256 (64 hex digits) of the text that the current generation of a file was made from, without a byte order mark; undefined if it is not loaded. */
+  contentHash(file: string): string | undefined;
   /** Forgets these files and everything that imports them; returns all files that were forgotten. */
   invalidate(files: readonly string[]): ReadonlySet<string>;
 }

@@ -1,0 +1,173 @@
+import { realpathSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { sha256 } from "../../base/canonical-json.ts";
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import type { EngineChoice, LoadedModule, ModuleLoader, PreparedModule } from "../module-loader.ts";
+import type { Scope } from "../scope.ts";
+import { chooseEngine } from "./choose-engine.ts";
+import { mapStack, type Place } from "./error-position.ts";
+import { guardExit } from "./exit-guard.ts";
+import { FailedLoads } from "./failed-loads.ts";
+import { GraphLoads } from "./graph-loads.ts";
+import { type HostModules, HostNamespaces } from "./host-modules.ts";
+import { JitiRuns } from "./jiti-runs.ts";
+import { parseJson } from "./json-text.ts";
+import { captureModule, pathsOf } from "./module-capture.ts";
+import { ModuleError } from "./module-error.ts";
+import { type GraphParts, ModuleGraph } from "./module-graph.ts";
+import { PackageConfigs } from "./package-config.ts";
+import { loadCaptured, toPreparedModule } from "./prepared-module.ts";
+import { addedSince, type PrototypeKeys, prototypeKeys } from "./prototype-guard.ts";
+import { readSource } from "./read-source.ts";
+import { ModuleResolver } from "./resolve-module.ts";
+import { TransformCache } from "./transform-cache.ts";
+import { untilAborted } from "./until-aborted.ts";
+
+export interface ModuleLoaderOptions {
+  /** The host's own modules by specifier; they resolve to these very namespaces wherever the importing file lies. */
+  readonly hostModules: HostModules;
+  /** Where jiti may keep transformed files between runs. Absent: nowhere. */
+  readonly cacheDirectory?: string;
+  /** Runs everything in one engine, for comparing them. Absent: each file in the one that is right for it. */
+  readonly engine?: EngineChoice["engine"];
+  /** Keeps loaded modules from ending the process, from creation until disposal. */
+  readonly guardExit?: boolean;
+  /** Hears of what is wrong without being a failure: changed prototypes, a tsconfig.json that does not parse. */
+  readonly onDiagnostic?: (diagnostic: Diagnostic) => void;
+}
+
+/** A loader with an end: disposing it lifts the exit guard and forgets all modules. */
+export interface OwnedModuleLoader extends ModuleLoader, Disposable {
+  /** A stack in terms of the sources, and its first place in a loaded file: for what handlers throw later. */
+  mapStack(stack: string): { readonly stack: string; readonly place: Place | undefined };
+}
+
+/**
+ * Creates the loader of local TypeScript and JavaScript modules. Files are read and evaluated when first loaded and
+ * kept until `invalidate` names them; npm packages and Node.js modules are evaluated once, by Node.js.
+ */
+export function createModuleLoader(options: ModuleLoaderOptions): OwnedModuleLoader {
+  return new LocalModuleLoader(options);
+}
+
+class LocalModuleLoader implements OwnedModuleLoader {
+  readonly #options: ModuleLoaderOptions;
+  readonly #configs: PackageConfigs;
+  readonly #parts: GraphParts;
+  readonly #loads: GraphLoads;
+  readonly #jiti: JitiRuns;
+  readonly #failed = new FailedLoads();
+  readonly #guard: Disposable | undefined;
+  #loading = 0;
+  #prototypes: PrototypeKeys = [];
+
+  constructor(options: ModuleLoaderOptions) {
+    this.#options = options;
+    this.#configs = new PackageConfigs((diagnostic) => options.onDiagnostic?.(diagnostic));
+    const configs = this.#configs;
+    const hosts = new HostNamespaces(options.hostModules);
+    this.#parts = { hosts, configs, resolver: new ModuleResolver(hosts.keys, configs), transforms: new TransformCache(), read: readSource };
+    this.#loads = new GraphLoads(new ModuleGraph(this.#parts));
+    this.#jiti = new JitiRuns(this.#parts, options.cacheDirectory);
+    this.#guard = options.guardExit
+      ? guardExit((file) => this.#loads.graph.records.has(file) || this.#jiti.textOf(file) !== undefined)
+      : undefined;
+  }
+
+  check(file: string): readonly Diagnostic[] {
+    try {
+      const path = realPath(file);
+      const { kind, code } = this.#parts.transforms.prepare(path, readSource(path), this.#parts.configs.of(path).settings);
+      if (kind === "json") parseJson(path, code);
+      return [];
+    } catch (error) {
+      if (error instanceof ModuleError) return [error.toDiagnostic()];
+      throw error;
+    }
+  }
+
+  engineOf(file: string): EngineChoice {
+    const { engine } = this.#options;
+    if (engine !== undefined) return { engine, reason: "the loader was created for this engine only" };
+    return chooseEngine(realPath(file), this.#parts);
+  }
+
+  async load(file: string, { signal }: Scope): Promise<LoadedModule> {
+    signal.throwIfAborted();
+    const entry = realPath(file);
+    if (this.#loading++ === 0) this.#prototypes = prototypeKeys();
+    try {
+      const loaded = await this.#engineFor(entry).load(entry, signal);
+      this.#failed.forget(entry);
+      return loaded;
+    } catch (error) {
+      if (error instanceof ModuleError) this.#failed.remember(entry, error.files);
+      throw error;
+    } finally {
+      this.#loading--;
+      this.#reportPollution(entry);
+    }
+  }
+
+  prepare(file: string): PreparedModule {
+    const entry = realPath(file);
+    const capture = captureModule(entry, this.#parts);
+    if (capture.missing) throw capture.missing.withFiles(pathsOf(capture));
+    const isJiti = this.engineOf(entry).engine === "jiti";
+    return toPreparedModule(capture, {
+      loadCurrent: (scope) => this.load(entry, scope),
+      loadCaptured: (held, scope) => (isJiti ? untilAborted(this.#jiti.run(held), scope.signal) : loadCaptured(held, this.#parts, scope)),
+    });
+  }
+
+  contentHash(file: string): string | undefined {
+    const path = realPath(file);
+    const text = this.#jiti.textOf(path);
+    return this.#loads.graph.records.get(path)?.hash ?? (text === undefined ? undefined : sha256(text));
+  }
+
+  invalidate(files: readonly string[]): ReadonlySet<string> {
+    const paths = new Set(files.flatMap((file) => [resolve(file), realPath(file)]));
+    this.#configs.invalidate(paths);
+    const forgotten = [this.#loads.graph, this.#jiti, this.#failed].flatMap((each) => [...each.invalidate(paths)]);
+    return new Set(forgotten);
+  }
+
+  mapStack(stack: string): ReturnType<typeof mapStack> {
+    return mapStack(stack, (file) => this.#loads.generation(file));
+  }
+
+  [Symbol.dispose](): void {
+    this.#guard?.[Symbol.dispose]();
+    this.#loads.graph.invalidate(new Set(this.#loads.graph.records.keys()));
+    for (const each of [this.#jiti, this.#failed, this.#parts.transforms, this.#configs]) each.clear();
+  }
+
+  #engineFor(entry: string): JitiRuns | GraphLoads {
+    // What jiti runs already is not decided again, for which its files would have to be read.
+    if (this.#jiti.has(entry)) return this.#jiti;
+    return this.engineOf(entry).engine === "jiti" ? this.#jiti : this.#loads;
+  }
+
+  #reportPollution(entry: string): void {
+    const added = addedSince(this.#prototypes);
+    if (added.length === 0) return;
+    this.#prototypes = prototypeKeys();
+    const message = `Loading ${entry} added ${added.join(", ")}, which every other module now sees. Keep it in a function of your own.`;
+    this.#options.onDiagnostic?.({ severity: "warning", code: "MODULE_CHANGES_PROTOTYPE", message, file: entry });
+  }
+}
+
+/** The real path, also of a file that is not there (any more) in a folder that is. */
+function realPath(file: string): string {
+  return tryRealPath(file) ?? join(tryRealPath(dirname(file)) ?? dirname(resolve(file)), basename(file));
+}
+
+function tryRealPath(path: string): string | undefined {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    // Not there, or not a path at all.
+    return undefined;
+  }
+}

@@ -1,0 +1,116 @@
+import { compileSync } from "./compile-module.ts";
+import { parseJson } from "./json-text.ts";
+import { ModuleError } from "./module-error.ts";
+import type { GraphParts } from "./module-graph.ts";
+import type { FolderConfig } from "./package-config.ts";
+import { readSource } from "./read-source.ts";
+import type { ImportKind, Resolved } from "./resolve-module.ts";
+import type { Prepared } from "./transform-source.ts";
+
+/** An entry and the local files below it, as they were when they were read. Nothing of it has run. */
+export interface Capture {
+  readonly entry: string;
+  readonly texts: ReadonlyMap<string, string>;
+  readonly configs: ReadonlyMap<string, FolderConfig>;
+  /** Where each import led, by `edgeKey`. */
+  readonly edges: ReadonlyMap<string, Resolved>;
+  /** Configuration files, and paths that were looked for and not there. */
+  readonly inputs: ReadonlySet<string>;
+  /** The first static import that leads nowhere. */
+  readonly missing: ModuleError | undefined;
+  readonly hasTopLevelAwait: boolean;
+}
+
+export function edgeKey(kind: ImportKind, importer: string, specifier: string): string {
+  return JSON.stringify([kind, importer, specifier]);
+}
+
+/**
+ * Reads an entry and all that it imports or requires by a literal specifier.
+ * @throws ModuleError for what does not parse or cannot be read
+ */
+export function captureModule(entry: string, parts: GraphParts): Capture {
+  const capture: OpenCapture = {
+    entry,
+    texts: new Map([[entry, ""]]),
+    configs: new Map(),
+    edges: new Map(),
+    inputs: new Set(),
+    missing: undefined,
+    hasTopLevelAwait: false,
+  };
+  try {
+    for (const file of capture.texts.keys()) addFile(file, capture, parts);
+    return capture;
+  } catch (error) {
+    throw error instanceof ModuleError ? error.withFiles(pathsOf(capture)) : error;
+  }
+}
+
+/** All paths whose change concerns a capture. */
+export function pathsOf({ texts, inputs }: Capture): string[] {
+  return [...texts.keys(), ...inputs];
+}
+
+/** Whether the files on disk still are what was captured. */
+export function isCurrent({ texts }: Capture): boolean {
+  for (const [file, text] of texts) if (readOrNothing(file) !== text) return false;
+  return true;
+}
+
+interface OpenCapture extends Capture {
+  readonly texts: Map<string, string>;
+  readonly configs: Map<string, FolderConfig>;
+  readonly edges: Map<string, Resolved>;
+  readonly inputs: Set<string>;
+  missing: ModuleError | undefined;
+  hasTopLevelAwait: boolean;
+}
+
+function addFile(file: string, capture: OpenCapture, parts: GraphParts): void {
+  const config = parts.configs.of(file);
+  const text = readSource(file);
+  for (const input of config.inputs) capture.inputs.add(input);
+  capture.texts.set(file, text);
+  capture.configs.set(file, config);
+  const prepared = parts.transforms.prepare(file, text, config.settings);
+  if (prepared.kind === "json") parseJson(file, text);
+  if (prepared.kind === "esm") capture.hasTopLevelAwait ||= awaitsAtTop(prepared);
+  for (const specifier of prepared.imports) addEdge("import", file, specifier, capture, parts);
+  for (const specifier of literalRequires(prepared.code)) addEdge("require", file, specifier, capture, parts);
+}
+
+function addEdge(kind: ImportKind, importer: string, specifier: string, capture: OpenCapture, { resolver }: GraphParts): void {
+  try {
+    const target = resolver.resolve({ specifier, importer, kind, missed: (path) => capture.inputs.add(path) });
+    capture.edges.set(edgeKey(kind, importer, specifier), target);
+    if (target.kind === "local" && !capture.texts.has(target.file)) capture.texts.set(target.file, "");
+  } catch (error) {
+    // A require may stand in a branch that never runs; a static import always fails.
+    if (kind === "import" && error instanceof ModuleError) capture.missing ??= error;
+  }
+}
+
+function literalRequires(code: string): string[] {
+  return [...code.matchAll(/\brequire\s*\(\s*(["'])([^"'\n]+)\1\s*\)/g)].map((match) => match[2]!);
+}
+
+function awaitsAtTop({ code, usesCommonJs }: Prepared): boolean {
+  if (!/\bawait\b/.test(code.replace(/^.*await __vite_ssr_import__\(.*$/gm, ""))) return false;
+  try {
+    compileSync(code, "", usesCommonJs);
+    return false;
+  } catch {
+    // The text compiled as an asynchronous function before, so what is wrong here is an await.
+    return true;
+  }
+}
+
+function readOrNothing(file: string): string | undefined {
+  try {
+    return readSource(file);
+  } catch {
+    // Gone or no longer a file: changed, in other words.
+    return undefined;
+  }
+}

@@ -1,0 +1,34 @@
+import { readFileSync, type Stats, statSync } from "node:fs";
+import { errorMessage } from "../../base/errors.ts";
+import { ModuleError } from "./module-error.ts";
+
+/** More than any hand-written module; a bundle of this size belongs into a package. */
+const MAX_MODULE_BYTES = 4 * 1024 * 1024;
+
+/** Reads a module's text: regular files only (a pipe would block for ever), of a bounded size, without the byte order mark. */
+export function readSource(file: string): string {
+  const stats = statFile(file);
+  if (stats === undefined) throw new ModuleError("MODULE_NOT_FOUND", `There is no file ${file}.`, { file, files: [file] });
+  if (!stats.isFile()) throw new ModuleError("MODULE_UNREADABLE", `${file} is not a regular file and cannot be a module.`, { file });
+  if (stats.size > MAX_MODULE_BYTES) {
+    const limit = MAX_MODULE_BYTES / 1024 / 1024;
+    const message = `${file} has ${stats.size} bytes; a module may have ${limit} MB. Move its data to a file that is read when needed.`;
+    throw new ModuleError("MODULE_TOO_LARGE", message, { file });
+  }
+  try {
+    const text = readFileSync(file, "utf8");
+    return text.startsWith("\uFEFF") ? text.slice(1) : text;
+  } catch (error) {
+    throw new ModuleError("MODULE_UNREADABLE", `${file} cannot be read: ${errorMessage(error)}.`, { file, cause: error });
+  }
+}
+
+/** What is at the path, or undefined, whatever the reason (missing, no access, not a path at all). */
+export function statFile(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch {
+    // ENOTDIR, EACCES, ELOOP, a NUL in the path: for a loader there is no file.
+    return undefined;
+  }
+}

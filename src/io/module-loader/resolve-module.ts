@@ -1,0 +1,171 @@
+import { realpathSync } from "node:fs";
+import { isBuiltin } from "node:module";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { resolveExports, resolveImports } from "resolve-pkg-maps";
+import { errorMessage } from "../../base/errors.ts";
+import { ModuleError } from "./module-error.ts";
+import { installedRoot, type PackageConfigs, type PackageFacts, readPackage } from "./package-config.ts";
+import { statFile } from "./read-source.ts";
+import { type Missed, resolveFile } from "./resolve-file.ts";
+import { isTypeScript } from "./transform-source.ts";
+
+export type ImportKind = "import" | "require";
+
+/** Where a specifier leads: into the host, into Node.js, to a file the loader runs, or to one that Node.js runs itself. */
+export type Resolved =
+  | { readonly kind: "host" | "builtin" | "url"; readonly id: string }
+  | { readonly kind: "local" | "native"; readonly file: string };
+
+export interface ResolveRequest {
+  readonly specifier: string;
+  readonly importer: string;
+  readonly kind: ImportKind;
+  readonly missed: Missed;
+}
+
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+const SYNC_CONDITION = major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? ["module-sync"] : [];
+const CONDITIONS: Readonly<Record<ImportKind, readonly string[]>> = {
+  import: ["node", "import", ...SYNC_CONDITION, "node-addons"],
+  require: ["node", "require", ...SYNC_CONDITION, "node-addons"],
+};
+
+/** Answers where imports lead, from the importer's own folder upwards, as Node.js and TypeScript do. */
+export class ModuleResolver {
+  readonly #hostKeys: ReadonlySet<string>;
+  readonly #configs: PackageConfigs;
+
+  constructor(hostKeys: Iterable<string>, configs: PackageConfigs) {
+    this.#hostKeys = new Set(hostKeys);
+    this.#configs = configs;
+  }
+
+  /** @throws ModuleError `MODULE_NOT_FOUND`, naming the specifier and who imports it */
+  resolve(request: ResolveRequest): Resolved {
+    const { specifier } = request;
+    if (this.#hostKeys.has(specifier)) return { kind: "host", id: specifier };
+    if (isBuiltin(specifier)) return { kind: "builtin", id: specifier };
+    if (/^(?:data|https?):/.test(specifier)) return { kind: "url", id: specifier };
+    const file = this.#find(request);
+    if (file === undefined) throw notFound(request);
+    return { kind: isLocal(file, request.importer) ? "local" : "native", file };
+  }
+
+  #find(request: ResolveRequest): string | undefined {
+    const { specifier, importer, missed } = request;
+    const path = toPath(specifier, importer);
+    if (path !== undefined) return resolveFile(path, importer, missed);
+    return this.#findByPaths(request) ?? (specifier.startsWith("#") ? this.#findInternal(request) : this.#findPackage(request));
+  }
+
+  #findByPaths({ specifier, importer, missed }: ResolveRequest): string | undefined {
+    for (const candidate of this.#configs.of(importer).matchPaths(specifier)) {
+      // Paths may lead to declarations, or say where packages are: both are for the type checker.
+      if (DECLARATION.test(candidate) || installedRoot(candidate) !== installedRoot(importer)) continue;
+      const file = resolveFile(candidate, importer, missed);
+      if (file !== undefined && !DECLARATION.test(file)) return file;
+    }
+    return undefined;
+  }
+
+  #findInternal(request: ResolveRequest): string | undefined {
+    const facts = this.#configs.of(request.importer).package;
+    if (facts === undefined || !isRecord(facts.imports)) return undefined;
+    const targets = fromMap(request, () => resolveImports(facts.imports as never, request.specifier, CONDITIONS[request.kind]));
+    for (const target of targets) {
+      const path = target.startsWith("./") ? join(facts.directory, target) : undefined;
+      const importer = join(facts.directory, "package.json");
+      const inside = path === undefined ? undefined : resolveFile(path, request.importer, request.missed);
+      const file = path === undefined ? this.#findPackage({ ...request, specifier: target, importer }) : inside;
+      if (file !== undefined) return file;
+    }
+    return undefined;
+  }
+
+  #findPackage(request: ResolveRequest): string | undefined {
+    const match = PACKAGE.exec(request.specifier);
+    if (match === null) return undefined;
+    const [, name = "", subpath = ""] = match;
+    const own = this.#configs.of(request.importer).package;
+    if (own !== undefined && own.name === name && own.exports !== undefined) return inPackage(own, subpath, request);
+    const manifest = findInstalled(name, request);
+    return manifest === undefined ? undefined : inPackage(readPackage(manifest), subpath, request);
+  }
+}
+
+const DECLARATION = /\.d\.[cm]?ts$/;
+const PACKAGE = /^((?:@[^/\\%]+\/)?[^./\\%@][^/\\%]*)(?:\/(.*))?$/;
+
+/** What lies under `node_modules` belongs to Node.js, but for the package that the importer itself is part of. */
+function isLocal(file: string, importer: string): boolean {
+  if (file.endsWith(".node")) return false;
+  const root = installedRoot(file);
+  // No Node.js runs TypeScript there, so a package that ships nothing else is ours to run.
+  return root === undefined || root === installedRoot(importer) || isTypeScript(file);
+}
+
+function toPath(specifier: string, importer: string): string | undefined {
+  if (specifier.startsWith("file:")) return pathOfUrl(specifier);
+  const plain = /^(?:\.{1,2}(?:\/|$)|\/|[a-zA-Z]:[\\/])/.test(specifier) ? specifier : undefined;
+  if (plain === undefined) return undefined;
+  const path = resolve(dirname(importer), plain.replace(/[?#].*$/, ""));
+  return plain.endsWith("/") ? `${path}/` : path;
+}
+
+function pathOfUrl(url: string): string | undefined {
+  try {
+    return fileURLToPath(url);
+  } catch {
+    // Not a path on this machine: nothing is there.
+    return undefined;
+  }
+}
+
+function findInstalled(name: string, { importer, missed }: ResolveRequest): string | undefined {
+  for (let folder = dirname(importer); ; folder = dirname(folder)) {
+    const home = join(folder, "node_modules", name);
+    const manifest = join(home, "package.json");
+    if (statFile(manifest)?.isFile()) return join(realpathSync.native(home), "package.json");
+    missed(manifest);
+    if (dirname(folder) === folder) return undefined;
+  }
+}
+
+function inPackage(facts: PackageFacts, subpath: string, request: ResolveRequest): string | undefined {
+  const { exports, directory, main } = facts;
+  if (exports !== undefined && exports !== null) {
+    const targets = fromMap(request, () => resolveExports(exports as never, subpath, CONDITIONS[request.kind]));
+    return firstFile(targets, directory, request);
+  }
+  if (subpath !== "") return firstFile([subpath], directory, request);
+  return firstFile(main === undefined ? ["./"] : [main, "./"], directory, request);
+}
+
+function firstFile(targets: readonly string[], directory: string, { importer, missed }: ResolveRequest): string | undefined {
+  for (const target of targets) {
+    const file = resolveFile(join(directory, target), importer, missed);
+    if (file !== undefined) return file;
+  }
+  return undefined;
+}
+
+function fromMap(request: ResolveRequest, targets: () => readonly string[]): readonly string[] {
+  try {
+    return targets();
+  } catch (error) {
+    throw notFound(request, error);
+  }
+}
+
+function notFound({ specifier, importer }: ResolveRequest, cause?: unknown): ModuleError {
+  const reason = cause === undefined ? "" : ` (${errorMessage(cause)})`;
+  const bare = PACKAGE.test(specifier) && !specifier.startsWith("#");
+  const advice = bare ? ` If it is a package, install it where ${dirname(importer)} can see it.` : "";
+  const message = `Cannot find "${specifier}", imported by ${importer}${reason}.${advice}`;
+  return new ModuleError("MODULE_NOT_FOUND", message, { file: importer, cause });
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}

@@ -1,0 +1,166 @@
+import { createRequire } from "node:module";
+import { extname } from "node:path";
+import { moduleRunnerTransformSync, type OxcError, type SourceMap, type TransformOptions, transformSync } from "oxc-transform";
+import { type Position, positionAt } from "../../base/diagnostic.ts";
+import { compileAsync, compileCommonJs, compileSync } from "./compile-module.ts";
+import { lowerSyntax } from "./lower-syntax.ts";
+import { ModuleError } from "./module-error.ts";
+import { guardNesting } from "./nesting-guard.ts";
+
+/** How a file's package and compiler settings have it read. */
+export interface SourceSettings {
+  /** The `type` of its package.json. */
+  readonly packageType: string | undefined;
+  readonly transform: TransformOptions;
+  /** Equal for settings that compile alike. */
+  readonly key: string;
+}
+
+/** A module's text, ready to be compiled. `code` is the same for the same text and settings, wherever the file lies. */
+export interface Prepared {
+  readonly kind: "esm" | "commonjs" | "json";
+  readonly code: string;
+  /** What it imports by static imports, as written. */
+  readonly imports: readonly string[];
+  /** Names it passes on from other modules; in TypeScript such a name may be a type, which leaves no trace. */
+  readonly reexports: ReadonlySet<string>;
+  /** Whether it mentions `require`, `__filename` or `__dirname`. */
+  readonly usesCommonJs: boolean;
+  /** From the last step back to the first; only made when a position is asked for. */
+  readonly maps: readonly (SourceMap | string)[];
+}
+
+const SOURCE = /^\.(?:[cm]?[jt]s|[jt]sx)$/;
+const TYPESCRIPT = /\.[cm]?tsx?$/;
+const PARSER: string = createRequire(import.meta.url).resolve("oxc-transform");
+
+export const isTypeScript = (file: string): boolean => TYPESCRIPT.test(file);
+
+/** Transforms one file's text. Throws `MODULE_SYNTAX` with the place of the first fault. */
+export function transformSource(file: string, text: string, settings: SourceSettings, withMaps = false): Prepared {
+  const extension = extname(file);
+  if (extension === ".json") return { ...NOTHING, kind: "json", code: text };
+  if (!SOURCE.test(extension)) throw unknownKind(file, extension);
+  guardNesting(file, text, PARSER);
+  // Sloppy scripts stay as they are: nothing to take out, and line numbers are the file's own.
+  if (extension === ".cjs" && !DYNAMIC_IMPORT.test(text)) return plainCommonJs(file, text);
+  const plain = stripTypes(file, text, settings, withMaps);
+  const kind = moduleKind(extension, settings.packageType, plain);
+  if (kind === "commonjs" && extension === ".js" && !DYNAMIC_IMPORT.test(text)) return plainCommonJs(file, text);
+  return lowered(file, kind, plain, withMaps);
+}
+
+interface Step {
+  readonly code: string;
+  readonly maps: readonly (SourceMap | string)[];
+  readonly runner: { readonly code: string; readonly deps: readonly string[]; readonly map?: SourceMap };
+}
+
+const DYNAMIC_IMPORT = /\bimport\s*\(/;
+const NOTHING = { imports: [], reexports: new Set<string>(), usesCommonJs: false, maps: [] };
+
+function plainCommonJs(file: string, text: string): Prepared {
+  const code = text.startsWith("#!") ? `//${text}` : text;
+  const failure = failureOf(() => compileCommonJs(code, file));
+  if (failure !== undefined) {
+    const parsed = transformSync(file, text, { sourceType: "commonjs", lang: "js" });
+    throw syntaxError(file, text, parsed.errors, failure);
+  }
+  return { ...NOTHING, kind: "commonjs", code, usesCommonJs: true };
+}
+
+function stripTypes(file: string, text: string, settings: SourceSettings, withMaps: boolean): Step {
+  const result = transformSync(file, text, { ...settings.transform, sourcemap: withMaps });
+  if (result.errors.some((error) => error.severity === "Error")) throw syntaxError(file, text, result.errors);
+  return runnerStep(file, result.code, result.map ? [result.map] : [], withMaps);
+}
+
+function runnerStep(file: string, stripped: string, maps: Step["maps"], withMaps: boolean): Step {
+  const code = stripped.replace(HASH_BANG, "//$&").replace(DEFAULT_AND_NAMESPACE, "import $1 from $3;import * as $2 from $3;");
+  // Types are gone, so the text is JavaScript now, whatever the file's name says.
+  const runner = moduleRunnerTransformSync(`${file}.js`, code, { sourcemap: withMaps });
+  if (runner.errors.length > 0) throw syntaxError(file, code, runner.errors);
+  return { code, maps, runner };
+}
+
+const HASH_BANG = /^#!/;
+// `import a, * as b` loses its default in the transform that follows (oxc-transform 0.151); two imports do not.
+const DEFAULT_AND_NAMESPACE = /^import ([\w$]+), \* as ([\w$]+) from ("[^"\n]*")(?: with \{[^}\n]*\})?;$/gm;
+const MODULE_SYNTAX = /__vite_ssr_(?:exports__|exportAll__|import_meta__)/;
+const SCRIPT_WORDS = /\b(?:module|exports|require|__dirname|__filename)\b/;
+
+function moduleKind(extension: string, packageType: string | undefined, step: Step): "esm" | "commonjs" {
+  if (extension === ".mjs" || extension === ".mts") return "esm";
+  if (step.runner.deps.length > 0 || MODULE_SYNTAX.test(step.runner.code)) return "esm";
+  if (extension === ".cjs" || extension === ".cts") return "commonjs";
+  if (packageType === "module") return "esm";
+  if (TYPESCRIPT.test(extension) && !SCRIPT_WORDS.test(step.code)) return "esm";
+  return /\bawait\b/.test(step.code) && failureOf(() => compileSync(step.code, "", true)) !== undefined ? "esm" : "commonjs";
+}
+
+function lowered(file: string, kind: "esm" | "commonjs", plain: Step, withMaps: boolean): Prepared {
+  const prepared = toPrepared(kind, plain);
+  const failure = compileFailure(file, prepared);
+  if (failure === undefined) return prepared;
+  const lower = tryLower(file, plain.code, failure);
+  const step = runnerStep(file, lower.code, withMaps ? [...plain.maps, lower.map] : [], withMaps);
+  const second = toPrepared(kind, step);
+  const remaining = compileFailure(file, second);
+  if (remaining !== undefined) throw syntaxError(file, "", [], remaining);
+  return second;
+}
+
+function tryLower(file: string, code: string, failure: unknown): ReturnType<typeof lowerSyntax> {
+  // A stack overflow of the compiler is a RangeError; another compiler would not help.
+  if (!(failure instanceof SyntaxError)) throw syntaxError(file, "", [], failure);
+  try {
+    return lowerSyntax(code);
+  } catch {
+    // It does not understand it either: the engine's own message says more.
+    throw syntaxError(file, "", [], failure);
+  }
+}
+
+function toPrepared(kind: "esm" | "commonjs", step: Step): Prepared {
+  const { code, deps, map } = step.runner;
+  const reexports = new Set([...code.matchAll(REEXPORT)].map((match) => match[1]!));
+  const usesCommonJs = kind === "commonjs" || COMMONJS.test(code);
+  return { kind, code, imports: deps, reexports, usesCommonJs, maps: map ? [map, ...[...step.maps].reverse()] : [] };
+}
+
+const REEXPORT = /^\t\treturn __vite_ssr_import_\d+__\.([\w$]+);$/gm;
+// TypeScript's `import x = require("y")` becomes a require, and much of it was written to be compiled to CommonJS.
+const COMMONJS = /\b(?:require|__filename|__dirname)\b/;
+
+function compileFailure(file: string, { kind, code }: Prepared): unknown {
+  return failureOf(() => (kind === "esm" ? compileAsync(code, "", true) : compileCommonJs(code, file)));
+}
+
+function failureOf(compile: () => unknown): unknown {
+  try {
+    compile();
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+function syntaxError(file: string, text: string, errors: readonly OxcError[], cause?: unknown): ModuleError {
+  const first = errors.find((error) => error.severity === "Error") ?? errors[0];
+  const start = first?.labels[0]?.start;
+  const position: Position | undefined = start === undefined ? undefined : positionAt(text, utf16Offset(text, start));
+  const detail = first?.message ?? (cause instanceof Error ? cause.message : "it does not parse");
+  const help = first?.helpMessage ? ` ${first.helpMessage}` : "";
+  const place = position ? `:${position.line}:${position.column}` : "";
+  return new ModuleError("MODULE_SYNTAX", `${file}${place} does not parse: ${detail}.${help}`, { file, position, files: [file], cause });
+}
+
+function unknownKind(file: string, extension: string): ModuleError {
+  const message = `${file} cannot be imported: "${extension}" is no kind of module. Read it with node:fs instead.`;
+  return new ModuleError("MODULE_SYNTAX", message, { file, files: [file] });
+}
+
+// The parser counts UTF-8 bytes, editors count UTF-16 units.
+function utf16Offset(text: string, bytes: number): number {
+  return Buffer.from(text, "utf8").subarray(0, bytes).toString("utf8").length;
+}

@@ -1,0 +1,43 @@
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { afterEach, expect } from "vitest";
+import { createHostModules, makeTree } from "../../scripts/module-matrix.mjs";
+import { createModuleLoader, type ModuleLoaderOptions, type OwnedModuleLoader } from "../../src/io/module-loader/create-module-loader.ts";
+import { ModuleError } from "../../src/io/module-loader/module-error.ts";
+
+const roots: string[] = [];
+const loaders: OwnedModuleLoader[] = [];
+
+afterEach(() => {
+  for (const loader of loaders.splice(0)) loader[Symbol.dispose]();
+  for (const root of roots.splice(0)) rmSync(root, { recursive: true, force: true });
+});
+
+/** A loader that is disposed of after the test. */
+export function createLoader(options: Partial<ModuleLoaderOptions> = {}): OwnedModuleLoader {
+  const loader = createModuleLoader({ hostModules: createHostModules(), ...options });
+  loaders.push(loader);
+  return loader;
+}
+
+/** A folder of files, an ES module package unless they say otherwise, removed after the test. */
+export function tree(files: Readonly<Record<string, string>>): (path: string) => string {
+  const root = makeTree({ "package.json": '{"name":"one","type":"module"}', ...files });
+  roots.push(root);
+  return (path) => join(root, path);
+}
+
+export function write(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+}
+
+/** What the promise rejects with, which must be a ModuleError. */
+export async function failure(promise: Promise<unknown>): Promise<ModuleError> {
+  const error = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(ModuleError);
+  return error as ModuleError;
+}
