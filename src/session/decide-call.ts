@@ -1,0 +1,131 @@
+import { toError } from "../base/errors.ts";
+import type { PermissionRequest, Tool, Validated } from "../tools/tool.ts";
+import { type CallHost, logFacts, settle } from "./call-stages.ts";
+import type { PermissionVerdict } from "./permissions.ts";
+import { Interruption, type RunningCall } from "./running-call.ts";
+import { isThenable } from "./thenable.ts";
+
+/**
+ * Decides whether a call runs: finds its tool, checks the arguments, and asks for permission for what would really
+ * run. Where that takes time the call is left `waiting`, and `decided` says when it is not any more.
+ */
+export function decideCall(run: RunningCall, host: CallHost): void {
+  if (run.settlement !== undefined) return;
+  const tool = run.catalog.executables.get(run.call.name);
+  run.tool = tool;
+  const pending = tool === undefined ? settleUnknown(run) : checkArguments(run, host, tool);
+  if (pending !== undefined) awaitDecision(run, host, pending);
+}
+
+function awaitDecision(run: RunningCall, host: CallHost, pending: Promise<void>): void {
+  run.kind = "waiting";
+  run.decided = pending.then(
+    () => {
+      run.kind = run.settlement === undefined ? "run" : "settled";
+    },
+    (error) => {
+      host.log.error("A call could not be decided.", { ...logFacts(run, host), error: toError(error) });
+      settle(run, "threw");
+    },
+  );
+}
+
+function settleUnknown(run: RunningCall): undefined {
+  const { name } = run.call;
+  const code = run.agent.hasVanished?.(name) ? "vanished_tool" : "unknown_tool";
+  const available = run.catalog.advertised.map((definition) => definition.name);
+  const error = code === "unknown_tool" ? `Tool '${name}' does not exist.` : `Tool '${name}' is no longer available.`;
+  settle(run, code, { available }, error);
+}
+
+type Pending = Promise<void> | undefined;
+
+function checkArguments(run: RunningCall, host: CallHost, tool: Tool): Pending {
+  try {
+    const checked = tool.validate(run.args);
+    if (!isThenable(checked)) return applyCheck(run, host, tool, checked);
+    return run.wait(checked).then(
+      (settled) => (settled instanceof Interruption ? settleInterrupted(run, settled) : applyCheck(run, host, tool, settled as Validated)),
+      (error) => settleUnchecked(run, host, error),
+    );
+  } catch (error) {
+    return settleUnchecked(run, host, error);
+  }
+}
+
+function applyCheck(run: RunningCall, host: CallHost, tool: Tool, checked: Validated): Pending {
+  if (!checked.ok) return void settle(run, "invalid_arguments", { issues: checked.issues });
+  run.value = checked.value;
+  return seekPermission(run, host, tool);
+}
+
+function settleUnchecked(run: RunningCall, host: CallHost, error: unknown): undefined {
+  host.log.error("The check of a call's arguments failed.", { ...logFacts(run, host), error: toError(error) });
+  settle(run, "unchecked_arguments");
+}
+
+function settleInterrupted(run: RunningCall, { reason }: Interruption): undefined {
+  settle(run, reason === "closed" ? "session_closed" : "cancelled");
+}
+
+function seekPermission(run: RunningCall, host: CallHost, tool: Tool): Pending {
+  if (run.hookDecision === "allow") return undefined;
+  if (run.hookDecision === undefined && tool.definition.skipPermission === true) return undefined;
+  if (tool.permission === undefined) return ask(run, host, tool, undefined);
+  try {
+    const described = tool.permission(run.value, run.context!);
+    if (!isThenable(described)) return askAsDescribed(run, host, tool, described);
+    return run.wait(described).then(
+      (settled) => (settled instanceof Interruption ? settleInterrupted(run, settled) : askAsDescribed(run, host, tool, settled)),
+      (error) => settleFailedGate(run, host, error),
+    );
+  } catch (error) {
+    return settleFailedGate(run, host, error);
+  }
+}
+
+function askAsDescribed(run: RunningCall, host: CallHost, tool: Tool, described: unknown): Pending {
+  if (described === null && run.hookDecision !== "ask") return undefined;
+  if (described === null) return ask(run, host, tool, undefined);
+  const isRequest = typeof described === "object" && typeof (described as PermissionRequest).kind === "string";
+  if (isRequest) return ask(run, host, tool, described as PermissionRequest);
+  return settleFailedGate(run, host, new TypeError("permission() returned neither null nor an object with a kind."));
+}
+
+/** A gate that throws stays shut. */
+function settleFailedGate(run: RunningCall, host: CallHost, error: unknown): undefined {
+  host.log.error("A tool's own permission check failed: the call was denied.", { ...logFacts(run, host), error: toError(error) });
+  settle(run, "permission_failed");
+}
+
+function ask(run: RunningCall, host: CallHost, tool: Tool, request: PermissionRequest | undefined): Pending {
+  const question = {
+    tool,
+    toolCallId: run.call.id,
+    toolArgs: run.value,
+    agentId: run.agent.agentId,
+    request,
+    askedByHook: run.hookDecision === "ask" ? { reason: run.hookReason } : undefined,
+    signal: () => run.signal,
+  };
+  run.pause();
+  const verdict = host.permissions.decide(question, host.config.waitForAttachments);
+  if (!(verdict instanceof Promise)) return applyVerdict(run, host, verdict);
+  return run.wait(verdict).then((settled) => {
+    if (!(settled instanceof Interruption)) return applyVerdict(run, host, settled);
+    run.resume();
+    return settleInterrupted(run, settled);
+  });
+}
+
+function applyVerdict(run: RunningCall, host: CallHost, verdict: PermissionVerdict): undefined {
+  run.resume();
+  if (verdict.allowed) return;
+  if (verdict.isUnclear) {
+    const message = `An answer to the permission request of tool "${run.call.name}" could not be understood, so the call was denied. Answer with a kind such as "approve-once" or "reject".`;
+    host.log.warning(message, logFacts(run, host));
+    if (host.events.wants("session.warning"))
+      host.events.append("session.warning", { warningType: "permission", message }, run.agent.agentId);
+  }
+  settle(run, verdict.code, { reason: verdict.reason });
+}

@@ -1,0 +1,53 @@
+import type { ToolResult } from "../tools/tool.ts";
+import type { SettledCode } from "./model-text.ts";
+import type { ToolCatalog } from "./tool-catalog.ts";
+
+/** A call as a model made it. */
+export interface ToolCall {
+  /** Unique in the session; the events carry it as `toolCallId`. */
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: unknown;
+}
+
+/**
+ * On whose behalf a call is made: a conversation with its own tools. A sub-agent is a second conversation of the same
+ * session, so it goes through the same hooks and asks the same people.
+ */
+export interface AgentScope {
+  /** The tools of the conversation, as they are when a message's calls are prepared. */
+  readonly catalog: ToolCatalog;
+  /** Whether a name belonged to a tool of this conversation that is gone. */
+  readonly hasVanished?: (name: string) => boolean;
+  /** The sub-agent; absent for the session's own conversation. */
+  readonly agentId?: string;
+  /** The turn, for the events. */
+  readonly turnId?: string;
+  /** Cancels the calls that are running when it fires. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * A call that its gates have seen: it will run, it is settled without running, or it waits for a permission that is
+ * being asked for, and then does one or the other. `run` takes each once.
+ */
+export interface Prepared {
+  readonly kind: "run" | "settled" | "waiting";
+  readonly call: ToolCall;
+}
+
+/** The tool's own kind of result, or why there is none of its own. */
+export type OutcomeCode = "success" | "failure" | "rejected" | "denied" | SettledCode;
+
+export interface CallOutcome {
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly code: OutcomeCode;
+  readonly result: ToolResult;
+  /** As the model gave them, the same object, or as a hook rewrote them. Defaults are not in them. */
+  readonly arguments: unknown;
+  /** What hooks want the model to read after the result, in order. */
+  readonly messages: readonly string[];
+  /** The model is not asked again after this message's results. */
+  readonly endsTurn: boolean;
+}

@@ -1,0 +1,76 @@
+import { describe, expect, expectTypeOf, test } from "vitest";
+import type { Ask } from "../../src/session/asks.ts";
+import type { Attachment } from "../../src/session/attachments.ts";
+import type { SessionEvent } from "../../src/session/events.ts";
+import type { AgentScope, CallOutcome, Prepared, ToolCall } from "../../src/session/pipeline-types.ts";
+import type { ToolsDiff } from "../../src/session/pushed-tools.ts";
+import type { Session } from "../../src/session/session.ts";
+import type { SessionChange } from "../../src/session/session-config.ts";
+import type { Asks, ToolDefinition } from "../../src/tools/tool.ts";
+import { recordEvents, sessionWith, settleMicrotasks } from "../session/session-kit.ts";
+
+/** What servers, turn loops and sub-agents build on. A change here is a change for all of them. */
+interface SessionSeams {
+  readonly events: {
+    append(type: string, data: object, agentId?: string): void;
+    addSink(sink: (event: SessionEvent) => void): Disposable;
+  };
+  readonly asks: { readonly pending: readonly Ask[]; answer(id: string, answer: unknown, from: string): boolean };
+  attach(client: { level: "host" | "connection" | "extension"; answers: readonly (keyof Asks)[] }): Attachment;
+  update(change: SessionChange): Promise<void>;
+  prepare(calls: readonly ToolCall[], agent?: AgentScope): Promise<readonly Prepared[]>;
+  run(call: Prepared): Promise<CallOutcome>;
+}
+
+test("a session has the seams that others are built on", () => {
+  expectTypeOf<Session>().toExtend<SessionSeams>();
+  expectTypeOf<Attachment>().toExtend<AsyncDisposable & { readonly id: string; setTools(all: readonly ToolDefinition[]): ToolsDiff }>();
+  expectTypeOf<CallOutcome>().toHaveProperty("endsTurn");
+});
+
+describe("a turn of a model, driven through the seams alone", () => {
+  test("calls of a message are answered by a remote client, and what it pushes meanwhile is there for the next message", async () => {
+    const session: Session = sessionWith([{ name: "local", handler: () => "local result" }]);
+    const wire = session.attach({ level: "connection", answers: ["tool", "permission"] });
+    wire.setTools([{ name: "remote", skipPermission: true }]);
+    const sink = session.events.addSink(({ type, data }) => {
+      if (type !== "external_tool.requested") return;
+      wire.setTools([
+        { name: "remote", skipPermission: true },
+        { name: "extra", skipPermission: true },
+      ]);
+      session.asks.answer(String(data["requestId"]), { result: "remote result" }, wire.id);
+    });
+    const scope = session.createScope({ turnId: "turn-1" });
+    const first = await session.prepare(
+      ["local", "remote", "extra"].map((name, index) => ({ id: `c${index}`, name, arguments: {} })),
+      scope,
+    );
+    const outcomes = await Promise.all(first.map((prepared) => session.run(prepared)));
+    expect(outcomes.map(({ toolCallId, code }) => [toolCallId, code])).toEqual([
+      ["c0", "success"],
+      ["c1", "success"],
+      ["c2", "unknown_tool"],
+    ]);
+    expect(scope.catalog.executables.has("extra")).toBe(true);
+    sink[Symbol.dispose]();
+  });
+
+  test("aborting the turn settles its calls and none of another turn", async () => {
+    const session = sessionWith([{ name: "hangs", handler: () => new Promise(() => {}) }]);
+    const events = recordEvents(session, "tool.execution_complete");
+    const turn = new AbortController();
+    const run = async (id: string, scope: AgentScope): Promise<CallOutcome> => {
+      const [prepared] = await session.prepare([{ id, name: "hangs", arguments: {} }], scope);
+      return session.run(prepared!);
+    };
+    const aborted = run("c1", session.createScope({ signal: turn.signal }));
+    const other = run("c2", session.createScope());
+    await settleMicrotasks();
+    turn.abort();
+    expect((await aborted).code).toBe("cancelled");
+    expect(events).toHaveLength(1);
+    await session.disconnect();
+    expect((await other).code).toBe("session_closed");
+  });
+});

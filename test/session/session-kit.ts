@@ -1,0 +1,166 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach } from "vitest";
+import type { Logger, LogLevel } from "../../src/base/logger.ts";
+import { createCatalogMemo } from "../../src/session/catalog-memo.ts";
+import type { SessionEnvironment } from "../../src/session/environment.ts";
+import type { SessionEvent } from "../../src/session/events.ts";
+import { approveAll } from "../../src/session/permissions.ts";
+import { createSession, type Session } from "../../src/session/session.ts";
+import type { SessionOptions } from "../../src/session/session-config.ts";
+import type { CatalogSource } from "../../src/session/tool-catalog.ts";
+import { createTool } from "../../src/tools/create-tool.ts";
+import type { ToolLike } from "../../src/tools/define-tool.ts";
+import type { Tool, ToolKind } from "../../src/tools/tool.ts";
+
+/** A tool as a source of some kind would publish it. */
+export function toolOf(kind: ToolKind, source: string, tool: ToolLike, nativeName: string = tool.name): Tool {
+  return createTool(tool, { kind, source, nativeName });
+}
+
+export function sourceOf(kind: ToolKind, id: string, ...tools: ToolLike[]): CatalogSource {
+  return { kind, id, tools: tools.map((tool) => toolOf(kind, id, tool)) };
+}
+
+export interface LogLine {
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+export interface TestEnvironment extends SessionEnvironment {
+  readonly lines: LogLine[];
+  readonly folder: string;
+  readonly released: boolean;
+  /** How often a catalog was asked for. */
+  readonly assemblies: number;
+  /** Replaces the sources and tells sessions. */
+  publish(...sources: CatalogSource[]): void;
+  /** The next catalogs fail with this. */
+  failWith(error: Error | undefined): void;
+  /** Makes `ready` wait until the promise settles. */
+  readyWhen(promise: Promise<void>): void;
+}
+
+const folders: string[] = [];
+const sessions: Session[] = [];
+
+afterEach(async () => {
+  await Promise.all(sessions.splice(0).map((session) => session.disconnect()));
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+export function createTestEnvironment(...initial: CatalogSource[]): TestEnvironment {
+  const folder = mkdtempSync(join(tmpdir(), "session-test-"));
+  folders.push(folder);
+  const memo = createCatalogMemo();
+  const listeners = new Set<() => void>();
+  const lines: LogLine[] = [];
+  let sources: readonly CatalogSource[] = initial;
+  let failure: Error | undefined;
+  let ready: Promise<void> = Promise.resolve();
+  const state = { released: false, assemblies: 0 };
+  return {
+    lines,
+    folder,
+    get released() {
+      return state.released;
+    },
+    get assemblies() {
+      return state.assemblies;
+    },
+    log: recordingLogger(lines),
+    defaults: { sessionId: "session-1", workingDirectory: folder },
+    catalog(view, pushed) {
+      state.assemblies++;
+      if (failure) throw failure;
+      const clients = pushed.map(({ tools, diagnostics }, index) => ({ kind: "external" as const, id: String(index), tools, diagnostics }));
+      return memo([...sources, ...clients], view);
+    },
+    subscribe(listener) {
+      const own = (): void => listener();
+      listeners.add(own);
+      return { [Symbol.dispose]: () => void listeners.delete(own) };
+    },
+    adopt() {},
+    async ready(signal) {
+      signal.throwIfAborted();
+      await ready;
+    },
+    sessionDirectory: (id) => join(folder, id),
+    release() {
+      state.released = true;
+    },
+    publish(...next) {
+      sources = next;
+      for (const listener of listeners) listener();
+    },
+    failWith(error) {
+      failure = error;
+    },
+    readyWhen(promise) {
+      ready = promise;
+    },
+  };
+}
+
+/** A session over an environment, ended after the test. Every call is allowed unless the options say otherwise. */
+export function openSession(environment: TestEnvironment = createTestEnvironment(), options: SessionOptions = {}): Session {
+  const session = createSession({ onPermissionRequest: approveAll, ...options }, environment);
+  sessions.push(session);
+  return session;
+}
+
+/** A session with these tools of its own. */
+export function sessionWith(tools: readonly ToolLike[], options: SessionOptions = {}): Session {
+  return openSession(createTestEnvironment(), { tools, ...options });
+}
+
+export function recordEvents(session: Session, ...types: string[]): SessionEvent[] {
+  const events: SessionEvent[] = [];
+  session.on((event) => {
+    if (types.length === 0 || types.includes(event.type)) events.push(event);
+  });
+  return events;
+}
+
+/** Settles with the next event of a type. */
+export function nextEvent(session: Session, type: string): Promise<SessionEvent> {
+  return new Promise((resolve) => {
+    const end = session.on(type, (event) => {
+      end();
+      resolve(event);
+    });
+  });
+}
+
+/** A promise with its ends outside. */
+export function deferred<T = void>(): { promise: Promise<T>; resolve: (value: T) => void; reject: (error: unknown) => void } {
+  let resolve: (value: T) => void = () => {};
+  let reject: (error: unknown) => void = () => {};
+  const promise = new Promise<T>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  return { promise, resolve, reject };
+}
+
+/** An object with a `then` of one's own. */
+export function withThen(descriptor: PropertyDescriptor): object {
+  // biome-ignore lint/suspicious/noThenProperty: what handlers return may have one, and that is what is tested.
+  return Object.defineProperty({}, "then", descriptor);
+}
+
+/** Lets every microtask that is due run. */
+export function settleMicrotasks(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+export function recordingLogger(lines: LogLine[]): Logger {
+  const at =
+    (level: LogLevel) =>
+    (message: string, data: object = {}): void =>
+      void lines.push({ level, message, data: { ...data } });
+  return { error: at("error"), warning: at("warning"), info: at("info"), debug: at("debug"), enabled: () => true };
+}
