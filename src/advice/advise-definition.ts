@@ -1,0 +1,81 @@
+import { basename, extname } from "node:path";
+import type { Diagnostic, Position } from "../base/diagnostic.ts";
+import { checkToolName } from "../tools/tool-name.ts";
+import { builtinToolNames } from "./builtin-names.ts";
+
+/** What is known of a tool's definition without running anything. Undefined: it cannot be known. */
+export interface KnownDefinition {
+  readonly name: string;
+  readonly description: string | undefined;
+  readonly overridesBuiltInTool: boolean | undefined;
+  readonly file: string;
+  /** False: the file defines others too, so its name is no tool's. */
+  readonly isAloneInFile: boolean;
+  readonly position: (field: "name" | "description") => Position | undefined;
+}
+
+/** Advice about what a tool is called and how it is described. */
+export function adviseDefinition(tool: KnownDefinition): readonly Diagnostic[] {
+  return [...adviseDescription(tool), ...adviseFileName(tool), ...adviseBuiltinName(tool)];
+}
+
+function adviseDescription(tool: KnownDefinition): Diagnostic[] {
+  const { name, description } = tool;
+  // A missing one has a code of its own, from whoever makes the tool.
+  if (description === undefined || description.trim() === "" || tellsSomething(description, name)) return [];
+  const message = `The description of "${name}" tells a model too little to choose by: ${JSON.stringify(description.slice(0, 80))}. Say what the tool does, what it gives back and when to use it.`;
+  return [advice("ADVICE_DESCRIPTION_VAGUE", message, tool, "description")];
+}
+
+const emptyWords = new Set(
+  (
+    "a an and any are as at be by can do does done for from get gets given handle handles handler has help helper helps in into is it its of on or " +
+    "perform performs process processes provide provides run runs some something stuff that the thing things this to tool tools use used useful uses " +
+    "using util utility various via when which with work works you your execute executes function functions misc data input output"
+  ).split(" "),
+);
+
+/** At least three words that say more than the tool's own name does. */
+function tellsSomething(description: string, name: string): boolean {
+  const known = new Set(wordsOf(name).map(stem));
+  const telling = wordsOf(description).filter((word) => !emptyWords.has(word) && !known.has(stem(word)));
+  // Scripts without spaces have few "words" and say much with them.
+  return new Set(telling.map(stem)).size >= 3 || /[^\p{ASCII}]{8,}/u.test(description);
+}
+
+function wordsOf(text: string): readonly string[] {
+  return text
+    .slice(0, 2_000)
+    .replace(/([a-z])([A-Z])/g, "$1 $2")
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter((word) => word !== "");
+}
+
+function stem(word: string): string {
+  return word.length > 4 ? word.replace(/(?:ing|es|s|ed|er)$/, "") : word.replace(/s$/, "");
+}
+
+function adviseFileName(tool: KnownDefinition): Diagnostic[] {
+  const fileName = basename(tool.file, extname(tool.file));
+  // An illegal name is refused as such; what it should be comes first.
+  if (!checkToolName(tool.name).ok) return [];
+  if (!tool.isAloneInFile || plain(fileName) === plain(tool.name) || /^(?:index|main|skill|tools?)$/.test(fileName)) return [];
+  const message = `The tool "${tool.name}" is defined in ${basename(tool.file)}. Name the file after it, so that it is found.`;
+  return [{ ...advice("ADVICE_NAME_NOT_FILE", message, tool, "name"), severity: "info" }];
+}
+
+function plain(name: string): string {
+  return name.toLowerCase().replace(/[-_.\s]/g, "");
+}
+
+function adviseBuiltinName(tool: KnownDefinition): Diagnostic[] {
+  if (!builtinToolNames.has(tool.name) || tool.overridesBuiltInTool === true) return [];
+  const message = `"${tool.name}" is the name of a built-in tool, and where that is there this one is left out. Rename it, or set overridesBuiltInTool: true to take its place.`;
+  return [advice("ADVICE_BUILTIN_NAME", message, tool, "name")];
+}
+
+function advice(code: string, message: string, { file, position }: KnownDefinition, field: "name" | "description"): Diagnostic {
+  const start = position(field);
+  return { severity: "warning", code, message, file, ...(start && { range: { start } }) };
+}

@@ -1,0 +1,96 @@
+import { dirname, extname, resolve } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { decodeText } from "../formats/decode-text.ts";
+import { parseJson } from "../formats/json-document.ts";
+import { maxJsonBytes } from "../formats/limits.ts";
+import { createTextReport } from "../formats/text-report.ts";
+import type { ToolJson } from "../formats/tool-json.ts";
+import { readTextFile } from "../io/read-bounded.ts";
+import { moduleExtensions } from "../skills/module-runner.ts";
+import { readToolJson } from "../skills/read-tool-json.ts";
+import type { ToolEntry } from "../skills/tool-entries.ts";
+import { advisePaths, adviseWrites, mentions } from "./advise-files.ts";
+import { adviseLeaks } from "./advise-leaks.ts";
+import { adviseNetwork } from "./advise-network.ts";
+import { adviseResults } from "./advise-results.ts";
+import { adviseCommand, adviseTool, type JsonPlace, knownFromJson, knownFromModule } from "./known-tool.ts";
+import type { FunctionNode, ModuleSource } from "./module-source.ts";
+import { findHandler, findTools } from "./module-tools.ts";
+
+/** What one entry of a skill is made of. */
+export interface AdvisedEntry {
+  readonly entry: ToolEntry;
+  /** Every file of it, its modules' local imports too. */
+  readonly files: ReadonlySet<string>;
+}
+
+type Parse = (file: string) => ModuleSource | undefined;
+
+/** Advice about the tools of a skill: how they are defined, and what their code does. */
+export function adviseSkill(entries: readonly AdvisedEntry[], parse: Parse): readonly Diagnostic[] {
+  return entries.flatMap(({ entry, files }) => {
+    const modules = [...files].filter(isOwnModule).flatMap((file) => parse(file) ?? []);
+    if (entry.kind === "module") {
+      const module = parse(entry.file);
+      return module === undefined ? [] : [...adviseModuleTools(module), ...adviseCode(modules, handlersIn(module))];
+    }
+    const json = readJsonTool(entry);
+    if (json === undefined) return [];
+    const { tool, place } = json;
+    return [
+      ...adviseTool(knownFromJson(tool, place)),
+      ...adviseCommand(tool, place),
+      ...adviseCode(modules, handlersOf(tool, entry, parse)),
+    ];
+  });
+}
+
+function adviseModuleTools(module: ModuleSource): readonly Diagnostic[] {
+  const tools = findTools(module);
+  return tools.flatMap((tool) => {
+    const known = knownFromModule(module, tool, tools.length === 1);
+    return known ? adviseTool(known).filter(({ code, range }) => !module.ignores(code, range?.start.line ?? 0)) : [];
+  });
+}
+
+function adviseCode(modules: readonly ModuleSource[], handlers: ReadonlySet<FunctionNode>): readonly Diagnostic[] {
+  // One file may do the writing and another the telling.
+  const tells = modules.some((module) => mentions(module, "fileChanged"));
+  return modules.flatMap((module) => {
+    const own = new Set(module.nodes.filter((node): node is FunctionNode => handlers.has(node as FunctionNode)));
+    return [
+      ...adviseResults(module, own),
+      ...adviseLeaks(module, own),
+      ...advisePaths(module),
+      ...adviseNetwork(module),
+      ...(tells ? [] : adviseWrites(module)),
+    ];
+  });
+}
+
+function handlersIn(module: ModuleSource): ReadonlySet<FunctionNode> {
+  return new Set(findTools(module).flatMap(({ handler }) => handler ?? []));
+}
+
+function handlersOf({ definition, handler }: ToolJson, entry: ToolEntry, parse: Parse): ReadonlySet<FunctionNode> {
+  const sibling = entry.kind === "json" ? entry.sibling : undefined;
+  const file = handler?.kind === "module" ? resolve(dirname(entry.file), handler.module) : handler === undefined ? sibling : undefined;
+  const module = file === undefined ? undefined : parse(file);
+  const found = module && findHandler(module, definition.name, handler?.kind === "module" ? handler.export : undefined);
+  return new Set(found ? [found] : []);
+}
+
+function readJsonTool(entry: Exclude<ToolEntry, { kind: "module" }>): { readonly tool: ToolJson; readonly place: JsonPlace } | undefined {
+  const { tool } = readToolJson(entry, () => {});
+  const read = readTextFile(entry.file, maxJsonBytes);
+  if (tool === undefined || !read.ok) return undefined;
+  const { text } = decodeText(read.bytes, entry.file);
+  const { document } = parseJson(text);
+  if (document === undefined) return undefined;
+  const path = entry.kind === "inline" ? ["tools", Number(entry.key.slice("inline:".length))] : [];
+  return { tool, place: { file: entry.file, document, positionOf: createTextReport(text).position, path } };
+}
+
+function isOwnModule(file: string): boolean {
+  return moduleExtensions.includes(extname(file)) && !/[\\/]node_modules[\\/]/.test(file);
+}

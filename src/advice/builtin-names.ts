@@ -1,0 +1,22 @@
+/** The tools that hosts of the Copilot family bring themselves; a skill's tool of such a name competes with theirs. */
+export const builtinToolNames: ReadonlySet<string> = new Set([
+  "ask_user",
+  "bash",
+  "create",
+  "edit",
+  "exit_plan_mode",
+  "glob",
+  "grep",
+  "list_agents",
+  "list_bash",
+  "read_agent",
+  "read_bash",
+  "skill",
+  "sql",
+  "stop_bash",
+  "task",
+  "tool_search_tool_regex",
+  "view",
+  "web_fetch",
+  "write_agent",
+]);

@@ -1,0 +1,157 @@
+import { existsSync, readdirSync } from "node:fs";
+import { basename, join } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { decodeText } from "../formats/decode-text.ts";
+import { maxDocumentBytes } from "../formats/limits.ts";
+import { lintSkillDocument, withLint } from "../formats/lint-skill-document.ts";
+import type { ModuleLoader } from "../io/module-loader.ts";
+import { readTextFile } from "../io/read-bounded.ts";
+import { discoverRoot } from "../skills/discover.ts";
+import { loadSkill, type Staged } from "../skills/load-skill.ts";
+import { moduleExtensions } from "../skills/module-runner.ts";
+import { type ConflictRules, resolveOverrides } from "../skills/resolve-overrides.ts";
+import type { LoadedFolder, RootListing } from "../skills/skill.ts";
+import { listToolEntries } from "../skills/tool-entries.ts";
+import { adviseSkill } from "./advise-skill.ts";
+import { type ModuleSource, parseModule } from "./module-source.ts";
+import { createStaticRunner } from "./static-runner.ts";
+
+export interface CheckOptions {
+  /** Skill folders or folders of them, as a host takes them, resolved. */
+  readonly roots: readonly string[];
+  /** Parses and resolves modules. Nothing is run with it. */
+  readonly loader: ModuleLoader;
+  readonly hostVersion: string;
+  /** Also holds SKILL.md to the specification. */
+  readonly strict: boolean;
+  readonly disabledSkills?: readonly string[];
+  readonly conflicts?: ConflictRules;
+  readonly signal: AbortSignal;
+}
+
+interface CheckedSkill {
+  readonly name: string;
+  readonly folder: string;
+  /** Those whose names are known without running anything. */
+  readonly tools: readonly string[];
+}
+
+export interface CheckReport {
+  readonly skills: readonly CheckedSkill[];
+  /** Sorted by file and place; those of one skill name it in `source`. */
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** Says what is wrong with skills, and what could be better, without running anything of them. Never rejects for what they hold. */
+export async function checkSkills(options: CheckOptions): Promise<CheckReport> {
+  const listings = options.roots.map(discoverRoot);
+  const folders = new Map<string, LoadedFolder>();
+  const skills: CheckedSkill[] = [];
+  const diagnostics = listings.flatMap((listing) => listing.diagnostics);
+  for (const folder of new Set(listings.flatMap((listing) => listing.folders))) {
+    options.signal.throwIfAborted();
+    const checked = await checkSkill(folder, options);
+    if (checked === undefined) continue;
+    skills.push(checked.skill);
+    diagnostics.push(...checked.diagnostics);
+    folders.set(folder, checked.loaded);
+  }
+  diagnostics.push(...clashes(listings, folders, options));
+  return { skills, diagnostics: inOrder(diagnostics) };
+}
+
+interface Checked {
+  readonly skill: CheckedSkill;
+  readonly diagnostics: readonly Diagnostic[];
+  readonly loaded: LoadedFolder;
+}
+
+async function checkSkill(folder: string, options: CheckOptions): Promise<Checked | undefined> {
+  const { loader, hostVersion, signal } = options;
+  const parse = createParser();
+  const runners = [createStaticRunner(loader, parse)];
+  const staged = await loadSkill(folder, undefined, new Set(), {
+    loader,
+    runners,
+    hostVersion,
+    importTimeout: 60_000,
+    signal,
+    seen: () => {},
+  });
+  if (staged.kind === "absent") return undefined;
+  const skill = staged.kind === "ready" ? staged.generation.skill : undefined;
+  const own = staged.kind === "ready" ? staged.generation.diagnostics : staged.diagnostics;
+  const name = skill?.name ?? basename(folder);
+  const advice = staged.kind === "ready" ? advise(folder, staged, parse) : [];
+  if (staged.kind === "ready") await Promise.all(staged.generation.units.map((unit) => unit.retire()));
+  const linted = options.strict ? withLint(own, lint(folder)) : own;
+  return {
+    skill: { name, folder, tools: skill?.tools.map((tool) => tool.definition.name) ?? [] },
+    diagnostics: [...linted, ...advice].map((diagnostic) => ({ source: name, ...diagnostic })),
+    loaded: { folder, ...(skill && { skill }), diagnostics: [], stale: false },
+  };
+}
+
+function advise(
+  folder: string,
+  { generation }: Extract<Staged, { kind: "ready" }>,
+  parse: (file: string) => ModuleSource | undefined,
+): readonly Diagnostic[] {
+  const { manifest, manifestFile } = generation.text;
+  const files = new Map(generation.units.map((unit) => [unit.key, unit.files]));
+  const { entries } = listToolEntries(folder, manifest?.tools, moduleExtensions, manifestFile);
+  const advised = entries.flatMap((entry) => {
+    const own = files.get(entry.key);
+    return own ? [{ entry, files: own }] : [];
+  });
+  return adviseSkill(advised, parse);
+}
+
+/** Parses each file once, however many tools it serves. */
+function createParser(): (file: string) => ModuleSource | undefined {
+  const parsed = new Map<string, ModuleSource | undefined>();
+  return (file) => {
+    if (!parsed.has(file)) {
+      const read = readTextFile(file, maxDocumentBytes);
+      parsed.set(file, read.ok ? parseModule(file, read.text) : undefined);
+    }
+    return parsed.get(file);
+  };
+}
+
+function lint(folder: string): readonly Diagnostic[] {
+  const name = documentName(folder);
+  if (name === undefined) return [];
+  const file = join(folder, name);
+  const read = readTextFile(file, maxDocumentBytes);
+  return read.ok ? lintSkillDocument(decodeText(read.bytes, file).text, { file, directoryName: basename(folder) }) : [];
+}
+
+function documentName(folder: string): string | undefined {
+  if (existsSync(join(folder, "SKILL.md"))) return "SKILL.md";
+  return readdirSync(folder).find((name) => name.toLowerCase() === "skill.md");
+}
+
+function clashes(
+  listings: readonly RootListing[],
+  folders: ReadonlyMap<string, LoadedFolder>,
+  options: CheckOptions,
+): readonly Diagnostic[] {
+  const roots = new Map(listings.map((listing) => [listing.root, listing]));
+  const view = { roots: options.roots, disabledSkills: new Set(options.disabledSkills), conflicts: options.conflicts ?? "override" };
+  return resolveOverrides({ roots, folders }, view).diagnostics;
+}
+
+/** One file after the other, from top to bottom; what two tools share is said once. */
+function inOrder(diagnostics: readonly Diagnostic[]): readonly Diagnostic[] {
+  const distinct = [...new Map(diagnostics.map((diagnostic) => [JSON.stringify(diagnostic), diagnostic])).values()];
+  const keyOf = ({ file = "", range }: Diagnostic): readonly [string, number, number] => [
+    file,
+    range?.start.line ?? 0,
+    range?.start.column ?? 0,
+  ];
+  return distinct.sort((a, b) => {
+    const [one, other] = [keyOf(a), keyOf(b)];
+    return one[0] === other[0] ? one[1] - other[1] || one[2] - other[2] : one[0] < other[0] ? -1 : 1;
+  });
+}

@@ -1,0 +1,124 @@
+import type { Diagnostic, Position } from "../base/diagnostic.ts";
+import type { JsonDocument, JsonPath } from "../formats/json-document.ts";
+import type { ToolJson } from "../formats/tool-json.ts";
+import { adviseDefinition, type KnownDefinition } from "./advise-definition.ts";
+import { absolutePathMessage, isMachinePath } from "./advise-files.ts";
+import { adviseParameters, adviseRequired } from "./advise-parameters.ts";
+import { libraryFacts } from "./library-facts.ts";
+import type { ModuleSource, NodeOf, SyntaxNode } from "./module-source.ts";
+import type { WrittenTool } from "./module-tools.ts";
+import { type ParameterFact, schemaFacts } from "./parameter-facts.ts";
+import { propertyOf, resolveNode, staticText, staticValue } from "./static-value.ts";
+
+/** A tool as far as it is known without running anything. */
+export interface KnownTool {
+  readonly definition: KnownDefinition;
+  readonly facts: readonly ParameterFact[];
+  /** The JSON Schema of the parameters, where they are written as one. */
+  readonly schema: { readonly value: unknown; readonly position: Position | undefined } | undefined;
+}
+
+/** All advice about a tool's definition. */
+export function adviseTool({ definition, facts, schema }: KnownTool): readonly Diagnostic[] {
+  const place = { tool: definition.name, file: definition.file };
+  return [
+    ...adviseDefinition(definition),
+    ...adviseParameters(facts, place),
+    ...(schema ? adviseRequired(schema.value, place, schema.position) : []),
+  ];
+}
+
+/** A tool of a JSON file, or of a manifest at a path in it. */
+export interface JsonPlace {
+  readonly file: string;
+  readonly document: JsonDocument;
+  readonly positionOf: (offset: number) => Position;
+  readonly path: JsonPath;
+}
+
+export function knownFromJson({ definition }: ToolJson, place: JsonPlace): KnownTool {
+  const at = (...path: JsonPath): Position | undefined => {
+    const offset = place.document.offsetOf([...place.path, ...path]);
+    return offset === undefined ? undefined : place.positionOf(offset);
+  };
+  const key = at("parameters") ? "parameters" : "inputSchema";
+  const { name, description, overridesBuiltInTool, parameters } = definition;
+  return {
+    definition: {
+      name,
+      description,
+      overridesBuiltInTool,
+      file: place.file,
+      isAloneInFile: place.path.length === 0,
+      position: (field) => at(field),
+    },
+    facts: schemaFacts(parameters, (path) => at(key, ...path.map(toStep))),
+    schema: parameters && { value: parameters, position: at(key) },
+  };
+}
+
+/** Advice about the machine's paths in a command. */
+export function adviseCommand({ handler }: ToolJson, place: JsonPlace): readonly Diagnostic[] {
+  if (handler?.kind !== "command") return [];
+  const texts = [handler.command, ...handler.args, ...Object.values(handler.env ?? {})];
+  const offset = place.document.offsetOf([...place.path, "handler"]);
+  const range = offset === undefined ? {} : { range: { start: place.positionOf(offset) } };
+  return texts.filter(isMachinePath).map((text) => ({
+    severity: "warning",
+    code: "ADVICE_ABSOLUTE_PATH",
+    message: absolutePathMessage(text),
+    file: place.file,
+    ...range,
+  }));
+}
+
+/** Undefined: its name is computed. */
+export function knownFromModule(
+  module: ModuleSource,
+  { name, node, definition }: WrittenTool,
+  isAloneInFile: boolean,
+): KnownTool | undefined {
+  if (name === undefined) return undefined;
+  const field = (key: string): SyntaxNode | undefined => definition && (propertyOf(definition, key)?.value as SyntaxNode | undefined);
+  const description = field("description");
+  const parameters = field("parameters") ?? field("inputSchema");
+  const overrides = field("overridesBuiltInTool");
+  const flag = overrides && staticValue(overrides, module);
+  return {
+    definition: {
+      name,
+      description: description && staticText(description, module),
+      // A value that is computed may be true.
+      overridesBuiltInTool: flag && (!flag.isKnown || flag.value === true),
+      file: module.file,
+      isAloneInFile,
+      position: (which) => module.positionOf((which === "description" ? (description ?? node) : node).start),
+    },
+    ...parametersOf(parameters, module),
+  };
+}
+
+function parametersOf(node: SyntaxNode | undefined, module: ModuleSource): Pick<KnownTool, "facts" | "schema"> {
+  if (node === undefined) return { facts: [], schema: undefined };
+  const written = staticValue(node, module);
+  if (!written.isKnown) return { facts: libraryFacts(node, module) ?? [], schema: undefined };
+  const position = module.positionOf(node.start);
+  const facts = schemaFacts(written.value, (path) => positionIn(node, path, module) ?? position);
+  return { facts, schema: { value: written.value, position } };
+}
+
+/** The place of a key in a literal. */
+function positionIn(node: SyntaxNode, path: readonly string[], module: ModuleSource): Position | undefined {
+  let at = resolveNode(node, module);
+  let found: NodeOf<"Property"> | undefined;
+  for (const step of path) {
+    found = at.type === "ObjectExpression" ? propertyOf(at, step) : undefined;
+    if (found === undefined) return undefined;
+    at = resolveNode(found.value as SyntaxNode, module);
+  }
+  return found && module.positionOf(found.start);
+}
+
+function toStep(step: string): string | number {
+  return /^\d+$/.test(step) ? Number(step) : step;
+}

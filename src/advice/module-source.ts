@@ -1,0 +1,134 @@
+import { extname } from "node:path";
+import { type Node, type ParserOptions, parseSync, visitorKeys } from "oxc-parser";
+import type { Diagnostic, Position } from "../base/diagnostic.ts";
+import { createTextReport } from "../formats/text-report.ts";
+import { looksDeep } from "../io/module-loader/nesting-guard.ts";
+
+export type SyntaxNode = Node;
+export type NodeOf<K extends Node["type"]> = Node extends infer N ? (N extends Node ? (K extends N["type"] ? N : never) : never) : never;
+export type FunctionNode = NodeOf<"ArrowFunctionExpression"> | NodeOf<"FunctionDeclaration">;
+
+/** A parsed module that can be asked for its nodes, upwards too. */
+export interface ModuleSource {
+  readonly file: string;
+  /** Every node, parents before children, in the order of the text. */
+  readonly nodes: readonly SyntaxNode[];
+  parentOf(node: SyntaxNode): SyntaxNode | undefined;
+  positionOf(offset: number): Position;
+  /** The variables and functions at the top of the module, by name. */
+  readonly topLevel: ReadonlyMap<string, SyntaxNode>;
+  /** Whether a comment, `skillhost-ignore CODE`, on this line or the one before wants no such advice. */
+  ignores(code: string, line: number): boolean;
+}
+
+const languages: Readonly<Record<string, ParserOptions["lang"]>> = {
+  ".ts": "ts",
+  ".mts": "ts",
+  ".cts": "ts",
+  ".tsx": "tsx",
+  ".js": "jsx",
+  ".mjs": "jsx",
+  ".cjs": "jsx",
+  ".jsx": "jsx",
+};
+
+/**
+ * Parses a module. Undefined: it does not parse, is none, or nests so deeply that parsing it could end the process;
+ * whoever loads it says so, advice has nothing to add.
+ */
+export function parseModule(file: string, source: string): ModuleSource | undefined {
+  const lang = languages[extname(file)];
+  const text = source.startsWith("\uFEFF") ? source.slice(1) : source;
+  if (lang === undefined || looksDeep(text)) return undefined;
+  const { program, comments, errors } = parseSync(file, text, { lang, astType: "ts", sourceType: "module", preserveParens: false });
+  if (errors.some((error) => error.severity === "Error")) return undefined;
+  const parents = new Map<SyntaxNode, SyntaxNode>();
+  const nodes = collectNodes(program, parents);
+  const { position } = createTextReport(text, file);
+  const ignored = ignoredLines(comments, position);
+  return {
+    file,
+    nodes,
+    parentOf: (node) => parents.get(node),
+    positionOf: position,
+    topLevel: topLevelOf(program),
+    ignores: (code, line) => ignored.has(`${line} ${code}`) || ignored.has(`${line - 1} ${code}`),
+  };
+}
+
+/** The nodes below a node, that one first, in the order of the text; `enters` may keep out what lies below one. */
+export function* descend(root: SyntaxNode, enters: (node: SyntaxNode) => boolean = () => true): Generator<SyntaxNode> {
+  const open: SyntaxNode[] = [root];
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    yield node;
+    if (node !== root && !enters(node)) continue;
+    open.push(...childrenOf(node).reverse());
+  }
+}
+
+/** The nodes of a function's own body: functions within it are shown and not entered. */
+export function withinFunction(root: SyntaxNode): Generator<SyntaxNode> {
+  return descend(root, (node) => !isFunction(node));
+}
+
+export function isFunction(node: SyntaxNode | null | undefined): node is FunctionNode {
+  return node?.type === "FunctionDeclaration" || node?.type === "FunctionExpression" || node?.type === "ArrowFunctionExpression";
+}
+
+/** Makes a diagnostic of a node's place, unless a comment there wants none. */
+export function adviseAt(
+  module: ModuleSource,
+  node: SyntaxNode,
+  code: string,
+  message: string,
+  severity: Diagnostic["severity"] = "warning",
+): Diagnostic[] {
+  const start = module.positionOf(node.start);
+  if (module.ignores(code, start.line)) return [];
+  return [{ severity, code, message, file: module.file, range: { start, end: module.positionOf(node.end) } }];
+}
+
+// Without recursion: what the parser could read may still nest deeper than our stack.
+function collectNodes(program: SyntaxNode, parents: Map<SyntaxNode, SyntaxNode>): SyntaxNode[] {
+  const nodes: SyntaxNode[] = [];
+  for (const node of descend(program)) {
+    nodes.push(node);
+    for (const child of childrenOf(node)) parents.set(child, node);
+  }
+  return nodes;
+}
+
+function childrenOf(node: SyntaxNode): SyntaxNode[] {
+  return (visitorKeys[node.type] ?? []).flatMap((key) => {
+    const value = (node as unknown as Record<string, unknown>)[key];
+    return (Array.isArray(value) ? value : [value]).filter(isNode);
+  });
+}
+
+function isNode(value: unknown): value is SyntaxNode {
+  return typeof value === "object" && value !== null && typeof (value as { type?: unknown }).type === "string";
+}
+
+function topLevelOf(program: NodeOf<"Program">): Map<string, SyntaxNode> {
+  const names = new Map<string, SyntaxNode>();
+  for (const statement of program.body) {
+    const exported =
+      statement.type === "ExportNamedDeclaration" || statement.type === "ExportDefaultDeclaration" ? statement.declaration : statement;
+    if (exported?.type === "FunctionDeclaration" && exported.id) names.set(exported.id.name, exported);
+    if (exported?.type !== "VariableDeclaration") continue;
+    for (const { id, init } of exported.declarations) if (id.type === "Identifier" && init) names.set(id.name, init);
+  }
+  return names;
+}
+
+function ignoredLines(
+  comments: readonly { readonly value: string; readonly end: number }[],
+  position: (offset: number) => Position,
+): Set<string> {
+  const ignored = new Set<string>();
+  for (const { value, end } of comments) {
+    const codes = /\bskillhost-ignore\s+([A-Z_,\s]+)/.exec(value)?.[1] ?? "";
+    for (const code of codes.split(/[,\s]+/).filter((word) => word !== "")) ignored.add(`${position(end).line} ${code}`);
+  }
+  return ignored;
+}

@@ -1,0 +1,102 @@
+import { type FunctionNode, isFunction, type ModuleSource, type NodeOf, type SyntaxNode } from "./module-source.ts";
+import { calleeName, propertyOf, resolveNode, staticText } from "./static-value.ts";
+
+/** A tool that a module defines, as far as its text tells. */
+export interface WrittenTool {
+  /** Undefined: it is computed. */
+  readonly name: string | undefined;
+  /** Where to point at for the whole of it. */
+  readonly node: SyntaxNode;
+  readonly definition: NodeOf<"ObjectExpression"> | undefined;
+  readonly handler: FunctionNode | undefined;
+}
+
+/** Finds the tools that are written in a module: calls of `defineTool`, `SCHEMA` with `execute`, objects with name and handler. */
+export function findTools(module: ModuleSource): readonly WrittenTool[] {
+  const tools: WrittenTool[] = [];
+  const schema = exportedSchema(module);
+  if (schema) tools.push(schema);
+  for (const node of module.nodes) {
+    if (node.type === "CallExpression" && calleeName(node.callee) === "defineTool") tools.push(definedTool(node, module));
+    else if (node.type === "ObjectExpression" && isPlainTool(node, module)) tools.push(plainTool(node, module));
+  }
+  return tools;
+}
+
+/** The function of a module that answers a tool which a JSON file defines. */
+export function findHandler(module: ModuleSource, toolName: string, exportName: string | undefined): FunctionNode | undefined {
+  const names = exportName === undefined ? ["default", "handler", toolName, "execute"] : [exportName];
+  for (const name of names) {
+    const node = exportedNode(module, name);
+    if (isFunction(node)) return node;
+    if (node?.type === "ObjectExpression") return functionOf(node, "handler", module);
+    if (node?.type === "CallExpression" && calleeName(node.callee) === "defineTool") return definedTool(node, module).handler;
+  }
+  return undefined;
+}
+
+function definedTool(call: NodeOf<"CallExpression">, module: ModuleSource): WrittenTool {
+  const [first, second] = call.arguments;
+  const options = second && second.type !== "SpreadElement" ? resolveNode(second, module) : undefined;
+  const definition = options?.type === "ObjectExpression" ? options : undefined;
+  return {
+    name: first && first.type !== "SpreadElement" ? staticText(first, module) : undefined,
+    node: first ?? call,
+    definition,
+    handler: definition && functionOf(definition, "handler", module),
+  };
+}
+
+function isPlainTool(object: NodeOf<"ObjectExpression">, module: ModuleSource): boolean {
+  const name = propertyOf(object, "name");
+  return (
+    name !== undefined && functionOf(object, "handler", module) !== undefined && staticText(name.value as SyntaxNode, module) !== undefined
+  );
+}
+
+function plainTool(object: NodeOf<"ObjectExpression">, module: ModuleSource): WrittenTool {
+  const name = propertyOf(object, "name")!.value as SyntaxNode;
+  return { name: staticText(name, module), node: name, definition: object, handler: functionOf(object, "handler", module) };
+}
+
+function exportedSchema(module: ModuleSource): WrittenTool | undefined {
+  const schema = exportedNode(module, "SCHEMA");
+  const execute = exportedNode(module, "execute");
+  if (schema?.type !== "ObjectExpression" || execute === undefined) return undefined;
+  const name = propertyOf(schema, "name")?.value as SyntaxNode | undefined;
+  return {
+    name: name && staticText(name, module),
+    node: name ?? schema,
+    definition: schema,
+    handler: isFunction(execute) ? execute : undefined,
+  };
+}
+
+function functionOf(object: NodeOf<"ObjectExpression">, name: string, module: ModuleSource): FunctionNode | undefined {
+  const property = propertyOf(object, name);
+  const value = property && resolveNode(property.value as SyntaxNode, module);
+  return isFunction(value) ? value : undefined;
+}
+
+/** What a module exports under a name, where its text shows it. */
+function exportedNode(module: ModuleSource, name: string): SyntaxNode | undefined {
+  for (const node of module.nodes) {
+    if (name === "default" && node.type === "ExportDefaultDeclaration") return resolveNode(node.declaration as SyntaxNode, module);
+    if (node.type !== "ExportNamedDeclaration") continue;
+    const declared = node.declaration;
+    if (declared?.type === "FunctionDeclaration" && declared.id?.name === name) return declared;
+    if (declared?.type === "VariableDeclaration" && declared.declarations.some(({ id }) => id.type === "Identifier" && id.name === name)) {
+      const value = module.topLevel.get(name);
+      return value && resolveNode(value, module);
+    }
+    const specifier = node.source === null ? node.specifiers.find(({ exported }) => nameOf(exported) === name) : undefined;
+    const local = specifier && module.topLevel.get(nameOf(specifier.local) ?? "");
+    if (local) return resolveNode(local, module);
+  }
+  return undefined;
+}
+
+function nameOf(node: SyntaxNode): string | undefined {
+  if (node.type === "Identifier") return node.name;
+  return node.type === "Literal" && typeof node.value === "string" ? node.value : undefined;
+}

@@ -1,0 +1,74 @@
+import type { AskHandler } from "../session/asks.ts";
+import { approveAll } from "../session/permissions.ts";
+import type { Asks, PermissionAsk, PermissionDecision } from "../tools/tool.ts";
+import type { CommandContext } from "./command-context.ts";
+import { visibleLine, visibleText } from "./visible-text.ts";
+
+export interface PermissionRoute {
+  readonly handler: AskHandler<"permission">;
+  /** Whether a call was denied because there is nobody to ask. */
+  readonly wasUnanswered: () => boolean;
+}
+
+/** How a call gets its permission: `--yes` gives it, a person on a terminal is asked, and otherwise it is denied. */
+export function permissionRoute(context: CommandContext, sourceOf: (tool: string) => string, allowed: boolean): PermissionRoute {
+  if (allowed) return { handler: approveAll, wasUnanswered: () => false };
+  const ask = asker(context);
+  if (ask !== undefined) return { handler: (data) => decide(data, sourceOf(data.toolName), ask), wasUnanswered: () => false };
+  let isUnanswered = false;
+  const deny = (): PermissionDecision => {
+    isUnanswered = true;
+    return { kind: "user-not-available" };
+  };
+  return { handler: deny, wasUnanswered: () => isUnanswered };
+}
+
+/** Lets a tool ask the person on the terminal; undefined when there is none. */
+export function userInputHandler(context: CommandContext): AskHandler<"userInput"> | undefined {
+  const ask = asker(context);
+  return ask && (async (data) => toAnswer(await ask(`${questionText(data)} `), data.choices ?? []));
+}
+
+type Ask = (question: string) => Promise<string>;
+
+function asker({ io }: CommandContext): Ask | undefined {
+  const { ask } = io;
+  return ask !== undefined && io.stdin.isTTY && io.stderr.isTTY ? (question) => ask(question, io.signal) : undefined;
+}
+
+type UserInput = Asks["userInput"]["data"];
+
+function questionText({ question, choices = [] }: UserInput): string {
+  return [visibleText(question), ...choices.map((choice, index) => `  ${index + 1}. ${visibleLine(choice)}`), ">"].join("\n");
+}
+
+/** A choice by its number or its text; anything else is the answer in one's own words. */
+function toAnswer(given: string, choices: readonly string[]): Asks["userInput"]["answer"] {
+  const text = given.trim();
+  const chosen = choices[Number(text) - 1] ?? choices.find((choice) => choice === text);
+  return chosen === undefined ? { answer: text, wasFreeform: true } : { answer: chosen, wasFreeform: false };
+}
+
+async function decide(data: PermissionAsk, source: string, ask: Ask): Promise<PermissionDecision> {
+  const answer = (await ask(describe(data, source))).trim().toLowerCase();
+  return answer === "y" || answer === "yes" ? { kind: "approve-once" } : { kind: "reject" };
+}
+
+const shownFields = ["fullCommandText", "path", "fileName", "url", "diff", "hookMessage"];
+
+function describe(data: PermissionAsk, source: string): string {
+  const lines = [`${visibleLine(data.toolName)} of ${visibleLine(source)} would be called with`, indented(jsonOf(data.toolArgs))];
+  for (const field of shownFields) {
+    const value = data[field];
+    if (typeof value === "string" && value !== "") lines.push(`${field}:`, indented(value));
+  }
+  return `${lines.join("\n")}\nAllow it? [y/N] `;
+}
+
+function indented(text: string): string {
+  return visibleText(text.length > 4_000 ? `${text.slice(0, 4_000)}… (${text.length} characters)` : text).replace(/^/gm, "  ");
+}
+
+function jsonOf(value: unknown): string {
+  return JSON.stringify(value, null, 2) ?? "nothing";
+}

@@ -1,0 +1,68 @@
+import { positionAt } from "../base/diagnostic.ts";
+import { parseJson } from "../formats/json-document.ts";
+import { maxJsonBytes } from "../formats/limits.ts";
+import { usageError } from "./cli-error.ts";
+import type { CliIo } from "./cli-io.ts";
+
+const patienceMs = 1_000;
+
+export interface GivenArguments {
+  /** JSON, or "-" for stdin. */
+  readonly json: string | undefined;
+  /** `key=value` each. */
+  readonly pairs: readonly string[];
+}
+
+/**
+ * The arguments of a call: JSON from the command line or stdin, with what `--arg` gives on top. `waits` is told when
+ * stdin keeps us waiting.
+ */
+export async function readArguments(
+  { json, pairs }: GivenArguments,
+  io: CliIo,
+  waits: () => void,
+): Promise<Readonly<Record<string, unknown>>> {
+  const fromStdin = json === "-" || (json === undefined && pairs.length === 0 && io.stdin.isPiped);
+  const text = fromStdin ? await readStdin(io, waits) : json;
+  const base = text === undefined || text.trim() === "" ? {} : parseObject(text, fromStdin ? "stdin" : "the arguments");
+  return Object.assign(Object.create(null), base, parsePairs(pairs));
+}
+
+async function readStdin(io: CliIo, waits: () => void): Promise<string> {
+  const timer = setTimeout(waits, patienceMs);
+  try {
+    const text = await io.stdin.read(io.signal);
+    if (text.length > maxJsonBytes)
+      throw usageError(`stdin has more than ${maxJsonBytes} characters. Give a file's path as an argument instead.`);
+    return text;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function parseObject(text: string, where: string): object {
+  const { document, faults } = parseJson(text);
+  const fault = faults[0];
+  if (document === undefined && fault) {
+    const { line, column } = positionAt(text, fault.offset);
+    throw usageError(`The JSON in ${where} does not parse (${line}:${column}): ${fault.message}`);
+  }
+  const value = document?.value;
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  throw usageError(`A tool's arguments have names: give a JSON object such as '{"path": "src"}', or --arg path=src.`);
+}
+
+function parsePairs(pairs: readonly string[]): Record<string, unknown> {
+  const values: Record<string, unknown> = Object.create(null);
+  for (const pair of pairs) {
+    const at = pair.indexOf("=");
+    if (at < 1) throw usageError(`--arg ${JSON.stringify(pair)} has no name and value. Write --arg name=value.`);
+    values[pair.slice(0, at)] = parseValue(pair.slice(at + 1));
+  }
+  return values;
+}
+
+function parseValue(text: string): unknown {
+  const { document } = parseJson(text);
+  return document === undefined ? text : document.value;
+}

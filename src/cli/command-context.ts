@@ -1,0 +1,40 @@
+import type { Logger, LogLevel } from "../base/logger.ts";
+import type { CliIo } from "./cli-io.ts";
+import type { Output } from "./output.ts";
+
+/** The options that every command takes. */
+export interface CommonOptions {
+  readonly skills?: readonly string[];
+  readonly config?: string;
+  readonly json?: boolean;
+  readonly quiet?: boolean;
+  readonly color: boolean;
+  readonly logLevel?: LogLevel;
+  readonly logFile?: string;
+}
+
+/** What a command works with. */
+export interface CommandContext {
+  readonly io: CliIo;
+  readonly out: Output;
+  readonly options: CommonOptions;
+  /** The host's options that the configuration gives; the command line's are in `options`. */
+  readonly config: ConfiguredOptions;
+  readonly log: Logger;
+}
+
+/** What a configuration file says, with its paths absolute. */
+export interface ConfiguredOptions {
+  readonly skillDirectories?: readonly string[];
+  readonly disabledSkills?: readonly string[];
+  readonly conflicts?: unknown;
+  readonly importTimeout?: number;
+  readonly watchBackend?: string;
+  readonly sessionsDirectory?: string;
+  readonly workingDirectory?: string;
+  readonly logLevel?: LogLevel;
+  readonly logFile?: string;
+}
+
+/** Runs a command; settles with its exit code. */
+export type RunCommand = (context: CommandContext) => Promise<number>;

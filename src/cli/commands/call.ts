@@ -1,0 +1,84 @@
+import type { Host } from "../../host/host.ts";
+import type { ListedTool, Session } from "../../session/session.ts";
+import type { ToolResult } from "../../tools/tool.ts";
+import { permissionRoute, userInputHandler } from "../ask-person.ts";
+import { readArguments } from "../call-arguments.ts";
+import { createCallLimit } from "../call-limit.ts";
+import { CliError } from "../cli-error.ts";
+import type { CommandContext } from "../command-context.ts";
+import { didYouMean } from "../nearest-names.ts";
+import { withHost } from "../open-host.ts";
+import { visibleText } from "../visible-text.ts";
+
+export interface CallCommandOptions {
+  readonly arg?: readonly string[];
+  readonly yes?: boolean;
+  readonly timeout?: number;
+}
+
+/** Calls a tool through the whole pipeline of a session. The exit code is 0 when the result is a success. */
+export async function call(context: CommandContext, name: string, json: string | undefined, options: CallCommandOptions): Promise<number> {
+  const { io, out } = context;
+  const waits = (): void => out.note("Waiting for arguments as JSON on stdin. To call without, give '{}'.");
+  const args = await readArguments({ json, pairs: options.arg ?? [] }, io, waits);
+  return withHost(context, {}, async (host) => {
+    const limit = createCallLimit(options.timeout);
+    const permission = permissionRoute(context, (used) => sourceOf(findTool(session, used)), options.yes === true);
+    const userInput = userInputHandler(context);
+    const session = await host.createSession({
+      toolTimeout: options.timeout,
+      // Nobody's context is at stake here.
+      largeOutput: { enabled: false },
+      // The time a person takes to answer is not the tool's.
+      onPermissionRequest: (data, invocation) => limit.pausedWhile(() => permission.handler(data, invocation)),
+      onUserInputRequest: userInput && ((data, invocation) => limit.pausedWhile(() => userInput(data, invocation))),
+    });
+    const tool = findTool(session, name) ?? unknownTool(name, session, host);
+    if (session.catalog.executables.get(tool.name)?.hasHandler === false) throw withoutHandler(tool);
+    const result = await limit.run((signal) => session.callTool(name, args, { signal: AbortSignal.any([io.signal, signal]) }));
+    report(context, tool, result, host);
+    if (permission.wasUnanswered()) out.note("The call was denied because there is nobody to ask. Allow it with --yes.");
+    if (limit.hasPassed()) out.note(`It was cancelled after ${options.timeout} ms.`);
+    return result.resultType === "success" ? 0 : 1;
+  });
+}
+
+function findTool(session: Session, name: string): ListedTool | undefined {
+  return session.listTools().find((tool) => tool.name === name || tool.namespacedName === name);
+}
+
+function sourceOf(tool: ListedTool | undefined): string {
+  return tool === undefined ? "this session" : `${tool.source.kind} "${tool.source.name}"`;
+}
+
+function withoutHandler({ name }: ListedTool): CliError {
+  return new CliError(
+    "TOOL_WITHOUT_HANDLER",
+    `The tool "${name}" has no handler: only a program that is attached to a session can answer its calls.`,
+    1,
+  );
+}
+
+function unknownTool(name: string, session: Session, host: Host): never {
+  const tools = session.listTools().map((tool) => tool.name);
+  const isKnown = host.explain(name).tools.length > 0;
+  const hint = isKnown ? ` It exists and is not offered: see "skillhost explain ${name}".` : didYouMean(name, tools);
+  const errors = host.diagnostics.filter(({ severity }) => severity === "error");
+  throw new CliError("TOOL_UNKNOWN", `There is no tool "${name}".${hint} "skillhost list" shows what there is.`, 1, errors);
+}
+
+function report({ io, out }: CommandContext, tool: ListedTool, result: ToolResult, host: Host): void {
+  if (out.isJson) {
+    const ok = result.resultType === "success";
+    out.envelope({ ok, data: { tool: tool.name, source: tool.source, result }, diagnostics: host.diagnostics });
+    return;
+  }
+  const text = result.textResultForLlm;
+  // A terminal obeys what it is sent; a pipe or a file gets the text as it is.
+  const shown = io.stdout.isTTY ? visibleText(text) : text;
+  io.stdout.write(shown === "" || shown.endsWith("\n") ? shown : `${shown}\n`);
+  for (const { mimeType, data } of result.binaryResultsForLlm ?? []) {
+    out.note(`With ${visibleText(mimeType)}, ${Buffer.byteLength(data, "base64")} bytes; --json shows it.`);
+  }
+  if (result.error !== undefined) out.complain(visibleText(result.error));
+}

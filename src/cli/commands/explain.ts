@@ -1,0 +1,89 @@
+import type { ExplainedSkill, ExplainedTool, Explanation } from "../../host/explain.ts";
+import type { Host } from "../../host/host.ts";
+import type { Session } from "../../session/session.ts";
+import { CliError } from "../cli-error.ts";
+import type { CommandContext } from "../command-context.ts";
+import { didYouMean } from "../nearest-names.ts";
+import { withHost } from "../open-host.ts";
+import type { Output } from "../output.ts";
+import { visibleLine } from "../visible-text.ts";
+
+export interface ExplainOptions {
+  readonly available?: readonly string[];
+  readonly excluded?: readonly string[];
+}
+
+/** What keeps a tool out of a session. */
+interface Filtered {
+  readonly filter: string;
+  readonly pattern?: string;
+}
+
+/** Says why a name means what it means. */
+export function explain(context: CommandContext, name: string, options: ExplainOptions): Promise<number> {
+  const { out } = context;
+  return withHost(context, {}, async (host) => {
+    const { available, excluded } = options;
+    const session = await host.createSession({
+      ...(available && { availableTools: available }),
+      ...(excluded && { excludedTools: excluded }),
+    });
+    const explanation = host.explain(name);
+    if (explanation.skills.length + explanation.tools.length === 0) throw unknownName(name, host);
+    const filtered = filterOf(name, session);
+    const filters = session.catalog.notices.map(({ message }) => message);
+    if (out.isJson)
+      out.envelope({ ok: true, data: { ...explanation, ...(filtered && { hiddenBy: filtered }) }, diagnostics: explanation.diagnostics });
+    else print(explanation, filtered, filters, out);
+    return 0;
+  });
+}
+
+function filterOf(name: string, session: Session): Filtered | undefined {
+  const hidden = session.catalog.hidden.get(name);
+  return hidden && { filter: hidden.filter, ...(hidden.pattern !== undefined && { pattern: hidden.pattern }) };
+}
+
+function unknownName(name: string, host: Host): CliError {
+  const names = host.skills.flatMap((skill) => [skill.name, ...skill.tools]);
+  const text = `Nothing is named "${name}".${didYouMean(name, names)} "skillhost list" shows what there is.`;
+  return new CliError(
+    "NAME_UNKNOWN",
+    text,
+    1,
+    host.diagnostics.filter(({ severity }) => severity === "error"),
+  );
+}
+
+function print(explanation: Explanation, filtered: Filtered | undefined, filters: readonly string[], out: Output): void {
+  const name = visibleLine(explanation.name);
+  if (explanation.tools.length > 0) out.line(out.style.bold(`tool ${name}`));
+  for (const tool of explanation.tools) printTool(tool, tool.state === "wins" ? filtered : undefined, out);
+  if (explanation.skills.length > 0) out.line(out.style.bold(`skill ${name}`));
+  for (const skill of explanation.skills) printSkill(skill, out);
+  for (const diagnostic of explanation.diagnostics) out.line(out.diagnostic(diagnostic));
+  for (const filter of filters) out.note(visibleLine(filter));
+}
+
+function printTool(tool: ExplainedTool, filtered: Filtered | undefined, out: Output): void {
+  const { style } = out;
+  const place = tool.file === undefined ? "" : ` (${out.path(tool.file)})`;
+  const state = filtered ? style.yellow("hidden") : tool.state === "wins" ? style.green("wins") : style.yellow(tool.state);
+  out.line(`  ${state}  ${tool.kind} ${visibleLine(tool.source)}${place}`);
+  out.line(`    ${style.dim("because")} ${visibleLine(filtered ? filterRule(filtered) : tool.rule)}`);
+  if (tool.renamedTo !== undefined) out.line(`    ${style.dim("offered as")} ${visibleLine(tool.renamedTo)}`);
+  if (tool.engine) out.line(`    ${style.dim("run by")} ${tool.engine.engine}: ${visibleLine(tool.engine.reason)}`);
+}
+
+function filterRule({ filter, pattern }: Filtered): string {
+  return pattern === undefined ? `no pattern in ${filter} fits it` : `"${pattern}" in ${filter} fits it`;
+}
+
+function printSkill(skill: ExplainedSkill, out: Output): void {
+  const { style } = out;
+  const state = skill.state === "active" ? style.green(skill.state) : style.yellow(skill.state);
+  out.line(`  ${state}  ${out.path(skill.folder)}`);
+  out.line(`    ${style.dim("because")} ${visibleLine(skill.rule)}`);
+  if (skill.winner !== undefined) out.line(`    ${style.dim("the name belongs to")} ${out.path(skill.winner)}`);
+  if (skill.tools.length > 0) out.line(`    ${style.dim("tools")} ${skill.tools.map(visibleLine).join(", ")}`);
+}

@@ -1,0 +1,89 @@
+import { existsSync } from "node:fs";
+import { basename, join } from "node:path";
+import { nameFaults } from "../../formats/skill-name.ts";
+import { discoverRoot, isSkillFolder, resolveRoot } from "../../skills/discover.ts";
+import { moduleExtensions } from "../../skills/module-runner.ts";
+import { readSkill, type SkillText } from "../../skills/read-skill.ts";
+import { listToolEntries } from "../../skills/tool-entries.ts";
+import { checkToolName } from "../../tools/tool-name.ts";
+import { CliError, usageError } from "../cli-error.ts";
+import type { CommandContext } from "../command-context.ts";
+import { didYouMean } from "../nearest-names.ts";
+import { skillDirectories } from "../open-host.ts";
+import { skillFiles, toolFiles } from "../scaffold-files.ts";
+import { visibleLine } from "../visible-text.ts";
+import { schemaPath, writeScaffold } from "../write-scaffold.ts";
+
+/** Makes a skill in the first skill directory. */
+export async function newSkill(context: CommandContext, name: string): Promise<number> {
+  checkSkillName(name);
+  const root = rootsOf(context)[0]!;
+  if (existsSync(root) && isSkillFolder(root))
+    throw usageError(`${root} is a skill itself. Name the folder that skills are in with --skills.`);
+  const folder = join(root, name);
+  if (existsSync(folder))
+    throw new CliError("FILE_EXISTS", `${folder} is there already and nothing was written. Take another name, or move it away.`, 1);
+  const written = writeScaffold(folder, skillFiles(name, schemaPath(folder)));
+  return tell(context, written, folder, []);
+}
+
+/** Makes a tool in a skill: the one that is named, or the only one there is. */
+export async function newTool(context: CommandContext, name: string, options: { readonly skill?: string }): Promise<number> {
+  const check = checkToolName(name);
+  if (!check.ok) throw usageError(visibleLine(check.message));
+  const skill = chooseSkill(context, options.skill);
+  const written = writeScaffold(skill.folder, toolFiles(name));
+  return tell(
+    context,
+    written,
+    skill.folder,
+    isUsed(skill, name) ? [] : [`Add "tools/${name}.ts" to "tools" in ${context.out.path(skill.text.manifestFile)}.`],
+  );
+}
+
+function checkSkillName(name: string): void {
+  const fault = nameFaults(name, name)[0];
+  if (fault) throw usageError(visibleLine(fault.message));
+  // The specification's own words; its validator is more lenient.
+  if (!/^[a-z0-9-]+$/.test(name)) throw usageError("A skill's name has only lowercase letters a-z, digits and hyphens.");
+}
+
+interface FoundSkill {
+  readonly folder: string;
+  readonly text: SkillText;
+}
+
+function chooseSkill(context: CommandContext, wanted: string | undefined): FoundSkill {
+  const skills = rootsOf(context)
+    .flatMap((root) => discoverRoot(root).folders)
+    .flatMap((folder) => {
+      const text = readSkill(folder, () => {});
+      return text ? [{ folder, text }] : [];
+    });
+  const names = skills.map(({ text }) => text.name);
+  if (skills.length === 0) throw new CliError("SKILL_UNKNOWN", 'There is no skill here. Make one with "skillhost new skill <name>".', 1);
+  if (wanted === undefined && skills.length > 1) throw usageError(`Say which skill with --skill: ${names.map(visibleLine).join(", ")}.`);
+  // As elsewhere, the later of two skills with one name has it.
+  const found =
+    wanted === undefined ? skills[0] : skills.findLast(({ text, folder }) => text.name === wanted || basename(folder) === wanted);
+  if (found === undefined) throw new CliError("SKILL_UNKNOWN", `There is no skill "${wanted}".${didYouMean(wanted!, names)}`, 1);
+  return found;
+}
+
+function isUsed({ folder, text }: FoundSkill, tool: string): boolean {
+  const { entries } = listToolEntries(folder, text.manifest?.tools, moduleExtensions, text.manifestFile);
+  return entries.some(({ file }) => file === join(folder, "tools", `${tool}.ts`));
+}
+
+function rootsOf(context: CommandContext): readonly string[] {
+  return skillDirectories(context).map((entry) => resolveRoot(entry, context.io.cwd));
+}
+
+function tell({ out }: CommandContext, files: readonly string[], folder: string, hints: readonly string[]): number {
+  const test = files.find((file) => file.endsWith(".test.mjs"))!;
+  const next = [...hints, `Run its test: node --test ${out.path(test)}`, `Load it: skillhost dev ${out.path(folder)}`];
+  if (out.isJson) out.envelope({ ok: true, data: { folder, files, next }, diagnostics: [] });
+  else for (const file of files) out.line(out.path(file));
+  for (const step of next) out.note(step);
+  return 0;
+}

@@ -1,0 +1,84 @@
+import { existsSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { errorMessage } from "../base/errors.ts";
+import { decodeText } from "../formats/decode-text.ts";
+import { parseJson } from "../formats/json-document.ts";
+import { isJsonObject } from "../formats/json-fields.ts";
+import { maxJsonBytes } from "../formats/limits.ts";
+import { createTextReport } from "../formats/text-report.ts";
+import { readTextFile } from "../io/read-bounded.ts";
+import { CliError } from "./cli-error.ts";
+import type { ConfiguredOptions } from "./command-context.ts";
+import { readConfig } from "./read-config.ts";
+
+/**
+ * Reads the configuration: the file that was named, else the nearest `skillhost.json` or package.json with a `skillhost`
+ * key, from the working directory up to the top of its git checkout. Outside of a checkout only the working directory
+ * counts, because what lies above it may be anybody's.
+ */
+export function loadConfig(named: string | undefined, cwd: string): ConfiguredOptions {
+  if (named !== undefined) return readFile(resolve(cwd, named), named.endsWith("package.json"), true) ?? {};
+  for (const folder of searchedFolders(cwd)) {
+    const own = join(folder, "skillhost.json");
+    const found = existsSync(own) ? readFile(own, false, true) : readFile(join(folder, "package.json"), true, false);
+    if (found !== undefined) return found;
+  }
+  return {};
+}
+
+function searchedFolders(cwd: string): readonly string[] {
+  const folders: string[] = [];
+  for (let folder = cwd; ; folder = dirname(folder)) {
+    folders.push(folder);
+    if (existsSync(join(folder, ".git"))) return folders;
+    if (dirname(folder) === folder) return [cwd];
+  }
+}
+
+/** Undefined: there is nothing for us in it. */
+function readFile(file: string, isPackage: boolean, mustBeThere: boolean): ConfiguredOptions | undefined {
+  if (!mustBeThere && !existsSync(file)) return undefined;
+  const text = readText(file);
+  const report = createTextReport(text, file);
+  const { document, faults } = parseJson(text);
+  for (const fault of faults) report.add(fault.severity, fault.code, fault.message, fault.offset);
+  // A package.json that does not parse is npm's to complain of, unless it was named.
+  if (document === undefined) return mustBeThere ? refuse(file, report.diagnostics) : undefined;
+  const value = isPackage && isJsonObject(document.value) ? document.value["skillhost"] : document.value;
+  if (isPackage && value === undefined) return mustBeThere ? refuse(file, [noKey(file)]) : undefined;
+  const prefix = isPackage ? ["skillhost"] : [];
+  const config = readConfig(value, dirname(file), (severity, code, message, path) =>
+    report.add(severity, code, message, document.offsetOf([...prefix, ...path])),
+  );
+  return report.diagnostics.some(({ severity }) => severity === "error") ? refuse(file, report.diagnostics) : config;
+}
+
+function readText(file: string): string {
+  try {
+    const read = readTextFile(file, maxJsonBytes);
+    if (read.ok) return decodeText(read.bytes, file).text;
+    return refuse(file, [read.diagnostic]);
+  } catch (error) {
+    if (error instanceof CliError) throw error;
+    return refuse(file, [{ severity: "error", code: "CONFIG_UNREADABLE", file, message: errorMessage(error) }]);
+  }
+}
+
+function noKey(file: string): Diagnostic {
+  return {
+    severity: "error",
+    code: "CONFIG_MISSING",
+    file,
+    message: 'This package.json has no "skillhost" key. Add one, or name another file.',
+  };
+}
+
+function refuse(file: string, diagnostics: readonly Diagnostic[]): never {
+  throw new CliError(
+    "CONFIG",
+    `The configuration in ${file} cannot be used. Mend what is listed below, or name another file with --config.`,
+    2,
+    diagnostics,
+  );
+}

@@ -1,0 +1,57 @@
+import { toError } from "../base/errors.ts";
+import { CliError, exitCodeOf } from "./cli-error.ts";
+import type { CliIo } from "./cli-io.ts";
+import type { CommandContext } from "./command-context.ts";
+import { createOutput, type Output } from "./output.ts";
+import { type ParsedCommand, parseCommandLine } from "./program.ts";
+import { visibleText } from "./visible-text.ts";
+
+/**
+ * Runs the command line. Settles with the exit code: 0, done; 1, it ran and failed; 2, it was used wrongly. Never rejects.
+ */
+export async function main(argv: readonly string[], io: CliIo): Promise<number> {
+  const parsed = parseCommandLine(argv, io);
+  if (parsed.kind === "ended") return parsed.exitCode;
+  const { json = false, quiet = false, color } = parsed.options;
+  const out = createOutput(io, { json, quiet, color, command: parsed.name });
+  const stray = io.onStrayError?.((error) => out.complain(strayError(error)));
+  try {
+    return await run(parsed, argv, io, out);
+  } catch (error) {
+    return fail(toError(error), out);
+  } finally {
+    stray?.[Symbol.dispose]();
+  }
+}
+
+async function run(parsed: Extract<ParsedCommand, { kind: "command" }>, argv: readonly string[], io: CliIo, out: Output): Promise<number> {
+  const [{ loadConfig }, { openLog }] = await Promise.all([import("./find-config.ts"), import("./command-log.ts")]);
+  const { options } = parsed;
+  const config = loadConfig(options.config, io.cwd);
+  const opened = openLog(options.logLevel ?? config.logLevel, options.logFile ?? config.logFile, io);
+  try {
+    const context: CommandContext = { io, out, options, config, log: opened.log };
+    opened.log.debug("A command begins.", { command: parsed.name, argv, cwd: io.cwd, config });
+    return await parsed.run(context);
+  } catch (error) {
+    opened.log.debug("The command failed.", { stack: toError(error).stack });
+    throw error;
+  } finally {
+    opened[Symbol.dispose]();
+  }
+}
+
+function fail(error: Error, out: Output): number {
+  const diagnostics = error instanceof CliError ? error.diagnostics : [];
+  const code = "code" in error && typeof error.code === "string" ? error.code : "UNEXPECTED";
+  if (out.isJson) out.envelope({ ok: false, diagnostics, error: { code, message: error.message } });
+  else {
+    out.complain(visibleText(error.message));
+    for (const diagnostic of diagnostics) out.complainOf(diagnostic);
+  }
+  return exitCodeOf(error);
+}
+
+function strayError(error: Error): string {
+  return visibleText(`Code of a skill failed outside of any call: ${error.message} Look there for a promise that nobody awaits.`);
+}

@@ -1,0 +1,62 @@
+import { resolve } from "node:path";
+import type { Host } from "../host/host.ts";
+import type { HostOptions } from "../host/host-options.ts";
+import type { CommandContext } from "./command-context.ts";
+
+// A tool that ignores that its call was cancelled may run for ever; whoever waits for the answer should not.
+const closingMs = 1_000;
+
+/** Runs something with a host as options and configuration have it, and closes the host. Modules that call `process.exit` while they load are stopped. */
+export async function withHost<T>(
+  context: CommandContext,
+  options: { readonly directories?: readonly string[]; readonly watch?: boolean },
+  use: (host: Host) => Promise<T>,
+): Promise<T> {
+  const { createHost } = await import("../host/create-host.ts");
+  const host = await createHost(toHostOptions(context, options.directories ?? [], options.watch ?? false));
+  try {
+    return await use(host);
+  } finally {
+    await close(host, context);
+  }
+}
+
+async function close(host: Host, { log, out }: CommandContext): Promise<void> {
+  let isLeftBehind = false;
+  let timer: NodeJS.Timeout | undefined;
+  const grace = new Promise<void>((resolve) => {
+    timer = setTimeout(() => {
+      isLeftBehind = true;
+      resolve();
+    }, closingMs);
+  });
+  await Promise.race([host.close(), grace]);
+  clearTimeout(timer);
+  if (!isLeftBehind) return;
+  log.warning("A call was still running and was left behind.");
+  out.note("A tool did not heed that its call was cancelled, and was left behind.");
+}
+
+/** Directories on the command line take the place of those in the configuration. */
+export function skillDirectories({ options, config }: CommandContext, directories: readonly string[] = []): readonly string[] {
+  const named = [...directories, ...(options.skills ?? [])];
+  return named.length > 0 ? named : (config.skillDirectories ?? ["./skills"]);
+}
+
+export function toHostOptions(context: CommandContext, directories: readonly string[], watch: boolean): HostOptions {
+  const { config, io, log } = context;
+  const { logLevel: _level, logFile: _file, ...rest } = config;
+  return {
+    workingDirectory: io.cwd,
+    ...(rest as HostOptions),
+    skillDirectories: skillDirectories(context, directories).map((entry) => absolute(entry, io.cwd)),
+    watch,
+    logger: log,
+    guardExit: true,
+  };
+}
+
+// The configuration may name another working directory; what was typed is relative to where it was typed.
+function absolute(entry: string, cwd: string): string {
+  return entry.startsWith("~") ? entry : resolve(cwd, entry);
+}

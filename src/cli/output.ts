@@ -1,0 +1,76 @@
+import { sep } from "node:path";
+import { type Diagnostic, formatDiagnostic } from "../base/diagnostic.ts";
+import type { CliIo } from "./cli-io.ts";
+import { createStyle, type Style } from "./terminal-style.ts";
+import { shownPath, visibleLine } from "./visible-text.ts";
+
+/** What `--json` prints, as one line. */
+interface Envelope {
+  readonly ok: boolean;
+  readonly command: string;
+  readonly data?: unknown;
+  readonly diagnostics: readonly Diagnostic[];
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+export interface OutputOptions {
+  readonly json: boolean;
+  readonly quiet: boolean;
+  readonly color: boolean;
+  readonly command: string;
+}
+
+/** The answer goes to stdout, the talk to stderr. With `--json` the answer is JSON, and there is no talk but errors of skills. */
+export interface Output {
+  readonly isJson: boolean;
+  readonly style: Style;
+  /** A line of the answer for people. Not for `--json`. */
+  line(text?: string): void;
+  /** An object of the answer as a line of JSON. */
+  json(value: object): void;
+  /** The envelope, when `--json` asks for it. */
+  envelope(result: Omit<Envelope, "command">): void;
+  /** A line of the talk: progress and hints, which `--quiet` leaves out. */
+  note(text: string): void;
+  /** A line of the talk that nothing leaves out. */
+  complain(text: string): void;
+  /** A diagnostic as talk. */
+  complainOf(diagnostic: Diagnostic): void;
+  /** `file:line:column severity CODE message`, with the file as seen from here. */
+  diagnostic(diagnostic: Diagnostic): string;
+  path(path: string): string;
+}
+
+export function createOutput(io: CliIo, { json, quiet, color, command }: OutputOptions): Output {
+  const style = createStyle(io.stdout, io.env, color && !json);
+  const talk = createStyle(io.stderr, io.env, color);
+  const path = (full: string): string => shownPath(full, io.cwd);
+  const write = (value: object): void => io.stdout.write(`${JSON.stringify(value)}\n`);
+  return {
+    isJson: json,
+    style,
+    line: (text = "") => io.stdout.write(`${text}\n`),
+    json: write,
+    envelope: ({ ok, ...rest }) => json && write({ ok, command, ...rest }),
+    note: (text) => (quiet || json ? undefined : io.stderr.write(`${text}\n`)),
+    complain: (text) => io.stderr.write(`${talk.red("error:")} ${text}\n`),
+    complainOf: (diagnostic) => io.stderr.write(`${paint(shown(diagnostic, io.cwd), talk)}\n`),
+    diagnostic: (diagnostic) => paint(shown(diagnostic, io.cwd), style),
+    path,
+  };
+}
+
+function shown(diagnostic: Diagnostic, cwd: string): Diagnostic {
+  const { file, code, message } = diagnostic;
+  // Paths in messages are as long as the one before them; what lies below is clear without its beginning.
+  const clean = { ...diagnostic, code: visibleLine(code), message: visibleLine(message.replaceAll(`${cwd}${sep}`, "")) };
+  return file === undefined ? clean : { ...clean, file: shownPath(file, cwd) };
+}
+
+function paint(diagnostic: Diagnostic, style: Style): string {
+  const { severity, code, message } = diagnostic;
+  const text = formatDiagnostic(diagnostic);
+  const place = text.slice(0, text.length - `${severity} ${code} ${message}`.length);
+  const color = { error: style.red, warning: style.yellow, info: style.cyan }[severity];
+  return `${place}${color(severity)} ${style.dim(code)} ${message}`;
+}

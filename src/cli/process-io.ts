@@ -1,0 +1,110 @@
+import { fstatSync } from "node:fs";
+import { createInterface } from "node:readline/promises";
+import { text } from "node:stream/consumers";
+import { isatty } from "node:tty";
+import { toError } from "../base/errors.ts";
+import type { CliInput, CliIo, CliStream } from "./cli-io.ts";
+
+const graceMs = 1_000;
+
+/** The command line's view of a process. `leave` ends it when something that skills left behind keeps it from ending. */
+export function createProcessIo(self: NodeJS.Process): { readonly io: CliIo; leave(): void } {
+  const stop = new AbortController();
+  const onSignal = (signal: NodeJS.Signals): void => {
+    // Whoever asks twice means it.
+    if (stop.signal.aborted) self.exit(signal === "SIGINT" ? 130 : 143);
+    stop.abort(new Error(`Stopped by ${signal}.`));
+  };
+  self.on("SIGINT", onSignal).on("SIGTERM", onSignal);
+  const io: CliIo = {
+    stdout: toStream(self.stdout, () => stop.abort(new Error("Nobody reads what is printed any more."))),
+    stderr: toStream(self.stderr, () => {}),
+    stdin: toInput(self),
+    cwd: self.cwd(),
+    env: self.env,
+    signal: stop.signal,
+    ask: (question, signal) => ask(self, question, signal),
+    onStrayError: (listener) => onStrayError(self, listener),
+  };
+  return { io, leave: () => leave(self) };
+}
+
+function toStream(stream: NodeJS.WriteStream, onClosed: () => void): CliStream {
+  let isOpen = true;
+  // The reader of a pipe may go at any time; that is no fault of ours (EPIPE, and EIO of a terminal that is gone).
+  stream.on("error", () => {
+    isOpen = false;
+    onClosed();
+  });
+  return {
+    isTTY: stream.isTTY === true,
+    get columns() {
+      return stream.columns;
+    },
+    write: (chunk) => void (isOpen && stream.write(chunk)),
+  };
+}
+
+// process.stdin itself is made when it is first touched, and few commands do.
+function toInput(self: NodeJS.Process): CliInput {
+  return {
+    isTTY: isatty(0),
+    isPiped: isPiped(0),
+    read: (signal) => untilAborted(text(self.stdin), signal, () => self.stdin.destroy()),
+  };
+}
+
+function isPiped(fd: number): boolean {
+  try {
+    const stat = fstatSync(fd);
+    return stat.isFIFO() || stat.isFile() || stat.isSocket();
+  } catch {
+    // Closed by whoever started us: there is nothing to read.
+    return false;
+  }
+}
+
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal, cancel: () => void): Promise<T> {
+  signal.throwIfAborted();
+  let stop = (): void => {};
+  const aborted = new Promise<never>((_resolve, reject) => {
+    stop = () => {
+      cancel();
+      reject(signal.reason);
+    };
+    signal.addEventListener("abort", stop, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+    // The loser's rejection is nobody's.
+    work.catch(() => {});
+    aborted.catch(() => {});
+  }
+}
+
+async function ask(self: NodeJS.Process, question: string, signal: AbortSignal): Promise<string> {
+  // Not in raw mode, so that Ctrl-C is a signal as everywhere else.
+  const lines = createInterface({ input: self.stdin, output: self.stderr, terminal: false });
+  try {
+    const ended = new Promise<string>((resolve) => lines.once("close", () => resolve("")));
+    return await Promise.race([lines.question(question, { signal }), ended]);
+  } finally {
+    lines.close();
+    self.stdin.pause();
+  }
+}
+
+function onStrayError(self: NodeJS.Process, listener: (error: Error) => void): Disposable {
+  const listen = (error: unknown): void => listener(toError(error));
+  self.on("uncaughtException", listen).on("unhandledRejection", listen);
+  return {
+    [Symbol.dispose]: () => void self.off("uncaughtException", listen).off("unhandledRejection", listen),
+  };
+}
+
+function leave(self: NodeJS.Process): void {
+  // Not for a process that ends by itself; a skill's timer or socket would keep it. What is printed goes out first.
+  setTimeout(() => self.stdout.write("", () => self.exit()), graceMs).unref();
+}

@@ -1,0 +1,153 @@
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { logLevels } from "../base/logger.ts";
+import { packageVersion } from "../base/package-version.ts";
+import type { CliIo } from "./cli-io.ts";
+import type { CommonOptions, RunCommand } from "./command-context.ts";
+
+/** A command line that was understood, or what it came to at once: help, the version, or a complaint. */
+export type ParsedCommand =
+  | { readonly kind: "command"; readonly name: string; readonly options: CommonOptions; readonly run: RunCommand }
+  | { readonly kind: "ended"; readonly exitCode: number };
+
+/** Parses the arguments after the program's name. What is wrong with them has been said when this returns. */
+export function parseCommandLine(argv: readonly string[], io: CliIo): ParsedCommand {
+  // Before anything is parsed: the complaint about what cannot be parsed has a form too.
+  const json = argv.includes("--json");
+  let chosen: { name: string; run: RunCommand } | undefined;
+  const program = createProgram((name, run) => {
+    chosen = { name, run };
+  });
+  configure(program, io, json);
+  try {
+    program.parse(argv, { from: "user" });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    return { kind: "ended", exitCode: endOf(error, io, json) };
+  }
+  const { name, run } = chosen!;
+  return { kind: "command", name, options: program.opts<CommonOptions>(), run };
+}
+
+type Choose = (name: string, run: RunCommand) => void;
+
+function createProgram(choose: Choose): Command {
+  const program = new Command("skillhost")
+    .description("Runs agent skills and their tools, and loads what you save.")
+    .version(packageVersion, "-V, --version", "print the version")
+    .helpOption("-h, --help", "show help")
+    .helpCommand("help [command]", "show help for a command")
+    .option("--skills <dir>", "skills, or folders of them; repeatable (default: ./skills)", collect)
+    .option("--config <file>", "configuration (default: the nearest skillhost.json, or package.json with a skillhost key)")
+    .option("--json", "print JSON, nothing else, to stdout")
+    .option("--quiet", "print the answer and errors only")
+    .option("--no-color", "print without colours")
+    .addOption(new Option("--log-level <level>", "what is logged").choices(logLevels))
+    .option("--log-file <file>", "add the log to a file (default: it goes to stderr)");
+  addServing(program, choose);
+  addLooking(program, choose);
+  addMaking(program, choose);
+  return program;
+}
+
+function addServing(program: Command, choose: Choose): void {
+  program
+    .command("dev")
+    .description("load skills, watch them, and print each change")
+    .argument("[dir...]", "skills, or folders of them")
+    .addOption(
+      new Option("--watch <when>", "go on watching; auto: only on a terminal").choices(["always", "auto", "never"]).default("always"),
+    )
+    .action((directories: string[], options: { watch: "always" | "auto" | "never" }) =>
+      choose("dev", async (context) => (await import("./commands/dev.ts")).dev(context, directories, options)),
+    );
+  program
+    .command("call")
+    .description("call a tool once")
+    .argument("<tool>", "its name, or skill/name")
+    .argument("[json]", "its arguments as JSON; - reads them from stdin, and so does a pipe")
+    .option("--arg <key=value>", "one argument, whose value is JSON or else text; repeatable", collect)
+    .option("--yes", "allow the call without asking")
+    .option("--timeout <ms>", "cancel it after this many milliseconds", milliseconds)
+    .action((tool: string, json: string | undefined, options: { arg?: string[]; yes?: boolean; timeout?: number }) =>
+      choose("call", async (context) => (await import("./commands/call.ts")).call(context, tool, json, options)),
+    );
+}
+
+function addLooking(program: Command, choose: Choose): void {
+  program
+    .command("list")
+    .description("list skills with their tools, and what is wrong with them")
+    .action(() => choose("list", async (context) => (await import("./commands/list.ts")).list(context)));
+  program
+    .command("explain")
+    .description("say why a name means what it means: who has it, who lost it, by which rule")
+    .argument("<name>", "of a tool or skill")
+    .option("--available <pattern>", "as a session with this in availableTools sees it; repeatable", collect)
+    .option("--excluded <pattern>", "as a session with this in excludedTools sees it; repeatable", collect)
+    .action((name: string, options: { available?: string[]; excluded?: string[] }) =>
+      choose("explain", async (context) => (await import("./commands/explain.ts")).explain(context, name, options)),
+    );
+  program
+    .command("check")
+    .description("say what is wrong with skills, and what could be better, without running them")
+    .argument("[dir...]", "skills, or folders of them")
+    .option("--strict", "hold SKILL.md to the specification, and fail on warnings too")
+    .action((directories: string[], options: { strict?: boolean }) =>
+      choose("check", async (context) => (await import("./commands/check.ts")).check(context, directories, options)),
+    );
+}
+
+function addMaking(program: Command, choose: Choose): void {
+  const make = program.command("new").description("make a skill or a tool, with a test that passes");
+  make
+    .command("skill")
+    .description("make a skill with a tool and a test")
+    .addArgument(new Argument("<name>", "lowercase letters, digits and hyphens"))
+    .action((name: string) => choose("new skill", async (context) => (await import("./commands/new.ts")).newSkill(context, name)));
+  make
+    .command("tool")
+    .description("make a tool and a test in a skill")
+    .addArgument(new Argument("<name>", "letters, digits, _ and -"))
+    .option("--skill <skill>", "the skill that it belongs to; needed when there are several")
+    .action((name: string, options: { skill?: string }) =>
+      choose("new tool", async (context) => (await import("./commands/new.ts")).newTool(context, name, options)),
+    );
+}
+
+function collect(value: string, before: string[] = []): string[] {
+  return [...before, value];
+}
+
+function milliseconds(value: string): number {
+  const number = Number(value);
+  if (Number.isFinite(number) && number > 0 && number <= 2_147_483_647) return number;
+  throw new InvalidArgumentError("It must be a number of milliseconds above 0.");
+}
+
+function configure(command: Command, io: CliIo, json: boolean): void {
+  command.exitOverride();
+  command.configureHelp({ showGlobalOptions: true });
+  command.configureOutput({
+    writeOut: (text) => io.stdout.write(text),
+    writeErr: (text) => (json ? undefined : io.stderr.write(text)),
+    getOutHelpWidth: () => io.stdout.columns ?? 80,
+    getErrHelpWidth: () => io.stderr.columns ?? 80,
+    getOutHasColors: () => false,
+    getErrHasColors: () => false,
+  });
+  command.showHelpAfterError(`Run "${fullName(command)} --help" to see how it is used.`);
+  for (const child of command.commands) configure(child, io, json);
+}
+
+function fullName(command: Command): string {
+  return command.parent ? `${fullName(command.parent)} ${command.name()}` : command.name();
+}
+
+function endOf({ exitCode, message }: CommanderError, io: CliIo, json: boolean): number {
+  if (exitCode === 0) return 0;
+  if (json) {
+    const error = { code: "USAGE", message: message.replace(/^error: /, "") };
+    io.stdout.write(`${JSON.stringify({ ok: false, command: "skillhost", diagnostics: [], error })}\n`);
+  }
+  return 2;
+}

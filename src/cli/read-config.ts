@@ -1,0 +1,65 @@
+import { resolve } from "node:path";
+import { logLevels } from "../base/logger.ts";
+import { createFieldReader, describe, type FieldReader, isJsonObject, type JsonComplain } from "../formats/json-fields.ts";
+import type { ConfiguredOptions } from "./command-context.ts";
+import { didYouMean } from "./nearest-names.ts";
+
+const keys = [
+  "$schema",
+  "skillDirectories",
+  "disabledSkills",
+  "conflicts",
+  "importTimeout",
+  "watchBackend",
+  "sessionsDirectory",
+  "workingDirectory",
+  "logLevel",
+  "logFile",
+];
+
+/** Reads a configuration whose relative paths start at `folder`. What is unknown or of the wrong type is an error at its place. */
+export function readConfig(value: unknown, folder: string, complain: JsonComplain): ConfiguredOptions {
+  if (!isJsonObject(value)) {
+    complain("error", "CONFIG_TYPE", `The configuration must be an object, not ${describe(value)}.`, []);
+    return {};
+  }
+  const fields = createFieldReader(value, complain, { code: "CONFIG_TYPE", path: [] });
+  for (const key of fields.others(keys)) {
+    complain(
+      "error",
+      "CONFIG_UNKNOWN_KEY",
+      `"${key.slice(0, 60)}" is no key of the configuration.${didYouMean(key, keys)} There are ${keys.slice(1).join(", ")}.`,
+      [key],
+    );
+  }
+  const path = (key: string): string | undefined => {
+    const text = fields.text(key);
+    return text === undefined ? undefined : resolve(folder, text);
+  };
+  const all = {
+    skillDirectories: texts(fields, "skillDirectories", complain)?.map((entry) => (entry.startsWith("~") ? entry : resolve(folder, entry))),
+    disabledSkills: texts(fields, "disabledSkills", complain),
+    conflicts: fields.raw("conflicts"),
+    importTimeout: positive(fields, "importTimeout"),
+    watchBackend: fields.oneOf("watchBackend", ["auto", "directory", "chokidar"]),
+    sessionsDirectory: path("sessionsDirectory"),
+    workingDirectory: path("workingDirectory"),
+    logLevel: fields.oneOf("logLevel", logLevels),
+    logFile: path("logFile"),
+  };
+  return Object.fromEntries(Object.entries(all).filter(([, field]) => field !== undefined));
+}
+
+function texts(fields: FieldReader, key: string, complain: JsonComplain): readonly string[] | undefined {
+  return fields.list(key)?.filter((item, index): item is string => {
+    if (typeof item === "string" && item !== "" && !item.includes("\0")) return true;
+    complain("error", "CONFIG_TYPE", `"${key}" may hold only texts that are not empty, not ${describe(item)}.`, [key, index]);
+    return false;
+  });
+}
+
+function positive(fields: FieldReader, key: string): number | undefined {
+  const value = fields.raw(key);
+  if (value === undefined || (typeof value === "number" && value > 0)) return value;
+  return fields.wrong(key, `"${key}" must be a number above 0, not ${describe(value)}.`);
+}

@@ -1,0 +1,174 @@
+import { expect, test } from "vitest";
+import { runCli, skillDocument, startCli, toolModule, workplace } from "./run-cli.ts";
+
+const files = {
+  "skills/a/SKILL.md": skillDocument("a"),
+  "skills/a/tools/greet.ts": toolModule("greet", "Hello"),
+  "skills/a/tools/slow.ts": `import { defineTool } from "skillhost";
+export default defineTool("slow", { description: "Waits until it is cancelled, and says so.", handler: (_args, { signal }) =>
+  new Promise((resolve) => { globalThis.slowHasStarted?.(); signal.addEventListener("abort", () => resolve("stopped")); }) });`,
+  "skills/a/tools/fails.ts": `import { defineTool } from "skillhost";
+export default defineTool("fails", { description: "Fails every time that it is called.", handler: () => { throw new Error("secret reason"); } });`,
+  "skills/a/tools/asks.ts": `import { defineTool } from "skillhost";
+export default defineTool("asks", { description: "Asks the person in front of the screen.", handler: async (_args, _invocation, context) =>
+  (await context.ask("userInput", { question: "Which one?", choices: ["red", "blue"] })).answer });`,
+  "skills/a/tools/echo.ts": `import { defineTool } from "skillhost";
+export default defineTool("echo", { description: "Gives its arguments back as they came.",
+  parameters: { type: "object", properties: {}, additionalProperties: true }, handler: (args) => args });`,
+  "skills/a/tools/declared.json": JSON.stringify({ name: "declared", description: "Answered by whoever is attached." }),
+};
+
+test("calls a tool and prints what a model would read", async () => {
+  using place = workplace(files);
+  expect(await runCli(["call", "greet", '{"name":"Ada"}', "--yes"], { cwd: place.path })).toEqual({
+    code: 0,
+    stdout: "Hello Ada\n",
+    stderr: "",
+  });
+  expect((await runCli(["call", "a/greet", "--yes"], { cwd: place.path })).stdout).toBe("Hello nobody\n");
+});
+
+test("takes arguments from --arg, as JSON where they parse and as text otherwise", async () => {
+  using place = workplace(files);
+  const argv = [
+    "call",
+    "echo",
+    '{"kept":1,"n":0}',
+    "--arg",
+    "n=5",
+    "--arg",
+    "list=[1]",
+    "--arg",
+    "text=a=b",
+    "--arg",
+    'quoted="7"',
+    "--yes",
+  ];
+  const { stdout } = await runCli(argv, { cwd: place.path });
+  expect(JSON.parse(stdout)).toEqual({ kept: 1, n: 5, list: [1], text: "a=b", quoted: "7" });
+});
+
+test("takes arguments from stdin when it is told to, or when something is piped in and nothing else is given", async () => {
+  using place = workplace(files);
+  const setup = { cwd: place.path, stdin: '{"name":"Bea"}\n' };
+  expect((await runCli(["call", "greet", "-", "--yes"], setup)).stdout).toBe("Hello Bea\n");
+  expect((await runCli(["call", "greet", "--yes"], setup)).stdout).toBe("Hello Bea\n");
+  expect((await runCli(["call", "greet", "--arg", "name=Cy", "--yes"], setup)).stdout).toBe("Hello Cy\n");
+  expect((await runCli(["call", "greet", "--yes"], { ...setup, stdin: "" })).stdout).toBe("Hello nobody\n");
+});
+
+test.each([
+  ["JSON that does not parse", ["{name: 1}"], "(1:2)"],
+  ["JSON that is no object", ["[1]"], "names"],
+  ["an --arg without a value", ["--arg", "name"], "--arg name=value"],
+])("refuses %s as wrong usage", async (_what, argv, said) => {
+  using place = workplace(files);
+  const { code, stdout, stderr } = await runCli(["call", "greet", ...argv, "--yes"], { cwd: place.path });
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  expect(stderr).toContain(said);
+});
+
+test("denies a call when there is nobody to ask, and says how to allow it", async () => {
+  using place = workplace(files);
+  const { code, stderr } = await runCli(["call", "greet", "{}"], { cwd: place.path });
+  expect(code).toBe(1);
+  expect(stderr).toContain("Allow it with --yes.");
+});
+
+test("asks on a terminal, showing the tool, where it comes from and its arguments", async () => {
+  using place = workplace(files);
+  const questions: string[] = [];
+  const answering = (answer: string) => (question: string) => {
+    questions.push(question);
+    return answer;
+  };
+  const setup = { cwd: place.path, isTTY: true, env: { NO_COLOR: "1" } };
+  const allowed = await runCli(["call", "greet", '{"name":"Ada\\u001b[1m"}'], { ...setup, answer: answering("y") });
+  expect(allowed.code).toBe(0);
+  expect(questions[0]).toMatchInlineSnapshot(`
+    "greet of skill "a" would be called with
+      {
+        "name": "Ada\\u001b[1m"
+      }
+    Allow it? [y/N] "
+  `);
+  const refused = await runCli(["call", "greet", "{}"], { ...setup, answer: answering("") });
+  expect(refused.code).toBe(1);
+  expect(refused.stdout).not.toContain("Hello");
+});
+
+test("lets a tool ask the person on the terminal", async () => {
+  using place = workplace(files);
+  const answer = (question: string): string => (question.includes("Which one?") ? "2" : "y");
+  expect((await runCli(["call", "asks", "{}"], { cwd: place.path, isTTY: true, answer })).stdout).toBe("blue\n");
+});
+
+test("prints the whole result as data", async () => {
+  using place = workplace(files);
+  const { code, stdout } = await runCli(["call", "fails", "{}", "--yes", "--json"], { cwd: place.path });
+  expect(code).toBe(1);
+  expect(JSON.parse(stdout)).toMatchObject({
+    ok: false,
+    command: "call",
+    data: { tool: "fails", result: { resultType: "failure", error: "secret reason" } },
+  });
+});
+
+test("tells why a tool failed on stderr, and what a model would read on stdout", async () => {
+  using place = workplace(files);
+  const { code, stdout, stderr } = await runCli(["call", "fails", "{}", "--yes"], { cwd: place.path });
+  expect(code).toBe(1);
+  expect(stdout).not.toContain("secret reason");
+  expect(stderr).toContain("secret reason");
+});
+
+test("names the argument that is wrong", async () => {
+  using place = workplace(files);
+  const { code, stdout } = await runCli(["call", "greet", '{"name":5}', "--yes"], { cwd: place.path });
+  expect(code).toBe(1);
+  expect(stdout).toContain("name");
+});
+
+test("offers the nearest names for a tool that is not there, and explains one that is not offered", async () => {
+  using place = workplace({ ...files, "skillhost.json": "{}" });
+  const unknown = await runCli(["call", "gret", "{}", "--yes"], { cwd: place.path });
+  expect(unknown.code).toBe(1);
+  expect(unknown.stderr).toContain('There is no tool "gret". Did you mean "greet"?');
+  place.write("skillhost.json", '{"disabledSkills": ["a"]}');
+  const disabled = await runCli(["call", "greet", "{}", "--yes"], { cwd: place.path });
+  expect(disabled.stderr).toContain('see "skillhost explain greet"');
+});
+
+test("does not wait for somebody to answer a tool without a handler", async () => {
+  using place = workplace(files);
+  const { code, stderr } = await runCli(["call", "declared", "{}", "--yes"], { cwd: place.path });
+  expect(code).toBe(1);
+  expect(stderr).toContain("has no handler");
+});
+
+test("cancels the call on Ctrl-C, and when its time is up", async () => {
+  using place = workplace(files);
+  const running = startCli(["call", "slow", "{}", "--yes"], { cwd: place.path });
+  // Tools run in this process, so that one can tell when it is at work.
+  Object.assign(globalThis, { slowHasStarted: () => running.interrupt() });
+  const stopped = await running.done;
+  Object.assign(globalThis, { slowHasStarted: undefined });
+  expect(stopped.code).toBe(1);
+  const limited = await runCli(["call", "slow", "{}", "--yes", "--timeout", "50", "--json"], { cwd: place.path });
+  expect(limited.code).toBe(1);
+  expect(JSON.parse(limited.stdout).data.result.resultType).toMatch(/timeout|failure/);
+});
+
+test("a time limit also holds for a tool with a longer deadline of its own, and leaves the person their time", async () => {
+  using place = workplace({
+    ...files,
+    "skills/a/tools/long.ts": `import { defineTool } from "skillhost";
+export default defineTool("long", { description: "Waits for ever if it may.", timeout: 600_000, handler: () => new Promise(() => {}) });`,
+  });
+  const { code, stderr } = await runCli(["call", "long", "{}", "--yes", "--timeout", "50"], { cwd: place.path });
+  expect(code).toBe(1);
+  expect(stderr).toContain("It was cancelled after 50 ms.");
+  const answer = (): Promise<string> => new Promise((resolve) => setTimeout(() => resolve("y"), 150));
+  const patient = await runCli(["call", "greet", "{}", "--timeout", "120"], { cwd: place.path, isTTY: true, answer });
+  expect(patient).toMatchObject({ code: 0, stdout: "Hello nobody\n" });
+});

@@ -1,0 +1,106 @@
+import { existsSync } from "node:fs";
+import { expect, test } from "vitest";
+import { runCli, skillDocument, toolModule, workplace } from "./run-cli.ts";
+
+test("passes skills that have nothing wrong, and says how many it looked at", async () => {
+  using place = workplace({ "skills/a/SKILL.md": skillDocument("a"), "skills/a/tools/hello.ts": toolModule("hello", "Hello") });
+  expect(await runCli(["check"], { cwd: place.path })).toEqual({
+    code: 0,
+    stdout: "1 skill and 1 tool checked: nothing found.\n",
+    stderr: "",
+  });
+});
+
+test("runs nothing of what it checks", async () => {
+  using place = workplace({ "skills/a/SKILL.md": skillDocument("a") });
+  const write = `import { writeFileSync } from "node:fs";\nwriteFileSync(${JSON.stringify(place.at("ran"))}, "");\n`;
+  place.write("skills/a/tools/hello.ts", write + toolModule("hello", "Hello"));
+  place.write("skills/a/tools/lint.json", JSON.stringify({ name: "lint", description: "Finds faults in source files and names them." }));
+  place.write("skills/a/tools/lint.ts", `${write}export default () => "no faults in any file";\n`);
+  place.write(
+    "skills/a/tools/cjs.cjs",
+    write.replace("import { writeFileSync } from", "const { writeFileSync } = require(").replace('"node:fs";', '"node:fs");'),
+  );
+  const { stdout } = await runCli(["check"], { cwd: place.path });
+  expect(stdout).toContain("1 skill and 2 tools checked");
+  expect(existsSync(place.at("ran"))).toBe(false);
+});
+
+test("reports faults of manifests, documents, prompts, tool JSON, schemas and modules with their places, and exits with 1", async () => {
+  using place = workplace({
+    "skills/a/skill.json": '{\n  "name": "a",\n  "version": "one",\n  "prompts": ["prompts/none.md"]\n}\n',
+    "skills/a/tools/broken.ts": "export default {\n  name: \n};\n",
+    "skills/a/tools/imports.ts": 'import "./missing.ts";\nexport default [];\n',
+    "skills/a/tools/lint.json":
+      '{\n  "name": "lint",\n  "description": "Finds faults in source files and names them.",\n  "parameters": { "type": "object", "properties": { "a": { "type": "strin" } } }\n}',
+    "skills/a/tools/typo.json": '{ "name": "typo", }',
+  });
+  const { code, stdout } = await runCli(["check"], { cwd: place.path });
+  expect(code).toBe(1);
+  for (const expected of [
+    "skills/a/skill.json:3:3 warning MANIFEST_VERSION",
+    "skills/a/skill.json error PROMPT_MISSING",
+    "skills/a/tools/broken.ts:3:1 error MODULE_SYNTAX",
+    'skills/a/tools/imports.ts error MODULE_NOT_FOUND Cannot find "./missing.ts", imported by skills/a/tools/imports.ts.',
+    "skills/a/tools/lint.json error SCHEMA_INVALID",
+    "skills/a/tools/typo.json:1:17 error JSON_SYNTAX",
+  ]) {
+    expect(stdout).toContain(expected);
+  }
+});
+
+test("finds clashes of names without running anything", async () => {
+  using place = workplace({
+    "skills/a/SKILL.md": skillDocument("a"),
+    "skills/a/tools/hello.ts": toolModule("hello", "Hello"),
+    "skills/a/tools/hello-again.ts": toolModule("hello", "Hello again").replace("fixed", "repeated"),
+    "skills/b/SKILL.md": skillDocument("b"),
+    "skills/b/tools/hello.ts": toolModule("hello", "Good day").replace("fixed", "other"),
+    "more/a/SKILL.md": skillDocument("a", "Another skill. Use it when the first is not there."),
+  });
+  const { code, stdout } = await runCli(["check", "skills", "more"], { cwd: place.path });
+  expect(code).toBe(1);
+  expect(stdout).toContain("error TOOL_NAME_TWICE");
+  expect(stdout).toContain("warning SKILL_NAME_CLASH");
+  const { stdout: two } = await runCli(["check"], { cwd: place.path });
+  expect(two).toContain("warning TOOL_NAME_CLASH");
+});
+
+test("holds SKILL.md to the specification with --strict, and then fails on warnings", async () => {
+  using place = workplace({ "skills/a/SKILL.md": "---\nname: a\ndescription: Does a thing that is wanted. Use it.\nmode: x\n---\nbody\n" });
+  expect((await runCli(["check"], { cwd: place.path })).code).toBe(0);
+  const strict = await runCli(["check", "--strict"], { cwd: place.path });
+  expect(strict.code).toBe(1);
+  expect(strict.stdout).toContain("skills/a/SKILL.md:4:1 error SKILL_FIELDS_UNEXPECTED");
+  using vague = workplace({
+    "skills/a/SKILL.md": skillDocument("a"),
+    "skills/a/tools/hello.ts": toolModule("hello", "x").replace(/description: "Says[^"]*"/, 'description: "A tool"'),
+  });
+  expect((await runCli(["check"], { cwd: vague.path })).code).toBe(0);
+  expect((await runCli(["check", "--strict"], { cwd: vague.path })).code).toBe(1);
+});
+
+test("reports as data", async () => {
+  using place = workplace({ "skills/a/SKILL.md": skillDocument("a"), "skills/a/tools/hello.ts": "export default (" });
+  const { code, stdout } = await runCli(["check", "--json"], { cwd: place.path });
+  expect(code).toBe(1);
+  expect(JSON.parse(stdout)).toMatchObject({
+    ok: false,
+    command: "check",
+    data: {
+      skills: [{ name: "a", folder: place.at("skills/a"), tools: [] }],
+      counts: { skills: 1, tools: 0, errors: 1, warnings: 0, infos: 0 },
+    },
+    diagnostics: [{ code: "MODULE_SYNTAX", source: "a", file: place.at("skills/a/tools/hello.ts") }],
+  });
+});
+
+test("does not pass when there was nothing to check", async () => {
+  using place = workplace({ "empty/.keep": "" });
+  const none = await runCli(["check", "empty"], { cwd: place.path });
+  expect(none.code).toBe(1);
+  expect(none.stdout).toContain("SKILLS_NONE");
+  const missing = await runCli(["check", "nowhere"], { cwd: place.path });
+  expect(missing.code).toBe(1);
+  expect(missing.stdout).toContain("nowhere error SKILLS_DIRECTORY_MISSING");
+});

@@ -1,0 +1,127 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { symlinkSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
+import { afterAll, expect, test } from "vitest";
+import { buildCli } from "./built-cli.ts";
+import { runCli, skillDocument, toolModule, workplace } from "./run-cli.ts";
+
+const built = buildCli();
+afterAll(() => built[Symbol.dispose]());
+
+const files = { "skills/greeter/SKILL.md": skillDocument("greeter"), "skills/greeter/tools/hello.ts": toolModule("hello", "Hello") };
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function start(cwd: string, argv: readonly string[]): ChildProcess {
+  return spawn(process.execPath, [built.bin, ...argv], { cwd, stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, LANG: "C.UTF-8" } });
+}
+
+async function run(cwd: string, argv: readonly string[], stdin = ""): Promise<Ended> {
+  const child = start(cwd, argv);
+  child.stdin?.end(stdin);
+  const [stdout, stderr] = await Promise.all([text(child.stdout!), text(child.stderr!), once(child, "close")]);
+  return { code: child.exitCode, stdout, stderr };
+}
+
+/** The lines of a child's stdout, one by one. */
+function linesOf(child: ChildProcess): () => Promise<string> {
+  const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
+  return async () => (await lines.next()).value;
+}
+
+test("follows edits in a process of its own, and ends with 0 on Ctrl-C", async () => {
+  using place = workplace(files);
+  const child = start(place.path, ["dev", "--json"]);
+  const next = linesOf(child);
+  expect(JSON.parse(await next())).toMatchObject({ type: "ready", tools: 1 });
+  place.write("skills/greeter/tools/hello.ts", toolModule("hello", "Good morning"));
+  expect(JSON.parse(await next())).toMatchObject({ type: "skills.changed", updated: [{ tools: { updated: ["hello"] } }] });
+  child.kill("SIGINT");
+  expect(await once(child, "close")).toEqual([0, null]);
+});
+
+test("ends when nobody reads what it prints any more", async () => {
+  using place = workplace(files);
+  const child = start(place.path, ["dev", "--json"]);
+  await linesOf(child)();
+  child.stdout?.destroy();
+  const closed = once(child, "close");
+  place.write("skills/greeter/tools/hello.ts", toolModule("hello", "Good morning"));
+  expect(await closed).toEqual([0, null]);
+});
+
+test("goes on when a skill's code fails outside of any call, and says so", async () => {
+  using place = workplace(files);
+  const child = start(place.path, ["dev", "--json"]);
+  const next = linesOf(child);
+  const said = createInterface({ input: child.stderr! })[Symbol.asyncIterator]();
+  await next();
+  place.write(
+    "skills/greeter/tools/stray.ts",
+    `setImmediate(() => { throw new Error("thrown astray"); });\nvoid Promise.reject(new Error("rejected astray"));\n${toolModule("stray", "x")}`,
+  );
+  expect(JSON.parse(await next())).toMatchObject({ type: "skills.changed" });
+  const lines = [(await said.next()).value, (await said.next()).value].join("\n");
+  expect(lines).toContain("thrown astray");
+  expect(lines).toContain("rejected astray");
+  place.write("skills/greeter/tools/hello.ts", toolModule("hello", "Good morning"));
+  expect(JSON.parse(await next())).toMatchObject({ type: "skills.changed", updated: [{ tools: { updated: ["hello"] } }] });
+  child.kill("SIGTERM");
+  expect(await once(child, "close")).toEqual([0, null]);
+});
+
+test("ends although a skill left a timer behind, and prints all of a long answer first", async () => {
+  using place = workplace(files);
+  place.write("skills/greeter/tools/timer.ts", `setInterval(() => {}, 1000);\n${toolModule("timer", "x".repeat(200_000))}`);
+  const { code, stdout, stderr } = await run(place.path, ["call", "timer", "{}", "--yes"]);
+  expect({ code, stderr, length: stdout.length }).toEqual({ code: 0, stderr: "", length: 200_008 });
+});
+
+test("is not ended by a module that calls process.exit while it loads", async () => {
+  using place = workplace(files);
+  place.write("skills/greeter/tools/exits.ts", "process.exit(0);\nexport default [];\n");
+  const { code, stdout } = await run(place.path, ["list", "--json"]);
+  expect(code).toBe(0);
+  const { data, diagnostics } = JSON.parse(stdout);
+  expect(data.tools).toMatchObject([{ name: "hello" }]);
+  expect(diagnostics).toMatchObject([{ code: "MODULE_EXITED" }]);
+});
+
+test("reads arguments from a pipe and denies what nobody can be asked about", async () => {
+  using place = workplace(files);
+  expect(await run(place.path, ["call", "hello", "--yes"], '{"name":"Ada"}')).toEqual({ code: 0, stdout: "Hello Ada\n", stderr: "" });
+  const denied = await run(place.path, ["call", "hello"], "{}");
+  expect(denied.code).toBe(1);
+  expect(denied.stderr).toContain("--yes");
+});
+
+test("answers wrong usage with 2 and help with 0", async () => {
+  using place = workplace();
+  expect((await run(place.path, ["--nonsense"])).code).toBe(2);
+  expect((await run(place.path, ["--help"])).code).toBe(0);
+});
+
+test("the test of a new skill passes where the package is installed", async () => {
+  using place = workplace({ "node_modules/.keep": "" });
+  symlinkSync(built.folder, place.at("node_modules/skillhost"), "junction");
+  expect((await runCli(["new", "skill", "fresh"], { cwd: place.path })).code).toBe(0);
+  const child = spawn(process.execPath, ["--test", "--test-reporter=tap", "skills/fresh/test/fresh.test.mjs"], {
+    cwd: place.path,
+    env: withoutTestContext(),
+  });
+  const [stdout] = await Promise.all([text(child.stdout), once(child, "close")]);
+  expect(stdout).toMatch(/^# pass 2$/m);
+  expect(child.exitCode).toBe(0);
+});
+
+/** A test runner that finds itself below another reports to that one. */
+function withoutTestContext(): NodeJS.ProcessEnv {
+  const { NODE_TEST_CONTEXT: _context, ...env } = process.env;
+  return env;
+}

@@ -1,0 +1,132 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { CliIo } from "../../src/cli/cli-io.ts";
+import { main } from "../../src/cli/main.ts";
+
+export interface CliSetup {
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** What stdin holds; absent: nothing stands behind it. */
+  readonly stdin?: string;
+  /** Whether the streams are a terminal's. */
+  readonly isTTY?: boolean;
+  /** Answers a question on the terminal. */
+  readonly answer?: (question: string) => string | Promise<string>;
+}
+
+export interface CliRun {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A command that runs. */
+export interface RunningCli {
+  readonly done: Promise<CliRun>;
+  /** What was written so far. */
+  readonly stdout: string;
+  readonly stderr: string;
+  /** The next line of stdout that fits, among those not yet taken. Rejects when none comes within five seconds. */
+  line(fits: (line: string) => boolean): Promise<string>;
+  /** As Ctrl-C does. */
+  interrupt(): void;
+}
+
+/** Runs the command line in this process until it is done. */
+export function runCli(argv: readonly string[], setup: CliSetup = {}): Promise<CliRun> {
+  return startCli(argv, setup).done;
+}
+
+export function startCli(argv: readonly string[], setup: CliSetup = {}): RunningCli {
+  const stop = new AbortController();
+  let [stdout, stderr, taken] = ["", "", 0];
+  const watchers = new Set<() => void>();
+  const { cwd = tmpdir(), env = {}, stdin, isTTY = false, answer } = setup;
+  const io: CliIo = {
+    stdout: {
+      isTTY,
+      write(text) {
+        stdout += text;
+        for (const watcher of watchers) watcher();
+      },
+    },
+    stderr: {
+      isTTY,
+      write(text) {
+        stderr += text;
+      },
+    },
+    stdin: { isTTY, isPiped: stdin !== undefined, read: () => Promise.resolve(stdin ?? "") },
+    cwd,
+    env: { LANG: "C.UTF-8", ...env },
+    signal: stop.signal,
+    ...(answer && { ask: async (question: string) => answer(question) }),
+  };
+  const done = main(argv, io).then((code) => ({ code, stdout, stderr }));
+  const line = (fits: (text: string) => boolean): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const look = (): void => {
+        const lines = stdout.slice(0, stdout.lastIndexOf("\n") + 1).split("\n");
+        const at = lines.findIndex((text, index) => index >= taken && text !== "" && fits(text));
+        if (at === -1) return;
+        taken = at + 1;
+        settle(() => resolve(lines[at]!));
+      };
+      const fail = (why: string): void => settle(() => reject(new Error(`${why}\nstdout:\n${stdout}\nstderr:\n${stderr}`)));
+      const timer = setTimeout(() => fail("No such line within five seconds."), 5_000);
+      const settle = (end: () => void): void => {
+        clearTimeout(timer);
+        watchers.delete(look);
+        end();
+      };
+      watchers.add(look);
+      void done.then(() => fail("It ended before such a line."));
+      look();
+    });
+  return {
+    done,
+    line,
+    interrupt: () => stop.abort(new Error("Stopped by SIGINT.")),
+    get stdout() {
+      return stdout;
+    },
+    get stderr() {
+      return stderr;
+    },
+  };
+}
+
+/** A folder for a test, with files in it. */
+export interface Workplace extends Disposable {
+  readonly path: string;
+  at(file: string): string;
+  write(file: string, text: string): void;
+}
+
+export function workplace(files: Readonly<Record<string, string>> = {}): Workplace {
+  const path = realpathSync(mkdtempSync(join(tmpdir(), "skillhost-cli-")));
+  const at = (file: string): string => join(path, file);
+  const write = (file: string, text: string): void => {
+    mkdirSync(dirname(at(file)), { recursive: true });
+    writeFileSync(at(file), text);
+  };
+  for (const [file, text] of Object.entries(files)) write(file, text);
+  return { path, at, write, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** A SKILL.md that the specification has nothing against. */
+export function skillDocument(name: string, description = "Greets people by name. Use it when somebody says hello."): string {
+  return `---\nname: ${name}\ndescription: ${description}\n---\n\nGreet people.\n`;
+}
+
+/** A module with one tool that answers with a text. */
+export function toolModule(name: string, text: string): string {
+  return `import { defineTool } from "skillhost";
+export default defineTool("${name}", {
+  description: "Says one fixed sentence to whoever asks for it politely.",
+  parameters: { type: "object", properties: { name: { type: "string", description: "Whom to greet." } }, required: [] },
+  handler: (args: { name?: string }) => \`${text} \${args.name ?? "nobody"}\`,
+});
+`;
+}
