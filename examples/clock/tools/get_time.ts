@@ -1,0 +1,8 @@
+import { defineTool } from "skillhost";
+
+// Without `parameters` a tool takes no arguments.
+export default defineTool("get_time", {
+  description: "Gives the current date and time in UTC, in ISO 8601 form.",
+  annotations: { readOnlyHint: true, openWorldHint: false },
+  handler: () => new Date().toISOString(),
+});

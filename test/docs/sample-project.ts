@@ -1,0 +1,113 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { format } from "node:util";
+import { Ajv } from "ajv";
+import { createTestHost } from "skillhost/testing";
+import { expect, vi } from "vitest";
+import { startCli } from "../cli/run-cli.ts";
+import { commandsOf, type Sample, splitCommand } from "./markdown-samples.ts";
+
+const schemas = fileURLToPath(new URL("../../schemas/", import.meta.url));
+const languages = new Set(["ts", "tsx", "js", "json", "markdown", "sh"]);
+
+/** Whether a block is something to write or to run; the others show output. */
+export function isSample({ language }: Sample): boolean {
+  return languages.has(language);
+}
+
+export function isProgram({ language, file = "" }: Sample): boolean {
+  return /^[jt]sx?$/.test(language) && !file.startsWith("skills/");
+}
+
+/** Writes the files that the samples of a document are, each where it says it belongs. */
+export function writeProject(folder: string, samples: readonly Sample[]): void {
+  mkdirSync(join(folder, "skills"), { recursive: true });
+  for (const sample of samples) {
+    const path = pathOf(sample);
+    if (path === undefined) continue;
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), sample.text, { flag: "wx" });
+  }
+}
+
+function pathOf(sample: Sample): string | undefined {
+  return isProgram(sample) ? (sample.file ?? `src/sample-${sample.line}.ts`) : sample.file;
+}
+
+/** Loads the skills of a project, which must not hold a fault, and calls what the samples' `call` directives say. */
+export async function callTools(folder: string, samples: readonly Sample[]): Promise<readonly string[]> {
+  await using host = await createTestHost({ workingDirectory: folder, watch: false });
+  const errors = host.host.diagnostics.filter(({ severity }) => severity !== "info");
+  expect(errors, "the skills load without a warning").toEqual([]);
+  for (const { place, directives } of samples) {
+    for (const { rest } of directives.filter(({ name }) => name === "call")) {
+      const [, tool, args, type, text] = /^(\S+) (\{.*\}) -> (\w+) ?(.*)$/.exec(rest) ?? expect.fail(`${place}: "${rest}" is no call`);
+      const result = await host.call(tool!, JSON.parse(args!));
+      expect({ type: result.resultType, text: result.textResultForLlm }, `${place}: ${rest}`).toEqual({
+        type,
+        text: expect.stringContaining(text!),
+      });
+    }
+  }
+  return host.session.listTools().map(({ name }) => name);
+}
+
+/** Runs a program sample in its project. What it logs must be what its `// → …` comments say. */
+export async function runProgram(folder: string, sample: Sample): Promise<void> {
+  const logged: string[] = [];
+  const log = vi.spyOn(console, "log").mockImplementation((...values) => void logged.push(format(...values)));
+  const before = process.cwd();
+  process.chdir(folder);
+  try {
+    await import(/* @vite-ignore */ pathToFileURL(join(folder, pathOf(sample)!)).href);
+  } catch (error) {
+    throw new Error(`${sample.place}: the program failed`, { cause: error });
+  } finally {
+    process.chdir(before);
+    log.mockRestore();
+  }
+  const promised = [...sample.text.matchAll(/\/\/ → (.*)$/gm)].map(([, text]) => text);
+  expect(logged, `${sample.place}: what the program logs`).toEqual(promised);
+}
+
+/** Runs the commands of a shell block that are ours and returns the others. Each must end as its `exits` directive says, or with 0. */
+export async function runCommands(folder: string, sample: Sample): Promise<readonly string[]> {
+  const wanted = Number(sample.directives.find(({ name }) => name === "exits")?.rest ?? 0);
+  const others: string[] = [];
+  for (const command of commandsOf(sample)) {
+    const words = splitCommand(command.replace(/^npx /, ""));
+    if (words[0] !== "skillhost") {
+      others.push(command);
+      continue;
+    }
+    const running = startCli(words.slice(1), { cwd: folder });
+    if (words[1] === "dev") {
+      await running.line(() => true);
+      running.interrupt();
+    }
+    const { code, stdout, stderr } = await running.done;
+    expect(code, `${sample.place}: ${command}\n${stdout}${stderr}`).toBe(wanted);
+  }
+  return others;
+}
+
+/** Checks a JSON sample by the schema that its place or its `$schema` names. False: neither does. */
+export function checkJson({ place, file = "", text }: Sample): boolean {
+  const value = JSON.parse(text) as { readonly $schema?: unknown };
+  const name = schemaOf(file) ?? (typeof value.$schema === "string" ? basename(value.$schema) : undefined);
+  if (name === undefined) return file !== "";
+  const ajv = new Ajv({ strict: false, schemas: ["skill.schema.json", "tool.schema.json"].map(readSchema) });
+  const validate = ajv.getSchema(`skillhost/${name}`) ?? expect.fail(`${place}: there is no schema ${name}`);
+  expect(validate(value), `${place}: ${JSON.stringify(validate.errors)}`).toBe(true);
+  return true;
+}
+
+function schemaOf(file: string): string | undefined {
+  if (basename(file) === "skill.json") return "skill.schema.json";
+  return /\/tools\/[^_/][^/]*\.json$/.test(file) ? "tool.schema.json" : undefined;
+}
+
+function readSchema(name: string): object {
+  return JSON.parse(readFileSync(join(schemas, name), "utf8")) as object;
+}

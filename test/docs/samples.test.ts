@@ -1,0 +1,96 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { commandsOf, readSamples } from "./markdown-samples.ts";
+import { callTools, checkJson, isProgram, isSample, runCommands, runProgram, writeProject } from "./sample-project.ts";
+
+/** What is shown and cannot be run here: how a block begins, or a command, with the reason. */
+const notRun: Readonly<Record<string, string>> = {
+  "README.md: npm ci && npm start": "installs packages; every clean clone begins with it",
+  'docs/command-line.md: {"ok":true,"command":"list"': "an answer, which test/cli compares with what the commands print",
+  'docs/command-line.md: { "skillDirectories": ["./skills"': "a configuration without a schema; test/cli/config.test.ts reads such files",
+};
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"));
+const documents = ["README.md", ...pages.map((name) => `docs/${name}`)];
+const samples = documents.flatMap((path) => readSamples(join(root, path), path).filter(isSample));
+const samplesOf = (document: string) => samples.filter((sample) => sample.document === document);
+const withSamples = documents.filter((document) => samplesOf(document).length > 0);
+const used = new Set<string>();
+const isListed = (document: string, text: string): boolean => {
+  const key = Object.keys(notRun).find((begin) => `${document}: ${text.replaceAll(/\s+/g, " ")}`.startsWith(begin));
+  if (key !== undefined) used.add(key);
+  return key !== undefined;
+};
+
+let scratch: string;
+let service: Server;
+
+beforeAll(async () => {
+  // Inside the package, so that its name and its dependencies resolve as they do for whoever installed it.
+  mkdirSync(join(root, ".skillhost"), { recursive: true });
+  scratch = mkdtempSync(join(root, ".skillhost", "samples-"));
+  for (const document of withSamples) writeProject(folderOf(document), samplesOf(document));
+  // Stands for the service that the samples of HTTP tools ask: it answers with what it was asked.
+  service = createServer(({ method, url, headers }, response) => {
+    response.setHeader("content-type", "application/json").end(JSON.stringify({ method, url, authorization: headers.authorization }));
+  });
+  await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
+  vi.stubEnv("WEATHER_URL", `http://127.0.0.1:${(service.address() as AddressInfo).port}`);
+});
+
+afterAll(() => {
+  vi.unstubAllEnvs();
+  service.close();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+test("every TypeScript sample and example has correct types", () => {
+  const include = ["./**/*.ts", "./**/*.tsx", "../../examples/**/*.ts"];
+  writeFileSync(join(scratch, "tsconfig.json"), JSON.stringify({ extends: "../../tsconfig.json", include }));
+  const compiler = join(root, "node_modules/typescript/bin/tsc");
+  const { stdout, stderr, status } = spawnSync(process.execPath, [compiler, "-p", scratch], { cwd: scratch, encoding: "utf8" });
+  // What is wrong in the sources themselves is told by their own check.
+  const faults = `${stdout}${stderr}`.split("\n").filter((line) => !/^(\.\.\/\.\.\/src\/.*|\s*)$/.test(line));
+  expect(faults).toEqual([]);
+  expect(status).toBeTypeOf("number");
+}, 60_000);
+
+test.each(withSamples)(
+  "what %s shows works",
+  async (document) => {
+    const own = samplesOf(document);
+    const folder = folderOf(document);
+    const tools = await callTools(folder, own);
+    for (const sample of own) {
+      if (sample.language !== "sh" && isListed(document, sample.text)) continue;
+      if (isProgram(sample)) await runProgram(folder, sample);
+      else if (sample.language === "sh")
+        expect((await runCommands(folder, sample)).filter((line) => !isListed(document, line))).toEqual([]);
+      else if (sample.language === "json") expect(checkJson(sample), `${sample.place} has no file and no $schema`).toBe(true);
+      else expect(sample.file, `${sample.place} says no file`).toBeTypeOf("string");
+    }
+    const uncalled = tools.filter((tool) => !own.some((sample) => calls(sample, tool)));
+    expect(uncalled, "each tool that is shown is called").toEqual([]);
+  },
+  60_000,
+);
+
+test("whatever is said not to be run is there", () => {
+  expect(Object.keys(notRun).filter((key) => !used.has(key))).toEqual([]);
+});
+
+function folderOf(document: string): string {
+  return join(scratch, document.replaceAll(/[/.]/g, "-"));
+}
+
+function calls(sample: (typeof samples)[number], tool: string): boolean {
+  if (sample.directives.some(({ name, rest }) => name === "call" && rest.startsWith(`${tool} `))) return true;
+  if (sample.language === "sh") return commandsOf(sample).some((command) => command.includes(`skillhost call ${tool}`));
+  return isProgram(sample) && new RegExp(`\\.call(?:Tool)?\\("${tool}"`).test(sample.text);
+}
