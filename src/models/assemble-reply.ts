@@ -1,0 +1,178 @@
+import { isPlainRecord } from "../base/read-fields.ts";
+import type { ToolCallAssembly } from "./assemble-tool-calls.ts";
+import type { FinishReason, ModelReply, ModelToolCall, ModelUsage, ReplayFields } from "./model.ts";
+import type { PartialReply } from "./model-error.ts";
+import { readUsage } from "./read-usage.ts";
+
+/** Something new in an answer, without what the exchange knows. */
+export type NewPart =
+  | { readonly kind: "text" | "reasoning"; readonly text: string }
+  | { readonly kind: "tool-input"; readonly toolCallId: string; readonly toolName: string; readonly input: string };
+
+/** What a chat answer says, as far as its own bytes tell. */
+export type AssembledReply = Pick<
+  ModelReply,
+  "content" | "reasoning" | "toolCalls" | "finishReason" | "providerFinishReason" | "usage" | "callId" | "chunkCount" | "replay"
+> & { readonly model?: string };
+
+/**
+ * Puts a reply together from chunks of a chat completion, or from a whole one. All choices make one message: text in
+ * one and tool calls in another belong together, each in the order in which it comes. Anything of a wrong type counts
+ * as absent.
+ */
+export class ReplyAssembly {
+  readonly #toolCalls: ToolCallAssembly;
+  readonly #reasons: string[] = [];
+  readonly #replay: Record<string, string> = {};
+  #content = "";
+  #reasoning = "";
+  #reasoningField: string | undefined;
+  #hasChoices = false;
+  #chunkCount = 0;
+  #usage: ModelUsage | undefined;
+  #model: string | undefined;
+  #callId: string | undefined;
+
+  constructor(toolCalls: ToolCallAssembly) {
+    this.#toolCalls = toolCalls;
+  }
+
+  /** Whether anything looked like an answer. */
+  get hasChoices(): boolean {
+    return this.#hasChoices;
+  }
+
+  /** Whether the model said that it is done. */
+  get isFinished(): boolean {
+    return this.#reasons.length > 0;
+  }
+
+  get partial(): PartialReply {
+    return { content: this.#content, reasoning: this.#reasoning };
+  }
+
+  add(chunk: unknown): readonly NewPart[] {
+    if (!isPlainRecord(chunk)) return [];
+    this.#chunkCount += 1;
+    this.#model = textOf(chunk["model"]) || this.#model;
+    this.#callId = textOf(chunk["id"]) || this.#callId;
+    const vendor = isPlainRecord(chunk["x_groq"]) ? chunk["x_groq"]["usage"] : undefined;
+    this.#usage = readUsage(chunk["usage"]) ?? readUsage(vendor) ?? this.#usage;
+    const choices = Array.isArray(chunk["choices"]) ? chunk["choices"].filter(isPlainRecord) : [];
+    return choices.flatMap((choice, position) => this.#addChoice(choice, position));
+  }
+
+  finish(): AssembledReply {
+    const toolCalls = this.#toolCalls.finish();
+    const { reason, word } = finishOf(this.#reasons, toolCalls);
+    const replay = this.#replayFields(toolCalls);
+    return {
+      content: this.#content,
+      toolCalls,
+      finishReason: reason,
+      chunkCount: this.#chunkCount,
+      ...(this.#reasoning === "" ? {} : { reasoning: this.#reasoning }),
+      ...(word === undefined ? {} : { providerFinishReason: word }),
+      ...(this.#usage === undefined ? {} : { usage: this.#usage }),
+      ...(this.#model === undefined ? {} : { model: this.#model }),
+      ...(this.#callId === undefined ? {} : { callId: this.#callId }),
+      ...(replay === undefined ? {} : { replay }),
+    };
+  }
+
+  #addChoice(choice: Readonly<Record<string, unknown>>, position: number): readonly NewPart[] {
+    this.#hasChoices = true;
+    this.#usage = readUsage(choice["usage"]) ?? this.#usage;
+    const number = typeof choice["index"] === "number" ? choice["index"] : position;
+    const message = [choice["delta"], choice["message"]].find(isPlainRecord);
+    const parts = message === undefined ? [] : this.#addMessage(message, number);
+    const reason = textOf(choice["finish_reason"]);
+    if (reason !== "") this.#reasons.push(reason.slice(0, 100));
+    return parts;
+  }
+
+  #addMessage(message: Readonly<Record<string, unknown>>, choice: number): readonly NewPart[] {
+    const { text, thought } = readContent(message["content"]);
+    const legacy = isPlainRecord(message["function_call"]) ? [message["function_call"]] : undefined;
+    const inputs = this.#toolCalls.add(choice, message["tool_calls"] ?? legacy);
+    this.#keepOpaque(message);
+    return [
+      ...this.#addReasoning(this.#readReasoning(message) + thought),
+      ...this.#addText(text + textOf(message["refusal"])),
+      ...inputs.map((input) => ({ kind: "tool-input" as const, ...input })),
+    ];
+  }
+
+  #addText(text: string): readonly NewPart[] {
+    this.#content += text;
+    return text === "" ? [] : [{ kind: "text", text }];
+  }
+
+  #addReasoning(text: string): readonly NewPart[] {
+    this.#reasoning += text;
+    return text === "" ? [] : [{ kind: "reasoning", text }];
+  }
+
+  // Gateways send the same reasoning under several names.
+  #readReasoning(message: Readonly<Record<string, unknown>>): string {
+    const name = reasoningFields.find((field) => textOf(message[field]) !== "");
+    if (name === undefined) return "";
+    this.#reasoningField ??= name;
+    return textOf(message[name]);
+  }
+
+  #keepOpaque(message: Readonly<Record<string, unknown>>): void {
+    const text = textOf(message["reasoning_opaque"]);
+    if (text !== "") this.#replay["reasoning_opaque"] = text;
+  }
+
+  // Models that reason between tool calls want to read their thoughts again; on other messages some refuse them.
+  #replayFields(toolCalls: readonly ModelToolCall[]): ReplayFields | undefined {
+    if (toolCalls.length > 0 && this.#reasoningField !== undefined) this.#replay[this.#reasoningField] = this.#reasoning;
+    return Object.keys(this.#replay).length === 0 ? undefined : this.#replay;
+  }
+}
+
+const reasoningFields = ["reasoning_content", "reasoning", "reasoning_text"];
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function readContent(content: unknown): { text: string; thought: string } {
+  if (!Array.isArray(content)) return { text: textOf(content), thought: "" };
+  const parts = content.filter(isPlainRecord);
+  return {
+    text: parts.map((part) => textOf(part["text"])).join(""),
+    thought: parts.map((part) => thoughtOf(part["thinking"])).join(""),
+  };
+}
+
+function thoughtOf(thinking: unknown): string {
+  return Array.isArray(thinking) ? readContent(thinking).text : textOf(thinking);
+}
+
+const reasonWords: Readonly<Record<FinishReason, readonly string[]>> = {
+  "content-filter": ["content_filter", "safety", "refusal", "recitation"],
+  length: ["length", "max_tokens", "model_length"],
+  "tool-calls": ["tool_calls", "function_call", "tool_use"],
+  stop: ["stop", "end_turn", "eos", "eos_token", "stop_sequence", "complete"],
+  other: [],
+};
+
+// Of several choices, the one that something happened to decides. Many servers say "stop" when they mean tool calls.
+function finishOf(words: readonly string[], toolCalls: readonly ModelToolCall[]): { reason: FinishReason; word: string | undefined } {
+  const found = words.map((word) => ({ word, reason: reasonOf(word) }));
+  for (const reason of ["content-filter", "length"] as const) {
+    const match = found.find((item) => item.reason === reason);
+    if (match !== undefined) return match;
+  }
+  if (toolCalls.length > 0) return { reason: "tool-calls", word: (found.find((item) => item.reason === "tool-calls") ?? found[0])?.word };
+  const match = found.find((item) => item.reason === "stop" || item.reason === "tool-calls") ?? found[0];
+  return { reason: match === undefined || match.reason === "other" ? "other" : "stop", word: match?.word };
+}
+
+function reasonOf(word: string): FinishReason {
+  const known = Object.entries(reasonWords).find(([, words]) => words.includes(word.toLowerCase()));
+  return (known?.[0] ?? "other") as FinishReason;
+}

@@ -1,0 +1,60 @@
+import { onAbort } from "../io/on-abort.ts";
+
+/** What waits go by, so that tests need not wait. */
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** Runs once when so many milliseconds have passed. */
+  after(milliseconds: number, run: () => void): ClockTimer;
+}
+
+/** Disposing cancels. */
+interface ClockTimer extends Disposable {
+  /** Begins to count anew. */
+  restart(): void;
+}
+
+// Longer waits overflow the runtime's timers, which then fire at once.
+const longestWait = 2 ** 31 - 1;
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  after: (milliseconds, run) => {
+    const timer = setTimeout(run, Math.min(milliseconds, longestWait));
+    return { restart: () => void timer.refresh(), [Symbol.dispose]: () => clearTimeout(timer) };
+  },
+};
+
+/** Settles after so many milliseconds; rejects with the signal's reason when it fires before. */
+export async function sleep(clock: Clock, milliseconds: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = withResolvers();
+  const timer = clock.after(milliseconds, resolve);
+  const waiting = onAbort(signal, () => reject(signal.reason));
+  try {
+    await promise;
+  } finally {
+    timer[Symbol.dispose]();
+    waiting[Symbol.dispose]();
+  }
+}
+
+/** The promise's outcome, or the signal's reason as soon as it fires, whatever becomes of the promise. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise, reject } = withResolvers();
+  const waiting = onAbort(signal, () => reject(signal.reason));
+  try {
+    return (await Promise.race([work, promise])) as T;
+  } finally {
+    waiting[Symbol.dispose]();
+  }
+}
+
+function withResolvers(): { promise: Promise<void>; resolve: () => void; reject: (reason: unknown) => void } {
+  let resolve = (): void => {};
+  let reject = (_reason: unknown): void => {};
+  const promise = new Promise<void>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  return { promise, resolve, reject };
+}

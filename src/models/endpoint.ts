@@ -1,0 +1,123 @@
+import { HostError } from "../base/errors.ts";
+import { packageVersion } from "../base/package-version.ts";
+import { createFault } from "./fault.ts";
+import { exchange, type HttpAnswer, type HttpCall, type HttpOptions } from "./http.ts";
+import { ModelError } from "./model-error.ts";
+
+/** A place that speaks the protocol of OpenAI, as resolved from options. */
+export interface EndpointOptions extends HttpOptions {
+  readonly baseUrl: URL;
+  readonly apiKey: string | (() => string | Promise<string>) | undefined;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+interface EndpointCall extends Pick<HttpCall, "method" | "body" | "signal" | "onRetry"> {
+  /** Below the base URL, beginning with a slash. */
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface Endpoint {
+  /** Sends a request with the endpoint's key and headers; see `exchange`. */
+  exchange<T>(call: EndpointCall, read: (answer: HttpAnswer) => Promise<T>): Promise<T>;
+}
+
+/**
+ * An endpoint whose base URL names only a server is tried as it stands, and below `/v1` when it knows nothing there:
+ * both are usual. What was found is kept.
+ */
+export function createEndpoint(options: EndpointOptions): Endpoint {
+  let bases = options.baseUrl.pathname === "/" ? ["", "/v1"] : [options.baseUrl.pathname.replace(/\/+$/, "")];
+  return {
+    exchange: async (call, read) => {
+      const headers = { ...options.headers, ...readHeaders(call.headers ?? {}, "headers of the request") };
+      for (const [tried, base] of bases.entries()) {
+        try {
+          const result = await exchange(toHttpCall(options, call, headers, base), options, read);
+          bases = [base];
+          return result;
+        } catch (error) {
+          if (tried === bases.length - 1 || !isUnknownPath(error)) throw error;
+        }
+      }
+      throw new Error("An endpoint has at least one base.");
+    },
+  };
+}
+
+/**
+ * Checks headers and puts their names in lower case.
+ * @throws HostError `MODEL_OPTIONS` naming the one that cannot be sent, without its value.
+ */
+export function readHeaders(headers: Readonly<Record<string, string>>, what: string): Record<string, string> {
+  const read: Record<string, string> = Object.create(null);
+  for (const [name, value] of Object.entries(headers)) {
+    const trouble = headerTrouble(name, value);
+    if (trouble !== undefined) throw new HostError("MODEL_OPTIONS", `Among the ${what}, ${JSON.stringify(name)} ${trouble}.`);
+    read[name.toLowerCase()] = value;
+  }
+  return read;
+}
+
+/** Whether a text can be the value of a header. */
+export function isHeaderValue(value: unknown): value is string {
+  return typeof value === "string" && /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
+}
+
+const ownedByTransport = /^(?:connection|content-length|expect|host|keep-alive|te|trailer|transfer-encoding|upgrade|proxy-.*)$/i;
+
+function headerTrouble(name: string, value: unknown): string | undefined {
+  if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/i.test(name)) return "is no name of a header";
+  if (ownedByTransport.test(name)) return "belongs to the connection; leave it out";
+  return isHeaderValue(value) ? undefined : "has a value that is no text, or holds characters that headers cannot";
+}
+
+function toHttpCall(options: EndpointOptions, call: EndpointCall, headers: Readonly<Record<string, string>>, base: string): HttpCall {
+  const url = new URL(options.baseUrl);
+  url.pathname = base + call.path;
+  return {
+    method: call.method,
+    url,
+    signal: call.signal,
+    headers: async () => ({
+      accept: "application/json, text/event-stream",
+      "user-agent": `skillhost/${packageVersion}`,
+      ...(call.body === undefined ? {} : { "content-type": "application/json" }),
+      ...(await authorization(options.apiKey, headers, url)),
+      ...headers,
+    }),
+    ...(call.body === undefined ? {} : { body: call.body }),
+    ...(call.onRetry === undefined ? {} : { onRetry: call.onRetry }),
+  };
+}
+
+async function authorization(
+  apiKey: EndpointOptions["apiKey"],
+  headers: Readonly<Record<string, string>>,
+  url: URL,
+): Promise<Readonly<Record<string, string>>> {
+  if (apiKey === undefined || headers["authorization"] !== undefined) return {};
+  const key = typeof apiKey === "string" ? apiKey : await askForKey(apiKey, url);
+  return { authorization: `Bearer ${key}` };
+}
+
+async function askForKey(apiKey: () => string | Promise<string>, url: URL): Promise<string> {
+  const fault = createFault(url, {}, 0);
+  let key: unknown;
+  try {
+    key = await apiKey();
+  } catch {
+    // What the function says may hold what it had of the key.
+    throw fault("MODEL_AUTH", "got no request: the function that gives its API key failed.", { retryable: false });
+  }
+  if (isHeaderValue(key) && key.trim() !== "") return key.trim();
+  const happened = "got no request: the function that gives its API key returned no text that can be sent.";
+  throw fault("MODEL_AUTH", happened, { retryable: false });
+}
+
+// A model that is not known is said to be so with the same status.
+function isUnknownPath(error: unknown): boolean {
+  if (!(error instanceof ModelError) || (error.status !== 404 && error.status !== 405)) return false;
+  return !/model/i.test(`${error.details.providerCode} ${error.details.providerType}`);
+}

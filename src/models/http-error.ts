@@ -1,0 +1,126 @@
+import { isPlainRecord } from "../base/read-fields.ts";
+import type { Fault } from "./fault.ts";
+import type { ModelError, ModelErrorCode, ModelErrorDetails } from "./model-error.ts";
+
+export interface RefusedAnswer {
+  readonly status: number;
+  readonly body: string;
+  readonly header: (name: string) => string | undefined;
+  readonly retryAfter: number | undefined;
+  readonly requestId: string | undefined;
+}
+
+/** What an answer with an error status comes to. */
+export function errorOfStatus(answer: RefusedAnswer, fault: Fault): ModelError {
+  const { status, header, retryAfter, requestId } = answer;
+  if (status >= 300 && status < 400) return redirected(status, header("location"), fault);
+  const said = readTrouble(parse(answer.body), fault.quote) ?? plainTrouble(answer.body, fault.quote);
+  const code = codeOf(status, said);
+  const details = {
+    ...said,
+    status,
+    retryable: isRetryable(status, code, said, header("x-should-retry")),
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+  };
+  return fault(code, `answered ${status}${quoted(said)}. ${advice(code, status)}`, details);
+}
+
+/**
+ * The trouble that an answer tells of in its body although its status says success, as gateways do once a stream has
+ * begun; undefined when there is none.
+ */
+export function errorOfBody(body: unknown, fault: Fault): ModelError | undefined {
+  if (!isPlainRecord(body) || body["error"] === undefined || body["error"] === null) return undefined;
+  const said = readTrouble(body, fault.quote) ?? {};
+  const status = Number(said.providerCode);
+  const code = codeOf(status, said);
+  const retryable = isRetryable(status, code, said, undefined) || /overload|unavailable|timeout|server_error/i.test(wordsOf(said));
+  return fault(code, `broke off with an error${quoted(said)}. ${advice(code, status)}`, { ...said, retryable });
+}
+
+type Said = Pick<ModelErrorDetails, "providerCode" | "providerType" | "providerMessage">;
+type Quote = (text: string) => string;
+
+function redirected(status: number, location: string | undefined, fault: Fault): ModelError {
+  const to = location !== undefined && URL.canParse(location) ? ` to ${fault.quote(new URL(location).origin)}` : "";
+  return fault("MODEL_HTTP", `redirects${to} (${status}), which is not followed. Use the address it leads to as the base URL.`, {
+    status,
+    retryable: false,
+  });
+}
+
+// In use: {error: {message, code, type}}, {error: "…"}, {message, code, type}, {detail: "…" or [{msg}]}.
+function readTrouble(body: unknown, quote: Quote): Said | undefined {
+  if (!isPlainRecord(body)) return undefined;
+  const error = body["error"];
+  const source = isPlainRecord(error) ? error : body;
+  const message = textOf(source["message"]) ?? textOf(error) ?? textOf(source["msg"]) ?? detailOf(body["detail"]);
+  const code = textOf(source["code"]);
+  const type = textOf(source["type"]);
+  return {
+    ...(message === undefined ? {} : { providerMessage: quote(message) }),
+    ...(code === undefined ? {} : { providerCode: quote(code) }),
+    ...(type === undefined ? {} : { providerType: quote(type) }),
+  };
+}
+
+function textOf(value: unknown): string | undefined {
+  if (typeof value === "number") return String(value);
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+function detailOf(detail: unknown): string | undefined {
+  const first = Array.isArray(detail) ? detail[0] : detail;
+  return textOf(first) ?? (isPlainRecord(first) ? textOf(first["msg"]) : undefined);
+}
+
+// Pages made for browsers say nothing that helps in a line of text.
+function plainTrouble(body: string, quote: Quote): Said {
+  const text = /^\s*</.test(body) ? "" : quote(body);
+  return text === "" ? {} : { providerMessage: text };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Not JSON: it is looked at as text.
+    return undefined;
+  }
+}
+
+const tooLong =
+  /context[ _-]?(?:length|window|size|overflow)|maximum context|max(?:imum)? prompt length|prompt is too long|input (?:is too long|length exceeds|tokens? exceed|token count)|reduce the length|token limit exceeded|request_too_large/i;
+const overQuota = /insufficient_quota|quota_exceeded|billing|insufficient (?:credit|balance)/i;
+
+function codeOf(status: number, said: Said): ModelErrorCode {
+  const words = wordsOf(said);
+  if (status === 401 || status === 403 || /invalid_api_key|authentication_error/i.test(words)) return "MODEL_AUTH";
+  if (status === 429 || /rate_limit/i.test(words)) return "MODEL_RATE_LIMITED";
+  if (status === 413 || tooLong.test(words)) return "MODEL_CONTEXT_TOO_LONG";
+  return "MODEL_HTTP";
+}
+
+function isRetryable(status: number, code: ModelErrorCode, said: Said, wish: string | undefined): boolean {
+  if (code === "MODEL_AUTH" || code === "MODEL_CONTEXT_TOO_LONG" || wish === "false") return false;
+  if (code === "MODEL_RATE_LIMITED") return !overQuota.test(wordsOf(said));
+  return [408, 409, 425].includes(status) || (status >= 500 && status !== 501 && status !== 505);
+}
+
+function wordsOf({ providerCode = "", providerType = "", providerMessage = "" }: Said): string {
+  return `${providerCode} ${providerType} ${providerMessage}`;
+}
+
+function quoted({ providerMessage, providerCode, providerType }: Said): string {
+  const text = providerMessage ?? providerCode ?? providerType;
+  return text === undefined ? "" : `: ${text.replace(/\.$/, "")}`;
+}
+
+function advice(code: ModelErrorCode, status: number): string {
+  if (code === "MODEL_AUTH") return "Check the API key, and that it may use this model.";
+  if (code === "MODEL_RATE_LIMITED") return "Wait before asking again, or check the account's limits.";
+  if (code === "MODEL_CONTEXT_TOO_LONG") return "Shorten the conversation, its tool results or the list of tools.";
+  if (status === 404) return "Check the base URL and the name of the model.";
+  return status >= 500 ? "Try again later." : "Check the model's name and options.";
+}

@@ -1,0 +1,70 @@
+import { isPlainRecord } from "../base/read-fields.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { errorOfBody } from "./http-error.ts";
+import { readAnswer } from "./read-answer.ts";
+
+/** What an endpoint tells of a model. Most tell no more than its id. */
+export interface ModelInfo {
+  readonly id: string;
+  readonly name?: string;
+  /** Tokens of messages, tools and reply together. */
+  readonly contextWindow?: number;
+  readonly maxOutputTokens?: number;
+  /** Whether the model takes images. */
+  readonly vision?: boolean;
+}
+
+/** The models of an endpoint, in its order. @throws ModelError */
+export async function fetchModels(endpoint: Endpoint, signal: AbortSignal): Promise<readonly ModelInfo[]> {
+  return endpoint.exchange({ method: "GET", path: "/models", signal }, async (answer) => {
+    for await (const part of readAnswer(answer)) {
+      if (part.kind !== "whole") break;
+      const trouble = errorOfBody(part.value, answer.fault);
+      if (trouble !== undefined) throw trouble;
+      const list = isPlainRecord(part.value) ? (part.value["data"] ?? part.value["models"]) : part.value;
+      if (Array.isArray(list)) return list.flatMap(toModelInfo);
+    }
+    throw answer.fault("MODEL_BAD_ANSWER", "sent no list of models. Check the base URL.", { retryable: false });
+  });
+}
+
+function toModelInfo(entry: unknown): readonly ModelInfo[] {
+  const id = isPlainRecord(entry) ? entry["id"] : undefined;
+  if (!isPlainRecord(entry) || typeof id !== "string" || id === "") return [];
+  const capabilities = record(entry["capabilities"]);
+  const limits = record(capabilities["limits"]);
+  const top = record(entry["top_provider"]);
+  const contextWindow = firstCount(
+    limits["max_context_window_tokens"],
+    entry["context_length"],
+    entry["context_window"],
+    entry["max_context_length"],
+    entry["max_model_len"],
+  );
+  const maxOutputTokens = firstCount(limits["max_output_tokens"], entry["max_completion_tokens"], top["max_completion_tokens"]);
+  const vision = visionOf(entry, capabilities);
+  return [
+    {
+      id,
+      ...(typeof entry["name"] === "string" ? { name: entry["name"] } : {}),
+      ...(contextWindow === undefined ? {} : { contextWindow }),
+      ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+      ...(vision === undefined ? {} : { vision }),
+    },
+  ];
+}
+
+function visionOf(entry: Readonly<Record<string, unknown>>, capabilities: Readonly<Record<string, unknown>>): boolean | undefined {
+  const inputs = record(entry["architecture"])["input_modalities"];
+  if (Array.isArray(inputs)) return inputs.includes("image");
+  const flag = record(capabilities["supports"])["vision"] ?? capabilities["vision"];
+  return typeof flag === "boolean" ? flag : undefined;
+}
+
+function record(value: unknown): Readonly<Record<string, unknown>> {
+  return isPlainRecord(value) ? value : {};
+}
+
+function firstCount(...values: readonly unknown[]): number | undefined {
+  return values.find((value): value is number => typeof value === "number" && Number.isSafeInteger(value) && value > 0);
+}

@@ -1,0 +1,134 @@
+import { createParser, type EventSourceMessage } from "eventsource-parser";
+import type { Fault } from "./fault.ts";
+import type { HttpAnswer } from "./http.ts";
+
+/** A part of an answer: one event of a stream, the end that a stream announces, or the whole answer as one JSON value. */
+export type AnswerPart =
+  | { readonly kind: "event"; readonly value: unknown }
+  | { readonly kind: "end" }
+  | { readonly kind: "whole"; readonly value: unknown };
+
+/** Characters that one line or event of a stream may have. */
+const longestEvent = 8 * 1024 * 1024;
+
+/**
+ * Reads an answer by what it looks like: servers answer JSON to requests for a stream and the other way round, and name
+ * content types that are neither. Nothing comes after `[DONE]`, though the rest of the bytes is taken in.
+ */
+export async function* readAnswer(answer: HttpAnswer): AsyncGenerator<AnswerPart, void, undefined> {
+  const { bytes, contentType, fault } = answer;
+  const decoder = new TextDecoder();
+  let hasEnded = false;
+  let reader: FormReader | undefined;
+  for await (const piece of bytes) {
+    if (hasEnded) continue;
+    const decoded = decoder.decode(piece, { stream: true });
+    const text = reader === undefined ? decoded.trimStart() : decoded;
+    if (text === "") continue;
+    reader ??= /^[{[]/.test(text) ? new JsonReader(fault) : new EventReader(contentType, fault);
+    hasEnded = yield* reader.feed(text);
+    if (hasEnded) answer.expectEnd(timeToClose);
+  }
+  if (hasEnded) return;
+  const rest = decoder.decode();
+  if (reader !== undefined) yield* reader.end(rest);
+}
+
+// Servers that keep the connection open after their last word hold nobody up.
+const timeToClose = 250;
+
+interface FormReader {
+  /** Whether the answer announced its end. */
+  feed(text: string): Generator<AnswerPart, boolean, undefined>;
+  end(text: string): Generator<AnswerPart, void, undefined>;
+}
+
+class JsonReader implements FormReader {
+  readonly #pieces: string[] = [];
+  readonly #fault: Fault;
+
+  constructor(fault: Fault) {
+    this.#fault = fault;
+  }
+
+  // biome-ignore lint/correctness/useYield: JSON has no parts before its end
+  *feed(text: string): Generator<AnswerPart, boolean, undefined> {
+    this.#pieces.push(text);
+    return false;
+  }
+
+  *end(text: string): Generator<AnswerPart, void, undefined> {
+    const value = parseJson(this.#pieces.join("") + text);
+    if (value === undefined) throw this.#fault("MODEL_BAD_ANSWER", "sent JSON that does not parse, or is cut off.", { retryable: false });
+    yield { kind: "whole", value };
+  }
+}
+
+class EventReader implements FormReader {
+  readonly #contentType: string;
+  readonly #fault: Fault;
+  readonly #events: EventSourceMessage[] = [];
+  readonly #parser = createParser({ onEvent: (event) => void this.#events.push(event) });
+  #lineLength = 0;
+  #eventCount = 0;
+
+  constructor(contentType: string, fault: Fault) {
+    this.#contentType = contentType;
+    this.#fault = fault;
+  }
+
+  *feed(text: string): Generator<AnswerPart, boolean, undefined> {
+    this.#checkLine(text);
+    this.#parser.feed(text);
+    for (const event of this.#events.splice(0)) {
+      const part = this.#toPart(event);
+      if (part === undefined) continue;
+      yield part;
+      if (part.kind === "end") return true;
+    }
+    return false;
+  }
+
+  // Some servers leave out the blank line that closes the last event.
+  *end(text: string): Generator<AnswerPart, void, undefined> {
+    if (yield* this.feed(`${text}\n\n`)) return;
+    if (this.#eventCount > 0) return;
+    const type = this.#contentType === "" ? "without a content type" : `of type ${this.#fault.quote(this.#contentType)}`;
+    const happened = `sent an answer ${type} that is neither JSON nor a stream of events. Check the base URL; many end in "/v1".`;
+    throw this.#fault("MODEL_BAD_ANSWER", happened, { retryable: false });
+  }
+
+  // The parser keeps a line until it ends, however long it gets.
+  #checkLine(text: string): void {
+    const lineEnd = Math.max(text.lastIndexOf("\n"), text.lastIndexOf("\r"));
+    this.#lineLength = lineEnd === -1 ? this.#lineLength + text.length : text.length - lineEnd - 1;
+    if (this.#lineLength > longestEvent) throw this.#tooLong();
+  }
+
+  #toPart({ data, event }: EventSourceMessage): AnswerPart | undefined {
+    this.#eventCount += 1;
+    if (data.length > longestEvent) throw this.#tooLong();
+    const text = data.trim();
+    if (text === "[DONE]") return { kind: "end" };
+    if (text === "") return undefined;
+    const value = parseJson(text);
+    if (value !== undefined) return { kind: "event", value };
+    // Keep-alives of other kinds may hold anything; an event of the answer that cannot be read is part of it lost.
+    if (event !== undefined && event !== "message" && event !== "error") return undefined;
+    const happened = `sent an event that is not JSON: ${this.#fault.quote(text.slice(0, 200))}`;
+    throw this.#fault("MODEL_BAD_ANSWER", happened, { retryable: false });
+  }
+
+  #tooLong(): Error {
+    return this.#fault("MODEL_BAD_ANSWER", `sent an event of more than ${longestEvent} characters.`, { retryable: false });
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // undefined is no JSON value, so it can say that there is none.
+    return undefined;
+  }
+}

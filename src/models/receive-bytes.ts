@@ -1,0 +1,109 @@
+import { errorMessage, toError } from "../base/errors.ts";
+import { type Clock, unlessAborted } from "./clock.ts";
+import type { Fault } from "./fault.ts";
+import { ModelError } from "./model-error.ts";
+
+export interface Receiving {
+  readonly fault: Fault;
+  readonly clock: Clock;
+  readonly idleTimeout: number;
+  readonly maxBytes: number;
+  /** Ends the exchange; aborted with a `ModelError` as its reason. */
+  readonly controller: AbortController;
+  /** Hears how many bytes have come so far. */
+  readonly onBytes: (total: number) => void;
+}
+
+/** The pieces of a body, as long as they come in time and are not too many. Throws `ModelError`s only. */
+export async function* readBytes(
+  body: AsyncIterable<Uint8Array> | null,
+  receiving: Receiving,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  if (body === null) return;
+  const { fault, controller, idleTimeout, maxBytes } = receiving;
+  const silent = `sent nothing more for ${idleTimeout} ms in the middle of its answer.`;
+  const timer = receiving.clock.after(idleTimeout, () => controller.abort(fault("MODEL_UNREACHABLE", silent, { retryable: true })));
+  const iterator = body[Symbol.asyncIterator]();
+  let total = 0;
+  try {
+    for (;;) {
+      const piece = await next(iterator, receiving);
+      if (piece === undefined) return;
+      timer.restart();
+      // Empty pieces count too: a body of nothing else must come to an end.
+      total += Math.max(1, piece.byteLength);
+      receiving.onBytes(total);
+      if (total > maxBytes) throw fault("MODEL_BAD_ANSWER", `sent more than ${maxBytes} bytes in one answer.`, { retryable: false });
+      yield piece;
+    }
+  } finally {
+    timer[Symbol.dispose]();
+    close(iterator);
+  }
+}
+
+/** The first bytes as UTF-8 text, without waiting for the rest. What cannot be read is left out: it only explains an error. */
+export async function readText(bytes: AsyncIterable<Uint8Array>, maxBytes: number): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let left = maxBytes;
+  try {
+    for await (const piece of bytes) {
+      text += decoder.decode(piece.subarray(0, left), { stream: true });
+      left -= piece.byteLength;
+      if (left <= 0) break;
+    }
+  } catch (error) {
+    if (error instanceof ModelError && error.code === "MODEL_ABORTED") throw error;
+  }
+  return text;
+}
+
+/** What an exchange comes to that the transport ended: the reason it was aborted for, or what the transport says. */
+export function receiveFailure(error: unknown, signal: AbortSignal, fault: Fault, happened: string): ModelError {
+  if (signal.reason instanceof ModelError) return signal.reason;
+  const trouble = troubleOf(error);
+  const cause = new Error(fault.quote(errorMessage(trouble)));
+  // Nothing of the original error is kept but its message without secrets: it may hold the request.
+  cause.stack = `${cause.name}: ${cause.message}`;
+  const code = codeOf(trouble);
+  const shown = code ?? fault.quote(errorMessage(trouble));
+  if (code !== undefined && /^(?:Z_|HPE_|ERR_BROTLI|ERR__ERROR)/.test(code))
+    return fault("MODEL_BAD_ANSWER", `sent what cannot be decoded (${shown}).`, { retryable: false, cause });
+  if (code !== undefined && /CERT|TLS|SSL|SELF_SIGNED/.test(code))
+    return fault("MODEL_UNREACHABLE", `has a certificate that is not trusted (${shown}).`, { retryable: false, cause });
+  return fault("MODEL_UNREACHABLE", `${happened} (${shown}). Check the base URL and the network.`, { retryable: true, cause });
+}
+
+async function next(iterator: AsyncIterator<Uint8Array>, { controller, fault }: Receiving): Promise<Uint8Array | undefined> {
+  let piece: IteratorResult<unknown>;
+  try {
+    piece = await unlessAborted(
+      Promise.resolve().then(() => iterator.next()),
+      controller.signal,
+    );
+  } catch (error) {
+    throw receiveFailure(error, controller.signal, fault, "broke the connection in the middle of its answer");
+  }
+  if (piece.done === true) return undefined;
+  if (piece.value instanceof Uint8Array) return piece.value;
+  throw fault("MODEL_BAD_ANSWER", "sent an answer that is not made of bytes.", { retryable: false });
+}
+
+// A body that will not end when told to must not hold us up: the exchange is aborted besides.
+function close(iterator: AsyncIterator<Uint8Array>): void {
+  Promise.resolve()
+    .then(() => iterator.return?.())
+    .catch(() => {});
+}
+
+// The runtime's fetch says "fetch failed" and keeps the reason in `cause`.
+function troubleOf(error: unknown): Error {
+  const outer = toError(error);
+  return outer.cause === undefined ? outer : toError(outer.cause);
+}
+
+function codeOf(error: Error): string | undefined {
+  const { code } = error as { code?: unknown };
+  return typeof code === "string" && /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? code : undefined;
+}

@@ -1,0 +1,220 @@
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** A request that reached the endpoint. */
+interface ModelRequestSeen {
+  readonly method: string;
+  /** With its query. */
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  /** The body as JSON; undefined when it is none. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into it freely
+  readonly body: any;
+  /** The client's port: one for each connection. */
+  readonly port: number;
+  /** Settles when the client or the endpoint has closed the exchange. */
+  readonly closed: Promise<void>;
+}
+
+/** What the endpoint does next with an answer: sends a piece, waits for something, breaks the connection, or keeps still for ever. */
+type AnswerStep = string | Uint8Array | { readonly until: Promise<unknown> } | "reset" | "silence";
+
+export interface ScriptedAnswer {
+  /** Default: 200. */
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent piece by piece; the answer ends after the last. */
+  readonly steps?: readonly AnswerStep[];
+  /** Before status and headers are sent. */
+  readonly before?: Promise<unknown>;
+  /** The connection breaks instead of an answer. */
+  readonly refuse?: boolean;
+}
+
+export type ModelScript = (request: ModelRequestSeen, number: number) => ScriptedAnswer | undefined;
+
+/** An OpenAI-compatible endpoint on loopback that says what it is told to. Dispose of it to close it. */
+export interface ScriptedModel extends AsyncDisposable {
+  /** Without `/v1`: every path is answered. */
+  readonly url: string;
+  /** All requests, in the order in which they came. */
+  readonly requests: readonly ModelRequestSeen[];
+  /** Adds answers for the next requests, in order. */
+  answer(...answers: readonly ScriptedAnswer[]): void;
+  /** The request of that number (0 is the first), as soon as it is there. */
+  request(number: number): Promise<ModelRequestSeen>;
+  close(): Promise<void>;
+}
+
+/**
+ * Starts an endpoint. Requests take the answers that were added, in order; when there are none the script decides, and
+ * without one they are refused with status 418, which no client repeats.
+ */
+export async function startScriptedModel(script?: ModelScript): Promise<ScriptedModel> {
+  const requests: ModelRequestSeen[] = [];
+  const waiting: { number: number; resolve: (request: ModelRequestSeen) => void }[] = [];
+  const answers: ScriptedAnswer[] = [];
+  const server = createServer((request, response) => {
+    const serve = async (): Promise<void> => {
+      const seen = await receive(request, response);
+      const number = requests.push(seen) - 1;
+      for (const wait of waiting) if (wait.number === number) wait.resolve(seen);
+      await play(answers.shift() ?? script?.(seen, number) ?? unscripted(seen), response);
+    };
+    // A client that goes away while it sends, or a script that throws: nobody is left to tell.
+    serve().catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    answer: (...more) => void answers.push(...more),
+    request: (number) => {
+      const seen = requests[number];
+      return seen === undefined ? new Promise((resolve) => waiting.push({ number, resolve })) : Promise.resolve(seen);
+    },
+    close: () => close(server),
+    [Symbol.asyncDispose]: () => close(server),
+  };
+}
+
+interface ScriptedToolCall {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: object | string;
+}
+
+export interface ScriptedReply {
+  readonly content?: string;
+  readonly toolCalls?: readonly ScriptedToolCall[];
+  readonly reasoning?: string;
+  readonly finishReason?: string;
+  readonly usage?: object;
+  readonly model?: string;
+}
+
+const countedUsage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
+
+/** An answer in one piece, as of `/chat/completions` without `stream`. */
+export function chatAnswer(reply: ScriptedReply): ScriptedAnswer {
+  const { content = null, toolCalls = [], reasoning, usage = countedUsage, model = "scripted-model" } = reply;
+  const message = {
+    role: "assistant",
+    content,
+    ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
+    ...(toolCalls.length === 0 ? {} : { tool_calls: toolCalls.map(wireCall) }),
+  };
+  const choices = [{ index: 0, message, finish_reason: finishReason(reply) }];
+  return jsonAnswer({ id: "chatcmpl-1", object: "chat.completion", model, choices, usage });
+}
+
+/** The same reply as a stream: a chunk a word, arguments in pieces, usage at the end. */
+export function chatStreamAnswer(reply: ScriptedReply): ScriptedAnswer {
+  return { headers: { "content-type": "text/event-stream" }, steps: [...chatChunks(reply).map(sse), sse("[DONE]")] };
+}
+
+/** The chunks of a streamed reply. */
+export function chatChunks(reply: ScriptedReply): readonly object[] {
+  const { content = "", toolCalls = [], reasoning = "", usage = countedUsage, model = "scripted-model" } = reply;
+  const chunk = (delta: object, finish: string | null = null): object => ({
+    id: "chatcmpl-1",
+    object: "chat.completion.chunk",
+    model,
+    choices: [{ index: 0, delta, finish_reason: finish }],
+    usage: null,
+  });
+  return [
+    chunk({ role: "assistant", content: "" }),
+    ...words(reasoning).map((word) => chunk({ reasoning_content: word })),
+    ...words(content).map((word) => chunk({ content: word })),
+    ...toolCalls.flatMap((call, index) => callDeltas(call, index).map((delta) => chunk({ tool_calls: [delta] }))),
+    chunk({}, finishReason(reply)),
+    { id: "chatcmpl-1", object: "chat.completion.chunk", model, choices: [], usage },
+  ];
+}
+
+export function jsonAnswer(body: unknown, more: ScriptedAnswer = {}): ScriptedAnswer {
+  return { headers: { "content-type": "application/json" }, steps: [JSON.stringify(body)], ...more };
+}
+
+/** One event of a stream. */
+export function sse(data: object | string): string {
+  return `data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`;
+}
+
+/** Something to wait for in a script: `{ until: gate.opened }`. */
+export interface Gate {
+  readonly opened: Promise<void>;
+  open(): void;
+}
+
+export function createGate(): Gate {
+  let open = (): void => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
+
+async function receive(request: IncomingMessage, response: ServerResponse): Promise<ModelRequestSeen> {
+  const closed = new Promise<void>((resolve) => response.once("close", resolve));
+  const pieces: Buffer[] = [];
+  for await (const piece of request) pieces.push(piece as Buffer);
+  const text = Buffer.concat(pieces).toString();
+  const { method = "", url: path = "", headers, socket } = request;
+  return { method, path, headers, text, body: parse(text), port: socket.remotePort ?? 0, closed };
+}
+
+async function play(answer: ScriptedAnswer, response: ServerResponse): Promise<void> {
+  await answer.before;
+  if (answer.refuse === true) return void response.destroy();
+  response.writeHead(answer.status ?? 200, answer.headers);
+  response.flushHeaders();
+  for (const step of answer.steps ?? []) {
+    if (response.destroyed || step === "silence") return;
+    if (step === "reset") return void response.destroy();
+    if (typeof step === "object" && "until" in step) await step.until;
+    else await new Promise<void>((resolve) => response.write(step, () => resolve()));
+  }
+  response.end();
+}
+
+function unscripted({ method, path }: ModelRequestSeen): ScriptedAnswer {
+  return jsonAnswer({ error: { message: `Nothing is scripted for ${method} ${path}.`, type: "unscripted" } }, { status: 418 });
+}
+
+function close(server: Server): Promise<void> {
+  server.closeAllConnections();
+  return new Promise((resolve) => server.close(() => resolve()));
+}
+
+function finishReason({ finishReason: reason, toolCalls = [] }: ScriptedReply): string {
+  return reason ?? (toolCalls.length > 0 ? "tool_calls" : "stop");
+}
+
+function words(text: string): readonly string[] {
+  return text.match(/\S*\s*/g)?.filter((word) => word !== "") ?? [];
+}
+
+function wireCall({ id, name, arguments: given }: ScriptedToolCall): object {
+  return { id, type: "function", function: { name, arguments: typeof given === "string" ? given : JSON.stringify(given) } };
+}
+
+function callDeltas({ id, name, arguments: given }: ScriptedToolCall, index: number): readonly object[] {
+  const text = typeof given === "string" ? given : JSON.stringify(given);
+  const pieces = text.match(/[\s\S]{1,5}/g) ?? [];
+  return [
+    { index, id, type: "function", function: { name, arguments: "" } },
+    ...pieces.map((piece) => ({ index, function: { arguments: piece } })),
+  ];
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Tests of bad bodies look at the text.
+    return undefined;
+  }
+}

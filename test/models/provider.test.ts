@@ -1,0 +1,147 @@
+import { describe, expect, test } from "vitest";
+import { HostError } from "../../src/base/errors.ts";
+import { createModel, listModels, type ModelOptions } from "../../src/models/provider.ts";
+import { chatAnswer, jsonAnswer } from "../doubles/scripted-model.ts";
+import { ask, endpoint, failure, hello, modelAt } from "./models-kit.ts";
+
+const signal = new AbortController().signal;
+const thrown = (run: () => unknown): unknown => {
+  try {
+    return run();
+  } catch (error) {
+    return error;
+  }
+};
+
+test("a model knows its name and where it is, and sends nothing before it is asked", async () => {
+  const { url, requests } = await endpoint();
+  const model = createModel({ type: "openai", baseUrl: url, model: "some/model:7b" });
+  expect([model.id, model.address]).toEqual(["some/model:7b", new URL(url).host]);
+  expect(requests.length).toBe(0);
+});
+
+test.each<[string, Record<string, unknown>, RegExp]>([
+  ["no model", { model: undefined }, /^model is missing/],
+  ["an empty model", { model: "" }, /^model must be a text/],
+  ["no base URL", { baseUrl: undefined }, /^baseUrl is missing/],
+  ["a base URL that is none", { baseUrl: "api.example.com/v1" }, /^baseUrl must be an address that begins with http/],
+  ["another protocol", { baseUrl: "file:///etc/passwd" }, /^baseUrl must be an address that begins with http/],
+  ["a password in the base URL", { baseUrl: "https://me:secret-word@example.com" }, /^baseUrl must be without user name and password/],
+  ["another type", { type: "anthropic" }, /^type must be one of "openai"/],
+  ["a key with a line break in it", { apiKey: "secret-word\nx: y" }, /^apiKey must be a text that a header can hold/],
+  ["a key that is no text", { apiKey: 5 }, /^apiKey must be/],
+  ["headers that are no object", { headers: ["a"] }, /^headers must be an object/],
+  ["a header with a line break", { headers: { "x-a": "secret-word\r\ny: z" } }, /^Among the headers, "x-a" has a value/],
+  ["a header that is no text", { headers: { "x-a": 5 } }, /^Among the headers, "x-a" has a value/],
+  ["a header's name that is none", { headers: { "x a": "b" } }, /^Among the headers, "x a" is no name/],
+  ["a header of the connection", { headers: { "Content-Length": "5" } }, /^Among the headers, "Content-Length" belongs to the connection/],
+  ["a fetch that is no function", { fetch: "fetch" }, /^fetch must be a function/],
+  ["a timeout of nothing", { idleTimeout: 0 }, /^idleTimeout must be a number above 0/],
+  ["fewer than no retries", { retries: -1 }, /^retries must be 0 or a whole number/],
+  ["an option that is not known", { baseURL: "x" }, /^baseURL is not one of the model options/],
+])("refuses %s, by name and without its value", (_what, wrong, message) => {
+  const error = thrown(() => createModel({ baseUrl: "https://example.com/v1", model: "m", ...wrong } as ModelOptions));
+  expect(error).toBeInstanceOf(HostError);
+  expect(error).toMatchObject({ code: "MODEL_OPTIONS", message: expect.stringMatching(message) });
+  expect((error as Error).message).not.toContain("secret-word");
+});
+
+test("refuses a request's header that cannot be sent, and sends nothing", async () => {
+  const { url, requests } = await endpoint();
+  const reply = ask(modelAt(url), { ...hello, headers: { "x-a": "secret-word\n" } });
+  await expect(reply).rejects.toMatchObject({ code: "MODEL_OPTIONS", message: expect.not.stringContaining("secret-word") });
+  expect(requests.length).toBe(0);
+});
+
+describe("finds the endpoint below the base URL", () => {
+  test.each(["/v1", "/v1/", "/v1//", "/v1/chat/completions", "/v1/chat/completions/", "/v1#part"])("%s", async (end) => {
+    const { url, requests } = await endpoint(() => chatAnswer({ content: "ok" }));
+    await ask(modelAt("", { baseUrl: url + end }));
+    expect(requests.map(({ path }) => path)).toEqual(["/v1/chat/completions"]);
+  });
+
+  test("with another path and a query", async () => {
+    const { url, requests } = await endpoint(() => chatAnswer({ content: "ok" }));
+    await ask(modelAt("", { baseUrl: `${url}/openai/deployments/my%20one/?api-version=2025-01-01` }));
+    expect(requests[0]?.path).toBe("/openai/deployments/my%20one/chat/completions?api-version=2025-01-01");
+  });
+
+  test("that names only a server: as it stands, else below /v1, which is kept", async () => {
+    const plain = await endpoint(() => chatAnswer({ content: "ok" }));
+    await ask(modelAt("", { baseUrl: plain.url }));
+    expect(plain.requests.map(({ path }) => path)).toEqual(["/chat/completions"]);
+    const below = await endpoint(({ path }) => (path.startsWith("/v1/") ? chatAnswer({ content: "ok" }) : { status: 404 }));
+    const model = modelAt("", { baseUrl: `${below.url}/` });
+    await ask(model);
+    await ask(model);
+    expect(below.requests.map(({ path }) => path)).toEqual(["/chat/completions", "/v1/chat/completions", "/v1/chat/completions"]);
+  });
+
+  test("and does not look further when it is the model that is not known", async () => {
+    const error = { message: "The model `x` does not exist", code: "model_not_found" };
+    const { url, requests } = await endpoint(() => jsonAnswer({ error }, { status: 404 }));
+    expect(await failure(ask(modelAt("", { baseUrl: url })))).toMatchObject({
+      code: "MODEL_HTTP",
+      status: 404,
+      details: { providerCode: "model_not_found" },
+    });
+    expect(requests.length).toBe(1);
+  });
+});
+
+test("sends the key, the model's headers and the request's, the later taking the place of the earlier", async () => {
+  const { url, requests } = await endpoint(() => chatAnswer({ content: "ok" }));
+  const headers = { "X-Org": "one", "X-Team": "red" };
+  const model = modelAt(url, { apiKey: " the-key\n", headers });
+  await ask(model, { ...hello, headers: { "x-org": "two", "User-Agent": "my-client/1" } });
+  await ask(model, { ...hello, headers: { Authorization: "Basic abc" } });
+  await ask(modelAt(url, { apiKey: "" }));
+  expect(requests[0]?.headers).toMatchObject({
+    authorization: "Bearer the-key",
+    "x-org": "two",
+    "x-team": "red",
+    "user-agent": "my-client/1",
+    "content-type": "application/json",
+  });
+  expect(requests[1]?.headers).toMatchObject({ authorization: "Basic abc", "x-org": "one" });
+  expect(requests[2]?.headers).not.toHaveProperty("authorization");
+  expect(requests[2]?.headers["user-agent"]).toMatch(/^skillhost\/\d/);
+});
+
+test("lists the models of an endpoint with what each dialect tells of them", async () => {
+  const data = [
+    { id: "plain", object: "model" },
+    {
+      id: "a",
+      name: "A",
+      context_length: 8_192,
+      architecture: { input_modalities: ["text", "image"] },
+      top_provider: { max_completion_tokens: 100 },
+    },
+    { id: "b", max_model_len: 4_096 },
+    { id: "c", capabilities: { limits: { max_context_window_tokens: 128_000, max_output_tokens: 16_384 }, supports: { vision: false } } },
+    { id: "d", context_window: -5, name: 5 },
+    { id: "" },
+    { name: "nameless" },
+    null,
+  ];
+  const { url, requests } = await endpoint(() => jsonAnswer({ object: "list", data }));
+  expect(await listModels({ baseUrl: `${url}/v1`, apiKey: "the-key" }, { signal })).toEqual([
+    { id: "plain" },
+    { id: "a", name: "A", contextWindow: 8_192, maxOutputTokens: 100, vision: true },
+    { id: "b", contextWindow: 4_096 },
+    { id: "c", contextWindow: 128_000, maxOutputTokens: 16_384, vision: false },
+    { id: "d" },
+  ]);
+  expect(requests[0]).toMatchObject({ method: "GET", path: "/v1/models", text: "", headers: { authorization: "Bearer the-key" } });
+});
+
+test("an endpoint without a list of models is an error", async () => {
+  const bodies = ["{}", '{"data":5}', "<html>", "data: {}\n\n", ""];
+  for (const body of bodies) {
+    const { url } = await endpoint(() => ({ steps: [body] }));
+    expect(await failure(listModels({ baseUrl: url, retries: 0 }, { signal }))).toMatchObject({ code: "MODEL_BAD_ANSWER" });
+  }
+  const { url } = await endpoint(() => ({ status: 401 }));
+  expect(await failure(listModels({ baseUrl: url }, { signal }))).toMatchObject({ code: "MODEL_AUTH" });
+});
