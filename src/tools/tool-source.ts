@@ -5,6 +5,13 @@ import type { Tool } from "./tool.ts";
 export interface SkillEntry {
   readonly name: string;
   readonly description: string;
+  /** The folder it lies in, where there is one. */
+  readonly folder?: string;
+  /** `eager`: its prompts are context for every turn. Default: `on-demand`, they are given when the skill is used. */
+  readonly promptMode?: "eager" | "on-demand";
+  readonly prompts?: readonly { readonly path: string; readonly text: string }[];
+  /** The model is not told of it; a person may still use it. */
+  readonly hiddenFromModel?: boolean;
   /** The body to give a model when the skill is used. */
   instructions(): Promise<string>;
   /** Reads a file of the skill by its path relative to the skill. Rejects with `PATH_OUTSIDE` when it leads out of it. */

@@ -12,7 +12,7 @@ import { GraphLoads } from "./graph-loads.ts";
 import { type HostModules, HostNamespaces } from "./host-modules.ts";
 import { JitiRuns } from "./jiti-runs.ts";
 import { parseJson } from "./json-text.ts";
-import { captureModule, pathsOf } from "./module-capture.ts";
+import { type Capture, captureModule, isCurrent, pathsOf } from "./module-capture.ts";
 import { ModuleError } from "./module-error.ts";
 import { type GraphParts, ModuleGraph } from "./module-graph.ts";
 import { PackageConfigs } from "./package-config.ts";
@@ -59,6 +59,7 @@ class LocalModuleLoader implements OwnedModuleLoader {
   readonly #failed = new FailedLoads();
   readonly #guard: Disposable | undefined;
   #loading = 0;
+  #latest: Capture | undefined;
   #prototypes: PrototypeKeys = [];
 
   constructor(options: ModuleLoaderOptions) {
@@ -87,9 +88,7 @@ class LocalModuleLoader implements OwnedModuleLoader {
   }
 
   engineOf(file: string): EngineChoice {
-    const { engine } = this.#options;
-    if (engine !== undefined) return { engine, reason: "the loader was created for this engine only" };
-    return chooseEngine(realPath(file), this.#parts);
+    return this.#choose(realPath(file));
   }
 
   async load(file: string, { signal }: Scope): Promise<LoadedModule> {
@@ -111,9 +110,9 @@ class LocalModuleLoader implements OwnedModuleLoader {
 
   prepare(file: string): PreparedModule {
     const entry = realPath(file);
-    const capture = captureModule(entry, this.#parts);
+    const capture = this.#capture(entry);
     if (capture.missing) throw capture.missing.withFiles(pathsOf(capture));
-    const isJiti = this.engineOf(entry).engine === "jiti";
+    const isJiti = this.#choose(entry).engine === "jiti";
     return toPreparedModule(capture, {
       loadCurrent: (scope) => this.load(entry, scope),
       loadCaptured: (held, scope) => (isJiti ? untilAborted(this.#jiti.run(held), scope.signal) : loadCaptured(held, this.#parts, scope)),
@@ -128,6 +127,7 @@ class LocalModuleLoader implements OwnedModuleLoader {
 
   invalidate(files: readonly string[]): ReadonlySet<string> {
     const paths = new Set(files.flatMap((file) => [resolve(file), realPath(file)]));
+    this.#latest = undefined;
     this.#configs.invalidate(paths);
     const forgotten = [this.#loads.graph, this.#jiti, this.#failed].flatMap((each) => [...each.invalidate(paths)]);
     return new Set(forgotten);
@@ -139,14 +139,28 @@ class LocalModuleLoader implements OwnedModuleLoader {
 
   [Symbol.dispose](): void {
     this.#guard?.[Symbol.dispose]();
-    this.#loads.graph.invalidate(new Set(this.#loads.graph.records.keys()));
+    for (const record of [...this.#loads.graph.records.values()]) this.#loads.graph.drop(record);
     for (const each of [this.#jiti, this.#failed, this.#parts.transforms, this.#configs]) each.clear();
+  }
+
+  /** The tools of a skill often share a module: they share what was captured of it, too. */
+  #capture(entry: string): Capture {
+    if (this.#latest?.entry === entry && isCurrent(this.#latest)) return this.#latest;
+    const capture = captureModule(entry, this.#parts);
+    if (capture.missing === undefined) this.#latest = capture;
+    return capture;
+  }
+
+  #choose(entry: string): EngineChoice {
+    const { engine } = this.#options;
+    if (engine !== undefined) return { engine, reason: "the loader was created for this engine only" };
+    return chooseEngine(entry, this.#parts);
   }
 
   #engineFor(entry: string): JitiRuns | GraphLoads {
     // What jiti runs already is not decided again, for which its files would have to be read.
     if (this.#jiti.has(entry)) return this.#jiti;
-    return this.engineOf(entry).engine === "jiti" ? this.#jiti : this.#loads;
+    return this.#choose(entry).engine === "jiti" ? this.#jiti : this.#loads;
   }
 
   #reportPollution(entry: string): void {

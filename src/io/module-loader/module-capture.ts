@@ -37,7 +37,10 @@ export function captureModule(entry: string, parts: GraphParts): Capture {
     edges: new Map(),
     inputs: new Set(),
     missing: undefined,
-    hasTopLevelAwait: false,
+    // Only one of the engines asks, and finding out may take another compilation.
+    get hasTopLevelAwait() {
+      return [...capture.texts].some(([file, text]) => awaitsAtTop(prepareIn(capture, parts, file, text)));
+    },
   };
   try {
     for (const file of capture.texts.keys()) addFile(file, capture, parts);
@@ -64,7 +67,6 @@ interface OpenCapture extends Capture {
   readonly edges: Map<string, Resolved>;
   readonly inputs: Set<string>;
   missing: ModuleError | undefined;
-  hasTopLevelAwait: boolean;
 }
 
 function addFile(file: string, capture: OpenCapture, parts: GraphParts): void {
@@ -73,11 +75,14 @@ function addFile(file: string, capture: OpenCapture, parts: GraphParts): void {
   for (const input of config.inputs) capture.inputs.add(input);
   capture.texts.set(file, text);
   capture.configs.set(file, config);
-  const prepared = parts.transforms.prepare(file, text, config.settings);
+  const prepared = prepareIn(capture, parts, file, text);
   if (prepared.kind === "json") parseJson(file, text);
-  if (prepared.kind === "esm") capture.hasTopLevelAwait ||= awaitsAtTop(prepared);
   for (const specifier of prepared.imports) addEdge("import", file, specifier, capture, parts);
   for (const specifier of literalRequires(prepared.code)) addEdge("require", file, specifier, capture, parts);
+}
+
+function prepareIn(capture: Capture, { transforms, configs }: GraphParts, file: string, text: string): Prepared {
+  return transforms.prepare(file, text, (capture.configs.get(file) ?? configs.of(file)).settings);
 }
 
 function addEdge(kind: ImportKind, importer: string, specifier: string, capture: OpenCapture, { resolver }: GraphParts): void {
@@ -95,8 +100,8 @@ function literalRequires(code: string): string[] {
   return [...code.matchAll(/\brequire\s*\(\s*(["'])([^"'\n]+)\1\s*\)/g)].map((match) => match[2]!);
 }
 
-function awaitsAtTop({ code, usesCommonJs }: Prepared): boolean {
-  if (!/\bawait\b/.test(code.replace(/^.*await __vite_ssr_import__\(.*$/gm, ""))) return false;
+function awaitsAtTop({ kind, code, usesCommonJs }: Prepared): boolean {
+  if (kind !== "esm" || !/\bawait\b/.test(code.replace(/^.*await __vite_ssr_import__\(.*$/gm, ""))) return false;
   try {
     compileSync(code, "", usesCommonJs);
     return false;

@@ -1,0 +1,42 @@
+/** Counts the calls that run on one generation of code, so that it is not taken from under them. */
+export interface CallsInFlight {
+  /** Runs `execute` and counts it until what it returned has settled. Throws and rejects just as it does. */
+  track<A extends readonly unknown[]>(execute: (...args: A) => unknown): (...args: A) => unknown;
+  /** Settles when no call runs any more. */
+  ended(): Promise<void>;
+}
+
+export function countCalls(): CallsInFlight {
+  let running = 0;
+  let waiting: (() => void)[] = [];
+  const leave = (): void => {
+    running--;
+    if (running > 0) return;
+    for (const wake of waiting) wake();
+    waiting = [];
+  };
+  return {
+    track:
+      (execute) =>
+      (...args) => {
+        running++;
+        let outcome: unknown;
+        try {
+          outcome = execute(...args);
+        } catch (error) {
+          leave();
+          throw error;
+        }
+        if (!isThenable(outcome)) {
+          leave();
+          return outcome;
+        }
+        return Promise.resolve(outcome).finally(leave);
+      },
+    ended: () => (running === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
+  };
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
+}

@@ -1,0 +1,53 @@
+import { isAbsolute, resolve } from "node:path";
+import { runCommand } from "../io/child-process.ts";
+import type { ToolInvocation } from "../tools/tool.ts";
+import { type Arguments, fillElement, fillElements } from "./fill-template.ts";
+
+export interface CommandSpec {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly stdin?: string;
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const maxOutputBytes = 10 * 1024 * 1024;
+
+/**
+ * A handler that runs a program with an argument vector: never a shell, a minimal environment and what `env` adds.
+ * The working directory is the session's unless `cwd` names one relative to the skill. What the program writes to
+ * stdout is the result; stderr goes to the log only. The program and its children end with the call.
+ */
+export function createCommandHandler(spec: CommandSpec, folder: string) {
+  return async (args: Arguments, invocation: ToolInvocation): Promise<object> => {
+    const stdin = spec.stdin === undefined ? undefined : fillElement(spec.stdin, args, folder);
+    const outcome = await runCommand({
+      command: commandPath(spec.command, folder),
+      args: fillElements(spec.args, args, folder),
+      cwd: spec.cwd === undefined ? invocation.workingDirectory : resolve(folder, spec.cwd),
+      env: Object.fromEntries(Object.entries(spec.env ?? {}).map(([name, value]) => [name, value.replaceAll("{baseDir}", folder)])),
+      ...(stdin === undefined ? {} : { stdin }),
+      signal: invocation.signal,
+      maxOutputBytes,
+    });
+    if (outcome.kind !== "exited")
+      return failure("The program of this tool could not be run.", outcome.kind === "aborted" ? "aborted" : outcome.message);
+    const log = outcome.stderrTail === "" ? {} : { sessionLog: outcome.stderrTail };
+    const text = outcome.truncated
+      ? `${outcome.stdout}\n[The output was longer than ${maxOutputBytes} bytes and ends here.]`
+      : outcome.stdout;
+    if (outcome.code === 0) return { textResultForLlm: text, resultType: "success", ...log };
+    const how = outcome.code === null ? `was ended by ${outcome.signal}` : `ended with exit code ${outcome.code}`;
+    return { ...failure([`The program of this tool ${how}.`, text].filter((part) => part !== "").join("\n"), outcome.stderrTail), ...log };
+  };
+}
+
+/** `./x` and `{baseDir}/x` are files of the skill; a bare word is looked up on the PATH. */
+function commandPath(command: string, folder: string): string {
+  const expanded = command.replaceAll("{baseDir}", folder);
+  return expanded.startsWith(".") && !isAbsolute(expanded) ? resolve(folder, expanded) : expanded;
+}
+
+function failure(textResultForLlm: string, error: string): object {
+  return { textResultForLlm, resultType: "failure", error };
+}

@@ -1,0 +1,60 @@
+import { realpathSync } from "node:fs";
+import { canonicalJson, sha256 } from "../base/canonical-json.ts";
+import { HostError } from "../base/errors.ts";
+import { readTextFile } from "../io/read-bounded.ts";
+import type { Tool } from "../tools/tool.ts";
+import type { SkillText } from "./read-skill.ts";
+import type { Skill } from "./skill.ts";
+import { pathInSkill } from "./skill-path.ts";
+
+const maxResourceBytes = 32 * 1024 * 1024;
+
+/** Puts a generation of a skill together from its text and its tools. */
+export function createSkill(folder: string, text: SkillText, tools: readonly Tool[], generation: number): Skill {
+  const { manifest, document } = text;
+  let signature: string | undefined;
+  return Object.freeze({
+    name: text.name,
+    description: text.description,
+    folder,
+    ...(manifest?.displayName === undefined ? {} : { displayName: manifest.displayName }),
+    ...(manifest?.version === undefined ? {} : { version: manifest.version }),
+    ...(manifest?.author === undefined ? {} : { author: manifest.author }),
+    promptMode: manifest?.promptMode ?? (manifest ? "eager" : "on-demand"),
+    prompts: text.prompts,
+    enabled: manifest?.enabled ?? true,
+    hiddenFromModel: document?.disableModelInvocation ?? false,
+    tools,
+    mcpServers: manifest?.mcpServers ?? {},
+    requires: manifest?.requires ?? {},
+    engines: manifest?.engines ?? {},
+    generation,
+    get signature() {
+      signature ??= signatureOf(text, tools);
+      return signature;
+    },
+    instructions: () => Promise.resolve(text.body ?? text.prompts.map((prompt) => prompt.text).join("\n\n")),
+    read: (path: string) => readResource(folder, path),
+  });
+}
+
+function signatureOf(text: SkillText, tools: readonly Tool[]): string {
+  const { name, description, body, prompts } = text;
+  return sha256(canonicalJson({ name, description, body: body ?? null, prompts, tools: tools.map((tool) => tool.signature) }));
+}
+
+async function readResource(folder: string, path: string): Promise<Uint8Array> {
+  const confined = pathInSkill(realFolder(folder), path, folder);
+  if (!confined.ok) throw new HostError("PATH_OUTSIDE", confined.diagnostic.message);
+  const read = readTextFile(confined.path, maxResourceBytes);
+  if (!read.ok) throw new HostError(read.diagnostic.code, `${read.diagnostic.message} (${path})`);
+  return read.bytes;
+}
+
+function realFolder(folder: string): string {
+  try {
+    return realpathSync.native(folder);
+  } catch (cause) {
+    throw new HostError("FILE_MISSING", `The folder ${folder} of this skill is not there any more.`, { cause });
+  }
+}

@@ -1,0 +1,118 @@
+import { KeyedQueue } from "../base/keyed-queue.ts";
+import type { Logger } from "../base/logger.ts";
+import type { FolderNews } from "./folder-news.ts";
+import type { Publisher } from "./publisher.ts";
+import { type FolderParts, SkillFolder } from "./skill-folder.ts";
+import type { SkillRoots } from "./skill-roots.ts";
+import type { SkillWatch } from "./skill-watch.ts";
+
+export interface FolderLoadsOptions {
+  readonly parts: FolderParts;
+  readonly roots: SkillRoots;
+  readonly watch: SkillWatch;
+  readonly publisher: Publisher;
+  readonly log: Logger;
+}
+
+/** Which folders something has happened to, and by which files. */
+export type ChangedFolders = ReadonlyMap<string, ReadonlySet<string>>;
+
+// How long one skill keeps the next from starting at the first load: one that waits for something may do so by itself.
+const patience = 50;
+
+/** The skill folders that the roots bring, and the loads of them: of one folder never two at a time, and the latest wins. */
+export class FolderLoads {
+  readonly #options: FolderLoadsOptions;
+  readonly #folders = new Map<string, SkillFolder>();
+  readonly #queue: KeyedQueue;
+  #isClosed = false;
+
+  constructor(options: FolderLoadsOptions) {
+    const { log } = options;
+    this.#options = options;
+    this.#queue = new KeyedQueue((error, folder) => log.error("Loading a skill failed unexpectedly.", { folder, error }));
+  }
+
+  get folders(): ReadonlyMap<string, SkillFolder> {
+    return this.#folders;
+  }
+
+  /** The first load of all folders that were not there: published and told as one. */
+  async loadNew(): Promise<void> {
+    const paths = this.#openNew();
+    const news = new Map<string, FolderNews>();
+    for (const [index, path] of paths.entries()) {
+      // Between bursts others get a turn: timers, sockets, the user's keys.
+      if (index % 32 === 31) await new Promise(setImmediate);
+      this.#schedule(path, nothing, (item) => news.set(path, item));
+      await atMost(patience, this.#folders.get(path)?.settled);
+    }
+    await this.settled();
+    this.#options.publisher.announce(paths.flatMap((path) => news.get(path) ?? []));
+  }
+
+  /** Loads these folders and those that were not there, and lets go of those that are not any more. */
+  bring(wanted: Iterable<string>, changed: ChangedFolders = new Map()): void {
+    const fresh = this.#openNew();
+    const gone = [...this.#folders.keys()].filter((path) => !this.#options.roots.folders.has(path));
+    for (const path of new Set([...wanted, ...fresh, ...gone])) this.#schedule(path, changed.get(path) ?? nothing);
+  }
+
+  /** Settles when every folder has been loaded once. */
+  async settled(): Promise<void> {
+    await Promise.all([...this.#folders.values()].map(({ settled }) => settled));
+  }
+
+  idle(): Promise<void> {
+    return this.#queue.idle();
+  }
+
+  /** Ends the loads that run, and everything that serves. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#queue.close();
+    for (const folder of this.#folders.values()) folder.end();
+  }
+
+  #openNew(): string[] {
+    const { roots, parts } = this.#options;
+    const fresh = [...roots.folders].filter((path) => !this.#folders.has(path));
+    for (const path of fresh) this.#folders.set(path, new SkillFolder(path, parts));
+    return fresh;
+  }
+
+  #schedule(path: string, files: ReadonlySet<string>, tell = (news: FolderNews): void => this.#options.publisher.announce([news])): void {
+    if (this.#isClosed) return;
+    const started = performance.now();
+    this.#folders.get(path)?.note(files);
+    this.#queue.add(path, async (signal) => {
+      const news = await this.#load(path, started, signal);
+      if (news === undefined) return;
+      this.#options.publisher.touch();
+      tell(news);
+    });
+  }
+
+  async #load(path: string, started: number, signal: AbortSignal): Promise<FolderNews | undefined> {
+    const { roots, watch } = this.#options;
+    const folder = this.#folders.get(path);
+    if (folder === undefined) return undefined;
+    const news = roots.folders.has(path) ? await folder.load(started, signal) : folder.remove(started);
+    const isGone = folder.current === undefined && !signal.aborted;
+    if (isGone) this.#folders.delete(path);
+    watch.setFiles(path, isGone ? [] : folder.files);
+    return news;
+  }
+}
+
+const nothing: ReadonlySet<string> = new Set();
+
+/** Waits for something, but not for long. */
+async function atMost(milliseconds: number, work: Promise<void> | undefined): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, milliseconds);
+  });
+  await Promise.race([work, limit]);
+  clearTimeout(timer);
+}

@@ -1,0 +1,128 @@
+import type { Diagnostic } from "../base/diagnostic.ts";
+import type { ModuleLoader } from "../io/module-loader.ts";
+import type { Tool } from "../tools/tool.ts";
+import { checkEngines } from "./check-engines.ts";
+import { createSkill } from "./create-skill.ts";
+import { losesSomething } from "./judge-reload.ts";
+import { readSkill, type SkillText } from "./read-skill.ts";
+import type { Skill } from "./skill.ts";
+import { type StageContext, stageTool, type ToolUnit } from "./stage-tool.ts";
+import { listToolEntries, type ToolEntries, type ToolEntry } from "./tool-entries.ts";
+import type { ToolRunner } from "./tool-runner.ts";
+
+/** A loaded skill with what it takes to replace or end it. */
+export interface Generation {
+  readonly skill: Skill;
+  readonly text: SkillText;
+  readonly units: readonly ToolUnit[];
+  /** The files of its text; those of its code are the units'. */
+  readonly files: ReadonlySet<string>;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** How an attempt to load a folder ended. What a rejected one had made has been ended. */
+export type Staged =
+  | { readonly kind: "absent" }
+  /** To be taken; `replaced` are the units of the generation before that have no place in this one. */
+  | { readonly kind: "ready"; readonly generation: Generation; readonly replaced: readonly ToolUnit[] }
+  | { readonly kind: "rejected"; readonly diagnostics: readonly Diagnostic[]; readonly files: ReadonlySet<string> };
+
+export interface LoadSkillOptions {
+  readonly loader: ModuleLoader;
+  readonly runners: readonly ToolRunner[];
+  readonly hostVersion: string;
+  readonly importTimeout: number;
+  readonly signal: AbortSignal;
+  /** Told of each text file that was read, with what it contained. */
+  seen(file: string, bytes: Uint8Array): void;
+}
+
+/**
+ * Loads a folder, beside the generation that serves now. Units none of whose files are in `changed` are carried over as
+ * they are. The outcome is all or nothing: when something that works now would be lost to a fault, the attempt is
+ * rejected and what was made for it is ended. On a first load there is nothing to lose, so what works of it is taken.
+ */
+export async function loadSkill(
+  folder: string,
+  before: Generation | undefined,
+  changed: ReadonlySet<string>,
+  options: LoadSkillOptions,
+): Promise<Staged> {
+  const text = readSkill(folder, options.seen);
+  if (text === undefined) return { kind: "absent" };
+  const refused = checkEngines(text, options.hostVersion);
+  const listed = listEntries(folder, text, refused, options);
+  const generation = (before?.skill.generation ?? 0) + 1;
+  const kept = before?.skill.name === text.name ? before.units.filter((unit) => isUntouched(unit, changed)) : [];
+  const units = await stageUnits(listed.entries, kept, { ...options, target: { skill: { name: text.name, folder }, generation } });
+  const { tools, twins } = withoutTwins(units, text.name);
+  const diagnostics = [...text.diagnostics, ...listed.diagnostics, ...units.flatMap((unit) => unit.diagnostics), ...twins];
+  const isUseless = refused !== undefined || (text.document === undefined && text.manifest === undefined);
+  if (options.signal.aborted || isUseless || (before && losesSomething(before, { text, listed, units, tools }))) {
+    await discard(
+      units.filter((unit) => !kept.includes(unit)),
+      options.loader,
+    );
+    return { kind: "rejected", diagnostics, files: new Set([...text.files, ...units.flatMap((unit) => [...unit.files])]) };
+  }
+  const skill = createSkill(folder, text, tools, generation);
+  const replaced = before?.units.filter((unit) => !units.includes(unit)) ?? [];
+  return { kind: "ready", generation: { skill, text, units, files: text.files, diagnostics }, replaced };
+}
+
+function listEntries(folder: string, text: SkillText, refused: Diagnostic | undefined, { runners }: LoadSkillOptions): ToolEntries {
+  if (refused) return { entries: [], diagnostics: [refused], lost: [] };
+  // A manifest that cannot be read may have said which tools there are, or that there are none; and what is switched off
+  // does not run.
+  if (text.lost.manifest || text.manifest?.enabled === false) return { entries: [], diagnostics: [], lost: [] };
+  const extensions = runners.flatMap((runner) => runner.extensions);
+  const listed = listToolEntries(folder, text.manifest?.tools, extensions, text.manifestFile);
+  return { ...listed, diagnostics: listed.diagnostics.map((diagnostic) => ({ source: text.name, ...diagnostic })) };
+}
+
+/** A folder in `changed` stands for everything in it: it was replaced by another. */
+function isUntouched(unit: ToolUnit, changed: ReadonlySet<string>): boolean {
+  for (const file of unit.files) {
+    for (const path of changed) if (path === file || (file.startsWith(path) && /^[\\/]/.test(file.slice(path.length)))) return false;
+  }
+  return true;
+}
+
+/** One after the other: modules share the one thread, and their order is what they see of each other. */
+async function stageUnits(entries: readonly ToolEntry[], kept: readonly ToolUnit[], context: StageContext): Promise<ToolUnit[]> {
+  const units: ToolUnit[] = [];
+  for (const entry of entries) {
+    // Whoever wanted this wants something newer by now.
+    if (context.signal.aborted) break;
+    units.push(kept.find((unit) => isUnitOf(unit, entry) && !units.includes(unit)) ?? (await stageTool(entry, context)));
+  }
+  return units;
+}
+
+/** A tool in the manifest is known by what it says, whatever its place in the list. */
+function isUnitOf(unit: ToolUnit, entry: ToolEntry): boolean {
+  return unit.state === entry.state && (unit.key === entry.key || entry.kind === "inline");
+}
+
+/** The first of two tools of one name keeps it. */
+function withoutTwins(units: readonly ToolUnit[], source: string): { tools: Tool[]; twins: Diagnostic[] } {
+  const byName = new Map<string, Tool>();
+  const twins: Diagnostic[] = [];
+  for (const tool of units.flatMap((unit) => unit.tools)) {
+    const first = byName.get(tool.definition.name);
+    if (first === undefined) byName.set(tool.definition.name, tool);
+    else twins.push(nameTwice(tool, first, source));
+  }
+  return { tools: [...byName.values()], twins };
+}
+
+async function discard(units: readonly ToolUnit[], loader: ModuleLoader): Promise<void> {
+  await Promise.all(units.map((unit) => unit.retire()));
+  loader.invalidate(units.flatMap((unit) => [...unit.files]));
+}
+
+function nameTwice(tool: Tool, first: Tool, source: string): Diagnostic {
+  const message = `This skill has two tools named "${tool.definition.name}"; the one in ${first.origin.file ?? "the manifest"} is used. Rename one.`;
+  const file = tool.origin.file === undefined ? {} : { file: tool.origin.file };
+  return { severity: "error", code: "TOOL_NAME_TWICE", ...file, source, message };
+}

@@ -1,0 +1,20 @@
+import type { ModuleLoader } from "../io/module-loader.ts";
+import { makeTools } from "./make-tools.ts";
+import { toolsOfModule } from "./tool-module.ts";
+import type { ToolRunner } from "./tool-runner.ts";
+
+export const moduleExtensions: readonly string[] = [".ts", ".mts", ".cts", ".tsx", ".js", ".mjs", ".cjs", ".jsx"];
+
+/** Runs TypeScript and JavaScript in this process. A module that never stops computing stops the host: nothing here can end it. */
+export function createModuleRunner(loader: ModuleLoader): ToolRunner {
+  return {
+    extensions: moduleExtensions,
+    async load(file, target, scope) {
+      const { exports, files } = await loader.load(file, scope);
+      const api = { skill: target.skill, signal: scope.signal, onDispose: scope.onDispose };
+      const { definitions, diagnostics } = await toolsOfModule(exports, file, api, scope);
+      const made = makeTools(definitions, file, target);
+      return { tools: made.tools, files, diagnostics: [...diagnostics, ...made.diagnostics] };
+    },
+  };
+}

@@ -1,0 +1,73 @@
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { extname, join } from "node:path";
+import { globSync, isDynamicPattern } from "tinyglobby";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { maxDocumentBytes } from "../formats/limits.ts";
+import { expandPrompt, parsePromptFile } from "../formats/prompt-file.ts";
+import { type Reading, readText } from "./read-text.ts";
+import type { SkillPrompt } from "./skill.ts";
+import { pathInSkill } from "./skill-path.ts";
+
+const promptExtensions = new Set([".md", ".txt", ".markdown"]);
+
+/**
+ * Reads a skill's prompts: without a list those in `prompts/`, by name; with one what it names, in its order. A folder
+ * stands for the prompts in it, a pattern for its matches by name.
+ */
+export function readPrompts(listed: readonly string[] | undefined, manifestFile: string, reading: Reading): SkillPrompt[] {
+  const { folder } = reading;
+  const paths = listed === undefined ? promptsIn(folder) : listed.flatMap((item) => matchesOf(folder, item));
+  return [...new Set(paths)].flatMap((path): SkillPrompt[] => {
+    const text = readPrompt(path, manifestFile, reading);
+    if (text === undefined) reading.lost.prompts.push(path);
+    return text === undefined ? [] : [{ path, text }];
+  });
+}
+
+function readPrompt(path: string, manifestFile: string, reading: Reading): string | undefined {
+  const { folder, files, diagnostics } = reading;
+  const confined = pathInSkill(folder, path, existsSync(manifestFile) ? manifestFile : join(folder, path));
+  if (!confined.ok) {
+    diagnostics.push(confined.diagnostic);
+    return undefined;
+  }
+  if (!existsSync(confined.path)) {
+    files.add(confined.path);
+    diagnostics.push(promptMissing(path, manifestFile));
+    return undefined;
+  }
+  const text = readText(confined.path, maxDocumentBytes, reading);
+  if (text === undefined) return undefined;
+  const { prompt, diagnostics: found } = parsePromptFile(text, confined.path);
+  diagnostics.push(...found);
+  return expandPrompt(prompt.body, { baseDir: folder });
+}
+
+function matchesOf(folder: string, item: string): string[] {
+  const path = item.replace(/^\.\//, "");
+  if (isDynamicPattern(path)) return globSync(path, { cwd: folder, expandDirectories: false, followSymbolicLinks: false }).sort();
+  // A folder that is called like a prompt file stands where a file was meant.
+  const isFolder = !promptExtensions.has(extname(path)) && statSync(join(folder, path), { throwIfNoEntry: false })?.isDirectory();
+  return isFolder ? promptsIn(folder, path.replace(/\/+$/, "")) : [path];
+}
+
+function promptsIn(folder: string, directory = "prompts"): string[] {
+  try {
+    const names = readdirSync(join(folder, directory)).filter(
+      (name) => promptExtensions.has(extname(name).toLowerCase()) && !name.startsWith("."),
+    );
+    return names.sort().map((name) => `${directory}/${name}`);
+  } catch {
+    // No such folder: a skill without prompts.
+    return [];
+  }
+}
+
+function promptMissing(path: string, file: string): Diagnostic {
+  return {
+    severity: "error",
+    code: "PROMPT_MISSING",
+    file,
+    message: `The prompt ${JSON.stringify(path)} is listed and not there. Add it, or take it out of "prompts".`,
+  };
+}

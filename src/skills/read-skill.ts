@@ -1,0 +1,127 @@
+import { existsSync, readdirSync } from "node:fs";
+import { basename, join } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { maxDocumentBytes } from "../formats/limits.ts";
+import { expandPrompt } from "../formats/prompt-file.ts";
+import { parseSkillDocument, type SkillDocument } from "../formats/skill-document.ts";
+import { maxManifestBytes, parseSkillManifest, type SkillManifest } from "../formats/skill-manifest.ts";
+import { readPrompts } from "./read-prompts.ts";
+import { type Reading, readText } from "./read-text.ts";
+import type { SkillPrompt } from "./skill.ts";
+
+/** A skill as it is written: all of it but the code. */
+export interface SkillText {
+  readonly name: string;
+  readonly description: string;
+  readonly document?: SkillDocument;
+  readonly manifest?: SkillManifest;
+  readonly manifestFile: string;
+  readonly prompts: readonly SkillPrompt[];
+  /** The body of SKILL.md with its placeholders expanded. */
+  readonly body?: string;
+  /** The files it was read from. */
+  readonly files: ReadonlySet<string>;
+  /** What is meant to be there and could not be had. */
+  readonly lost: LostText;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** The parts of a skill's text that are there and cannot be read, or are named and not there. */
+interface LostText {
+  readonly manifest: boolean;
+  /** Also when SKILL.md has become empty: editors empty a file before they write it. */
+  readonly document: boolean;
+  readonly prompts: readonly string[];
+}
+
+/**
+ * Reads the manifest, the SKILL.md and the prompts of a folder; absent when it holds no skill (any more). With both files
+ * SKILL.md gives name, description and instructions, as every other host reads them, and skill.json the machinery.
+ */
+export function readSkill(folder: string, seen: (file: string, bytes: Uint8Array) => void): SkillText | undefined {
+  const reading: Reading = { folder, files: new Set(), diagnostics: [], lost: { manifest: false, document: false, prompts: [] }, seen };
+  const { files, diagnostics, lost } = reading;
+  const manifestFile = join(folder, "skill.json");
+  const manifest = existsSync(manifestFile) ? readManifest(manifestFile, reading) : undefined;
+  const document = readDocument(reading);
+  if (files.size === 0) return undefined;
+  const name = (document && declares(document, "name") ? document.name : undefined) ?? manifest?.name ?? basename(folder);
+  if (document && manifest && declares(document, "name") && document.name !== manifest.name)
+    diagnostics.push(namesDiffer(document.name, manifest.name, manifestFile));
+  const prompts = lost.manifest ? [] : readPrompts(manifest?.prompts, manifestFile, reading);
+  return {
+    name,
+    description: describe(document, manifest),
+    ...(document ? { document, body: expandPrompt(document.body, { baseDir: folder }) } : {}),
+    ...(manifest ? { manifest } : {}),
+    manifestFile,
+    prompts,
+    files,
+    lost,
+    diagnostics: diagnostics.map((diagnostic) => ({ source: name, ...diagnostic })),
+  };
+}
+
+function readManifest(file: string, reading: Reading): SkillManifest | undefined {
+  const text = readText(file, maxManifestBytes, reading);
+  const { manifest, diagnostics: found } = text === undefined ? { diagnostics: [] } : parseSkillManifest(text, file);
+  reading.diagnostics.push(...found);
+  // A manifest of another product is none of ours, and no fault.
+  reading.lost.manifest = text === undefined || (manifest === undefined && found.some(({ severity }) => severity === "error"));
+  return manifest;
+}
+
+function readDocument(reading: Reading): SkillDocument | undefined {
+  const { folder } = reading;
+  const name = documentName(folder);
+  if (name === undefined) return undefined;
+  const file = join(folder, name);
+  if (name !== "SKILL.md") reading.diagnostics.push(otherCase(file, name));
+  const text = readText(file, maxDocumentBytes, reading);
+  reading.lost.document = text === undefined || text.trim() === "";
+  if (text === undefined) return undefined;
+  if (text.trim() === "") reading.diagnostics.push(emptyDocument(file));
+  const { document, diagnostics: found } = parseSkillDocument(text, { file, directoryName: basename(folder) });
+  reading.diagnostics.push(...found);
+  return document;
+}
+
+/** The exact name if it is there (file systems that ignore case make any spelling exist), else the first other spelling. */
+function documentName(folder: string): string | undefined {
+  let names: string[];
+  try {
+    names = readdirSync(folder).filter((name) => name.toLowerCase() === "skill.md");
+  } catch {
+    // The folder went away: it holds no skill.
+    return undefined;
+  }
+  return names.includes("SKILL.md") ? "SKILL.md" : names.sort()[0];
+}
+
+function declares(document: SkillDocument, field: "name" | "description"): boolean {
+  return Object.hasOwn(document.frontMatter, field) && !(field === "description" && document.descriptionInferred);
+}
+
+function describe(document: SkillDocument | undefined, manifest: SkillManifest | undefined): string {
+  if (document && declares(document, "description")) return document.description;
+  return manifest?.description ?? document?.description ?? "";
+}
+
+function otherCase(file: string, name: string): Diagnostic {
+  return {
+    severity: "warning",
+    code: "SKILL_FILE_CASE",
+    file,
+    message: `${name} is read, but other hosts look for SKILL.md only. Rename it to SKILL.md.`,
+  };
+}
+
+function emptyDocument(file: string): Diagnostic {
+  const message = "This file is empty. Write the skill's front matter and instructions into it, or remove it.";
+  return { severity: "error", code: "SKILL_FILE_EMPTY", file, message };
+}
+
+function namesDiffer(document: string, manifest: string, file: string): Diagnostic {
+  const message = `SKILL.md names this skill "${document}" and skill.json "${manifest}"; the name in SKILL.md is used, as other hosts do. Make them equal.`;
+  return { severity: "warning", code: "SKILL_NAMES_DIFFER", file, message };
+}

@@ -1,0 +1,182 @@
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { renameTool } from "../tools/create-tool.ts";
+import type { Tool } from "../tools/tool.ts";
+import { nearestToolName } from "../tools/tool-name.ts";
+import type { LoadedFolder, Skill, SkillsSnapshot } from "./skill.ts";
+
+/** What happens when two skills, or tools of two skills, have one name. */
+export type ConflictPolicy = "override" | "keep-first" | "rename" | "error";
+
+/** One policy for all clashes, or one by name with a default. */
+export type ConflictRules =
+  | ConflictPolicy
+  | { readonly default?: ConflictPolicy; readonly names?: Readonly<Record<string, ConflictPolicy>> };
+
+/** Which skills a session looks at: its roots in order of precedence, lowest first, and what it has switched off. */
+export interface SkillsView {
+  readonly roots: readonly string[];
+  readonly disabledSkills: ReadonlySet<string>;
+  readonly conflicts: ConflictRules;
+}
+
+export type SkillState = "active" | "disabled" | "shadowed";
+
+/** A skill in a view, with the rule that decided its state. */
+interface SkillStanding {
+  readonly skill: Skill;
+  readonly state: SkillState;
+  readonly rule: string;
+  /** The folder of the skill that won, if this one lost. */
+  readonly winner?: string;
+}
+
+/** A tool that lost its name, with the rule that decided. Renamed: it is offered under `renamedTo`. */
+interface ShadowedTool {
+  readonly tool: Tool;
+  readonly winner: Tool;
+  readonly rule: string;
+  readonly renamedTo?: string;
+}
+
+export interface ResolvedSkills {
+  readonly standings: readonly SkillStanding[];
+  /** The skills that are active, in order of precedence. */
+  readonly skills: readonly Skill[];
+  readonly tools: readonly Tool[];
+  readonly shadowed: readonly ShadowedTool[];
+  /** Folders of which nothing could be loaded. */
+  readonly failed: readonly LoadedFolder[];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** Decides, for one view, which skills and which of their tools count. Pure: equal input gives equal output, in the same order. */
+export function resolveOverrides(loaded: SkillsSnapshot, view: SkillsView): ResolvedSkills {
+  const diagnostics = view.roots.flatMap((root) => loaded.roots.get(root)?.diagnostics ?? []);
+  const folders = foldersOf(loaded, view.roots);
+  for (const folder of folders) diagnostics.push(...folder.diagnostics);
+  const candidates = folders.flatMap((folder) => folder.skill ?? []);
+  const standings = candidates.map((skill) => ({ skill, ...own(skill, view) }));
+  const winners = chooseSkills(
+    standings.filter((s) => s.state === "active").map((s) => s.skill),
+    view.conflicts,
+    diagnostics,
+  );
+  const settled = standings.map((standing) => (standing.state === "active" ? settle(standing.skill, winners) : standing));
+  const skills = settled.filter((s) => s.state === "active").map((s) => s.skill);
+  const { tools, shadowed } = chooseTools(skills, view.conflicts, diagnostics);
+  const names = new Set(candidates.map((skill) => skill.name));
+  for (const name of view.disabledSkills) if (!names.has(name)) diagnostics.push(unknownName(name));
+  return { standings: settled, skills, tools, shadowed, failed: folders.filter((folder) => folder.skill === undefined), diagnostics };
+}
+
+/** The folders of the roots in order; one that several roots bring counts where it comes last. */
+function foldersOf(loaded: SkillsSnapshot, roots: readonly string[]): LoadedFolder[] {
+  const order = new Set<string>();
+  for (const root of roots) {
+    for (const folder of loaded.roots.get(root)?.folders ?? []) {
+      order.delete(folder);
+      order.add(folder);
+    }
+  }
+  return [...order].flatMap((folder) => loaded.folders.get(folder) ?? []);
+}
+
+function own(skill: Skill, view: SkillsView): { state: SkillState; rule: string } {
+  if (view.disabledSkills.has(skill.name)) return { state: "disabled", rule: "its name is in disabledSkills" };
+  if (!skill.enabled) return { state: "disabled", rule: 'its manifest says "enabled": false' };
+  return { state: "active", rule: "no other skill has its name" };
+}
+
+interface Winner {
+  readonly skill: Skill;
+  readonly rule: string;
+}
+
+function chooseSkills(skills: readonly Skill[], rules: ConflictRules, diagnostics: Diagnostic[]): Map<string, Winner> {
+  const winners = new Map<string, Winner>();
+  for (const skill of skills) {
+    const before = winners.get(skill.name);
+    if (before === undefined) {
+      winners.set(skill.name, { skill, rule: "no other skill has its name" });
+      continue;
+    }
+    const policy = policyFor(rules, skill.name);
+    const keepsFirst = policy === "keep-first" || policy === "error";
+    const rule = keepsFirst
+      ? "the first of two skills with one name keeps it"
+      : "the later of two skills with one name replaces the earlier";
+    const winner = keepsFirst ? before.skill : skill;
+    winners.set(skill.name, { skill: winner, rule });
+    const loser = keepsFirst ? skill : before.skill;
+    if (loser.signature !== winner.signature) diagnostics.push(skillClash(winner, loser, policy));
+  }
+  return winners;
+}
+
+function settle(skill: Skill, winners: ReadonlyMap<string, Winner>): SkillStanding {
+  const winner = winners.get(skill.name) as Winner;
+  if (winner.skill === skill) return { skill, state: "active", rule: winner.rule };
+  return { skill, state: "shadowed", rule: winner.rule, winner: winner.skill.folder };
+}
+
+function chooseTools(
+  skills: readonly Skill[],
+  rules: ConflictRules,
+  diagnostics: Diagnostic[],
+): { tools: Tool[]; shadowed: ShadowedTool[] } {
+  const byName = new Map<string, Tool>();
+  const shadowed: ShadowedTool[] = [];
+  const taken = new Set(skills.flatMap((skill) => skill.tools.map((tool) => tool.definition.name)));
+  for (const tool of skills.flatMap((skill) => skill.tools)) {
+    const { name } = tool.definition;
+    const before = byName.get(name);
+    if (before === undefined) {
+      byName.set(name, tool);
+      continue;
+    }
+    const policy = policyFor(rules, name);
+    const keepsFirst = policy === "keep-first" || policy === "error";
+    const [winner, loser] = keepsFirst ? [before, tool] : [tool, before];
+    byName.set(name, winner);
+    const renamed = policy === "rename" ? renamedTool(loser, taken) : undefined;
+    if (renamed) byName.set(renamed.definition.name, renamed);
+    shadowed.push({ tool: loser, winner, rule: toolRule(policy), ...(renamed ? { renamedTo: renamed.definition.name } : {}) });
+    if (loser.signature !== winner.signature) diagnostics.push(toolClash(winner, loser, policy, renamed));
+  }
+  return { tools: [...byName.values()], shadowed };
+}
+
+function renamedTool(tool: Tool, taken: Set<string>): Tool {
+  const base = nearestToolName(`${tool.origin.source}-${tool.definition.name}`);
+  let name = base;
+  for (let n = 2; taken.has(name); n++) name = `${base.slice(0, 61)}-${n}`;
+  taken.add(name);
+  return renameTool(tool, name);
+}
+
+function policyFor(rules: ConflictRules, name: string): ConflictPolicy {
+  if (typeof rules === "string") return rules;
+  const named = rules.names && Object.hasOwn(rules.names, name) ? rules.names[name] : undefined;
+  return named ?? rules.default ?? "override";
+}
+
+function toolRule(policy: ConflictPolicy): string {
+  if (policy === "rename") return "the later skill's tool takes the name, the earlier one is renamed";
+  return policy === "override" ? "the later skill's tool replaces the earlier skill's" : "the first skill's tool keeps the name";
+}
+
+function unknownName(name: string): Diagnostic {
+  return { severity: "info", code: "SKILL_UNKNOWN", message: `"${name}" is in disabledSkills, and no skill has that name.` };
+}
+
+function skillClash(winner: Skill, loser: Skill, policy: ConflictPolicy): Diagnostic {
+  const message = `Two skills are named "${winner.name}": the one in ${winner.folder} serves, this one does not. Rename one, or disable it.`;
+  return { severity: policy === "error" ? "error" : "warning", code: "SKILL_NAME_CLASH", file: loser.folder, source: loser.name, message };
+}
+
+function toolClash(winner: Tool, loser: Tool, policy: ConflictPolicy, renamed: Tool | undefined): Diagnostic {
+  const fate = renamed ? `this one is offered as "${renamed.definition.name}"` : "this one is not offered";
+  const message = `The skills "${winner.origin.source}" and "${loser.origin.source}" both have a tool "${winner.definition.name}": that of "${winner.origin.source}" is used, ${fate}. Rename one of them.`;
+  const file = loser.origin.file === undefined ? {} : { file: loser.origin.file };
+  return { severity: policy === "error" ? "error" : "warning", code: "TOOL_NAME_CLASH", ...file, source: loser.origin.source, message };
+}

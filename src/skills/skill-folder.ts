@@ -1,0 +1,178 @@
+import { basename } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { errorMessage } from "../base/errors.ts";
+import type { ModuleLoader } from "../io/module-loader.ts";
+import { diffSkill, isSameSkill } from "./diff-skills.ts";
+import type { FileHashes } from "./file-hashes.ts";
+import type { FolderNews } from "./folder-news.ts";
+import { type Generation, loadSkill, type Staged } from "./load-skill.ts";
+import type { Retirement } from "./retirement.ts";
+import type { LoadedFolder } from "./skill.ts";
+import type { ToolRunner } from "./tool-runner.ts";
+
+/** What the folders of one store share. */
+export interface FolderParts {
+  readonly loader: ModuleLoader;
+  readonly runners: readonly ToolRunner[];
+  readonly hostVersion: string;
+  readonly importTimeout: number;
+  readonly hashes: FileHashes;
+  readonly retirement: Retirement;
+  onEdited?(files: readonly string[]): void;
+}
+
+/**
+ * One skill folder: the generation of it that serves, and what became of the latest attempt to load another. Attempts
+ * must not overlap; that is up to the caller.
+ */
+export class SkillFolder {
+  readonly path: string;
+  /** Settles when the folder has been loaded once, whatever came of it, or has ended. */
+  readonly settled: Promise<void>;
+  readonly #parts: FolderParts;
+  /** What changed since the generation that serves was made. */
+  readonly #changed = new Set<string>();
+  /** What changed since listeners were last told of this folder. */
+  readonly #untold = new Set<string>();
+  #settle: () => void = () => {};
+  #generation: Generation | undefined;
+  #diagnostics: readonly Diagnostic[] = [];
+  #isStale = false;
+  #isLoaded = false;
+  /** What the latest attempt was made of, if it was not taken: to mend one of these may mend the skill. */
+  #attempted: ReadonlySet<string> = new Set();
+
+  constructor(path: string, parts: FolderParts) {
+    this.path = path;
+    this.#parts = parts;
+    this.settled = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+  }
+
+  /** Undefined before the first attempt has ended. */
+  get current(): LoadedFolder | undefined {
+    if (!this.#isLoaded) return undefined;
+    const skill = this.#generation === undefined ? {} : { skill: this.#generation.skill };
+    return { folder: this.path, ...skill, diagnostics: this.#diagnostics, stale: this.#isStale };
+  }
+
+  /** Everything that the skill is made of, and that the latest attempt was. */
+  get files(): Set<string> {
+    const { files = [], units = [] } = this.#generation ?? {};
+    return new Set([...files, ...units.flatMap((unit) => [...unit.files]), ...this.#attempted]);
+  }
+
+  /** Notes what changed, for the next load. */
+  note(files: Iterable<string>): void {
+    for (const file of files) {
+      this.#changed.add(file);
+      this.#untold.add(file);
+    }
+  }
+
+  /** Brings the folder to what its files say. Undefined: that changed nothing, or the signal ended it. `started`: by `performance.now()`. */
+  async load(started: number, signal: AbortSignal): Promise<FolderNews | undefined> {
+    const changed = new Set(this.#changed);
+    this.#changed.clear();
+    const staged = await this.#stage(changed, signal);
+    if (staged.kind === "rejected") for (const file of changed) this.#changed.add(file);
+    if (staged.kind === "rejected" && signal.aborted) return undefined;
+    if (staged.kind === "absent") return this.remove(started);
+    const files = [...this.#untold];
+    this.#untold.clear();
+    return staged.kind === "ready" ? this.#take(staged, files, started) : this.#reject(staged, files, started);
+  }
+
+  /** Takes the folder out of service: it is not there any more, or nobody wants it. */
+  remove(started: number): FolderNews {
+    const generation = this.#generation;
+    for (const file of this.files) this.#parts.hashes.forget(file);
+    this.end();
+    const files = [...this.#untold];
+    if (generation === undefined) return { kind: "unspoken", files };
+    this.#parts.loader.invalidate(generation.units.flatMap((unit) => [...unit.files]));
+    return { kind: "removed", files, change: diffSkill(generation.skill, undefined, performance.now() - started) };
+  }
+
+  /** Ends what serves. */
+  end(): void {
+    this.#parts.retirement.retire(this.#generation?.units ?? []);
+    this.#generation = undefined;
+    this.#isLoaded = false;
+    this.#settle();
+  }
+
+  async #stage(changed: ReadonlySet<string>, signal: AbortSignal): Promise<Staged> {
+    const { loader, runners, hostVersion, importTimeout, hashes } = this.#parts;
+    const start = Date.now();
+    const seen = new Set<string>();
+    const onRead = (file: string, bytes: Uint8Array): void => {
+      seen.add(file);
+      hashes.record(file, bytes);
+    };
+    try {
+      const options = { loader, runners, hostVersion, importTimeout, signal, seen: onRead };
+      const staged = await loadSkill(this.path, this.#generation, changed, options);
+      if (staged.kind === "ready") this.#recordCode(staged.generation, seen, start);
+      return staged;
+    } catch (error) {
+      return { kind: "rejected", diagnostics: [loadFailed(this.path, error)], files: new Set() };
+    }
+  }
+
+  /** Modules are read by their loader. */
+  #recordCode({ units }: Generation, seen: ReadonlySet<string>, start: number): void {
+    const { hashes, loader } = this.#parts;
+    for (const unit of units) {
+      if (this.#generation?.units.includes(unit)) continue;
+      for (const file of unit.files) if (!seen.has(file)) hashes.recordRead(file, loader.contentHash(file), start);
+    }
+  }
+
+  /** Swaps in a new generation and ends what it replaces. */
+  #take({ generation, replaced }: Extract<Staged, { kind: "ready" }>, files: readonly string[], started: number): FolderNews | undefined {
+    const before = this.#generation?.skill;
+    const isSame = before !== undefined && isSameSkill(before, generation.skill);
+    const isNews = !isSame || this.#isStale || !areEqual(this.#diagnostics, generation.diagnostics);
+    this.#generation = isSame ? { ...generation, skill: before } : generation;
+    this.#parts.retirement.retire(replaced);
+    this.#attempted = new Set();
+    this.#isStale = false;
+    this.#conclude(generation.diagnostics);
+    if (!isNews) return undefined;
+    const change = diffSkill(before, this.#generation.skill, performance.now() - started);
+    return { kind: before === undefined ? "added" : "updated", files, change };
+  }
+
+  /** Leaves what serves as it is. The same fault is told again only to who changed one of the skill's own files. */
+  #reject(staged: Extract<Staged, { kind: "rejected" }>, files: readonly string[], started: number): FolderNews | undefined {
+    const { diagnostics } = staged;
+    const hasGood = this.#generation !== undefined;
+    const known = this.files;
+    const isNews =
+      !this.#isLoaded || this.#isStale !== hasGood || !areEqual(this.#diagnostics, diagnostics) || files.some((file) => known.has(file));
+    this.#attempted = staged.files;
+    this.#isStale = hasGood;
+    this.#conclude(diagnostics);
+    if (!isNews) return undefined;
+    const name = this.#generation?.skill.name ?? basename(this.path);
+    const durationMs = performance.now() - started;
+    return { kind: "failed", files, change: { name, folder: this.path, diagnostics, lastGoodServes: hasGood, durationMs } };
+  }
+
+  #conclude(diagnostics: readonly Diagnostic[]): void {
+    this.#diagnostics = diagnostics;
+    this.#isLoaded = true;
+    this.#settle();
+  }
+}
+
+function areEqual(before: readonly Diagnostic[], after: readonly Diagnostic[]): boolean {
+  return JSON.stringify(before) === JSON.stringify(after);
+}
+
+function loadFailed(folder: string, error: unknown): Diagnostic {
+  const message = `This skill could not be loaded: ${errorMessage(error)}. Save one of its files to try again.`;
+  return { severity: "error", code: "SKILL_LOAD_FAILED", file: folder, message };
+}

@@ -1,0 +1,153 @@
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { Emitter } from "../base/emitter.ts";
+import type { Logger } from "../base/logger.ts";
+import type { ModuleLoader } from "../io/module-loader.ts";
+import { type PathChange, type TreeWatcher, type WatchBackend, watchTree } from "../io/watch-tree.ts";
+import { findChangedFolders } from "./changed-folders.ts";
+import { FileHashes } from "./file-hashes.ts";
+import { type ChangedFolders, FolderLoads } from "./folder-loads.ts";
+import { Publisher } from "./publisher.ts";
+import { Retirement } from "./retirement.ts";
+import type { SkillsChange, SkillsSnapshot } from "./skill.ts";
+import type { FolderParts } from "./skill-folder.ts";
+import { SkillRoots } from "./skill-roots.ts";
+import { SkillWatch } from "./skill-watch.ts";
+import type { ToolRunner } from "./tool-runner.ts";
+
+export interface SkillStoreOptions {
+  readonly loader: ModuleLoader;
+  readonly runners: readonly ToolRunner[];
+  readonly hostVersion: string;
+  readonly log: Logger;
+  /** Whether files are watched. Without it `reload` looks for what changed. */
+  readonly watch: boolean;
+  readonly watchBackend?: WatchBackend | "auto";
+  /** Milliseconds that a module may take to load; 10 s when absent. */
+  readonly importTimeout?: number;
+  /** Told of files that have changed, before anything is made of them again. */
+  onEdited?(files: readonly string[]): void;
+}
+
+/** A claim on some roots. They stay loaded until every claim on them is given back. */
+export interface RootsLease extends Disposable {
+  /** Settles when everything in the roots has been loaded once. */
+  readonly ready: Promise<void>;
+}
+
+// Sessions have told their calls to stop by then.
+const closingGrace = 2000;
+
+/**
+ * Loads skill folders once for all sessions and keeps them as the files are. Each reload is a transaction of one folder:
+ * it publishes a new snapshot, or leaves the last good generation serving and says why.
+ */
+export class SkillStore implements AsyncDisposable {
+  readonly #parts: FolderParts;
+  readonly #roots = new SkillRoots();
+  readonly #watch: SkillWatch;
+  readonly #loads: FolderLoads;
+  readonly #publisher: Publisher;
+  readonly #problems: Emitter<{ problem: Diagnostic }>;
+  readonly #watcher: TreeWatcher | undefined;
+
+  constructor({ log, importTimeout = 10_000, ...options }: SkillStoreOptions) {
+    const report = (error: Error): void => log.error("A listener of the skill store failed.", { error });
+    this.#parts = { ...options, importTimeout, hashes: new FileHashes(), retirement: new Retirement(log) };
+    this.#publisher = new Publisher(() => this.#takeSnapshot(), report);
+    this.#problems = new Emitter(report);
+    this.#watcher = options.watch ? this.#startWatching(options.watchBackend ?? "auto") : undefined;
+    this.#watch = new SkillWatch(this.#watcher);
+    this.#loads = new FolderLoads({ parts: this.#parts, roots: this.#roots, watch: this.#watch, publisher: this.#publisher, log });
+  }
+
+  get snapshot(): SkillsSnapshot {
+    return this.#publisher.snapshot;
+  }
+
+  get watchCounts(): TreeWatcher["counts"] | undefined {
+    return this.#watcher?.counts;
+  }
+
+  /** Tells of each new snapshot, after it is there. */
+  subscribe(listener: (snapshot: SkillsSnapshot) => void): Disposable {
+    return this.#publisher.subscribe(listener);
+  }
+
+  /** Tells what each load changed, after its snapshot is there. */
+  onChange(listener: (change: SkillsChange) => void): Disposable {
+    return this.#publisher.onChange(listener);
+  }
+
+  /** Tells of trouble with watching. */
+  onProblem(listener: (problem: Diagnostic) => void): Disposable {
+    return this.#problems.on("problem", listener);
+  }
+
+  /** Loads roots (absolute paths or patterns) that are not loaded yet, and keeps them until the lease is disposed of. */
+  acquire(roots: readonly string[]): RootsLease {
+    const distinct = [...new Set(roots)];
+    for (const root of distinct) {
+      if (this.#roots.claim(root, (base) => this.#watch.addRoot(base))) this.#publisher.touch();
+    }
+    const first = this.#loads.loadNew();
+    let isHeld = true;
+    const release = (): void => {
+      if (isHeld) this.#release(distinct);
+      isHeld = false;
+    };
+    // Also what an earlier claim has begun to load.
+    const ready = first.then(() => this.#loads.settled()).then(() => this.#publisher.publish());
+    return { ready, [Symbol.dispose]: release };
+  }
+
+  /** Looks at every file again and loads what changed. For hosts that do not watch, and on request. */
+  async reload(): Promise<void> {
+    const { folders } = this.#loads;
+    const files = new Set([...folders.values()].flatMap((folder) => [...folder.files]));
+    const changed = this.#findChanged([...files].map((path) => ({ path, kind: "changed", directory: false })));
+    this.#roots.rescan();
+    // What is new in a folder is among no known files, so all are looked at.
+    this.#loads.bring(folders.keys(), changed);
+    await this.idle();
+  }
+
+  /** Settles when nothing is being loaded and everything that was added is watched. */
+  async idle(): Promise<void> {
+    await this.#watcher?.ready;
+    await this.#loads.idle();
+  }
+
+  /** Ends everything, once the calls that run have ended or some seconds have passed. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#watcher?.[Symbol.asyncDispose]();
+    await this.#loads.close();
+    await this.#parts.retirement.ended(closingGrace);
+    this.#publisher.close();
+    this.#problems.clear();
+  }
+
+  #startWatching(backend: WatchBackend | "auto"): TreeWatcher {
+    const onProblem = (diagnostic: Diagnostic): void => this.#problems.emit("problem", diagnostic);
+    return watchTree({ roots: [], backend, onChange: (changes) => this.#onWatched(changes), onProblem });
+  }
+
+  #onWatched(changes: readonly PathChange[]): void {
+    const changed = this.#findChanged(changes);
+    this.#roots.rescan(changes);
+    this.#loads.bring(changed.keys(), changed);
+  }
+
+  #findChanged(changes: readonly PathChange[]): ChangedFolders {
+    return findChangedFolders(changes, { folders: this.#loads.folders, watch: this.#watch, parts: this.#parts });
+  }
+
+  #release(roots: readonly string[]): void {
+    for (const root of roots) this.#roots.release(root, (base) => this.#watch.removeRoot(base));
+    this.#loads.bring([]);
+  }
+
+  #takeSnapshot(): SkillsSnapshot {
+    const loaded = [...this.#loads.folders.values()].flatMap((folder) => folder.current ?? []);
+    return { roots: this.#roots.listings, folders: new Map(loaded.map((current) => [current.folder, current])) };
+  }
+}

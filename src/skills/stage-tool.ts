@@ -1,0 +1,120 @@
+import { extname } from "node:path";
+import { withinDeadline } from "../base/deadline.ts";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { HostError } from "../base/errors.ts";
+import { ModuleError } from "../io/module-loader/module-error.ts";
+import type { ModuleLoader } from "../io/module-loader.ts";
+import { createScope, type OwnedScope } from "../io/scope.ts";
+import { wrapExecute } from "../tools/create-tool.ts";
+import type { Tool } from "../tools/tool.ts";
+import { countCalls } from "./calls-in-flight.ts";
+import { makeTools } from "./make-tools.ts";
+import { readToolJson } from "./read-tool-json.ts";
+import type { ToolEntry } from "./tool-entries.ts";
+import { handlerOf } from "./tool-handler.ts";
+import { moduleFailure } from "./tool-module.ts";
+import type { RunnerTarget, ToolRunner } from "./tool-runner.ts";
+
+/** What one entry came to. It is carried from generation to generation for as long as none of its files changes. */
+export interface ToolUnit {
+  /** The place of the entry that it was made of, and what that was made of: see `ToolEntry`. */
+  readonly key: string;
+  readonly state: string;
+  /** Absent for a tool that is written into the manifest. */
+  readonly path?: string;
+  readonly tools: readonly Tool[];
+  readonly diagnostics: readonly Diagnostic[];
+  /** Every file it is made of; a lazily loaded handler adds its own when it runs. */
+  readonly files: ReadonlySet<string>;
+  /** Ends this unit: its scope is disposed of once its calls have ended. Returns what disposers threw. */
+  retire(): Promise<readonly Error[]>;
+  /** Ends it though calls of it still run. */
+  abandon(): Promise<readonly Error[]>;
+}
+
+export interface StageContext {
+  readonly loader: ModuleLoader;
+  readonly runners: readonly ToolRunner[];
+  readonly target: RunnerTarget;
+  /** Milliseconds that a module may take to load. */
+  readonly importTimeout: number;
+  readonly signal: AbortSignal;
+  seen(file: string, bytes: Uint8Array): void;
+}
+
+/** Makes tools of an entry. Never rejects for what the entry's files do: that becomes diagnostics of the unit. */
+export async function stageTool(entry: ToolEntry, context: StageContext): Promise<ToolUnit> {
+  const scope = createScope();
+  const calls = countCalls();
+  // The manifest is no file of a tool that is written into it: other lines of it may change.
+  const files = new Set(entry.kind === "inline" ? [] : [entry.file]);
+  const staged = entry.kind === "module" ? await stageModule(entry.file, files, context, scope) : stageJson(entry, files, context, scope);
+  const source = context.target.skill.name;
+  return {
+    key: entry.key,
+    state: entry.state,
+    ...(entry.kind === "inline" ? {} : { path: entry.path }),
+    tools: staged.tools.map((tool) => (tool.hasHandler ? wrapExecute(tool, calls.track) : tool)),
+    diagnostics: staged.diagnostics.map((diagnostic) => ({ source, ...diagnostic })),
+    files,
+    retire: async () => {
+      await calls.ended();
+      return scope.dispose();
+    },
+    abandon: () => scope.dispose(),
+  };
+}
+
+interface Staged {
+  readonly tools: readonly Tool[];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+async function stageModule(file: string, files: Set<string>, context: StageContext, scope: OwnedScope): Promise<Staged> {
+  const runner = context.runners.find((candidate) => candidate.extensions.includes(extname(file)));
+  if (runner === undefined) return { tools: [], diagnostics: [moduleFailure(file, new Error(`nothing runs ${extname(file)}`))] };
+  try {
+    const expired = () =>
+      new HostError(
+        "MODULE_TIMEOUT",
+        `It did not finish loading within ${context.importTimeout} ms: something it awaits while importing never settles.`,
+      );
+    const loaded = await withinDeadline(runner.load(file, context.target, scope), context.importTimeout, context.signal, expired);
+    for (const path of loaded.files) files.add(path);
+    return loaded;
+  } catch (error) {
+    for (const path of filesOf(error, file, context.loader)) files.add(path);
+    await scope.dispose();
+    return { tools: [], diagnostics: [diagnosticOf(file, error)] };
+  }
+}
+
+function stageJson(entry: Exclude<ToolEntry, { kind: "module" }>, files: Set<string>, context: StageContext, scope: OwnedScope): Staged {
+  const { tool, diagnostics } = readToolJson(entry, context.seen);
+  if (tool === undefined) return { tools: [], diagnostics };
+  const { folder } = context.target.skill;
+  try {
+    const handler = handlerOf(tool, entry, { folder, files, loader: context.loader, scope, importTimeout: context.importTimeout });
+    const made = makeTools([{ ...tool.definition, ...(handler ? { handler } : {}) }], entry.file, context.target);
+    return { tools: made.tools, diagnostics: [...diagnostics, ...made.diagnostics] };
+  } catch (error) {
+    for (const path of filesOf(error, entry.file, context.loader)) files.add(path);
+    return { tools: [], diagnostics: [...diagnostics, diagnosticOf(entry.file, error)] };
+  }
+}
+
+/** What may mend it: the error tells, or what the module imports. */
+function filesOf(error: unknown, file: string, loader: ModuleLoader): Iterable<string> {
+  if (error instanceof ModuleError) return error.files;
+  try {
+    return loader.prepare(file).files;
+  } catch (another) {
+    return another instanceof ModuleError ? another.files : [];
+  }
+}
+
+function diagnosticOf(file: string, error: unknown): Diagnostic {
+  if (error instanceof ModuleError) return { file, ...error.toDiagnostic() };
+  if (error instanceof HostError) return { severity: "error", code: error.code, message: error.message, file };
+  return moduleFailure(file, error);
+}

@@ -1,0 +1,178 @@
+import { readdirSync, statSync } from "node:fs";
+import { basename, extname, join } from "node:path";
+import { globSync, isDynamicPattern } from "tinyglobby";
+import { canonicalJson } from "../base/canonical-json.ts";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { errorMessage } from "../base/errors.ts";
+import { pathInSkill } from "./skill-path.ts";
+
+/**
+ * One thing that tools are made of: a tool JSON file, an object in the manifest, or a module that defines tools. `key` is
+ * its place in the skill; `state` is what it is made of, as far as that can be told without reading its files.
+ */
+export type ToolEntry =
+  | (ToolFile & { readonly kind: "json"; readonly sibling?: string })
+  | (ToolFile & { readonly kind: "module" })
+  | { readonly kind: "inline"; readonly key: string; readonly state: string; readonly file: string; readonly value: unknown };
+
+interface ToolFile {
+  readonly key: string;
+  readonly state: string;
+  readonly file: string;
+  /** Relative to the skill, with forward slashes. */
+  readonly path: string;
+}
+
+export interface ToolEntries {
+  readonly entries: readonly ToolEntry[];
+  readonly diagnostics: readonly Diagnostic[];
+  /** The paths that are listed and cannot be used. */
+  readonly lost: readonly string[];
+}
+
+const notTools = /\.d\.[cm]?ts$|\.(test|spec)\.[cm]?[jt]sx?$/;
+
+/**
+ * Decides what a skill's tools are made of. Without a list in the manifest: every tool JSON and every module in
+ * `tools/`, by name, except helpers (`_name`), tests and type declarations. With one: what it names, in its order;
+ * a pattern's matches by name. A module beside a tool JSON of the same name is that tool's handler, not an entry.
+ */
+export function listToolEntries(
+  folder: string,
+  listed: readonly unknown[] | undefined,
+  extensions: readonly string[],
+  manifest: string,
+): ToolEntries {
+  const listing: Listing = { folder, manifest, extensions, isListed: listed !== undefined, diagnostics: [], lost: [] };
+  const items = (listed ?? ["tools"]).flatMap((item, index): (string | ToolEntry)[] =>
+    typeof item === "string" ? expandItem(item, listing) : [inlineEntry(item, index, manifest)],
+  );
+  const jsonBases = new Set(items.flatMap((item) => (typeof item === "string" && item.endsWith(".json") ? withoutExtension(item) : [])));
+  const entries = new Map<string, ToolEntry>();
+  for (const item of items) {
+    const entry = typeof item === "string" ? toEntry(item, jsonBases, listing) : item;
+    if (entry) entries.set(entry.key, entry);
+  }
+  return { entries: [...entries.values()], diagnostics: listing.diagnostics, lost: listing.lost };
+}
+
+interface Listing {
+  readonly folder: string;
+  readonly manifest: string;
+  readonly extensions: readonly string[];
+  /** Whether the manifest names the tools. */
+  readonly isListed: boolean;
+  readonly diagnostics: Diagnostic[];
+  readonly lost: string[];
+}
+
+function inlineEntry(value: unknown, index: number, file: string): ToolEntry {
+  return { kind: "inline", key: `inline:${index}`, state: canonicalJson(value), file, value };
+}
+
+/** The files an item of the list stands for, relative to the skill, with forward slashes. */
+function expandItem(item: string, listing: Listing): string[] {
+  const { folder, manifest, diagnostics } = listing;
+  if (isDynamicPattern(item)) {
+    const found = globSync(item, { cwd: folder, expandDirectories: false, followSymbolicLinks: false }).sort();
+    const matches = found.filter((match) => isTool(match, listing));
+    if (matches.length === 0) diagnostics.push(nothingMatches(item, manifest));
+    return matches.filter((match) => isConfined(match, listing));
+  }
+  const path = item.replace(/^(?:\.\/)+/, "").replace(/\/+$/, "");
+  return isConfined(path, listing) ? filesAt(path, listing) : [];
+}
+
+/** The file itself, or the tools in the folder. */
+function filesAt(path: string, listing: Listing): string[] {
+  const { folder, isListed, diagnostics, lost } = listing;
+  try {
+    // A folder that is called like a tool's file stands where a file was meant.
+    if (statSync(join(folder, path)).isDirectory() && !isRunnable(path, listing)) return toolFilesIn(path, listing);
+    if (isListed) return [path];
+    diagnostics.push(noFolder(join(folder, path)));
+  } catch (error) {
+    // Without a list a skill need not have tools.
+    if (!isListed) return [];
+    diagnostics.push(missing(path, error, listing.manifest));
+  }
+  lost.push(path);
+  return [];
+}
+
+function toolFilesIn(directory: string, listing: Listing): string[] {
+  const entries = readdirSync(join(listing.folder, directory), { withFileTypes: true });
+  const files = entries.filter((entry) => !entry.isDirectory() && isTool(entry.name, listing));
+  return files
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+    .map((entry) => ({ path: `${directory}/${entry.name}`, isLink: entry.isSymbolicLink() }))
+    .filter(({ path, isLink }) => !isLink || isConfined(path, listing))
+    .map(({ path }) => path);
+}
+
+/** Tools are the skill's own files; what they import may lie anywhere. */
+function isConfined(path: string, { folder, manifest, isListed, diagnostics, lost }: Listing): boolean {
+  const confined = pathInSkill(folder, path, isListed ? manifest : join(folder, path));
+  if (confined.ok) return true;
+  diagnostics.push(confined.diagnostic);
+  lost.push(path);
+  return false;
+}
+
+/** Whether a file that nobody named is meant to be a tool. */
+function isTool(path: string, listing: Listing): boolean {
+  const name = basename(path);
+  return !name.startsWith("_") && !name.startsWith(".") && !notTools.test(name) && isRunnable(path, listing);
+}
+
+function isRunnable(path: string, { extensions }: Listing): boolean {
+  return extname(path) === ".json" || extensions.includes(extname(path));
+}
+
+function toEntry(path: string, jsonBases: ReadonlySet<string>, listing: Listing): ToolEntry | undefined {
+  const { folder, extensions, diagnostics } = listing;
+  const file = join(folder, path);
+  const extension = extname(path);
+  if (extension === ".json") {
+    const sibling = siblingOf(file, extensions);
+    return { kind: "json", key: `json:${path}`, state: sibling ?? "", file, path, ...(sibling === undefined ? {} : { sibling }) };
+  }
+  if (extensions.includes(extension))
+    return jsonBases.has(withoutExtension(path)) ? undefined : { kind: "module", key: `module:${path}`, state: "", file, path };
+  diagnostics.push(noRunner(file, extension, extensions));
+  return undefined;
+}
+
+function siblingOf(file: string, extensions: readonly string[]): string | undefined {
+  const candidates = extensions.map((extension) => withoutExtension(file) + extension);
+  return candidates.find((candidate) => statSync(candidate, { throwIfNoEntry: false })?.isFile());
+}
+
+function withoutExtension(path: string): string {
+  return path.slice(0, path.length - extname(path).length);
+}
+
+function nothingMatches(pattern: string, file: string): Diagnostic {
+  return {
+    severity: "warning",
+    code: "TOOL_PATTERN_EMPTY",
+    file,
+    message: `The pattern ${JSON.stringify(pattern)} in "tools" matches no tool. Correct or remove it.`,
+  };
+}
+
+function missing(path: string, error: unknown, file: string): Diagnostic {
+  const message = `The file ${JSON.stringify(path)} in "tools" cannot be read (${errorMessage(error)}). Add it, or take it out of the list.`;
+  return { severity: "error", code: "TOOL_FILE_MISSING", file, message };
+}
+
+function noFolder(file: string): Diagnostic {
+  const message =
+    "The tools of a skill are looked for in a folder of this name, and this is a file. Rename it, or list the tools in skill.json.";
+  return { severity: "error", code: "TOOLS_NOT_A_FOLDER", file, message };
+}
+
+function noRunner(file: string, extension: string, extensions: readonly string[]): Diagnostic {
+  const message = `Nothing here runs ${extension || "files without an extension"} as a tool. Use .json or one of ${extensions.join(" ")}.`;
+  return { severity: "error", code: "TOOL_FILE_UNKNOWN", file, message };
+}

@@ -1,0 +1,88 @@
+import { withinDeadline } from "../base/deadline.ts";
+import { HostError } from "../base/errors.ts";
+import type { ToolJson } from "../formats/tool-json.ts";
+import type { ModuleLoader } from "../io/module-loader.ts";
+import type { Scope } from "../io/scope.ts";
+import { isToolLike } from "../tools/define-tool.ts";
+import type { ToolContext, ToolInvocation } from "../tools/tool.ts";
+import { createCommandHandler } from "./command-handler.ts";
+import type { Arguments } from "./fill-template.ts";
+import { createHttpHandler } from "./http-handler.ts";
+import { pathInSkill } from "./skill-path.ts";
+import type { ToolEntry } from "./tool-entries.ts";
+import { adaptExecute, registerDisposer } from "./tool-module.ts";
+
+export type Handler = (args: Arguments, invocation: ToolInvocation, context: ToolContext) => unknown;
+
+export interface HandlerPlace {
+  readonly folder: string;
+  /** Gets the files that the handler is made of, now and when it runs. */
+  readonly files: Set<string>;
+  readonly loader: ModuleLoader;
+  readonly scope: Scope;
+  readonly importTimeout: number;
+}
+
+/**
+ * The handler of a tool JSON: what its `handler` says, else the module beside it of the same name, else none.
+ * Throws `HostError` for a module that is not there or does not parse.
+ */
+export function handlerOf(tool: ToolJson, entry: ToolEntry, place: HandlerPlace): Handler | undefined {
+  const spec = tool.handler;
+  if (spec?.kind === "command") return createCommandHandler(spec, place.folder);
+  if (spec?.kind === "http") return createHttpHandler(spec);
+  if (spec?.kind === "mcp") return (args, _invocation, context) => context.callTool(`${spec.server}/${spec.tool}`, args);
+  if (spec?.kind === "module") return moduleHandler(moduleFile(spec.module, entry, place.folder), tool.definition.name, spec.export, place);
+  const sibling = entry.kind === "json" ? entry.sibling : undefined;
+  return sibling === undefined ? undefined : moduleHandler(sibling, tool.definition.name, undefined, place);
+}
+
+/** A path in a tool JSON is relative to that file; in a manifest, to the skill. */
+function moduleFile(path: string, entry: ToolEntry, folder: string): string {
+  const directory = entry.kind === "inline" ? "" : entry.path.replace(/[^/]*$/, "");
+  const within = pathInSkill(folder, directory + path, entry.file);
+  if (!within.ok) throw new HostError(within.diagnostic.code, within.diagnostic.message);
+  return within.path;
+}
+
+/**
+ * Captures the module's sources now, so that faults show at once and what was published can run later whatever becomes
+ * of the files; runs it at the first call. First calls share one run; one that fails is not kept.
+ */
+function moduleHandler(file: string, toolName: string, exportName: string | undefined, place: HandlerPlace): Handler {
+  const prepared = place.loader.prepare(file);
+  for (const path of prepared.files) place.files.add(path);
+  let ready: Handler | undefined;
+  let loading: Promise<Handler> | undefined;
+
+  const load = async (): Promise<Handler> => {
+    try {
+      const expired = () => new HostError("MODULE_TIMEOUT", `${file} did not finish loading within ${place.importTimeout} ms.`);
+      const loaded = await withinDeadline(prepared.evaluate(place.scope), place.importTimeout, place.scope.signal, expired);
+      for (const path of loaded.files) place.files.add(path);
+      ready = pickHandler(loaded.exports, toolName, exportName, file);
+      registerDisposer(loaded.exports["dispose"], place.scope);
+      return ready;
+    } finally {
+      loading = undefined;
+    }
+  };
+  return (args, invocation, context) => {
+    if (ready) return ready(args, invocation, context);
+    loading ??= load();
+    return loading.then((handler) => handler(args, invocation, context));
+  };
+}
+
+/** The named export; else the default one, `handler`, one of the tool's name, or `execute`. A tool stands for its handler. */
+function pickHandler(exports: Readonly<Record<string, unknown>>, toolName: string, exportName: string | undefined, file: string): Handler {
+  const names = exportName === undefined ? ["default", "handler", toolName, "execute"] : [exportName];
+  for (const name of names) {
+    const value = Object.hasOwn(exports, name) ? exports[name] : undefined;
+    if (isToolLike(value) && value.handler) return value.handler as Handler;
+    if (typeof value === "function")
+      return name === "execute" && exportName === undefined ? adaptExecute(value as never) : (value as Handler);
+  }
+  const wanted = exportName === undefined ? "a default export that is a function" : `a function named "${exportName}"`;
+  throw new HostError("MODULE_NO_HANDLER", `${file} has no handler for the tool "${toolName}". Give it ${wanted}.`);
+}

@@ -1,0 +1,165 @@
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { errorMessage } from "../base/errors.ts";
+import type { Scope } from "../io/scope.ts";
+import { isToolLike, type ToolLike } from "../tools/define-tool.ts";
+import type { ToolContext } from "../tools/tool.ts";
+import { normalizeResult } from "../tools/tool-result.ts";
+
+/** What a module's default function gets: the skill it belongs to, and the life of this generation of it. */
+export interface SkillApi {
+  readonly skill: { readonly name: string; readonly folder: string };
+  /** Fires when this generation is replaced or its skill goes. */
+  readonly signal: AbortSignal;
+  /** Runs `end` when this generation ends, after its last call; last registered, first run. */
+  onDispose(end: () => void | Promise<void>): void;
+}
+
+/** What the `execute(input, context)` of a `SCHEMA` module gets beside the usual context. */
+export interface ExecuteContext extends ToolContext {
+  /** The session's working directory. */
+  readonly workspaceRoot: string;
+}
+
+export interface ModuleDefinitions {
+  readonly definitions: readonly ToolLike[];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+type Exports = Readonly<Record<string, unknown>>;
+
+/**
+ * Finds the tools that a module defines: `SCHEMA` with `execute`, a default export that is a tool, a list of tools or
+ * a function that returns them, and named exports that are tools. A `dispose` export, and one in what the function
+ * returns, runs when the generation ends. What cannot be used becomes a diagnostic. Rejects with what the function throws.
+ */
+export async function toolsOfModule(exports: Exports, file: string, api: SkillApi, scope: Scope): Promise<ModuleDefinitions> {
+  const collected: Collected = { file, found: [], diagnostics: [] };
+  const { found, diagnostics } = collected;
+  registerDisposer(exports["dispose"], scope);
+  if (typeof exports["execute"] === "function") collectExecute(exports, collected);
+  if (!repeatsNames(exports)) await collectDefault(exports["default"], collected, { api, scope });
+  for (const name of Object.keys(exports).sort()) if (name !== "default" && isToolLike(exports[name])) found.push(exports[name]);
+  if (found.length === 0 && diagnostics.length === 0) diagnostics.push(exportsNothing(file));
+  return { definitions: [...new Set(found)], diagnostics };
+}
+
+interface Collected {
+  readonly file: string;
+  readonly found: ToolLike[];
+  readonly diagnostics: Diagnostic[];
+}
+
+function collectExecute(exports: Exports, { file, found, diagnostics }: Collected): void {
+  const schema = exports["SCHEMA"];
+  if (typeof schema !== "object" || schema === null || typeof (schema as { name?: unknown }).name !== "string") {
+    diagnostics.push(noSchema(file));
+    return;
+  }
+  const execute = exports["execute"] as (input: unknown, context: ExecuteContext) => unknown;
+  const { inputSchema, parameters = inputSchema, ...definition } = schema as Record<string, unknown> & { name: string };
+  found.push({ ...definition, ...(parameters === undefined ? {} : { parameters }), handler: adaptExecute(execute) } as ToolLike);
+}
+
+/** Makes a usual handler of an `execute(input, context)` function, whose results have a form of their own. */
+export function adaptExecute(execute: (input: unknown, context: ExecuteContext) => unknown) {
+  return (args: unknown, _invocation: unknown, context: ToolContext): unknown => {
+    const raw = execute(args, executeContext(context));
+    return raw instanceof Promise ? raw.then(fromExecute) : fromExecute(raw);
+  };
+}
+
+function fromExecute(raw: unknown): unknown {
+  return normalizeResult(raw, { form: "execute" });
+}
+
+function executeContext(context: ToolContext): ExecuteContext {
+  return {
+    invocation: context.invocation,
+    workspaceRoot: context.invocation.workingDirectory,
+    ask: (kind, data) => context.ask(kind, data),
+    callTool: (ref, args) => context.callTool(ref, args),
+    progress: (update) => context.progress(update),
+    fileChanged: (path, content) => context.fileChanged(path, content),
+  };
+}
+
+async function collectDefault(
+  value: unknown,
+  { file, found, diagnostics }: Collected,
+  { api, scope }: { readonly api: SkillApi; readonly scope: Scope },
+): Promise<void> {
+  if (value === undefined) return;
+  const isFactory = typeof value === "function" && !isToolLike(value);
+  const produced: unknown = isFactory ? await (value as (api: SkillApi) => unknown)(api) : value;
+  if (typeof produced === "function" && isFactory) return registerDisposer(produced, scope);
+  if (isBundle(produced)) registerDisposer(produced.dispose, scope);
+  const items = isBundle(produced) ? produced.tools : produced;
+  if (isFactory && (items === undefined || items === null)) return;
+  (Array.isArray(items) ? items : [items]).forEach((item, index) => {
+    if (isToolLike(item)) found.push(item);
+    else diagnostics.push(notATool(file, Array.isArray(items) ? `item ${index} of the default export` : "the default export", item));
+  });
+}
+
+/** What CommonJS exports by name is also its default export, as one object. */
+function repeatsNames(exports: Exports): boolean {
+  const whole = exports["default"];
+  if (typeof whole !== "object" || whole === null || Array.isArray(whole) || isToolLike(whole)) return false;
+  const keys = Object.keys(whole).filter((key) => key !== "default" && key !== "__esModule");
+  return keys.every((key) => Object.hasOwn(exports, key) && exports[key] === (whole as Exports)[key]);
+}
+
+function isBundle(value: unknown): value is { readonly tools: unknown; readonly dispose?: unknown } {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isToolLike(value) && "tools" in value;
+}
+
+type Disposer = () => void | Promise<void>;
+
+/** How many scopes share a disposer: a module that nobody edited is carried over when the skill around it is loaded anew. */
+const holders = new WeakMap<Disposer, number>();
+
+/** Has a disposer, if it is one, run when the scope ends, or the last of the scopes that it was registered for. */
+export function registerDisposer(value: unknown, scope: Scope): void {
+  if (typeof value !== "function") return;
+  const disposer = value as Disposer;
+  holders.set(disposer, (holders.get(disposer) ?? 0) + 1);
+  scope.onDispose(() => {
+    const left = (holders.get(disposer) ?? 1) - 1;
+    holders.set(disposer, left);
+    return left === 0 ? disposer() : undefined;
+  });
+}
+
+function exportsNothing(file: string): Diagnostic {
+  const message =
+    "This module exports no tool. Export one made with defineTool(…), a list of them, or SCHEMA and execute; a helper's name starts with an underscore.";
+  return { severity: "error", code: "MODULE_NO_TOOLS", file, message };
+}
+
+function noSchema(file: string): Diagnostic {
+  const message =
+    "This module exports execute without a SCHEMA object that has a name. Export const SCHEMA = { name, description, inputSchema }.";
+  return { severity: "error", code: "MODULE_NO_SCHEMA", file, message };
+}
+
+function notATool(file: string, what: string, item: unknown): Diagnostic {
+  const kind =
+    item === null
+      ? "null"
+      : Array.isArray(item)
+        ? "a list"
+        : typeof item === "object"
+          ? "an object without a name and handler"
+          : `a ${typeof item}`;
+  return {
+    severity: "error",
+    code: "MODULE_NOT_A_TOOL",
+    file,
+    message: `In this module ${what} is ${kind}, not a tool. Make it with defineTool(name, { … }).`,
+  };
+}
+
+/** Whether a failure of the module's own code can be named in a diagnostic: the message, never the stack. */
+export function moduleFailure(file: string, error: unknown): Diagnostic {
+  return { severity: "error", code: "MODULE_THREW", file, message: `This module failed while it loaded: ${errorMessage(error)}` };
+}

@@ -1,0 +1,48 @@
+import { rmSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { sha256 } from "../../src/base/canonical-json.ts";
+import { FileHashes } from "../../src/skills/file-hashes.ts";
+import { tempFolder } from "./kit.ts";
+
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+test("a file that was recorded has changed when its content has, and not by a touch", () => {
+  const file = join(tempFolder({ "a.txt": "one" }), "a.txt");
+  const hashes = new FileHashes();
+  hashes.record(file, bytes("one"));
+  expect(hashes.changed(file)).toBe(false);
+  utimesSync(file, new Date(1), new Date(1));
+  expect(hashes.changed(file)).toBe(false);
+  writeFileSync(file, "two");
+  expect([hashes.changed(file), hashes.changed(file)]).toEqual([true, false]);
+  rmSync(file);
+  expect([hashes.changed(file), hashes.changed(file)]).toEqual([true, true]);
+});
+
+test("a file that nobody recorded has always changed", () => {
+  const file = join(tempFolder({ "a.txt": "one" }), "a.txt");
+  const hashes = new FileHashes();
+  expect([hashes.changed(file), hashes.changed(file)]).toEqual([true, true]);
+  hashes.record(file, bytes("one"));
+  hashes.forget(file);
+  expect(hashes.changed(file)).toBe(true);
+});
+
+test("the hash that a module loader knows counts, also when the file is another by now", () => {
+  const file = join(tempFolder({ "a.ts": "\uFEFFnow" }), "a.ts");
+  const hashes = new FileHashes();
+  hashes.recordRead(file, sha256("before"), Date.now());
+  expect(hashes.changed(file)).toBe(true);
+  hashes.recordRead(file, sha256("now"), Date.now());
+  expect(hashes.changed(file)).toBe(false);
+});
+
+test("without such a hash, only a file that has rested since before the load is taken for what was read", () => {
+  const file = join(tempFolder({ "a.ts": "text" }), "a.ts");
+  const hashes = new FileHashes();
+  hashes.recordRead(file, undefined, Date.now() + 60_000);
+  expect(hashes.changed(file)).toBe(false);
+  hashes.recordRead(file, undefined, Date.now() - 60_000);
+  expect(hashes.changed(file)).toBe(true);
+});

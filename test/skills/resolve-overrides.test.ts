@@ -1,0 +1,160 @@
+import { describe, expect, test } from "vitest";
+import { type ConflictRules, resolveOverrides } from "../../src/skills/resolve-overrides.ts";
+import type { LoadedFolder, Skill, SkillsSnapshot } from "../../src/skills/skill.ts";
+import { createTool } from "../../src/tools/create-tool.ts";
+
+interface Given {
+  readonly name: string;
+  /** Tool name → description. */
+  readonly tools?: Readonly<Record<string, string>>;
+  readonly enabled?: boolean;
+}
+
+function skillIn(folder: string, { name, tools = {}, enabled = true }: Given): Skill {
+  const made = Object.entries(tools).map(([tool, description]) =>
+    createTool({ name: tool, description, handler: () => folder }, { kind: "skill", source: name, nativeName: tool }),
+  );
+  return {
+    name,
+    description: name,
+    folder,
+    promptMode: "eager",
+    prompts: [],
+    enabled,
+    hiddenFromModel: false,
+    tools: made,
+    mcpServers: {},
+    requires: {},
+    engines: {},
+    generation: 1,
+    signature: JSON.stringify([name, tools]),
+    instructions: async () => "",
+    read: async () => new Uint8Array(),
+  };
+}
+
+/** `{ "/root": { "folder": skill } }`, roots and folders in this order. */
+function snapshotOf(roots: Readonly<Record<string, Readonly<Record<string, Given>>>>): SkillsSnapshot {
+  const folders = new Map<string, LoadedFolder>();
+  const listings = Object.entries(roots).map(([root, children]) => {
+    const paths = Object.entries(children).map(([child, given]) => {
+      const folder = `${root}/${child}`;
+      folders.set(folder, { folder, skill: skillIn(folder, given), diagnostics: [], stale: false });
+      return folder;
+    });
+    return [root, { root, folders: paths, diagnostics: [] }] as const;
+  });
+  return { roots: new Map(listings), folders };
+}
+
+function resolve(
+  snapshot: SkillsSnapshot,
+  options: { roots?: readonly string[]; disabled?: readonly string[]; conflicts?: ConflictRules } = {},
+) {
+  const { roots = [...snapshot.roots.keys()], disabled = [], conflicts = "override" } = options;
+  const resolved = resolveOverrides(snapshot, { roots, disabledSkills: new Set(disabled), conflicts });
+  return {
+    active: resolved.skills.map((skill) => skill.folder),
+    states: Object.fromEntries(resolved.standings.map((standing) => [standing.skill.folder, standing.state])),
+    tools: Object.fromEntries(resolved.tools.map((tool) => [tool.definition.name, tool.execute({}, { invocation: {} } as never)])),
+    shadowed: resolved.shadowed.map((lost) => `${lost.tool.origin.source}: ${lost.rule}${lost.renamedTo ? `: ${lost.renamedTo}` : ""}`),
+    diagnostics: resolved.diagnostics.map((diagnostic) => `${diagnostic.severity} ${diagnostic.code}`),
+  };
+}
+
+const twoSkillsOneName = snapshotOf({
+  "/host": { lint: { name: "lint", tools: { check: "old" } } },
+  "/session": { lint: { name: "lint", tools: { check: "new" } } },
+});
+const twoToolsOneName = snapshotOf({
+  "/host": { a: { name: "alpha", tools: { find: "a's" } }, b: { name: "beta", tools: { find: "b's" } } },
+});
+
+describe("two skills with one name", () => {
+  test("the one in the later root replaces the earlier one as a whole, and the loser stays visible", () => {
+    expect(resolve(twoSkillsOneName)).toEqual({
+      active: ["/session/lint"],
+      states: { "/host/lint": "shadowed", "/session/lint": "active" },
+      tools: { check: "/session/lint" },
+      shadowed: [],
+      diagnostics: ["warning SKILL_NAME_CLASH"],
+    });
+  });
+
+  test("the order of the roots is the order of precedence, whatever was loaded first", () => {
+    expect(resolve(twoSkillsOneName, { roots: ["/session", "/host"] }).active).toEqual(["/host/lint"]);
+  });
+
+  test.each([
+    ["override", "/session/lint", ["warning SKILL_NAME_CLASH"]],
+    ["rename", "/session/lint", ["warning SKILL_NAME_CLASH"]],
+    ["keep-first", "/host/lint", ["warning SKILL_NAME_CLASH"]],
+    ["error", "/host/lint", ["error SKILL_NAME_CLASH"]],
+  ] as const)("policy %s leaves %s", (conflicts, winner, diagnostics) => {
+    expect(resolve(twoSkillsOneName, { conflicts })).toMatchObject({ active: [winner], diagnostics });
+  });
+
+  test("identical copies do not warn", () => {
+    const copies = snapshotOf({ "/one": { x: { name: "x", tools: { t: "same" } } }, "/two": { x: { name: "x", tools: { t: "same" } } } });
+    expect(resolve(copies)).toMatchObject({ active: ["/two/x"], diagnostics: [] });
+  });
+
+  test("a disabled skill leaves the name to the other", () => {
+    const off = snapshotOf({ "/one": { x: { name: "x" } }, "/two": { x: { name: "x", enabled: false } } });
+    expect(resolve(off)).toMatchObject({ active: ["/one/x"], states: { "/two/x": "disabled" }, diagnostics: [] });
+  });
+});
+
+describe("two skills' tools with one name", () => {
+  test.each([
+    ["override", { find: "/host/b" }, ["alpha: the later skill's tool replaces the earlier skill's"], "warning"],
+    ["keep-first", { find: "/host/a" }, ["beta: the first skill's tool keeps the name"], "warning"],
+    ["error", { find: "/host/a" }, ["beta: the first skill's tool keeps the name"], "error"],
+    [
+      "rename",
+      { find: "/host/b", "alpha-find": "/host/a" },
+      ["alpha: the later skill's tool takes the name, the earlier one is renamed: alpha-find"],
+      "warning",
+    ],
+  ] as const)("policy %s", (conflicts, tools, shadowed, severity) => {
+    expect(resolve(twoToolsOneName, { conflicts })).toMatchObject({ tools, shadowed, diagnostics: [`${severity} TOOL_NAME_CLASH`] });
+  });
+
+  test("a policy can be set for one name", () => {
+    expect(resolve(twoToolsOneName, { conflicts: { default: "override", names: { find: "keep-first" } } }).tools).toEqual({
+      find: "/host/a",
+    });
+    expect(resolve(twoToolsOneName, { conflicts: { names: { other: "keep-first" } } }).tools).toEqual({ find: "/host/b" });
+  });
+
+  test("a renamed tool takes no name that is in use, and three of one name all stay", () => {
+    const three = snapshotOf({
+      "/r": {
+        a: { name: "s", tools: { t: "1", "s-t": "taken" } },
+        b: { name: "s2", tools: { t: "2" } },
+        c: { name: "s3", tools: { t: "3" } },
+      },
+    });
+    expect(resolve(three, { conflicts: "rename" }).tools).toEqual({ t: "/r/c", "s-t": "/r/a", "s-t-2": "/r/a", "s2-t": "/r/b" });
+  });
+
+  test("names of prototype members are names like any other", () => {
+    const odd = snapshotOf({ "/r": { a: { name: "constructor", tools: { __proto__x: "p", toString: "q" } } } });
+    expect(resolve(odd, { conflicts: { names: {} } }).tools).toEqual({ __proto__x: "/r/a", toString: "/r/a" });
+  });
+});
+
+test("disabled skills contribute nothing and are listed as such", () => {
+  expect(resolve(twoToolsOneName, { disabled: ["beta"] })).toMatchObject({
+    active: ["/host/a"],
+    states: { "/host/a": "active", "/host/b": "disabled" },
+    tools: { find: "/host/a" },
+    diagnostics: [],
+  });
+});
+
+test("a folder that two roots bring counts once, where it comes last", () => {
+  const snapshot = snapshotOf({ "/one": { x: { name: "x" } }, "/two": { y: { name: "y" } } });
+  const both = new Map(snapshot.roots).set("/again", { root: "/again", folders: ["/one/x"], diagnostics: [] });
+  expect(resolve({ ...snapshot, roots: both }).active).toEqual(["/two/y", "/one/x"]);
+});

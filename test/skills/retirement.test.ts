@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { createLogger } from "../../src/base/logger.ts";
+import { Retirement } from "../../src/skills/retirement.ts";
+import type { ToolUnit } from "../../src/skills/stage-tool.ts";
+
+function unit(retired: Promise<readonly Error[]>, abandon: () => Promise<readonly Error[]> = async () => []): ToolUnit {
+  return { key: "tools/x.ts", state: "", tools: [], diagnostics: [], files: new Set(), retire: () => retired, abandon };
+}
+
+const logged = () => {
+  const lines: string[] = [];
+  return { lines, log: createLogger({ level: "debug", write: (line) => lines.push((JSON.parse(line) as { message: string }).message) }) };
+};
+
+test("waits for what was retired and reports disposers that failed", async () => {
+  const { lines, log } = logged();
+  const retirement = new Retirement(log);
+  retirement.retire([unit(Promise.resolve([new Error("bad disposer")]))]);
+  await retirement.ended(10_000);
+  expect(lines).toEqual(["A disposer of a replaced tool failed."]);
+});
+
+test("a call that never ends is left behind after the grace, and what its tool opened is closed", async () => {
+  const { lines, log } = logged();
+  const retirement = new Retirement(log);
+  let isClosed = false;
+  const abandon = async (): Promise<readonly Error[]> => {
+    isClosed = true;
+    return [];
+  };
+  retirement.retire([unit(new Promise(() => {}), abandon)]);
+  await retirement.ended(1);
+  expect({ isClosed, lines }).toEqual({ isClosed: true, lines: ["A call of this tool still runs and is left behind."] });
+});
