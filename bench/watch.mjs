@@ -1,103 +1,115 @@
-// Measures both ways of watching, side by side in one run: time to set up, memory, kernel watches, and the time from a
-// save to its report. `node --expose-gc bench/watch.mjs [skills…]`; SKILLHOST_DIST points to another build than ../dist.
-import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+// Watching thousands of skills: each directory by itself, chokidar behind the same interface, and chokidar alone.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { watch } from "chokidar";
+import { built } from "./support/built.mjs";
+import { childTask, inChild, inotifyWatches, median, quantile, timed } from "./support/measure.mjs";
+import { goal, ratio, table, title } from "./support/report.mjs";
+import { skillName, tempFolder } from "./support/skills.mjs";
 
-const dist = process.env.SKILLHOST_DIST ?? fileURLToPath(new URL("../dist", import.meta.url));
-const [only, folder] = process.argv[2] === "--one" ? process.argv.slice(3) : [];
-if (only === undefined) compare(process.argv.slice(2).map(Number).filter(Number.isFinite));
-else console.log(JSON.stringify(await measure(only, folder)));
+const sizes = [1000, 5000];
+const runs = 3;
+const saves = 40;
+const files = ["skill.json", "prompts/a.md", "prompts/b.md", "tools/a.json", "tools/b.json", "tools/c.json", "tools/d.ts"];
+const watchers = {
+  "skillhost, each directory": (root, onChange) => watchWith("directory", root, onChange),
+  "skillhost over chokidar": (root, onChange) => watchWith("chokidar", root, onChange),
+  "chokidar alone": watchPlainly,
+};
 
-function compare(sizes) {
-  for (const size of sizes.length > 0 ? sizes : [1000, 5000]) {
-    const folder = makeSkills(size);
-    try {
-      console.log(`\n${size} skills (3 folders and 7 files each)`);
-      // A process each, in turn and twice over, so that neither inherits the other's memory or a warm disk alone.
-      for (const backend of ["directory", "chokidar", "directory", "chokidar"]) {
-        const child = spawnSync(process.execPath, ["--expose-gc", fileURLToPath(import.meta.url), "--one", backend, folder], {
-          encoding: "utf8",
-        });
-        if (child.status !== 0) throw new Error(child.stderr);
-        const { setUp, cpu, rss, watches, directories, save } = JSON.parse(child.stdout);
-        console.log(
-          `${backend.padEnd(10)} set-up ${setUp} ms (CPU ${cpu} ms), RSS +${rss} MB, inotify watches ${watches}, folders ${directories}, save to report p50 ${save[0]} ms, p99 ${save[1]} ms`,
-        );
-      }
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
+function compare() {
+  title("Watching skills of 3 folders and 7 files each");
+  const results = sizes.flatMap(measureSize);
+  table(results.map(({ skills, watcher, found, first }) => rowOf(skills, watcher, found, first)));
+  const [{ found }] = results.filter(({ skills }) => skills === 5000);
+  goal("5,000 skills, set-up", median(found.map(({ setUp }) => setUp)), 500, "ms");
+  goal("5,000 skills, memory", median(found.map(({ rss }) => rss)), 40, "MB");
+  console.log(`\nMedians of ${runs} processes each, in turn. Save to report has no debounce for chokidar alone, 15 ms for the others.`);
+}
+
+function measureSize(skills) {
+  const { skills: root, remove } = tempFolder();
+  try {
+    for (let index = 0; index < skills; index++) writeEmptySkill(join(root, skillName(index)));
+    const results = Object.keys(watchers).map((watcher) => ({ skills, watcher, found: [] }));
+    for (let run = 0; run < runs; run++) for (const { watcher, found } of results) found.push(inChild(import.meta.url, { watcher, root }));
+    return results.map((result) => ({ ...result, first: results[0].found }));
+  } finally {
+    remove();
   }
 }
 
-function makeSkills(count) {
-  const root = mkdtempSync(join(tmpdir(), "watch-bench-"));
-  for (let i = 0; i < count; i++) {
-    const skill = join(root, `skill-${i}`);
-    mkdirSync(join(skill, "tools"), { recursive: true });
-    mkdirSync(join(skill, "prompts"));
-    for (const file of ["skill.json", "prompts/a.md", "prompts/b.md", "tools/a.json", "tools/b.json", "tools/c.json", "tools/d.ts"]) {
-      writeFileSync(join(skill, file), "{}");
-    }
-  }
-  return root;
+function writeEmptySkill(folder) {
+  for (const part of ["prompts", "tools"]) mkdirSync(join(folder, part), { recursive: true });
+  for (const file of files) writeFileSync(join(folder, file), "{}");
 }
 
-async function measure(backend, root) {
-  const { watchTree } = await import(pathToFileURL(resolve(dist, "io/watch-tree.js")).href);
-  if (backend === "chokidar") await import("chokidar");
-  let heard = () => {};
-  globalThis.gc?.();
+function rowOf(skills, watcher, found, first) {
+  const middle = (of, key) => median(of.map((each) => each[key]));
+  const reports = found.flatMap((each) => each.reports);
+  return {
+    skills,
+    watcher,
+    "set-up ms": middle(found, "setUp"),
+    "CPU ms": middle(found, "cpu"),
+    "RSS MB": middle(found, "rss"),
+    "inotify watches": found[0].watches,
+    "save → report p50 ms": quantile(reports, 0.5),
+    "p99 ms": quantile(reports, 0.99),
+    "set-up to first": ratio(middle(found, "setUp"), middle(first, "setUp")),
+    "RSS to first": ratio(middle(found, "rss"), middle(first, "rss")),
+  };
+}
+
+async function measure({ watcher, root }) {
+  // What either has to load from disk is no part of its set-up.
+  await built("io/watch-tree.js");
+  globalThis.gc();
   const rssBefore = process.memoryUsage().rss;
-  const cpuBefore = process.cpuUsage();
-  const begin = performance.now();
-  const watcher = watchTree({
-    roots: [root],
-    backend,
-    onChange: (changes) => heard(changes),
-    onProblem: (problem) => console.error(problem),
-  });
-  await watcher.ready;
-  const setUp = Math.round(performance.now() - begin);
-  const { user, system } = process.cpuUsage(cpuBefore);
-  const rss = Math.round(((process.memoryUsage().rss - rssBefore) / 1e6) * 10) / 10;
-  const watches = countWatches();
-  const save = await saves(root, (listener) => {
+  const watchesBefore = inotifyWatches();
+  let heard = () => {};
+  const { wall, cpu, value } = await timed(() => watchers[watcher](root, (path) => heard(path)));
+  const rss = (process.memoryUsage().rss - rssBefore) / 1e6;
+  const watches = watchesBefore === undefined ? undefined : inotifyWatches() - watchesBefore;
+  const reports = await timeReports(root, (listener) => {
     heard = listener;
   });
-  const { directories } = watcher.counts;
-  await watcher[Symbol.asyncDispose]();
-  return { setUp, cpu: Math.round((user + system) / 1000), rss, watches, directories, save };
+  await value.close();
+  return { setUp: wall, cpu, rss, watches, reports };
 }
 
-async function saves(root, listen) {
+async function timeReports(root, listen) {
   const times = [];
-  for (let i = 0; i < 40; i++) {
-    const file = join(root, `skill-${i}`, "tools", "d.ts");
-    const reported = new Promise((done) => listen((changes) => changes.some((change) => change.path === file) && done()));
+  for (let save = 0; save < saves; save++) {
+    const file = join(root, skillName(save), "tools", "d.ts");
+    const reported = new Promise((resolve) => listen((path) => path === file && resolve()));
     const begin = performance.now();
-    writeFileSync(file, `${i}`);
+    writeFileSync(file, `${save}`);
     await reported;
     times.push(performance.now() - begin);
   }
-  times.sort((a, b) => a - b);
-  return [times[20].toFixed(1), times[39].toFixed(1)];
+  return times;
 }
 
-function countWatches() {
-  if (process.platform !== "linux") return "?";
-  let count = 0;
-  for (const fd of readdirSync("/proc/self/fdinfo")) {
-    try {
-      count += readFileSync(`/proc/self/fdinfo/${fd}`, "utf8")
-        .split("\n")
-        .filter((line) => line.startsWith("inotify")).length;
-    } catch {
-      // The descriptor of the listing itself is closed by now.
-    }
-  }
-  return count;
+async function watchWith(backend, root, onChange) {
+  const { watchTree } = await built("io/watch-tree.js");
+  const watcher = watchTree({
+    roots: [root],
+    backend,
+    onChange: (changes) => changes.forEach(({ path }) => void onChange(path)),
+    onProblem: (problem) => console.error(problem),
+  });
+  await watcher.ready;
+  return { close: () => watcher[Symbol.asyncDispose]() };
 }
+
+async function watchPlainly(root, onChange) {
+  const watcher = watch(root, { ignoreInitial: true });
+  watcher.on("all", (_event, path) => onChange(path));
+  await new Promise((resolve) => watcher.on("ready", resolve));
+  return { close: () => watcher.close() };
+}
+
+const task = childTask();
+if (task === undefined) compare();
+else console.log(JSON.stringify(await measure(task)));

@@ -48,7 +48,9 @@ try {
      console.log(result.textResultForLlm, typeof createTestHost, new HostError("X", "y").code);`,
   );
   expectEqual("packed library", run("use", process.execPath, ["use.mjs"], project).trim(), "Hello Grace function X");
-  const bundled = JSON.parse(run("bundled skills", bin, ["list", "--json", "--skills", join(project, "node_modules/skillhost/skills")], project));
+  const bundled = JSON.parse(
+    run("bundled skills", bin, ["list", "--json", "--skills", join(project, "node_modules/skillhost/skills")], project),
+  );
   if (!(bundled.data.skills.length >= 7)) throw new Error(`The package brings ${bundled.data.skills.length} skills.`);
 } finally {
   rmSync(scratch, { recursive: true, force: true });

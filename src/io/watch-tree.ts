@@ -64,7 +64,7 @@ export function watchTree(options: WatchOptions): TreeWatcher {
 }
 
 /** Version control's own files and installed packages. */
-export function isUsuallyIgnored(path: string): boolean {
+function isUsuallyIgnored(path: string): boolean {
   return USUALLY_IGNORED.has(basename(path));
 }
 

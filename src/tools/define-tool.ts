@@ -3,7 +3,7 @@ import type { StandardSchema } from "./standard-schema.ts";
 import type { JsonSchema, PermissionRequest, ToolAnnotations, ToolContext, ToolInvocation } from "./tool.ts";
 
 /** Marks what `defineTool` returns, also across copies of this package in one process. */
-export const toolBrand: unique symbol = Symbol.for("skillhost.tool");
+const toolBrand: unique symbol = Symbol.for("skillhost.tool");
 
 /** What a tool does when it is called. It may take none, one, two or all of its arguments, and may be asynchronous. */
 export type ToolHandler<Args> = (args: Args, invocation: ToolInvocation, context: ToolContext) => unknown;

@@ -55,7 +55,7 @@ function listFor(byType: Map<string, Node[]>, type: string): Node[] {
 }
 
 /** The direct children of a node, in source order. */
-export function childrenOf(node: Node): { node: Node; key: string }[] {
+function childrenOf(node: Node): { node: Node; key: string }[] {
   const children: { node: Node; key: string }[] = [];
   for (const key of visitorKeys[node.type] ?? []) {
     const value = (node as unknown as Record<string, unknown>)[key];

@@ -9,7 +9,7 @@ export function soleDefinition(unit: Unit, node: Node): Node | undefined {
   return variable && isConstant(variable) ? variable.definitions[0] : undefined;
 }
 
-export function isConstant(variable: Variable): boolean {
+function isConstant(variable: Variable): boolean {
   return variable.definitions.length === 1 && !variable.references.some((reference) => reference.isWrite);
 }
 

@@ -2,7 +2,7 @@ import { type Dirent, promises as fs } from "node:fs";
 import { extname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { extensions } from "./unit.ts";
 
-export const maxFiles = 2000;
+const maxFiles = 2000;
 export const maxFileBytes = 1024 * 1024;
 
 export interface SourceFile {

@@ -1,0 +1,136 @@
+// Loading generated skills: a host's start, and JSON.parse with jiti for the same files.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { built } from "./support/built.mjs";
+import { childTask, inChild, median, timed } from "./support/measure.mjs";
+import { plainJiti } from "./support/plain.mjs";
+import { goal, ratio, table, title } from "./support/report.mjs";
+import { skillName, tempFolder, toolName, verbs, writeSkills } from "./support/skills.mjs";
+
+const sizes = [10, 100, 1000, 5000];
+const roundsOf = (size) => (size > 1000 ? 2 : 3);
+// jiti takes tens of milliseconds a module: more would measure patience.
+const mostWithJiti = 100;
+
+function compare() {
+  for (const form of ["handlers", "definitions"]) {
+    title(form === "handlers" ? "Loading: modules that are handlers only" : "Loading: modules that define tools with zod");
+    const results = sizes.map((size) => ({ size, ...loadAll(size, form) }));
+    const perSkill = results.findLast(({ jiti }) => jiti !== undefined);
+    table(results.flatMap((result) => rowsOf(result, perSkill)));
+    const thousand = results.find(({ size }) => size === 1000);
+    goal(`1,000 skills, ${form}`, median(thousand.host.map(({ first }) => first.wall)), form === "handlers" ? 600 : 3000, "ms");
+  }
+  console.log("\nEach figure is a process of its own; the files' pages are in the system's cache. `cold` is the first process that");
+  console.log(
+    `reads the files, \`warm\` the median of up to three later ones, \`again\` a second host in the same process. ~ is extrapolated.`,
+  );
+}
+
+function loadAll(size, form) {
+  const { base, skills, remove } = tempFolder();
+  try {
+    writeSkills(skills, size, form);
+    const cold = inChild(import.meta.url, { loader: "skillhost", form, skills, size });
+    const host = Array.from({ length: roundsOf(size) }, () => inChild(import.meta.url, { loader: "skillhost", form, skills, size }));
+    if (size > mostWithJiti) return { cold, host };
+    const run = (fsCache) => inChild(import.meta.url, { loader: "jiti", base, skills, size, fsCache });
+    const cache = join(base, "jiti-cache");
+    const filled = run(cache);
+    return {
+      cold,
+      host,
+      jiti: Array.from({ length: roundsOf(size) }, () => run(false)),
+      cached: Array.from({ length: roundsOf(size) }, () => run(cache)),
+      filled,
+    };
+  } finally {
+    remove();
+  }
+}
+
+function rowsOf({ size, cold, host, jiti, cached, filled }, measured) {
+  const ours = median(host.map(({ first }) => first.wall));
+  const rows = [
+    {
+      skills: size,
+      loader: "skillhost",
+      "cold ms": cold.first.wall,
+      "warm ms": ours,
+      "again ms": median(host.map(({ second }) => second.wall)),
+      "warm ms/skill": ours / size,
+      "CPU ms": median(host.map(({ first }) => first.cpu)),
+      "RSS MB": median(host.map(({ rss }) => rss)),
+      "first call ms": median(host.map(({ call }) => call)),
+      "to skillhost": "1×",
+    },
+  ];
+  const plain = (loader, first, runs, isExtrapolated) => {
+    const per = median(runs.map(({ first: { wall } }) => wall)) / (isExtrapolated ? measured.size : size);
+    const sign = (value) => (isExtrapolated ? `~${Math.round(value).toLocaleString("en-US")}` : value);
+    rows.push({
+      skills: size,
+      loader,
+      "cold ms": isExtrapolated ? undefined : first.first.wall,
+      "warm ms": sign(per * size),
+      "again ms": isExtrapolated ? undefined : median(runs.map(({ second }) => second.wall)),
+      "warm ms/skill": per,
+      "CPU ms": isExtrapolated ? undefined : median(runs.map(({ first: { cpu } }) => cpu)),
+      "RSS MB": isExtrapolated ? undefined : median(runs.map(({ rss }) => rss)),
+      "first call ms": undefined,
+      "to skillhost": `${isExtrapolated ? "~" : ""}${ratio(per * size, ours)}`,
+    });
+  };
+  const isExtrapolated = jiti === undefined;
+  plain("jiti", (jiti ?? measured.jiti)[0], jiti ?? measured.jiti, isExtrapolated);
+  plain("jiti, file cache", filled, cached ?? measured.cached, isExtrapolated);
+  return rows;
+}
+
+async function measureHost({ skills, size, form }) {
+  const { createHost, approveAll } = await built("index.js");
+  const rssBefore = process.memoryUsage().rss;
+  const start = () => createHost({ skillDirectories: [skills], watch: false });
+  const first = await timed(start);
+  const rss = (process.memoryUsage().rss - rssBefore) / 1e6;
+  const host = first.value;
+  const problems = host.diagnostics.filter(({ severity }) => severity === "error");
+  if (host.skills.length !== size || problems.length > 0) throw new Error(`${host.skills.length} skills: ${JSON.stringify(problems[0])}`);
+  const session = await host.createSession({ onPermissionRequest: approveAll });
+  const expected = size * (form === "handlers" ? 3 : 4);
+  if (session.tools.length !== expected) throw new Error(`${session.tools.length} tools instead of ${expected}`);
+  const tool = toolName(size - 1, form === "handlers" ? "list" : "report");
+  const call = await timed(() => session.callTool(tool, { query: "*" }));
+  if (call.value.resultType !== "success") throw new Error(JSON.stringify(call.value));
+  await host.close();
+  const second = await timed(start);
+  await second.value.close();
+  return { first, second, rss, call: call.wall };
+}
+
+/** The same files by hand: JSON.parse for what is JSON, jiti for every module, nothing checked. */
+async function measurePlain({ base, skills, size, fsCache }) {
+  const jiti = await plainJiti(base, fsCache);
+  const rssBefore = process.memoryUsage().rss;
+  const load = async () => {
+    const loaded = [];
+    for (let index = 0; index < size; index++) loaded.push(await loadPlain(join(skills, skillName(index)), jiti));
+    return loaded.length;
+  };
+  const first = await timed(load);
+  const rss = (process.memoryUsage().rss - rssBefore) / 1e6;
+  return { first, second: await timed(load), rss };
+}
+
+async function loadPlain(folder, jiti) {
+  const json = (path) => JSON.parse(readFileSync(join(folder, path), "utf8"));
+  const prompts = readdirSync(join(folder, "prompts")).map((name) => readFileSync(join(folder, "prompts", name), "utf8"));
+  const modules = readdirSync(join(folder, "tools")).filter((name) => name.endsWith(".ts"));
+  const exports = [];
+  for (const name of modules) exports.push(await jiti.import(join(folder, "tools", name)));
+  return { manifest: json("skill.json"), prompts, tools: verbs.map((verb) => json(`tools/${verb}.json`)), exports };
+}
+
+const task = childTask();
+if (task === undefined) compare();
+else console.log(JSON.stringify(await (task.loader === "skillhost" ? measureHost(task) : measurePlain(task))));

@@ -1,0 +1,109 @@
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { createLogger, type Logger, type LogLevel, logLevels } from "../base/logger.ts";
+import {
+  type FieldReaders,
+  fieldsReader,
+  isPlainRecord,
+  mustBe,
+  readFields,
+  readFlag,
+  readOneOf,
+  readPositive,
+  readText,
+  readTexts,
+} from "../base/read-fields.ts";
+import type { WatchBackend } from "../io/watch-tree.ts";
+import { resolveRoot } from "../skills/discover.ts";
+import type { ConflictPolicy, ConflictRules } from "../skills/resolve-overrides.ts";
+
+export interface HostOptions {
+  /** Skill folders, folders of skill folders, or patterns of them; `~` is the home folder. Later ones take precedence. Default: `./skills`. */
+  readonly skillDirectories?: readonly string[] | undefined;
+  /** Skills that contribute nothing, by name. */
+  readonly disabledSkills?: readonly string[] | undefined;
+  /** What happens when two skills, or tools of two skills, have one name. Default: `override`, the later one wins. */
+  readonly conflicts?: ConflictRules | undefined;
+  /** Whether files are watched, so that what is saved is loaded. Default: true. */
+  readonly watch?: boolean | undefined;
+  /** How: `auto` takes what suits the system. */
+  readonly watchBackend?: WatchBackend | "auto" | undefined;
+  /** What relative paths start at, and where sessions work. Default: the process's. */
+  readonly workingDirectory?: string | undefined;
+  /** Milliseconds that a module may take to load. Default: 10,000. */
+  readonly importTimeout?: number | undefined;
+  /** What is logged, as JSON lines on stderr. Default: `error`. */
+  readonly logLevel?: LogLevel | undefined;
+  /** Takes the place of the log on stderr. */
+  readonly logger?: Logger | undefined;
+  /** Where sessions keep results that are too large for a model. Default: in the system's temporary folder. */
+  readonly sessionsDirectory?: string | undefined;
+  /** Whether a module that calls `process.exit` while it loads is stopped instead. Default: false; the command line turns it on. */
+  readonly guardExit?: boolean | undefined;
+}
+
+export interface ResolvedHostOptions {
+  readonly roots: readonly string[];
+  readonly disabledSkills: readonly string[];
+  readonly conflicts: ConflictRules;
+  readonly watch: boolean;
+  readonly watchBackend: WatchBackend | "auto";
+  readonly workingDirectory: string;
+  readonly importTimeout: number;
+  readonly log: Logger;
+  readonly sessionsDirectory: string;
+  readonly guardExit: boolean;
+}
+
+/**
+ * Checks a host's options and fills in what they leave open.
+ * @throws HostError `HOST_OPTIONS` naming the field that is unknown or of the wrong type.
+ */
+export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
+  const given = readFields(options, "host options", "HOST_OPTIONS", readers);
+  const workingDirectory = resolve(given.workingDirectory ?? "");
+  return Object.freeze({
+    roots: (given.skillDirectories ?? ["./skills"]).map((entry) => resolveRoot(entry, workingDirectory)),
+    disabledSkills: given.disabledSkills ?? [],
+    conflicts: given.conflicts ?? "override",
+    watch: given.watch ?? true,
+    watchBackend: given.watchBackend ?? "auto",
+    workingDirectory,
+    importTimeout: given.importTimeout ?? 10_000,
+    log: given.logger ?? createLogger({ level: given.logLevel ?? "error", write: (line) => void process.stderr.write(`${line}\n`) }),
+    sessionsDirectory: resolve(workingDirectory, given.sessionsDirectory ?? join(tmpdir(), "skillhost-sessions")),
+    guardExit: given.guardExit ?? false,
+  });
+}
+
+const policies: readonly ConflictPolicy[] = ["override", "keep-first", "rename", "error"];
+const readPolicy = readOneOf(policies);
+
+const readers: FieldReaders<HostOptions> = {
+  skillDirectories: readTexts,
+  disabledSkills: readTexts,
+  conflicts: readConflicts,
+  watch: readFlag,
+  watchBackend: readOneOf(["auto", "directory", "chokidar"]),
+  workingDirectory: readText,
+  importTimeout: readPositive,
+  logLevel: readOneOf(logLevels),
+  logger: (value, path) => (isLogger(value) ? value : mustBe(path, "an object with error, warning, info, debug and enabled")),
+  sessionsDirectory: readText,
+  guardExit: readFlag,
+};
+
+function readConflicts(value: unknown, path: string): ConflictRules {
+  if (typeof value === "string") return readPolicy(value, path);
+  return fieldsReader<Exclude<ConflictRules, string>>({
+    default: readPolicy,
+    names: (names, at) => {
+      if (!isPlainRecord(names)) return mustBe(at, "an object of policies by name");
+      return Object.fromEntries(Object.entries(names).map(([name, policy]) => [name, readPolicy(policy, `${at}.${name}`)]));
+    },
+  })(value, path);
+}
+
+function isLogger(value: unknown): value is Logger {
+  return isPlainRecord(value) && ["error", "warning", "info", "debug", "enabled"].every((name) => typeof value[name] === "function");
+}
