@@ -21,7 +21,7 @@ export interface WatchOptions {
   readonly debounce?: number;
   /** Milliseconds after which they are reported although it is not quiet, default 100. */
   readonly maxWait?: number;
-  /** Paths (as reported) to leave out, with all that is below. Default: `isUsuallyIgnored`. */
+  /** Paths (as reported) to leave out, with all that is below. Default: version control's own files and installed packages. */
   ignore?(path: string): boolean;
   /** "auto", the default: SKILLHOST_WATCHER if it is set, else "directory" on Linux and "chokidar" elsewhere. */
   readonly backend?: WatchBackend | "auto";
@@ -61,11 +61,6 @@ export function watchTree(options: WatchOptions): TreeWatcher {
   const watcher = new RootsWatcher(options);
   for (const root of options.roots) watcher.add(root);
   return watcher;
-}
-
-/** Version control's own files and installed packages. */
-function isUsuallyIgnored(path: string): boolean {
-  return USUALLY_IGNORED.has(basename(path));
 }
 
 const USUALLY_IGNORED: ReadonlySet<string> = new Set([".git", ".hg", ".svn", "node_modules"]);
