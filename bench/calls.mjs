@@ -2,6 +2,7 @@
 import { built } from "./support/built.mjs";
 import { quantile } from "./support/measure.mjs";
 import { goal, ratio, table, title } from "./support/report.mjs";
+import { tempFolder } from "./support/skills.mjs";
 
 // Short rounds, so that few of them are interrupted by what else the machine does.
 const callsPerRound = 2000;
@@ -25,23 +26,28 @@ const tools = [
 ];
 
 title(`Cost of a call, µs (${rounds} rounds of ${callsPerRound.toLocaleString("en-US")} calls each)`);
-const host = await createHost({ skillDirectories: [], watch: false });
+const place = tempFolder();
+const host = await createHost({ skillDirectories: [], watch: false, sessionsDirectory: place.base });
 const variants = [
   { name: "handler alone, awaited", run: async () => void (await handler({ ...args, limit: 20 })) },
   { name: "async handler alone, awaited", run: async () => void (await asyncHandler({ ...args, limit: 20 })) },
-  ...(await sessionVariants("no sink", {})),
-  ...(await sessionVariants("three listeners to everything", { listeners: 3 })),
+  ...(await sessionVariants("no sink", { limit: 3 })),
+  ...(await sessionVariants("three listeners to everything", { listeners: 3, limit: 8 })),
   ...(await sessionVariants("two hooks", { options: { hooks: { onPreToolUse: () => undefined, onPostToolUse: () => undefined } } })),
+  // A log keeps every call: fewer of them, so that it stays small.
+  ...(await sessionVariants("kept in a log", { options: { persist: true } })).slice(0, 1).map((variant) => ({ ...variant, rounds: 20 })),
 ];
 for (const variant of variants) variant.times = [];
 // Rounds of all variants in turn, so that what else the machine does meets all of them.
 for (let round = -warmUp; round < rounds; round++) {
   for (const variant of variants) {
+    if (round >= (variant.rounds ?? rounds)) continue;
     const took = await timeOf(variant.run);
     if (round >= 0) variant.times.push(took);
   }
 }
 await host.close();
+place.remove();
 
 const bare = Object.fromEntries(variants.slice(0, 2).map(({ name, times }) => [name.startsWith("async"), quantile(times, 0.5)]));
 const overheadOf = ({ times, isAsync = false }) => quantile(times, 0.5) - bare[isAsync];
@@ -57,11 +63,10 @@ table(
 );
 for (const variant of variants) if (variant.limit !== undefined) goal(variant.name, overheadOf(variant), variant.limit, "µs");
 
-async function sessionVariants(name, { listeners = 0, options = {} }) {
-  const session = await host.createSession({ tools, onPermissionRequest: approveAll, ...options });
+async function sessionVariants(name, { listeners = 0, limit, options = {} }) {
+  const session = await host.createSession({ tools, onPermissionRequest: approveAll, persist: false, ...options });
   let heard = 0;
   for (let n = 0; n < listeners; n++) session.on(() => heard++);
-  const limit = options.hooks === undefined ? (listeners === 0 ? 3 : 8) : undefined;
   const call = (tool) => async () => expectSuccess(await session.callTool(tool, args));
   let id = 0;
   const prepareAndRun = async () => {

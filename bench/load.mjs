@@ -31,8 +31,9 @@ function loadAll(size, form) {
   const { base, skills, remove } = tempFolder();
   try {
     writeSkills(skills, size, form);
-    const cold = inChild(import.meta.url, { loader: "skillhost", form, skills, size });
-    const host = Array.from({ length: roundsOf(size) }, () => inChild(import.meta.url, { loader: "skillhost", form, skills, size }));
+    const open = () => inChild(import.meta.url, { loader: "skillhost", form, base, skills, size });
+    const cold = open();
+    const host = Array.from({ length: roundsOf(size) }, open);
     if (size > mostWithJiti) return { cold, host };
     const run = (fsCache) => inChild(import.meta.url, { loader: "jiti", base, skills, size, fsCache });
     const cache = join(base, "jiti-cache");
@@ -87,18 +88,19 @@ function rowsOf({ size, cold, host, jiti, cached, filled }, measured) {
   return rows;
 }
 
-async function measureHost({ skills, size, form }) {
+async function measureHost({ base, skills, size, form }) {
   const { createHost, approveAll } = await built("index.js");
   const rssBefore = process.memoryUsage().rss;
-  const start = () => createHost({ skillDirectories: [skills], watch: false });
+  const start = () => createHost({ skillDirectories: [skills], watch: false, sessionsDirectory: join(base, "sessions") });
   const first = await timed(start);
   const rss = (process.memoryUsage().rss - rssBefore) / 1e6;
   const host = first.value;
   const problems = host.diagnostics.filter(({ severity }) => severity === "error");
   if (host.skills.length !== size || problems.length > 0) throw new Error(`${host.skills.length} skills: ${JSON.stringify(problems[0])}`);
-  const session = await host.createSession({ onPermissionRequest: approveAll });
+  const session = await host.createSession({ onPermissionRequest: approveAll, persist: false });
   const expected = size * (form === "handlers" ? 3 : 4);
-  if (session.tools.length !== expected) throw new Error(`${session.tools.length} tools instead of ${expected}`);
+  const callable = [...session.catalog.executables.values()].filter(({ origin }) => origin.kind === "skill").length;
+  if (callable !== expected) throw new Error(`${callable} tools instead of ${expected}`);
   const tool = toolName(size - 1, form === "handlers" ? "list" : "report");
   const call = await timed(() => session.callTool(tool, { query: "*" }));
   if (call.value.resultType !== "success") throw new Error(JSON.stringify(call.value));

@@ -84,10 +84,10 @@ function moduleText(answer) {
 }
 
 const open = {
-  "skillhost, host": async ({ skills }, file) => {
+  "skillhost, host": async ({ base, skills }, file) => {
     const { createHost, approveAll } = await built("index.js");
-    const host = await createHost({ skillDirectories: [skills], watch: false });
-    const session = await host.createSession({ onPermissionRequest: approveAll });
+    const host = await createHost({ skillDirectories: [skills], watch: false, sessionsDirectory: join(base, "sessions") });
+    const session = await host.createSession({ onPermissionRequest: approveAll, persist: false });
     const reload = async (answer) => {
       writeFileSync(file, moduleText(answer));
       await host.reload();

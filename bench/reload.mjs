@@ -103,10 +103,10 @@ function withHelper(answer) {
   return code.replace("return { answer,", "return { answer: Math.max(answer, fromHelper),");
 }
 
-async function openHost({ skills: root }) {
+async function openHost({ base, skills: root }) {
   const { createHost, approveAll } = await built("index.js");
-  const host = await createHost({ skillDirectories: [root] });
-  const session = await host.createSession({ onPermissionRequest: approveAll });
+  const host = await createHost({ skillDirectories: [root], sessionsDirectory: join(base, "sessions") });
+  const session = await host.createSession({ onPermissionRequest: approveAll, persist: false });
   const call = async () => JSON.parse((await session.callTool(toolName(3, "report"), { query: "*" })).textResultForLlm).answer;
   return {
     answers: (answer, save) => untilAnswered(answer, save, call, (told) => host.on("skills.changed", told)),

@@ -43,11 +43,11 @@ async function measure({ sessions, listens }) {
   try {
     writeSkills(place.skills, skills, "definitions");
     const { createHost, approveAll } = await built("index.js");
-    const host = await createHost({ skillDirectories: [place.skills] });
+    const host = await createHost({ skillDirectories: [place.skills], sessionsDirectory: join(place.base, "sessions") });
     const file = join(place.skills, skillName(7), "tools", "define.ts");
     let told = 0;
     const open = async () => {
-      const session = await host.createSession({ onPermissionRequest: approveAll });
+      const session = await host.createSession({ onPermissionRequest: approveAll, persist: false });
       if (listens) session.on("session.tools_updated", () => told++);
       return session;
     };

@@ -10,6 +10,7 @@ const workingDirectory = await mkdtemp(join(tmpdir(), "conversation-"));
 const skillDirectories = [fileURLToPath(new URL(".", import.meta.url))];
 const host = await createHost({ skillDirectories, workingDirectory, watch: false });
 const session = await host.createSession({
+  persist: false,
   availableTools: ["users/get_user", "skill:notifications"],
   // Looking somebody up is allowed; writing too, if the tool says what for.
   onPermissionRequest({ kind, toolName, intention }) {

@@ -42,7 +42,7 @@ try {
     `import { approveAll, createHost, HostError } from "skillhost";
      import { createTestHost } from "skillhost/testing";
      const host = await createHost({ watch: false });
-     const session = await host.createSession({ onPermissionRequest: approveAll });
+     const session = await host.createSession({ onPermissionRequest: approveAll, persist: false });
      const result = await session.callTool("greet", { name: "Grace" });
      await host.close();
      console.log(result.textResultForLlm, typeof createTestHost, new HostError("X", "y").code);`,

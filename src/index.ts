@@ -3,16 +3,74 @@ export { HostError } from "./base/errors.ts";
 export type { Logger, LogLevel } from "./base/logger.ts";
 export { createHost } from "./host/create-host.ts";
 export type { ExplainedSkill, ExplainedTool, Explanation } from "./host/explain.ts";
+export type { ExportFormat } from "./host/export-session.ts";
 export type { Host, HostEvents, SkillInfo } from "./host/host.ts";
 export type { HostOptions } from "./host/host-options.ts";
+export type { ResumeOptions } from "./host/host-sessions.ts";
+export type { SessionInfo } from "./host/session-info.ts";
+export type {
+  ChatMessage,
+  ChatModel,
+  CompleteOptions,
+  ModelDelta,
+  ModelReply,
+  ModelRequest,
+  ModelTool,
+  ModelToolCall,
+} from "./models/model.ts";
+export { ModelError, type ModelErrorCode, type ModelErrorDetails } from "./models/model-error.ts";
+export type { ProviderOptions } from "./models/provider.ts";
+export { definePlugin, type Plugin, type PluginOptions } from "./plugin-host/define-plugin.ts";
+export type { ModelFactory, PluginAgent, PluginApi, PluginCommand, PluginToolOptions } from "./plugin-host/plugin-api.ts";
+export type { PluginInfo } from "./plugin-host/plugin-info.ts";
+export type { AgentOptions } from "./session/agent-options.ts";
+export type { CustomAgentOptions, DefaultAgentOptions } from "./session/agents.ts";
+export type { AskHandler } from "./session/asks.ts";
+export type { Attachment, AttachmentOptions } from "./session/attachments.ts";
+export type { ToolSearchOptions } from "./session/deferral.ts";
 export type { SessionEvent } from "./session/events.ts";
+export type {
+  AgentStopInput,
+  ContextOutput,
+  ErrorOccurredInput,
+  ErrorOccurredOutput,
+  Hook,
+  HookInput,
+  HookKind,
+  HookKinds,
+  PostToolUseFailureInput,
+  PostToolUseInput,
+  PostToolUseOutput,
+  PreMcpToolCallInput,
+  PreMcpToolCallOutput,
+  PreToolUseInput,
+  PreToolUseOutput,
+  SessionEndInput,
+  SessionStartInput,
+  StopOutput,
+  SubagentInput,
+  UserPromptSubmittedInput,
+  UserPromptSubmittedOutput,
+  UserPromptTransformedInput,
+  UserPromptTransformedOutput,
+} from "./session/hook-kinds.ts";
 export type { ListedTool } from "./session/list-tools.ts";
+export type { ModelToolOptions, ModelToolTable } from "./session/model-tools.ts";
+export type { PermissionRuleOptions } from "./session/permission-rules.ts";
 export { approveAll } from "./session/permissions.ts";
-export type { Session } from "./session/session.ts";
-export type { SessionChange, SessionHooks, SessionOptions } from "./session/session-config.ts";
+export type { CallOutcome, OutcomeCode, Prepared, ToolCall } from "./session/pipeline-types.ts";
+export type { SendOptions } from "./session/send-options.ts";
+export type { CallOptions, Session } from "./session/session.ts";
+export type { LargeOutputOptions, SessionChange, SessionHooks, SessionOptions } from "./session/session-config.ts";
+export type { SectionChange, SectionTransform, SystemMessageOptions } from "./session/system-message.ts";
+export type { FilterPrecedence } from "./session/tool-filter.ts";
+export type { ModelCapabilities, TurnOptions } from "./session/turn-options.ts";
+export type { AssistantReply } from "./session/turn-types.ts";
+export type { UserAttachment } from "./session/user-attachments.ts";
 export type { ConflictPolicy, ConflictRules } from "./skills/resolve-overrides.ts";
 export type { FailedChange, SkillChange, SkillPrompt, SkillsChange } from "./skills/skill.ts";
 export type { ExecuteContext, SkillApi } from "./skills/tool-module.ts";
+export type { LoadedTools, RunnerTarget, ToolRunner } from "./skills/tool-runner.ts";
 export { type DefinedTool, defineTool, type ToolHandler, type ToolLike, type ToolOptions } from "./tools/define-tool.ts";
 export type {
   Asks,
@@ -23,6 +81,7 @@ export type {
   PermissionRequest,
   Progress,
   ResultType,
+  Tool,
   ToolAnnotations,
   ToolContext,
   ToolDefinition,

@@ -73,12 +73,17 @@ export interface TestHostOptions extends HostOptions {
   readonly session?: SessionOptions;
 }
 
-/** Starts a host that logs nothing and keeps its large results in a temporary folder that goes when it is closed. */
+/** Starts a host that logs nothing and keeps sessions and approvals in a temporary folder that goes when it is closed. */
 export async function createTestHost(options: TestHostOptions = {}): Promise<TestHost> {
   const { session: sessionOptions, ...hostOptions } = options;
   // Made when a result is too large, by whoever writes it there.
   const scratch = join(tmpdir(), `skillhost-test-sessions-${randomUUID()}`);
-  const host = await createHost({ logger: silentLogger, sessionsDirectory: scratch, ...hostOptions });
+  const host = await createHost({
+    logger: silentLogger,
+    sessionsDirectory: join(scratch, "sessions"),
+    approvalsDirectory: join(scratch, "approvals"),
+    ...hostOptions,
+  });
   const close = async (): Promise<void> => {
     await host.close();
     rmSync(scratch, { recursive: true, force: true });

@@ -1,4 +1,9 @@
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
+
+// Sessions that no test gives a folder must not end up among the developer's own.
+process.env["SKILLHOST_HOME"] ??= join(tmpdir(), "skillhost-test-home");
 
 // A process warning (a leaked listener, a deprecated call, an unhandled rejection) is a fault: it fails the file that caused it.
 const warnings: Error[] = [];

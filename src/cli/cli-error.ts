@@ -19,7 +19,7 @@ export function usageError(message: string): CliError {
 }
 
 // Options that came from the command line or the configuration: whoever gave them must change them.
-const usageCodes: ReadonlySet<string> = new Set(["HOST_OPTIONS", "SESSION_OPTIONS"]);
+const usageCodes: ReadonlySet<string> = new Set(["HOST_OPTIONS", "SESSION_OPTIONS", "MODEL_OPTIONS", "PERMISSION_RULE"]);
 
 export function exitCodeOf(error: Error): 1 | 2 {
   if (error instanceof CliError) return error.exitCode;

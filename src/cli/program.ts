@@ -3,6 +3,7 @@ import { logLevels } from "../base/logger.ts";
 import { packageVersion } from "../base/package-version.ts";
 import type { CliIo } from "./cli-io.ts";
 import type { CommonOptions, RunCommand } from "./command-context.ts";
+import type { RunCommandOptions } from "./commands/run.ts";
 
 /** A command line that was understood, or what it came to at once: help, the version, or a complaint. */
 export type ParsedCommand =
@@ -44,6 +45,7 @@ function createProgram(choose: Choose): Command {
     .addOption(new Option("--log-level <level>", "what is logged").choices(logLevels))
     .option("--log-file <file>", "add the log to a file (default: it goes to stderr)");
   addServing(program, choose);
+  addAsking(program, choose);
   addLooking(program, choose);
   addMaking(program, choose);
   return program;
@@ -70,6 +72,27 @@ function addServing(program: Command, choose: Choose): void {
     .option("--timeout <ms>", "cancel it after this many milliseconds", milliseconds)
     .action((tool: string, json: string | undefined, options: { arg?: string[]; yes?: boolean; timeout?: number }) =>
       choose("call", async (context) => (await import("./commands/call.ts")).call(context, tool, json, options)),
+    );
+}
+
+function addAsking(program: Command, choose: Choose): void {
+  program
+    .command("run")
+    .summary("have a model work on a prompt")
+    .description("Has a model work on a prompt with the tools of the skills. Nobody is asked: what is not allowed is denied.")
+    .argument("<prompt>", "what is to be done; - reads it from stdin")
+    .option("--model <name>", "the model, as its endpoint calls it (default: OPENAI_MODEL)")
+    .option("--base-url <url>", "an endpoint that speaks OpenAI's protocol (default: OPENAI_BASE_URL; its key is OPENAI_API_KEY)")
+    .option("--system <text>", "instructions, after those that there are")
+    .option("--allow <rule>", 'calls that may run, such as "lint" or "shell(git status)"; repeatable', collect)
+    .option("--deny <rule>", "calls that may not, whatever is allowed; repeatable", collect)
+    .option("--yes", "allow every call that no rule denies")
+    .option("--available <pattern>", "only these tools; repeatable", collect)
+    .option("--excluded <pattern>", "all tools but these; repeatable", collect)
+    .option("--export <file>", "write the session to a .md file to read, or a .jsonl file with every event")
+    .option("--no-stream", "print the answer when it is complete")
+    .action((prompt: string, options: RunCommandOptions) =>
+      choose("run", async (context) => (await import("./commands/run.ts")).run(context, prompt, options)),
     );
 }
 

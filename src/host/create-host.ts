@@ -4,17 +4,25 @@ import { Emitter } from "../base/emitter.ts";
 import { HostError } from "../base/errors.ts";
 import { packageVersion } from "../base/package-version.ts";
 import { createModuleLoader, type OwnedModuleLoader } from "../io/module-loader/create-module-loader.ts";
+import { PluginHost } from "../plugin-host/plugin-host.ts";
+import type { PluginInfo } from "../plugin-host/plugin-info.ts";
 import { createCatalogMemo } from "../session/catalog-memo.ts";
-import { createSession, type Session } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import type { SessionOptions } from "../session/session-config.ts";
 import { createModuleRunner, moduleExtensions } from "../skills/module-runner.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import { SkillStore } from "../skills/skill-store.ts";
+import type { ToolRunner } from "../skills/tool-runner.ts";
+import { createFileApprovals } from "../trust/file-approvals.ts";
 import { describeSkills } from "./describe-skills.ts";
 import { type Explanation, explainName } from "./explain.ts";
+import { type ExportFormat, exportEvents } from "./export-session.ts";
 import type { Host, HostEvents, SkillInfo } from "./host.ts";
 import { type HostOptions, type ResolvedHostOptions, resolveHostOptions } from "./host-options.ts";
-import { createSessionEnvironment, type EnvironmentParts } from "./session-environment.ts";
+import { HostSessions, type ResumeOptions } from "./host-sessions.ts";
+import type { EnvironmentParts } from "./session-environment.ts";
+import type { SessionInfo } from "./session-info.ts";
+import { createSessionStore } from "./session-store.ts";
 import { createSkillViews } from "./skill-views.ts";
 
 /**
@@ -32,10 +40,12 @@ class SkillHost implements Host {
   readonly version = packageVersion;
   readonly #options: ResolvedHostOptions;
   readonly #loader: OwnedModuleLoader;
+  readonly #plugins: PluginHost;
+  readonly #runners: ToolRunner[];
   readonly #store: SkillStore;
   readonly #parts: EnvironmentParts;
   readonly #events: Emitter<HostEvents>;
-  readonly #sessions = new Set<Session>();
+  readonly #sessions: HostSessions;
   /** What no skill's own diagnostics tell, each once. */
   readonly #problems = new Map<string, Diagnostic>();
   #closed: Promise<void> | undefined;
@@ -49,9 +59,12 @@ class SkillHost implements Host {
       guardExit: options.guardExit,
       onDiagnostic: (diagnostic) => this.#report(diagnostic),
     });
+    this.#plugins = new PluginHost({ ...options, loader: this.#loader });
+    // Those of plugins come when they are active, before any skill is loaded.
+    this.#runners = [createModuleRunner(this.#loader)];
     this.#store = new SkillStore({
       loader: this.#loader,
-      runners: [createModuleRunner(this.#loader)],
+      runners: this.#runners,
       hostVersion: packageVersion,
       log,
       watch: options.watch,
@@ -64,11 +77,25 @@ class SkillHost implements Host {
       log.info("Skills changed.", change);
       this.#events.emit("skills.changed", change);
     });
-    this.#parts = { options, store: this.#store, views: createSkillViews(options, this.#store), memo: createCatalogMemo() };
+    const plugins = this.#plugins;
+    this.#parts = {
+      options,
+      plugins,
+      store: this.#store,
+      views: createSkillViews(options, this.#store, plugins),
+      memo: createCatalogMemo(),
+      approvals: createFileApprovals({ directory: options.approvalsDirectory, onDiagnostic: (diagnostic) => this.#report(diagnostic) }),
+    };
+    const sessionStore = createSessionStore(options.sessionsDirectory, (diagnostic) => this.#reportLog(diagnostic));
+    this.#sessions = new HostSessions(this.#parts, sessionStore, (diagnostic) => this.#report(diagnostic));
   }
 
   get workingDirectory(): string {
     return this.#options.workingDirectory;
+  }
+
+  get plugins(): readonly PluginInfo[] {
+    return this.#plugins.plugins;
   }
 
   get skills(): readonly SkillInfo[] {
@@ -76,11 +103,13 @@ class SkillHost implements Host {
   }
 
   get diagnostics(): readonly Diagnostic[] {
-    return [...this.#problems.values(), ...this.#resolved.diagnostics];
+    return [...this.#problems.values(), ...this.#plugins.diagnostics, ...this.#resolved.diagnostics];
   }
 
   async start(): Promise<void> {
-    await this.#store.acquire(this.#options.roots).ready;
+    await this.#plugins.start();
+    this.#runners.push(...this.#plugins.toolRunners);
+    await this.#store.acquire([...this.#plugins.skillDirectories, ...this.#options.roots]).ready;
     await this.#store.idle();
   }
 
@@ -90,18 +119,27 @@ class SkillHost implements Host {
 
   async createSession(options: SessionOptions = {}): Promise<Session> {
     this.#assertOpen();
-    let opened: Session | undefined;
-    const environment = createSessionEnvironment(this.#parts, () => opened && this.#sessions.delete(opened));
-    const session = createSession(options, environment);
-    opened = session;
-    this.#sessions.add(session);
-    try {
-      await session.ready();
-      return session;
-    } catch (error) {
-      await session.disconnect();
-      throw error;
-    }
+    return this.#sessions.create(options);
+  }
+
+  async resumeSession(sessionId: string, changes: ResumeOptions = {}): Promise<Session> {
+    this.#assertOpen();
+    return this.#sessions.resume(sessionId, changes);
+  }
+
+  async listSessions(): Promise<readonly SessionInfo[]> {
+    this.#assertOpen();
+    return this.#sessions.list();
+  }
+
+  async deleteSession(sessionId: string): Promise<void> {
+    this.#assertOpen();
+    await this.#sessions.delete(sessionId);
+  }
+
+  async exportSession(sessionId: string, { format = "jsonl" }: { readonly format?: ExportFormat } = {}): Promise<string> {
+    this.#assertOpen();
+    return exportEvents(sessionId, await this.#sessions.read(sessionId), format);
   }
 
   enableSkill(name: string): void {
@@ -140,8 +178,9 @@ class SkillHost implements Host {
   }
 
   async #close(): Promise<void> {
-    await Promise.all([...this.#sessions].map((session) => session.disconnect()));
+    await this.#sessions.close();
     await this.#store[Symbol.asyncDispose]();
+    await this.#plugins.close();
     this.#loader[Symbol.dispose]();
     this.#events.clear();
   }
@@ -149,6 +188,15 @@ class SkillHost implements Host {
   #report(diagnostic: Diagnostic): void {
     this.#problems.set(formatDiagnostic(diagnostic), diagnostic);
     this.#events.emit("diagnostic", diagnostic);
+  }
+
+  /** Of a log only the trouble of now is listed; its end is told, too. */
+  #reportLog(diagnostic: Diagnostic): void {
+    if (diagnostic.severity !== "info") this.#report(diagnostic);
+    else {
+      this.#forgetProblems(diagnostic.file === undefined ? [] : [diagnostic.file]);
+      this.#events.emit("diagnostic", diagnostic);
+    }
   }
 
   /** What was wrong with a file that has changed is reported anew if it still is. */

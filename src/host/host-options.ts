@@ -1,4 +1,4 @@
-import { tmpdir } from "node:os";
+import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { createLogger, type Logger, type LogLevel, logLevels } from "../base/logger.ts";
 import {
@@ -14,6 +14,7 @@ import {
   readTexts,
 } from "../base/read-fields.ts";
 import type { WatchBackend } from "../io/watch-tree.ts";
+import { isPlugin, type Plugin } from "../plugin-host/define-plugin.ts";
 import { resolveRoot } from "../skills/discover.ts";
 import type { ConflictPolicy, ConflictRules } from "../skills/resolve-overrides.ts";
 
@@ -32,12 +33,27 @@ export interface HostOptions {
   readonly workingDirectory?: string | undefined;
   /** Milliseconds that a module may take to load. Default: 10,000. */
   readonly importTimeout?: number | undefined;
+  /**
+   * Plugins, as `definePlugin` returns them or as specifiers of modules that export one: a path from the working
+   * directory, a package, or `skillhost/plugins/<name>`. They are activated in this order. `[]`: none. Default: none.
+   */
+  readonly plugins?: readonly (Plugin | string)[] | undefined;
+  /** Milliseconds that activating a plugin may take. Default: 10,000. */
+  readonly activationTimeout?: number | undefined;
   /** What is logged, as JSON lines on stderr. Default: `error`. */
   readonly logLevel?: LogLevel | undefined;
   /** Takes the place of the log on stderr. */
   readonly logger?: Logger | undefined;
-  /** Where sessions keep results that are too large for a model. Default: in the system's temporary folder. */
+  /**
+   * Where sessions are kept, with their history and the results that are too large for a model. Several hosts may share
+   * it. Default: `sessions` in the folder that `SKILLHOST_HOME` names, or in `~/.skillhost`.
+   */
   readonly sessionsDirectory?: string | undefined;
+  /**
+   * Where permissions that were given for a place or for ever are kept. Default: `approvals` in that same folder. Never
+   * one that comes with a project, which could then bring its own approvals.
+   */
+  readonly approvalsDirectory?: string | undefined;
   /** Whether a module that calls `process.exit` while it loads is stopped instead. Default: false; the command line turns it on. */
   readonly guardExit?: boolean | undefined;
 }
@@ -50,8 +66,12 @@ export interface ResolvedHostOptions {
   readonly watchBackend: WatchBackend | "auto";
   readonly workingDirectory: string;
   readonly importTimeout: number;
+  readonly plugins: readonly (Plugin | string)[];
+  readonly activationTimeout: number;
   readonly log: Logger;
   readonly sessionsDirectory: string;
+  /** Where lasting approvals are kept: with the user, wherever sessions are. */
+  readonly approvalsDirectory: string;
   readonly guardExit: boolean;
 }
 
@@ -70,10 +90,17 @@ export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
     watchBackend: given.watchBackend ?? "auto",
     workingDirectory,
     importTimeout: given.importTimeout ?? 10_000,
+    plugins: given.plugins ?? [],
+    activationTimeout: given.activationTimeout ?? 10_000,
     log: given.logger ?? createLogger({ level: given.logLevel ?? "error", write: (line) => void process.stderr.write(`${line}\n`) }),
-    sessionsDirectory: resolve(workingDirectory, given.sessionsDirectory ?? join(tmpdir(), "skillhost-sessions")),
+    sessionsDirectory: resolve(workingDirectory, given.sessionsDirectory ?? join(homeFolder(), "sessions")),
+    approvalsDirectory: resolve(workingDirectory, given.approvalsDirectory ?? join(homeFolder(), "approvals")),
     guardExit: given.guardExit ?? false,
   });
+}
+
+function homeFolder(): string {
+  return process.env["SKILLHOST_HOME"] || join(homedir(), ".skillhost");
 }
 
 const policies: readonly ConflictPolicy[] = ["override", "keep-first", "rename", "error"];
@@ -87,9 +114,12 @@ const readers: FieldReaders<HostOptions> = {
   watchBackend: readOneOf(["auto", "directory", "chokidar"]),
   workingDirectory: readText,
   importTimeout: readPositive,
+  plugins: readPlugins,
+  activationTimeout: readPositive,
   logLevel: readOneOf(logLevels),
   logger: (value, path) => (isLogger(value) ? value : mustBe(path, "an object with error, warning, info, debug and enabled")),
   sessionsDirectory: readText,
+  approvalsDirectory: readText,
   guardExit: readFlag,
 };
 
@@ -102,6 +132,17 @@ function readConflicts(value: unknown, path: string): ConflictRules {
       return Object.fromEntries(Object.entries(names).map(([name, policy]) => [name, readPolicy(policy, `${at}.${name}`)]));
     },
   })(value, path);
+}
+
+function readPlugins(value: unknown, path: string): readonly (Plugin | string)[] {
+  if (!Array.isArray(value)) return mustBe(path, "a list of plugins");
+  const what = "a plugin made with definePlugin or the specifier of its module";
+  return Object.freeze(
+    value.map((entry: unknown, index) => {
+      if (isPlugin(entry)) return entry;
+      return typeof entry === "string" ? readText(entry, `${path}[${index}]`) : mustBe(`${path}[${index}]`, what);
+    }),
+  );
 }
 
 function isLogger(value: unknown): value is Logger {

@@ -1,8 +1,12 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
+import type { PluginInfo } from "../plugin-host/plugin-info.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionOptions } from "../session/session-config.ts";
 import type { SkillPrompt, SkillsChange } from "../skills/skill.ts";
 import type { Explanation } from "./explain.ts";
+import type { ExportFormat } from "./export-session.ts";
+import type { ResumeOptions } from "./host-sessions.ts";
+import type { SessionInfo } from "./session-info.ts";
 
 /** A skill as a host lists it. */
 export interface SkillInfo {
@@ -39,13 +43,35 @@ export interface HostEvents {
 export interface Host extends AsyncDisposable {
   readonly version: string;
   readonly workingDirectory: string;
+  /** All plugins in the order they are activated in, with what each added or why it failed. */
+  readonly plugins: readonly PluginInfo[];
   /** All skills in order of precedence, as they are now. */
   readonly skills: readonly SkillInfo[];
   /** Everything that is wrong now, with its place. */
   readonly diagnostics: readonly Diagnostic[];
   on<K extends keyof HostEvents>(type: K, listener: (event: HostEvents[K]) => void): Disposable;
-  /** Settles with a session that sees every skill. @throws HostError `SESSION_OPTIONS`, `HOST_CLOSED`. */
+  /**
+   * Settles with a session that sees every skill. What happens in it is kept in the host's folder for sessions, unless
+   * `persist` is false.
+   * @throws HostError `SESSION_OPTIONS`, `SESSION_EXISTS` when the id is taken, `SESSION_IN_USE`, `HOST_CLOSED`;
+   * `SESSION_STORE` when `persist` is true and the folder cannot be written.
+   */
   createSession(options?: SessionOptions): Promise<Session>;
+  /**
+   * Goes on with a session: with its history, and the options it had, as far as `changes` does not name them. Functions
+   * and tools of the program are not kept, so name them; nor is what may hold a secret, such as `provider`, except in the
+   * host that had the session. A session that is open in this host is changed and given
+   * as it is; one whose process ended, however it ended, is opened anew, and what it left unfinished is settled as failed.
+   * @throws HostError `SESSION_NOT_FOUND`, `SESSION_IN_USE` when another process or host has it open, `SESSION_OPTIONS`,
+   * `SESSION_LOG_DAMAGED` when its log does not say how it was made, `SESSION_LOG_NEWER`, `HOST_CLOSED`.
+   */
+  resumeSession(sessionId: string, changes?: ResumeOptions): Promise<Session>;
+  /** The sessions that can be resumed or are open here, the last changed first. */
+  listSessions(): Promise<readonly SessionInfo[]>;
+  /** Ends a session if it is open here, and deletes all that is kept of it. @throws HostError `SESSION_NOT_FOUND`, `SESSION_IN_USE`. */
+  deleteSession(sessionId: string): Promise<void>;
+  /** A session's events as JSON lines, or as a page to read. Default: `jsonl`. @throws HostError `SESSION_NOT_FOUND`. */
+  exportSession(sessionId: string, options?: { readonly format?: ExportFormat }): Promise<string>;
   /** Lets a skill that `disableSkill` or `disabledSkills` switched off contribute again, in every session. */
   enableSkill(name: string): void;
   /** Takes what a skill contributes out of every session. Calls that run go on. */

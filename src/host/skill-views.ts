@@ -1,24 +1,30 @@
 import { Emitter } from "../base/emitter.ts";
+import type { PluginHost } from "../plugin-host/plugin-host.ts";
 import { type ResolvedSkills, resolveOverrides } from "../skills/resolve-overrides.ts";
 import type { SkillsSnapshot } from "../skills/skill.ts";
 import type { SkillStore } from "../skills/skill-store.ts";
+import type { SkillEntry } from "../tools/tool-source.ts";
 import type { ResolvedHostOptions } from "./host-options.ts";
 
 /** The skills as sessions see them: equal views of one snapshot give one object, so a thousand sessions resolve once. */
 export interface SkillViews {
   /** `roots` and `disabled` come on top of the host's own. */
   resolve(roots: readonly string[], disabled: readonly string[]): ResolvedSkills;
+  /** The active ones, after those of plugins' tool sources that are not switched off and whose names no folder has. */
+  skills(roots: readonly string[], disabled: readonly string[]): readonly SkillEntry[];
   setDisabled(name: string, isDisabled: boolean): void;
   /** Tells that `resolve` may give something else now. */
   subscribe(listener: () => void): Disposable;
 }
 
-export function createSkillViews(options: ResolvedHostOptions, store: SkillStore): SkillViews {
+export function createSkillViews(options: ResolvedHostOptions, store: SkillStore, plugins: PluginHost): SkillViews {
   const disabledHere = new Set(options.disabledSkills);
   const changed = new Emitter<{ changed: undefined }>((error) => options.log.error("A listener for skills failed.", { error }));
   let snapshot: SkillsSnapshot | undefined;
   let resolved = new Map<string, ResolvedSkills>();
+  const joined = new WeakMap<ResolvedSkills, { readonly of: readonly SkillEntry[]; readonly all: readonly SkillEntry[] }>();
   store.subscribe(() => changed.emit("changed", undefined));
+  plugins.subscribe(() => changed.emit("changed", undefined));
   return {
     resolve(roots, disabled) {
       if (snapshot !== store.snapshot) {
@@ -29,9 +35,23 @@ export function createSkillViews(options: ResolvedHostOptions, store: SkillStore
       const key = JSON.stringify([roots, [...disabledSkills].sort()]);
       const known =
         resolved.get(key) ??
-        resolveOverrides(snapshot, { roots: [...options.roots, ...roots], disabledSkills, conflicts: options.conflicts });
+        resolveOverrides(snapshot, {
+          roots: [...plugins.skillDirectories, ...options.roots, ...roots],
+          disabledSkills,
+          conflicts: options.conflicts,
+        });
       resolved.set(key, known);
       return known;
+    },
+    skills(roots, disabled) {
+      const own = this.resolve(roots, disabled);
+      if (plugins.skills.length === 0) return own.skills;
+      const known = joined.get(own);
+      if (known?.of === plugins.skills) return known.all;
+      const hidden = new Set([...disabledHere, ...disabled, ...own.skills.map(({ name }) => name)]);
+      const all = [...plugins.skills.filter(({ name }) => !hidden.has(name)), ...own.skills];
+      joined.set(own, { of: plugins.skills, all });
+      return all;
     },
     setDisabled(name, isDisabled) {
       if (isDisabled === disabledHere.has(name)) return;

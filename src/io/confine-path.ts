@@ -68,7 +68,7 @@ function no(reason: Refusal["reason"], message: string): Refusal {
  * Where a path leads with links followed as far as it exists: the deepest part that does decides where the rest would
  * be created. Throws the system's error for a link that leads nowhere, and for what cannot be looked at.
  */
-function realPathOfDeepest(path: string): string {
+export function realPathOfDeepest(path: string): string {
   const missing: string[] = [];
   for (let at = path; ; at = dirname(at)) {
     if (exists(at)) return join(realpathSync.native(at), ...missing.reverse());

@@ -44,6 +44,8 @@ export interface AttachmentHost {
   builtinNames(): ReadonlySet<string>;
   /** Pushed tools changed; `hasNewContract` says whether in a way that clients and models see. */
   onToolsChanged(hasNewContract: boolean): void;
+  /** Somebody came or left who may answer questions. */
+  onAnswerersChanged(): void;
 }
 
 export interface Attachments {
@@ -52,6 +54,8 @@ export interface Attachments {
   snapshots(): readonly SourceSnapshot[];
   /** The clients whose tool this is: usually one, several when they pushed the same. Undefined: not a pushed tool. */
   ownersOf(tool: Tool): readonly string[] | undefined;
+  /** Whether a client, apart from one, may answer this kind of question. */
+  canAnswer(kind: AskKind, except: string): boolean;
   /** Withdraws everything without telling anybody. */
   close(): void;
 }
@@ -63,6 +67,7 @@ interface Client {
   readonly id: string;
   readonly level: AttachmentLevel;
   readonly name: string;
+  readonly answers: ReadonlySet<AskKind>;
   snapshot: SourceSnapshot;
   byName: ReadonlyMap<string, Tool>;
 }
@@ -106,6 +111,7 @@ export function createAttachments(host: AttachmentHost): Attachments {
     const hadTools = client.snapshot.tools.length > 0;
     if (hadTools) host.onToolsChanged(true);
     host.asks.detach(client.id);
+    if (client.answers.size > 0) host.onAnswerersChanged();
   }
 
   return {
@@ -113,9 +119,10 @@ export function createAttachments(host: AttachmentHost): Attachments {
       host.assertOpen();
       const { level, name = level, answers, handlers = {} } = options;
       if (!levels.includes(level)) throw new HostError("ATTACHMENT_LEVEL", `A client attaches as ${levels.join(", ")}, not as "${level}".`);
-      const client: Client = { id: randomUUID(), level, name, snapshot: nothing, byName: new Map() };
+      const client: Client = { id: randomUUID(), level, name, answers: new Set(answers), snapshot: nothing, byName: new Map() };
       clients.set(client.id, client);
-      host.asks.attach({ id: client.id, answers: new Set(answers), handlers });
+      host.asks.attach({ id: client.id, answers: client.answers, handlers });
+      if (client.answers.size > 0) host.onAnswerersChanged();
       return {
         id: client.id,
         level,
@@ -136,6 +143,7 @@ export function createAttachments(host: AttachmentHost): Attachments {
       const level = clients.get(tool.origin.owner ?? "")?.level;
       return [...clients.values()].filter((client) => client.level === level && client.byName.has(name)).map(({ id }) => id);
     },
+    canAnswer: (kind, except) => [...clients.values()].some(({ id, answers }) => id !== except && answers.has(kind)),
     close: () => clients.clear(),
   };
 }

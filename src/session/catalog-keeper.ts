@@ -141,7 +141,7 @@ class Keeper implements CatalogKeeper {
   }
 
   #hasListener(): boolean {
-    return this.#options.events.wants(updated) || this.#options.events.wants(info);
+    return this.#options.events.hasListener(updated) || this.#options.events.hasListener(info);
   }
 
   #rebuild(): void {

@@ -1,8 +1,10 @@
 import type { ToolResult } from "../tools/tool.ts";
 import { normalizeResult } from "../tools/tool-result.ts";
 import { type CallHost, hookInput, logFacts } from "./call-stages.ts";
+import { showFoundTools } from "./deferral.ts";
 import { toSettlement } from "./execute-call.ts";
-import type { Hook, HookKind, HookKinds, HookRun } from "./hooks.ts";
+import type { Hook, HookKind, HookKinds, PostToolUseOutput } from "./hook-kinds.ts";
+import type { HookRun } from "./hooks.ts";
 import { isLargeOutput, spillLargeOutput } from "./large-output.ts";
 import { failureGuidance } from "./model-text.ts";
 import type { CallOutcome } from "./pipeline-types.ts";
@@ -14,6 +16,9 @@ import { Interruption, type RunningCall, type Settlement } from "./running-call.
  */
 export function concludeCall(run: RunningCall, host: CallHost, ran: Settlement): CallOutcome | Promise<CallOutcome> {
   run.isOver = true;
+  run.held?.[Symbol.dispose]();
+  // The span ends with the handler: what hooks do after it is not its time.
+  run.trace?.end(ran.result.resultType === "success" ? {} : { error: ran.code });
   const observed = run.settlement === undefined ? observe(run, host, ran) : ran;
   return observed instanceof Promise ? observed.then((settled) => shorten(run, host, settled)) : shorten(run, host, observed);
 }
@@ -41,7 +46,7 @@ function runObservers<K extends "postToolUse" | "postToolUseFailure">(
 ): Settlement | Promise<Settlement> {
   let current = ran;
   for (let index = from; index < hooks.length; index++) {
-    const observed = host.hooks.run(kind, hooks[index]!, inputOf(run, host, kind, current.result), run.agent.agentId);
+    const observed = host.hooks.invoke(kind, hooks[index]!, inputOf(run, host, kind, current.result), { agentId: run.agent.agentId });
     if (observed instanceof Promise) {
       const before = current;
       return run.wait(observed).then((settled) => {
@@ -61,16 +66,14 @@ function inputOf<K extends HookKind>(run: RunningCall, host: CallHost, kind: K, 
 
 function applyObserver<K extends HookKind>(run: RunningCall, host: CallHost, kind: K, ran: HookRun<K>, before: Settlement): Settlement {
   if (ran.kind === "failed") return before;
+  const { additionalContext, modifiedResult } = ran.output as PostToolUseOutput;
+  if (additionalContext) run.addMessage(kind === "postToolUse" ? additionalContext : failureGuidance(run.call.name, additionalContext));
+  if (modifiedResult === undefined) return before;
   try {
-    const { additionalContext, modifiedResult } = ran.output as { additionalContext?: unknown; modifiedResult?: unknown };
-    if (typeof additionalContext === "string" && additionalContext !== "") {
-      run.addMessage(kind === "postToolUse" ? additionalContext : failureGuidance(run.call.name, additionalContext));
-    }
-    const isReplaced = kind === "postToolUse" && modifiedResult !== undefined && modifiedResult !== null;
-    return isReplaced ? toSettlement(normalizeResult(modifiedResult)) : before;
+    return toSettlement(normalizeResult(modifiedResult));
   } catch {
-    // A getter of the output that throws: passed over like an observer that throws.
-    host.log.error(`What a ${kind} hook returned could not be read.`, logFacts(run, host));
+    // A getter of the result that throws: passed over like an observer that throws.
+    host.log.error(`The result that a ${kind} hook gave could not be read.`, logFacts(run, host));
     return before;
   }
 }
@@ -81,6 +84,7 @@ function finish(run: RunningCall, host: CallHost, { code, result }: Settlement):
     host.events.append("tool.execution_complete", completion(run, result), run.agent.agentId);
   }
   const { resultType } = result;
+  if (result.toolReferences !== undefined && resultType === "success") showFoundTools(run, result, host.events);
   const isTerminal = resultType === "success" && run.tool?.definition.isTerminal === true;
   return {
     toolCallId: run.call.id,
@@ -118,6 +122,7 @@ function completion(run: RunningCall, result: ToolResult): object {
   return {
     toolCallId: run.call.id,
     success,
+    ...(run.isRewritten && { arguments: run.args }),
     result: {
       content,
       detailedContent: sessionLog ?? content,

@@ -19,6 +19,8 @@ export function decideCall(run: RunningCall, host: CallHost): void {
 
 function awaitDecision(run: RunningCall, host: CallHost, pending: Promise<void>): void {
   run.kind = "waiting";
+  // A reload meanwhile must not end the generation that this call is going to run on.
+  run.held = run.tool?.hold?.();
   run.decided = pending.then(
     () => {
       run.kind = run.settlement === undefined ? "run" : "settled";
@@ -41,6 +43,10 @@ function settleUnknown(run: RunningCall): undefined {
 type Pending = Promise<void> | undefined;
 
 function checkArguments(run: RunningCall, host: CallHost, tool: Tool): Pending {
+  const { argumentsError } = run.call;
+  if (argumentsError !== undefined && !run.isRewritten) {
+    return void settle(run, "invalid_arguments", { issues: [{ path: "", message: argumentsError }] });
+  }
   try {
     const checked = tool.validate(run.args);
     if (!isThenable(checked)) return applyCheck(run, host, tool, checked);
@@ -69,14 +75,15 @@ function settleInterrupted(run: RunningCall, { reason }: Interruption): undefine
 }
 
 function seekPermission(run: RunningCall, host: CallHost, tool: Tool): Pending {
-  if (run.hookDecision === "allow") return undefined;
-  if (run.hookDecision === undefined && tool.definition.skipPermission === true) return undefined;
-  if (tool.permission === undefined) return ask(run, host, tool, undefined);
+  const exemption = exemptionOf(run, tool);
+  if (exemption !== undefined && !host.permissions.mayStop(tool)) return undefined;
+  if (tool.permission === undefined) return ask(run, host, tool, undefined, exemption);
   try {
     const described = tool.permission(run.value, run.context!);
-    if (!isThenable(described)) return askAsDescribed(run, host, tool, described);
+    if (!isThenable(described)) return askAsDescribed(run, host, tool, described, exemption);
     return run.wait(described).then(
-      (settled) => (settled instanceof Interruption ? settleInterrupted(run, settled) : askAsDescribed(run, host, tool, settled)),
+      (settled) =>
+        settled instanceof Interruption ? settleInterrupted(run, settled) : askAsDescribed(run, host, tool, settled, exemption),
       (error) => settleFailedGate(run, host, error),
     );
   } catch (error) {
@@ -84,11 +91,18 @@ function seekPermission(run: RunningCall, host: CallHost, tool: Tool): Pending {
   }
 }
 
-function askAsDescribed(run: RunningCall, host: CallHost, tool: Tool, described: unknown): Pending {
-  if (described === null && run.hookDecision !== "ask") return undefined;
-  if (described === null) return ask(run, host, tool, undefined);
-  const isRequest = typeof described === "object" && typeof (described as PermissionRequest).kind === "string";
-  if (isRequest) return ask(run, host, tool, described as PermissionRequest);
+type Exemption = "hook" | "tool" | undefined;
+
+function exemptionOf(run: RunningCall, tool: Tool): Exemption {
+  if (run.hookDecision !== undefined) return run.hookDecision === "allow" ? "hook" : undefined;
+  return tool.definition.skipPermission === true ? "tool" : undefined;
+}
+
+function askAsDescribed(run: RunningCall, host: CallHost, tool: Tool, described: unknown, exemption: Exemption): Pending {
+  if (described === null) return ask(run, host, tool, undefined, exemption ?? (run.hookDecision === "ask" ? undefined : "tool"));
+  // A copy: it is judged, asked with and remembered, and must be the same each time.
+  const request = typeof described === "object" ? ({ ...described } as PermissionRequest) : undefined;
+  if (typeof request?.kind === "string") return ask(run, host, tool, request, exemption);
   return settleFailedGate(run, host, new TypeError("permission() returned neither null nor an object with a kind."));
 }
 
@@ -98,13 +112,14 @@ function settleFailedGate(run: RunningCall, host: CallHost, error: unknown): und
   settle(run, "permission_failed");
 }
 
-function ask(run: RunningCall, host: CallHost, tool: Tool, request: PermissionRequest | undefined): Pending {
+function ask(run: RunningCall, host: CallHost, tool: Tool, request: PermissionRequest | undefined, exemption: Exemption): Pending {
   const question = {
     tool,
     toolCallId: run.call.id,
     toolArgs: run.value,
     agentId: run.agent.agentId,
     request,
+    exemption,
     askedByHook: run.hookDecision === "ask" ? { reason: run.hookReason } : undefined,
     signal: () => run.signal,
   };

@@ -31,10 +31,14 @@ export interface SessionEvents {
    * about. With nobody listening to the type nothing is built, and the event is in nobody's chain.
    */
   append(type: string, data: object, agentId?: string): void;
-  /** Whether anybody listens to this type: ask before building costly data. */
+  /** Whether anybody hears of this type: ask before building costly data. */
   wants(type: string): boolean;
+  /** Whether anybody but the recorder hears of this type: somebody who waits for news. */
+  hasListener(type: string): boolean;
   /** Adds a sink for one type, or for every type. */
   addSink(sink: EventSink, type?: string): Disposable;
+  /** Adds a sink for every type that is kept. It hears of each event before all others. A session has one at most. */
+  addRecorder(sink: EventSink): Disposable;
   /** Runs when a sink for this type or for all of them was added. */
   onSinkAdded(listener: (type: string | undefined) => void): void;
   /** Removes every sink; what is appended later goes nowhere. */
@@ -47,13 +51,14 @@ export function createEvents(log: Logger, lastEventId: string | null = null): Se
 
 class EventDoor implements SessionEvents {
   readonly #log: Logger;
+  #recorder: EventSink | undefined;
   // Copied on every change, so that a sink added or removed while an event is told changes only the next one.
   #sinks: readonly EventSink[] = [];
   readonly #sinksByType = new Map<string, readonly EventSink[]>();
   readonly #waiting: SessionEvent[] = [];
   #telling = false;
   #parentId: string | null;
-  #sinkAdded: (type: string | undefined) => void = () => {};
+  readonly #sinkAdded: ((type: string | undefined) => void)[] = [];
 
   constructor(log: Logger, lastEventId: string | null) {
     this.#log = log;
@@ -61,6 +66,10 @@ class EventDoor implements SessionEvents {
   }
 
   wants(type: string): boolean {
+    return this.hasListener(type) || (this.#recorder !== undefined && !isEphemeral(type));
+  }
+
+  hasListener(type: string): boolean {
     return this.#sinks.length > 0 || this.#sinksByType.has(type);
   }
 
@@ -81,18 +90,28 @@ class EventDoor implements SessionEvents {
     const own: EventSink = (event) => sink(event);
     if (type === undefined) this.#sinks = [...this.#sinks, own];
     else this.#sinksByType.set(type, [...(this.#sinksByType.get(type) ?? []), own]);
-    this.#sinkAdded(type);
+    for (const listener of this.#sinkAdded) listener(type);
     return { [Symbol.dispose]: () => this.#remove(own, type) };
   }
 
+  addRecorder(sink: EventSink): Disposable {
+    this.#recorder = sink;
+    return {
+      [Symbol.dispose]: () => {
+        if (this.#recorder === sink) this.#recorder = undefined;
+      },
+    };
+  }
+
   onSinkAdded(listener: (type: string | undefined) => void): void {
-    this.#sinkAdded = listener;
+    this.#sinkAdded.push(listener);
   }
 
   close(): void {
+    this.#recorder = undefined;
     this.#sinks = [];
     this.#sinksByType.clear();
-    this.#sinkAdded = () => {};
+    this.#sinkAdded.length = 0;
   }
 
   #remove(own: EventSink, type: string | undefined): void {
@@ -122,6 +141,7 @@ class EventDoor implements SessionEvents {
   }
 
   #tell(event: SessionEvent): void {
+    if (this.#recorder !== undefined && event.ephemeral !== true) this.#hand(this.#recorder, event);
     for (const sink of this.#sinks) this.#hand(sink, event);
     for (const sink of this.#sinksByType.get(event.type) ?? []) this.#hand(sink, event);
   }

@@ -4,15 +4,18 @@ import { normalizeResult, resultOfThrow } from "../tools/tool-result.ts";
 import type { AskOutcome } from "./ask-kinds.ts";
 import { type CallHost, interruptionOf, logFacts, settlementOf } from "./call-stages.ts";
 import { Interruption, type RunningCall, type Settlement } from "./running-call.ts";
+import { isSessionTool } from "./session-tool.ts";
 import { isThenable } from "./thenable.ts";
 
 /** Runs a call that is allowed to, within its deadline. Never throws or rejects; a promise only if the handler returned one. */
 export function executeCall(run: RunningCall, host: CallHost): Settlement | Promise<Settlement> {
   const tool = run.tool!;
   if (!tool.hasHandler) return askForResult(run, host, tool);
-  run.startClock(tool.definition.timeout ?? host.config.toolTimeout);
+  // What a session's own tool waits for, people and agents, has its own limits.
+  run.startClock(isSessionTool(tool) ? Number.POSITIVE_INFINITY : (tool.definition.timeout ?? host.config.toolTimeout));
   try {
-    const raw = tool.execute(run.value, run.context!);
+    const { trace } = run;
+    const raw = trace === undefined ? tool.execute(run.value, run.context!) : trace.within(() => tool.execute(run.value, run.context!));
     if (isThenable(raw)) return awaitResult(run, host, raw);
     run.stopClock();
     return toSettlement(normalizeResult(raw));
@@ -50,7 +53,13 @@ function threw(run: RunningCall, host: CallHost, error: unknown): Settlement {
 /** A tool without a handler: whoever pushed it answers, or whoever is attached. No clock runs meanwhile. */
 function askForResult(run: RunningCall, host: CallHost, tool: Tool): Settlement | Promise<Settlement> {
   const owners = host.ownersOf(tool);
-  const data = { toolCallId: run.call.id, toolName: run.call.name, arguments: run.value, workingDirectory: host.config.workingDirectory };
+  const data = {
+    toolCallId: run.call.id,
+    toolName: run.call.name,
+    arguments: run.value,
+    workingDirectory: host.config.workingDirectory,
+    ...run.trace?.headers,
+  };
   run.pause();
   const outcome = host.asks.open("tool", data, {
     toolCallId: run.call.id,

@@ -1,4 +1,5 @@
 import type { ToolResult } from "../tools/tool.ts";
+import type { Disclosure } from "./deferral.ts";
 import type { SettledCode } from "./model-text.ts";
 import type { ToolCatalog } from "./tool-catalog.ts";
 
@@ -8,6 +9,8 @@ export interface ToolCall {
   readonly id: string;
   readonly name: string;
   readonly arguments: unknown;
+  /** Why the arguments cannot be used, in a sentence for the model: the call fails, unless a hook gives it others. */
+  readonly argumentsError?: string;
 }
 
 /**
@@ -25,6 +28,8 @@ export interface AgentScope {
   readonly turnId?: string;
   /** Cancels the calls that are running when it fires. */
   readonly signal?: AbortSignal;
+  /** What the conversation's model has been shown of the tools that are deferred. Absent: a search shows nothing. */
+  readonly disclosure?: Disclosure;
 }
 
 /**

@@ -4,7 +4,7 @@ import type { Asks, Progress, ToolResult } from "../tools/tool.ts";
 import { failureResult } from "../tools/tool-result.ts";
 import type { AskKind } from "./ask-kinds.ts";
 import { CallContext, type ContextServices } from "./call-context.ts";
-import { type CallHost, logFacts } from "./call-stages.ts";
+import { type CallHost, logFacts, settle } from "./call-stages.ts";
 import { concludeCall } from "./conclude-call.ts";
 import { Deadlines } from "./deadlines.ts";
 import { decideCall } from "./decide-call.ts";
@@ -13,6 +13,8 @@ import { gateCall } from "./gate-call.ts";
 import { modelText } from "./model-text.ts";
 import type { AgentScope, CallOutcome, Prepared, ToolCall } from "./pipeline-types.ts";
 import { type CallLife, RunningCall } from "./running-call.ts";
+import type { SessionServices } from "./session-services.ts";
+import { createTelemetry, placeOf, type Telemetry } from "./telemetry.ts";
 import type { ToolCatalog } from "./tool-catalog.ts";
 
 /** A file that a tool wrote, with its new content. */
@@ -23,6 +25,8 @@ export interface FileChange {
 }
 
 export interface PipelineHost extends CallHost {
+  /** For the tools that the session brings itself. */
+  readonly services: SessionServices;
   onFileChanged(change: FileChange): void;
 }
 
@@ -32,6 +36,8 @@ export interface PipelineHost extends CallHost {
  * asynchronous; nothing here rejects for what a tool, a hook or a client does.
  */
 export interface Pipeline {
+  /** Undefined while tracing is off. */
+  readonly telemetry?: Telemetry | undefined;
   /** Takes the calls of one message through their gates, in order. Permissions are asked for all of them at once. */
   prepare(calls: readonly ToolCall[], agent: AgentScope): readonly Prepared[] | Promise<readonly Prepared[]>;
   /** @throws HostError `CALL_TAKEN` when it was run before. */
@@ -50,12 +56,14 @@ export function createPipeline(host: PipelineHost): Pipeline {
 }
 
 class CallPipeline implements Pipeline, ContextServices {
+  readonly telemetry: Telemetry | undefined;
   readonly #host: PipelineHost;
   readonly #life: CallLife = { deadlines: new Deadlines(), waiting: new Set() };
   readonly #inFlight = new Set<Promise<unknown>>();
 
   constructor(host: PipelineHost) {
     this.#host = host;
+    this.telemetry = createTelemetry(host.sessionId, host.log);
   }
 
   prepare(calls: readonly ToolCall[], agent: AgentScope): readonly Prepared[] | Promise<readonly Prepared[]> {
@@ -120,10 +128,19 @@ class CallPipeline implements Pipeline, ContextServices {
   }
 
   #perform(run: RunningCall): CallOutcome | Promise<CallOutcome> {
+    // Between the gates and here the turn may have been stopped; nothing is begun after that.
+    if (run.settlement === undefined && run.agent.signal?.aborted) settle(run, "cancelled");
     if (run.settlement !== undefined) return this.#conclude(run, run.settlement);
+    if (this.telemetry !== undefined) this.#trace(run, this.telemetry);
     const ran = executeCall(run, this.#host);
     if (ran instanceof Promise) return this.#track(ran.then((settled) => concludeCall(run, this.#host, settled)));
     return this.#conclude(run, ran);
+  }
+
+  #trace(run: RunningCall, telemetry: Telemetry): void {
+    const { call, agent, parent, tool } = run;
+    const facts = { id: call.id, name: call.name, description: tool?.definition.description };
+    run.trace = telemetry.beginToolCall(facts, agent.agentId, parent?.trace?.context ?? placeOf(agent));
   }
 
   #conclude(run: RunningCall, settled: NonNullable<RunningCall["settlement"]>): CallOutcome | Promise<CallOutcome> {
@@ -158,6 +175,10 @@ class CallPipeline implements Pipeline, ContextServices {
 
   get sessionId(): string {
     return this.#host.sessionId;
+  }
+
+  get session(): SessionServices {
+    return this.#host.services;
   }
 
   workingDirectory(): string {

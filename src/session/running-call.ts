@@ -1,6 +1,7 @@
 import type { Tool, ToolContext, ToolResult } from "../tools/tool.ts";
 import type { Deadlines, Timed } from "./deadlines.ts";
 import type { AgentScope, OutcomeCode, Prepared, ToolCall } from "./pipeline-types.ts";
+import type { TracedStep } from "./telemetry.ts";
 import type { ToolCatalog } from "./tool-catalog.ts";
 
 export type InterruptReason = "timeout" | "closed" | "cancelled";
@@ -44,6 +45,8 @@ export class RunningCall implements Prepared, Timed {
   /** Its handler has answered, or nobody waits for it any more. */
   isOver = false;
   tool: Tool | undefined = undefined;
+  /** Keeps the tool's generation while the call waits to run. */
+  held: Disposable | undefined = undefined;
   context: ToolContext | undefined = undefined;
   /** As the model gave them, or a hook rewrote them. */
   args: unknown;
@@ -58,7 +61,10 @@ export class RunningCall implements Prepared, Timed {
   settlement: Settlement | undefined = undefined;
   /** Settles when it is decided whether the call runs; never rejects. */
   decided: Promise<void> | undefined = undefined;
+  /** Its span, while tracing is on. */
+  trace: TracedStep | undefined = undefined;
 
+  readonly #given: unknown;
   readonly #life: CallLife;
   #children: Set<RunningCall> | undefined;
   #controller: AbortController | undefined;
@@ -77,8 +83,14 @@ export class RunningCall implements Prepared, Timed {
     this.catalog = catalog;
     this.parent = parent;
     this.depth = parent === undefined ? 0 : parent.depth + 1;
-    this.args = call.arguments ?? {};
+    this.#given = call.arguments ?? {};
+    this.args = this.#given;
     this.#life = life;
+  }
+
+  /** Whether a hook gave it other arguments than the model. */
+  get isRewritten(): boolean {
+    return this.args !== this.#given;
   }
 
   get timeout(): number {

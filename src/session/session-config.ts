@@ -1,17 +1,17 @@
 import { isAbsolute, resolve } from "node:path";
 import { HostError } from "../base/errors.ts";
 import type { ToolLike } from "../tools/define-tool.ts";
+import { type AgentOptions, agentReaders } from "./agent-options.ts";
+import { resolveAgents, type SessionAgents } from "./agents.ts";
 import type { AskHandler } from "./asks.ts";
 import { type CatalogView, createCatalogView } from "./catalog-view.ts";
-import { type Hook, type HookKind, hookOptions, type ResolvedHooks } from "./hooks.ts";
+import { type Hook, type HookKind, hookOptions, joinHooks, type ResolvedHooks, type SessionHooks } from "./hook-kinds.ts";
+import { toolOptionsFor } from "./model-tools.ts";
+import { compilePermissionRules, type PermissionRuleOptions, type PermissionRules } from "./permission-rules.ts";
 import type { FilterPrecedence } from "./tool-filter.ts";
+import { resolveTurnConfig, type TurnConfig, type TurnOptions, turnReaders } from "./turn-options.ts";
 
-/** A session's hooks, by the Copilot SDK's names; a list runs in its order. */
-export interface SessionHooks {
-  readonly onPreToolUse?: Hook<"preToolUse"> | readonly Hook<"preToolUse">[] | undefined;
-  readonly onPostToolUse?: Hook<"postToolUse"> | readonly Hook<"postToolUse">[] | undefined;
-  readonly onPostToolUseFailure?: Hook<"postToolUseFailure"> | readonly Hook<"postToolUseFailure">[] | undefined;
-}
+export type { SessionHooks };
 
 export interface LargeOutputOptions {
   /** False: results are never cut. Default: true. */
@@ -22,9 +22,14 @@ export interface LargeOutputOptions {
   readonly outputDir?: string | undefined;
 }
 
-export interface SessionOptions {
-  /** Letters, digits, ".", "_" and "-". Default: a new UUID. */
+export interface SessionOptions extends AgentOptions, TurnOptions {
+  /** Letters, digits, "_", "-" and, not at the beginning, ".". Default: a new UUID. */
   readonly sessionId?: string | undefined;
+  /**
+   * Whether what happens is written to the host's folder for sessions, so that the session can be resumed after its
+   * process. Default: true, and where that folder cannot be written, a warning; given as true, an error.
+   */
+  readonly persist?: boolean | undefined;
   /** Default: the host's. */
   readonly workingDirectory?: string | undefined;
   readonly model?: string | undefined;
@@ -37,6 +42,10 @@ export interface SessionOptions {
   readonly skillDirectories?: readonly string[] | undefined;
   readonly disabledSkills?: readonly string[] | undefined;
   readonly hooks?: SessionHooks | undefined;
+  /** How long a hook may take, in milliseconds; one that takes longer has failed. Default: 60,000. */
+  readonly hookTimeout?: number | undefined;
+  /** What is decided about calls before anybody is asked. */
+  readonly permissions?: PermissionRuleOptions | undefined;
   /** Decides about calls that need permission. Absent: nobody does, and they are denied. */
   readonly onPermissionRequest?: AskHandler<"permission"> | undefined;
   readonly onUserInputRequest?: AskHandler<"userInput"> | undefined;
@@ -49,7 +58,7 @@ export interface SessionOptions {
 }
 
 /** What `update` may change while a session lives. A field given as undefined goes back to its default. */
-export type SessionChange = Omit<SessionOptions, "sessionId" | "workingDirectory" | "tools" | "waitForAttachments">;
+export type SessionChange = Omit<SessionOptions, "sessionId" | "persist" | "workingDirectory" | "tools" | "waitForAttachments">;
 
 /** The options of a session, checked and complete. Frozen; `update` makes another. */
 export interface ResolvedSessionConfig {
@@ -58,7 +67,14 @@ export interface ResolvedSessionConfig {
   readonly tools: readonly ToolLike[];
   /** What the tools depend on. */
   readonly view: CatalogView;
+  readonly agents: SessionAgents;
+  /** What the conversation with a model depends on. */
+  readonly turn: TurnConfig;
+  /** The host's, then the session's own. */
   readonly hooks: ResolvedHooks;
+  readonly hostHooks: ResolvedHooks | undefined;
+  readonly hookTimeout: number;
+  readonly permissions: PermissionRules;
   readonly onPermissionRequest: AskHandler<"permission"> | undefined;
   readonly onUserInputRequest: AskHandler<"userInput"> | undefined;
   readonly onElicitationRequest: AskHandler<"elicitation"> | undefined;
@@ -73,22 +89,31 @@ export interface ResolvedSessionConfig {
 export interface SessionDefaults {
   readonly sessionId: string;
   readonly workingDirectory: string;
+  /** They run before the session's own. */
+  readonly hostHooks?: ResolvedHooks | undefined;
 }
 
 /**
  * Checks a session's options and fills in what they leave open.
- * @throws HostError `SESSION_OPTIONS` naming the field that is unknown or of the wrong type.
+ * @throws HostError `SESSION_OPTIONS` naming the field that is unknown or of the wrong type; `PERMISSION_RULE` naming the rule.
  */
 export function resolveSessionConfig(options: SessionOptions, defaults: SessionDefaults): ResolvedSessionConfig {
   const given = readFields(options, "session options", fields);
   const workingDirectory = resolve(defaults.workingDirectory, given.workingDirectory ?? "");
   const { largeOutput = {} } = given;
+  const agents = resolveAgents(given);
+  const view = createView(given, agents, workingDirectory);
   return Object.freeze({
     sessionId: given.sessionId ?? defaults.sessionId,
     workingDirectory,
     tools: given.tools ?? [],
-    view: createCatalogView({ ...given, skillDirectories: absolute(given.skillDirectories, workingDirectory) }),
-    hooks: resolveHooks(given.hooks ?? {}),
+    view,
+    agents,
+    turn: createTurn(given, agents, view),
+    hostHooks: defaults.hostHooks,
+    hooks: hooksOf(defaults.hostHooks, resolveHooks(given.hooks ?? {})),
+    hookTimeout: given.hookTimeout ?? 60_000,
+    permissions: compilePermissionRules(given.permissions ?? {}, workingDirectory),
     onPermissionRequest: given.onPermissionRequest,
     onUserInputRequest: given.onUserInputRequest,
     onElicitationRequest: given.onElicitationRequest,
@@ -100,6 +125,27 @@ export function resolveSessionConfig(options: SessionOptions, defaults: SessionD
     }),
     // Absolute by now: resolved again from here it stays what it is.
     options: { ...given, workingDirectory },
+  });
+}
+
+function createTurn(given: SessionOptions, { selected }: SessionAgents, { model }: CatalogView): TurnConfig {
+  const reasoningEffort = selected?.reasoningEffort ?? given.reasoningEffort;
+  return resolveTurnConfig({ ...given, model, reasoningEffort }, toolOptionsFor(model, given.modelTools));
+}
+
+function createView(given: SessionOptions, { selected }: SessionAgents, workingDirectory: string): CatalogView {
+  const { model, availableTools, excludedTools, toolFilterPrecedence, disabledSkills, toolSearch, modelTools } = given;
+  return createCatalogView({
+    model: selected?.model ?? model ?? given.chatModel?.id,
+    availableTools,
+    excludedTools,
+    toolFilterPrecedence,
+    disabledSkills,
+    toolSearch,
+    modelTools,
+    skillDirectories: absolute(given.skillDirectories, workingDirectory),
+    agent: selected && { name: selected.name, tools: selected.tools },
+    defaultExcludedTools: given.defaultAgent?.excludedTools,
   });
 }
 
@@ -116,12 +162,13 @@ export function changeSessionConfig(config: ResolvedSessionConfig, change: Sessi
   return resolveSessionConfig({ ...config.options, ...given }, config);
 }
 
-const fixedFields: ReadonlySet<string> = new Set(["sessionId", "workingDirectory", "tools", "waitForAttachments"]);
+const fixedFields: ReadonlySet<string> = new Set(["sessionId", "persist", "workingDirectory", "tools", "waitForAttachments"]);
 
 type Fields<T> = { readonly [K in keyof T]-?: (value: unknown, field: string) => Exclude<T[K], undefined> };
 
 const fields: Fields<SessionOptions> = {
   sessionId: readSessionId,
+  persist: readFlag,
   workingDirectory: readText,
   model: readText,
   // Each tool is read when it is pushed, with the messages of a push.
@@ -133,6 +180,10 @@ const fields: Fields<SessionOptions> = {
   skillDirectories: readTexts,
   disabledSkills: readTexts,
   hooks: (value, field) => readFields(value, field, hookFields),
+  hookTimeout: readPositive,
+  permissions: (value, field) => readFields(value, field, permissionFields),
+  ...agentReaders,
+  ...turnReaders,
   onPermissionRequest: readCallback,
   onUserInputRequest: readCallback,
   onElicitationRequest: readCallback,
@@ -143,9 +194,20 @@ const fields: Fields<SessionOptions> = {
 
 const hookFields: Fields<SessionHooks> = {
   onPreToolUse: readHooks<"preToolUse">,
+  onPreMcpToolCall: readHooks<"preMcpToolCall">,
   onPostToolUse: readHooks<"postToolUse">,
   onPostToolUseFailure: readHooks<"postToolUseFailure">,
+  onUserPromptSubmitted: readHooks<"userPromptSubmitted">,
+  onUserPromptTransformed: readHooks<"userPromptTransformed">,
+  onSessionStart: readHooks<"sessionStart">,
+  onSessionEnd: readHooks<"sessionEnd">,
+  onErrorOccurred: readHooks<"errorOccurred">,
+  onAgentStop: readHooks<"agentStop">,
+  onSubagentStart: readHooks<"subagentStart">,
+  onSubagentStop: readHooks<"subagentStop">,
 };
+
+const permissionFields: Fields<PermissionRuleOptions> = { allow: readTexts, deny: readTexts, ask: readTexts };
 
 const largeOutputFields: Fields<LargeOutputOptions> = { enabled: readFlag, maxSizeBytes: readPositive, outputDir: readText };
 
@@ -161,10 +223,13 @@ function readFields<T extends object>(value: unknown, what: string, table: Field
   return read as T;
 }
 
+/** Whether something can be a session's id. It names a folder. */
+export function isSessionId(value: unknown): value is string {
+  return typeof value === "string" && /^[\w-][\w.-]{0,127}$/.test(value);
+}
+
 function readSessionId(value: unknown, field: string): string {
-  // It names a folder.
-  const isId = typeof value === "string" && /^(?!\.+$)[\w.-]{1,128}$/.test(value);
-  return isId ? value : mustBe(field, 'up to 128 letters, digits, ".", "_" and "-"');
+  return isSessionId(value) ? value : mustBe(field, 'up to 128 letters, digits, "_", "-" and, not at the beginning, "."');
 }
 
 function readText(value: unknown, field: string): string {
@@ -192,6 +257,18 @@ function readCallback<F extends (...args: never) => unknown>(value: unknown, fie
 function readHooks<K extends HookKind>(value: unknown, field: string): readonly Hook<K>[] {
   const hooks = Array.isArray(value) ? value : [value];
   return Object.freeze(hooks.map((hook: unknown) => readCallback<Hook<K>>(hook, field)));
+}
+
+/**
+ * Checks an object of hooks as `SessionOptions.hooks` holds them.
+ * @throws HostError `SESSION_OPTIONS` naming the hook that is unknown or no function.
+ */
+export function readSessionHooks(hooks: unknown): ResolvedHooks {
+  return resolveHooks(readFields(hooks, "hooks", hookFields));
+}
+
+function hooksOf(hostHooks: ResolvedHooks | undefined, own: ResolvedHooks): ResolvedHooks {
+  return hostHooks === undefined ? own : joinHooks([hostHooks, own]);
 }
 
 function resolveHooks(hooks: SessionHooks): ResolvedHooks {

@@ -1,29 +1,24 @@
 import { randomUUID } from "node:crypto";
-import { join } from "node:path";
-import { Emitter } from "../base/emitter.ts";
-import { HostError, toError } from "../base/errors.ts";
 import type { ToolLike } from "../tools/define-tool.ts";
 import type { ToolDefinition, ToolResult } from "../tools/tool.ts";
-import { createAsks, type SessionAsks } from "./asks.ts";
-import { type Attachment, type AttachmentOptions, type Attachments, createAttachments } from "./attachments.ts";
-import { type CatalogKeeper, createCatalogKeeper } from "./catalog-keeper.ts";
+import type { SessionAsks } from "./asks.ts";
+import type { Attachment, AttachmentOptions } from "./attachments.ts";
 import type { SessionEnvironment } from "./environment.ts";
-import { createEvents, type EventSink, type SessionEvents, type Unsubscribe } from "./events.ts";
-import { createHookRunner } from "./hooks.ts";
+import type { EventSink, SessionEvent, SessionEvents, Unsubscribe } from "./events.ts";
+import type { History } from "./history.ts";
+import type { HookRunner } from "./hooks.ts";
 import { type ListedTool, listTools } from "./list-tools.ts";
-import { createOwnClient, toToolAnswer } from "./own-client.ts";
-import { createPermissions } from "./permissions.ts";
-import { createPipeline, type FileChange, type Pipeline, resolveToolName } from "./pipeline.ts";
+import { toToolAnswer } from "./own-client.ts";
+import type { Permissions } from "./permissions.ts";
+import { type FileChange, resolveToolName } from "./pipeline.ts";
 import type { AgentScope, CallOutcome, Prepared, ToolCall } from "./pipeline-types.ts";
 import type { ToolsDiff } from "./pushed-tools.ts";
-import {
-  changeSessionConfig,
-  type ResolvedSessionConfig,
-  resolveSessionConfig,
-  type SessionChange,
-  type SessionOptions,
-} from "./session-config.ts";
+import type { SendOptions } from "./send-options.ts";
+import { changeSessionConfig, type ResolvedSessionConfig, type SessionChange, type SessionOptions } from "./session-config.ts";
+import type { SessionLog } from "./session-log.ts";
+import { SessionParts } from "./session-parts.ts";
 import type { ToolCatalog } from "./tool-catalog.ts";
+import type { AssistantReply } from "./turn-types.ts";
 
 export type { ListedTool };
 
@@ -34,21 +29,6 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/**
- * Makes a session at once, whatever of its sources is loaded; `session.ready` waits for the rest.
- * @throws HostError `SESSION_OPTIONS` naming the field; `TOOL_NAME_TAKEN`, `TOOL_NAME_ILLEGAL`, `TOOL_INVALID` for `tools`.
- */
-export function createSession(options: SessionOptions, environment: SessionEnvironment): Session {
-  const config = resolveSessionConfig(options, environment.defaults);
-  try {
-    environment.adopt(config);
-    return new Session(config, environment);
-  } catch (error) {
-    releaseQuietly(environment);
-    throw error;
-  }
-}
-
 /** One conversation's tools and everything that a call of them goes through. */
 export class Session implements AsyncDisposable {
   readonly id: string;
@@ -56,79 +36,50 @@ export class Session implements AsyncDisposable {
   readonly events: SessionEvents;
   /** What is being asked, and the way to answer on behalf of an attachment. */
   readonly asks: SessionAsks;
-  readonly #environment: SessionEnvironment;
-  readonly #attachments: Attachments;
-  readonly #own: Attachment;
-  readonly #keeper: CatalogKeeper;
-  readonly #pipeline: Pipeline;
+  readonly hooks: HookRunner;
+  readonly permissions: Permissions;
+  readonly #parts: SessionParts;
   readonly #scope: AgentScope;
-  readonly #subscription: Disposable;
-  readonly #fileChanges: Emitter<{ changed: FileChange }>;
-  readonly #closing = new AbortController();
-  #config: ResolvedSessionConfig;
-  #externalToolsVersion = 0;
-  #closed: Promise<void> | undefined;
 
-  constructor(config: ResolvedSessionConfig, environment: SessionEnvironment) {
-    const { log } = environment;
-    this.id = config.sessionId;
-    this.#config = config;
-    this.#environment = environment;
-    this.events = createEvents(log);
-    this.asks = createAsks(this.id, this.events, log);
-    this.#fileChanges = new Emitter((error) => log.error("A listener for changed files failed.", { error }));
-    this.#keeper = createCatalogKeeper({
-      events: this.events,
-      log,
-      assemble: () => environment.catalog(this.#config.view, this.#attachments.snapshots()),
-      model: () => this.#config.view.model,
-    });
-    this.#attachments = this.#createAttachments();
-    this.#pipeline = this.#createPipeline();
-    this.#scope = this.createScope();
-    this.#own = this.#attachments.attach({ level: "host", name: "this program", ...createOwnClient(() => this.#config) });
-    if (config.tools.length > 0) this.#own.setTools(config.tools);
-    this.#subscription = environment.subscribe(() => this.#keeper.invalidate());
+  constructor(config: ResolvedSessionConfig, environment: SessionEnvironment, sessionLog?: SessionLog) {
+    const parts = new SessionParts(config, environment, sessionLog);
+    this.id = parts.sessionId;
+    this.events = parts.events;
+    this.asks = parts.asks;
+    this.hooks = parts.hooks;
+    this.permissions = parts.permissions;
+    this.#parts = parts;
+    this.#scope = parts.createScope();
   }
 
   get config(): ResolvedSessionConfig {
-    return this.#config;
+    return this.#parts.config;
   }
 
   /** What the model is told of: data only, in a stable order. */
   get tools(): readonly ToolDefinition[] {
-    return this.catalog.advertised;
+    return this.#parts.advertised(this.catalog);
   }
 
   /** Everything that is known of the session's tools, also of those that lost their name or are hidden. */
   get catalog(): ToolCatalog {
-    this.#assertOpen();
-    return this.#keeper.current;
+    this.#parts.assertOpen();
+    return this.#parts.keeper.current;
   }
 
   /** Rises with every push that changes what clients see. */
   get externalToolsVersion(): number {
-    return this.#externalToolsVersion;
+    return this.#parts.externalToolsVersion;
   }
 
   /** The session's own conversation, for `prepare`; its `catalog` is always the one of now. */
   createScope(options: { readonly turnId?: string; readonly signal?: AbortSignal } = {}): AgentScope {
-    const keeper = this.#keeper;
-    return {
-      get catalog() {
-        return keeper.current;
-      },
-      hasVanished: (name) => keeper.hasVanished(name),
-      ...options,
-    };
+    return this.#parts.createScope(options);
   }
 
   /** Waits until the session's sources are loaded; rejects with the signal's reason. */
   async ready(signal?: AbortSignal): Promise<void> {
-    this.#assertOpen();
-    const closing = this.#closing.signal;
-    await this.#environment.ready(signal === undefined ? closing : AbortSignal.any([signal, closing]));
-    this.#keeper.setReady();
+    await this.#parts.load(signal);
   }
 
   /**
@@ -136,23 +87,54 @@ export class Session implements AsyncDisposable {
    * @throws HostError `SESSION_CLOSED`; what goes wrong with the call itself is a result.
    */
   async callTool(name: string, args?: unknown, options: CallOptions = {}): Promise<ToolResult> {
-    this.#assertOpen();
+    this.#parts.assertOpen();
     const scope = this.#scope;
     const call = { id: options.toolCallId ?? randomUUID(), name: resolveToolName(scope.catalog, name), arguments: args };
-    const outcome = this.#pipeline.call(call, options.signal === undefined ? scope : this.createScope({ signal: options.signal }));
+    const outcome = this.#parts.pipeline.call(call, options.signal === undefined ? scope : this.createScope({ signal: options.signal }));
     return (outcome instanceof Promise ? await outcome : outcome).result;
   }
 
   /** Takes the calls of one message of a model through their gates, in order. @throws HostError `SESSION_CLOSED` */
   async prepare(calls: readonly ToolCall[], agent: AgentScope = this.#scope): Promise<readonly Prepared[]> {
-    this.#assertOpen();
-    return this.#pipeline.prepare(calls, agent);
+    this.#parts.assertOpen();
+    return this.#parts.pipeline.prepare(calls, agent);
   }
 
   /** Runs what `prepare` returned, each once; all at the same time if you like. @throws HostError `SESSION_CLOSED`, `CALL_TAKEN` */
   async run(prepared: Prepared): Promise<CallOutcome> {
-    this.#assertOpen();
-    return this.#pipeline.run(prepared);
+    this.#parts.assertOpen();
+    return this.#parts.pipeline.run(prepared);
+  }
+
+  /**
+   * Sends a message to the model and gives the message's id at once. What comes of it is told by the events, which end
+   * with `session.idle`; a failure is `session.error`.
+   * @throws HostError `MODEL_MISSING`, `SEND_OPTIONS`, `SESSION_CLOSED`; `ATTACHMENT_INVALID`, `ATTACHMENT_OUTSIDE`,
+   * `ATTACHMENT_UNREADABLE` or `ATTACHMENT_TOO_LARGE`.
+   */
+  async send(options: SendOptions | string): Promise<string> {
+    this.#parts.assertOpen();
+    return this.#parts.turns.send(options);
+  }
+
+  /**
+   * Sends a message and gives the last thing that the model says in its turn, when the turn is over. Not for a handler
+   * of a tool: its own turn cannot end before it does.
+   * @param options `timeout`: milliseconds to wait; the turn goes on after that. Default: for ever.
+   * @throws HostError as `send` does; `TURN_ABORTED`, `SEND_TIMEOUT`, `TURN_EMPTY`. @throws ModelError when the model failed.
+   */
+  async sendAndWait(message: SendOptions | string, options: { readonly timeout?: number } = {}): Promise<AssistantReply> {
+    this.#parts.assertOpen();
+    return this.#parts.turns.sendAndWait(message, options.timeout);
+  }
+
+  /**
+   * Stops the running turn: the request to the model, calls and questions of it end at once, and messages that wait are
+   * dropped. Settles when the session is idle. Does nothing when it is.
+   */
+  async abort(): Promise<void> {
+    this.#parts.assertOpen();
+    await this.#parts.turns.abort();
   }
 
   /**
@@ -160,7 +142,7 @@ export class Session implements AsyncDisposable {
    * @throws HostError `TOOL_NAME_TAKEN` and the others of `Attachment.setTools`; nothing is changed then.
    */
   async setTools(all: readonly ToolLike[]): Promise<ToolsDiff> {
-    return this.#own.setTools(all);
+    return this.#parts.own.setTools(all);
   }
 
   /** The callable tools in the order they are advertised. */
@@ -172,7 +154,7 @@ export class Session implements AsyncDisposable {
   on(listener: EventSink): Unsubscribe;
   on(type: string, listener: EventSink): Unsubscribe;
   on(first: string | EventSink, second?: EventSink): Unsubscribe {
-    this.#assertOpen();
+    this.#parts.assertOpen();
     const sink = typeof first === "function" ? this.events.addSink(first) : this.events.addSink(second!, first);
     const end = (): void => sink[Symbol.dispose]();
     return Object.assign(end, { [Symbol.dispose]: end });
@@ -180,13 +162,13 @@ export class Session implements AsyncDisposable {
 
   /** Hears of every file that a tool says it wrote, with the content. */
   onFileChanged(listener: (change: FileChange) => void): Disposable {
-    return this.#fileChanges.on("changed", listener);
+    return this.#parts.fileChanges.on("changed", listener);
   }
 
   /** Connects somebody who offers tools or answers questions. @throws HostError `SESSION_CLOSED` */
   attach(options: AttachmentOptions): Attachment {
-    const attachment = this.#attachments.attach(options);
-    this.#keeper.greet();
+    const attachment = this.#parts.attachments.attach(options);
+    this.#parts.keeper.greet();
     return attachment;
   }
 
@@ -195,7 +177,7 @@ export class Session implements AsyncDisposable {
    * nobody waits for it any more.
    */
   respondToTool(requestId: string, answer: unknown): boolean {
-    return this.asks.answer(requestId, toToolAnswer(answer), this.#own.id);
+    return this.asks.answer(requestId, toToolAnswer(answer), this.#parts.own.id);
   }
 
   /**
@@ -203,91 +185,50 @@ export class Session implements AsyncDisposable {
    * @throws HostError `SESSION_OPTIONS`, `SESSION_CLOSED`; nothing is changed then.
    */
   async update(change: SessionChange): Promise<void> {
-    this.#assertOpen();
-    const before = this.#config;
-    const next = changeSessionConfig(before, change);
-    const held = this.#keeper.hold();
-    try {
-      this.#environment.adopt(next);
-      this.#config = next;
-      if (next.view.key !== before.view.key) {
-        this.#keeper.forgetNotices();
-        this.#keeper.invalidate();
-      }
-      await this.ready();
-    } finally {
-      held.end();
-    }
+    this.#parts.assertOpen();
+    await this.#parts.update(change);
+  }
+
+  /** Everything of the session that is kept, oldest first: what happened, not only what was said. Empty when nothing is recorded. */
+  async getMessages(): Promise<readonly SessionEvent[]> {
+    this.#parts.assertOpen();
+    return this.#parts.recording.read();
+  }
+
+  /** The conversation as a model is shown it. @internal */
+  get history(): History {
+    return this.#parts.history;
+  }
+
+  /** Settles when what happened so far outlives this process. @throws HostError `LOG_NOT_WRITTEN`; it is tried again then. */
+  flush(): Promise<void> {
+    return this.#parts.recording.flush();
+  }
+
+  /**
+   * Goes on with a session that is open: takes the changes over, and the tools where they are given.
+   * @throws HostError as `setTools` and `update` do; nothing is changed then.
+   * @internal
+   */
+  async join({ tools, ...change }: SessionChange & Pick<SessionOptions, "tools">): Promise<void> {
+    this.#parts.assertOpen();
+    changeSessionConfig(this.#parts.config, change);
+    if (tools !== undefined) this.#parts.own.setTools(tools);
+    await this.update(change);
+    await this.#parts.recording.joined();
+  }
+
+  /** False once it is being disconnected. */
+  get isOpen(): boolean {
+    return this.#parts.isOpen;
   }
 
   /** Ends the session: running calls are told by their signal and settled, questions are closed, tools withdrawn. */
   disconnect(): Promise<void> {
-    this.#closed ??= this.#close();
-    return this.#closed;
+    return this.#parts.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.disconnect();
   }
-
-  async #close(): Promise<void> {
-    this.#closing.abort(closedError(this.id));
-    this.asks.close();
-    await this.#pipeline.close();
-    this.#subscription[Symbol.dispose]();
-    this.#keeper.close();
-    this.#attachments.close();
-    if (this.events.wants("session.shutdown")) this.events.append("session.shutdown", { shutdownType: "routine" });
-    this.events.close();
-    this.#fileChanges.clear();
-    this.#environment.release();
-  }
-
-  #assertOpen(): void {
-    if (this.#closed !== undefined) throw closedError(this.id);
-  }
-
-  #createAttachments(): Attachments {
-    return createAttachments({
-      asks: this.asks,
-      assertOpen: () => this.#assertOpen(),
-      builtinNames: () => this.#keeper.builtinNames(),
-      onToolsChanged: (hasNewContract) => {
-        if (hasNewContract) this.#externalToolsVersion++;
-        this.#keeper.invalidate();
-      },
-    });
-  }
-
-  #createPipeline(): Pipeline {
-    const { log } = this.#environment;
-    const session = this;
-    return createPipeline({
-      sessionId: this.id,
-      events: this.events,
-      asks: this.asks,
-      permissions: createPermissions(this.asks),
-      hooks: createHookRunner(this.id, this.events, log),
-      log,
-      get config() {
-        return session.#config;
-      },
-      ownersOf: (tool) => this.#attachments.ownersOf(tool),
-      outputDirectory: () => this.#config.largeOutput.outputDir ?? join(this.#environment.sessionDirectory(this.id), "outputs"),
-      onFileChanged: (change) => this.#fileChanges.emit("changed", change),
-    });
-  }
-}
-
-function releaseQuietly(environment: SessionEnvironment): void {
-  try {
-    environment.release();
-  } catch (error) {
-    // What made the session fail is the news; this is only its echo.
-    environment.log.error("What a session had taken on could not be released.", { error: toError(error) });
-  }
-}
-
-function closedError(id: string): HostError {
-  return new HostError("SESSION_CLOSED", `Session ${id} is closed. Open another one.`);
 }

@@ -3,6 +3,7 @@ import type { Diagnostic, Severity } from "../base/diagnostic.ts";
 import type { Tool, ToolDefinition, ToolKind } from "../tools/tool.ts";
 import { checkToolName } from "../tools/tool-name.ts";
 import type { CatalogView } from "./catalog-view.ts";
+import { type Deferral, deferTools, toolSearchNames } from "./deferral.ts";
 import { type FilterNotice, noticesOf } from "./filter-notices.ts";
 import { type FilterVerdict, namespacedName } from "./tool-filter.ts";
 
@@ -13,6 +14,8 @@ export interface CatalogSource {
   readonly id: string;
   readonly tools: readonly Tool[];
   readonly diagnostics?: readonly Diagnostic[];
+  /** Only these custom agents have its tools, selected or as sub-agents; `any`: every one of them, but not the session's own agent. */
+  readonly forAgents?: readonly string[] | "any";
 }
 
 /** Why a tool that a source provides is not the one that is called by its name. */
@@ -58,23 +61,54 @@ export interface ToolCatalog {
 
 /** Makes a catalog of what the sources provide and a session's view of it. Pure. */
 export function assembleCatalog(sources: readonly CatalogSource[], view: CatalogView): ToolCatalog {
-  const contest = resolveNames(sources);
+  const contest = resolveNames(sourcesOf(sources, view), view);
   const executables = new Map<string, Tool>();
   const hidden = new Map<string, HiddenTool>();
-  const isFiltered = view.filter.patterns.length > 0 || view.availableTools !== undefined;
   for (const tool of inStableOrder(contest.winners)) {
-    const verdict = isFiltered ? view.filter.hides(tool) : undefined;
+    const verdict = view.filter.hides(tool) ?? view.agentFilter.hides(tool) ?? hiddenByStyle(tool, view);
     if (verdict === undefined) executables.set(tool.definition.name, tool);
     else hidden.set(tool.definition.name, { tool, ...verdict });
   }
-  return new AssembledCatalog(contest, executables, hidden, view);
+  const deferral = deferTools(executables, view.toolSearch, (tool) => view.filter.hides(tool)?.filter === "excludedTools");
+  const callable = deferral.search === undefined ? executables : withTool(executables, deferral.search);
+  return new AssembledCatalog(contest, callable, deferral.deferred, hidden, view);
+}
+
+/** The tools that a session brings itself come first; those of other agents do not come at all. */
+function sourcesOf(sources: readonly CatalogSource[], { agent, sessionTools }: CatalogView): readonly CatalogSource[] {
+  const own = sources.filter(({ forAgents }) => {
+    if (forAgents === undefined) return true;
+    return agent !== undefined && (forAgents === "any" || forAgents.includes(agent));
+  });
+  return sessionTools.length === 0 ? own : [{ kind: "builtin", id: "session", tools: sessionTools }, ...own];
+}
+
+function hiddenByStyle({ definition: { metadata } }: Tool, { editingStyle }: CatalogView): FilterVerdict | undefined {
+  const style = metadata?.["editingStyle"];
+  return typeof style !== "string" || style === editingStyle ? undefined : otherStyle;
+}
+
+const otherStyle: FilterVerdict = Object.freeze({ filter: "editingStyle" });
+
+/** In the place that its kind and name give it. */
+function withTool(executables: ReadonlyMap<string, Tool>, tool: Tool): ReadonlyMap<string, Tool> {
+  const { name } = tool.definition;
+  const rank = rankOf[tool.origin.kind];
+  const all = new Map<string, Tool>();
+  for (const [otherName, other] of executables) {
+    const otherRank = rankOf[other.origin.kind];
+    const comesAfter = otherRank > rank || (otherRank === rank && otherName > name);
+    if (comesAfter && !all.has(name)) all.set(name, tool);
+    all.set(otherName, other);
+  }
+  return all.set(name, tool);
 }
 
 class AssembledCatalog implements ToolCatalog {
   readonly candidates: readonly Tool[];
   readonly executables: ReadonlyMap<string, Tool>;
   readonly advertised: readonly ToolDefinition[];
-  readonly deferred: ReadonlySet<string> = new Set();
+  readonly deferred: ReadonlySet<string>;
   readonly hidden: ReadonlyMap<string, HiddenTool>;
   readonly losers: readonly LosingTool[];
   readonly builtinNames: ReadonlySet<string>;
@@ -84,10 +118,17 @@ class AssembledCatalog implements ToolCatalog {
   #signature: string | undefined;
   #byNamespacedName: ReadonlyMap<string, Tool> | undefined;
 
-  constructor(contest: Contest, executables: ReadonlyMap<string, Tool>, hidden: ReadonlyMap<string, HiddenTool>, view: CatalogView) {
+  constructor(
+    contest: Contest,
+    executables: ReadonlyMap<string, Tool>,
+    deferred: Deferral["deferred"],
+    hidden: ReadonlyMap<string, HiddenTool>,
+    view: CatalogView,
+  ) {
     this.candidates = contest.candidates;
     this.executables = executables;
-    this.advertised = Object.freeze(Array.from(executables.values(), (tool) => tool.definition));
+    this.deferred = deferred;
+    this.advertised = Object.freeze(advertisedOf(executables, deferred));
     this.hidden = hidden;
     this.losers = contest.losers;
     this.builtinNames = contest.builtinNames;
@@ -110,6 +151,12 @@ class AssembledCatalog implements ToolCatalog {
   }
 }
 
+function advertisedOf(executables: ReadonlyMap<string, Tool>, deferred: ReadonlySet<string>): ToolDefinition[] {
+  const definitions: ToolDefinition[] = [];
+  for (const [name, tool] of executables) if (!deferred.has(name)) definitions.push(tool.definition);
+  return definitions;
+}
+
 interface Contest {
   readonly candidates: Tool[];
   readonly winners: Map<string, Tool>;
@@ -122,8 +169,10 @@ const kindsByRank: readonly ToolKind[] = ["builtin", "mcp", "skill", "plugin", "
 const rankOf = Object.fromEntries(kindsByRank.map((kind, rank) => [kind, rank])) as { readonly [K in ToolKind]: number };
 
 /** Decides who has each name. Sources are taken from the lowest kind to the highest, so a later tool always meets what it must beat. */
-function resolveNames(sources: readonly CatalogSource[]): Contest {
-  const contest: Contest = { candidates: [], winners: new Map(), losers: [], builtinNames: new Set(), diagnostics: [] };
+function resolveNames(sources: readonly CatalogSource[], { toolSearch }: CatalogView): Contest {
+  // The search may come with the next tool: its name is taken all along.
+  const builtinNames = new Set(toolSearch.enabled ? toolSearchNames : []);
+  const contest: Contest = { candidates: [], winners: new Map(), losers: [], builtinNames, diagnostics: [] };
   for (const kind of kindsByRank) {
     for (const source of sources) {
       if (source.kind !== kind) continue;
@@ -185,9 +234,10 @@ function leaveOut(contest: Contest, tool: Tool, holder: Tool | undefined, { rule
 
 /** By kind, then by name: neither the order of a manifest nor the time of loading shows in it. */
 function inStableOrder(winners: ReadonlyMap<string, Tool>): readonly Tool[] {
-  const byRank: Tool[][] = kindsByRank.map(() => []);
-  for (const tool of winners.values()) byRank[rankOf[tool.origin.kind]]!.push(tool);
-  return byRank.flatMap((tools) => tools.sort((a, b) => (a.definition.name < b.definition.name ? -1 : 1)));
+  // Names are sorted, not tools: that needs no comparison of ours.
+  const byRank: string[][] = kindsByRank.map(() => []);
+  for (const [name, tool] of winners) byRank[rankOf[tool.origin.kind]]!.push(name);
+  return byRank.flatMap((names) => names.sort().map((name) => winners.get(name)!));
 }
 
 function indexNamespaced(executables: ReadonlyMap<string, Tool>): ReadonlyMap<string, Tool> {

@@ -12,9 +12,12 @@ export interface ToolFilterOptions {
   readonly toolFilterPrecedence?: FilterPrecedence | undefined;
 }
 
-/** Which list keeps a tool out, and the pattern that did; without a pattern, no pattern of the allow-list names it. */
+/** The lists that name tools: those of the session, that of the agent, and what the agent without a name goes without. */
+export type FilterList = "availableTools" | "excludedTools" | "agent.tools" | "defaultAgent.excludedTools";
+
+/** Which list keeps a tool out, and the pattern that did; without a pattern, no pattern of the list that allows names it. */
 export interface FilterVerdict {
-  readonly filter: "availableTools" | "excludedTools";
+  readonly filter: FilterList | "editingStyle";
   readonly pattern?: string;
 }
 
@@ -27,7 +30,7 @@ export interface ToolFilter {
 }
 
 export interface FilterPattern {
-  readonly filter: "availableTools" | "excludedTools";
+  readonly filter: FilterList;
   readonly text: string;
   /** False for those that fit a whole kind: there may be none of it at the moment. */
   readonly namesSomething: boolean;
@@ -83,9 +86,10 @@ interface PatternKey {
 
 type Axis = "name" | "path" | "all of" | "kind" | `tool ${ToolKind}` | `source ${ToolKind}`;
 
-type ParsedPattern = FilterPattern & { readonly keys: readonly PatternKey[] };
+export type ParsedPattern = FilterPattern & { readonly keys: readonly PatternKey[] };
 
-function parsePatterns(filter: FilterPattern["filter"], texts: readonly string[]): readonly ParsedPattern[] {
+/** @throws HostError `SESSION_OPTIONS` naming the element that is not a pattern. */
+export function parsePatterns(filter: FilterList, texts: readonly string[]): readonly ParsedPattern[] {
   if (!Array.isArray(texts)) throw notAPattern(filter, texts);
   return texts.map((text: unknown, index) => {
     const keys = typeof text === "string" ? keysOf(text) : undefined;
@@ -127,7 +131,7 @@ function keysOfPrefixed(kind: ToolKind, value: string): readonly PatternKey[] | 
 }
 
 /** Finds the pattern that fits a tool: of several, the one that names it most closely. One map per axis, however long the list. */
-function createMatcher(patterns: readonly Omit<ParsedPattern, "matches">[]): (tool: Tool) => string | undefined {
+export function createMatcher(patterns: readonly Omit<ParsedPattern, "matches">[]): (tool: Tool) => string | undefined {
   if (patterns.length === 0) return () => undefined;
   const index = new Map<Axis, Map<string, string>>();
   for (const { keys, text } of patterns) {

@@ -2,7 +2,9 @@
 export interface CallsInFlight {
   /** Runs `execute` and counts it until what it returned has settled. Throws and rejects just as it does. */
   track<A extends readonly unknown[]>(execute: (...args: A) => unknown): (...args: A) => unknown;
-  /** Settles when no call runs any more. */
+  /** Counts a call that will run, until the hold is disposed of. */
+  hold(): Disposable;
+  /** Settles when no call runs or will. */
   ended(): Promise<void>;
 }
 
@@ -33,6 +35,16 @@ export function countCalls(): CallsInFlight {
         }
         return Promise.resolve(outcome).finally(leave);
       },
+    hold: () => {
+      running++;
+      let isHeld = true;
+      return {
+        [Symbol.dispose]: () => {
+          if (isHeld) leave();
+          isHeld = false;
+        },
+      };
+    },
     ended: () => (running === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
   };
 }

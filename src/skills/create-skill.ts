@@ -1,6 +1,7 @@
 import { realpathSync } from "node:fs";
 import { canonicalJson, sha256 } from "../base/canonical-json.ts";
 import { HostError } from "../base/errors.ts";
+import { expandPrompt } from "../formats/prompt-file.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { SkillText } from "./read-skill.ts";
@@ -13,6 +14,7 @@ const maxResourceBytes = 32 * 1024 * 1024;
 export function createSkill(folder: string, text: SkillText, tools: readonly Tool[], generation: number): Skill {
   const { manifest, document } = text;
   let signature: string | undefined;
+  const promptMode = manifest?.promptMode ?? (manifest ? "eager" : "on-demand");
   return Object.freeze({
     name: text.name,
     description: text.description,
@@ -20,7 +22,7 @@ export function createSkill(folder: string, text: SkillText, tools: readonly Too
     ...(manifest?.displayName === undefined ? {} : { displayName: manifest.displayName }),
     ...(manifest?.version === undefined ? {} : { version: manifest.version }),
     ...(manifest?.author === undefined ? {} : { author: manifest.author }),
-    promptMode: manifest?.promptMode ?? (manifest ? "eager" : "on-demand"),
+    promptMode,
     prompts: text.prompts,
     enabled: manifest?.enabled ?? true,
     hiddenFromModel: document?.disableModelInvocation ?? false,
@@ -33,9 +35,22 @@ export function createSkill(folder: string, text: SkillText, tools: readonly Too
       signature ??= signatureOf(text, tools);
       return signature;
     },
-    instructions: () => Promise.resolve(text.body ?? text.prompts.map((prompt) => prompt.text).join("\n\n")),
+    // Without a body, the prompts are the instructions; those of an eager skill the model has already.
+    hasInstructions: text.body === undefined ? promptMode === "on-demand" && text.prompts.length > 0 : text.body.trim() !== "",
+    userInvocable: document?.userInvocable ?? true,
+    instructions: (argumentsText?: string) => Promise.resolve(instructionsOf(folder, text, argumentsText)),
     read: (path: string) => readResource(folder, path),
   });
+}
+
+/** In one pass over what the author wrote: what is filled in is never read again. */
+function instructionsOf(folder: string, { document, body, prompts }: SkillText, argumentsText: string | undefined): string {
+  if (body === undefined || document === undefined) {
+    const given = argumentsText ? [`ARGUMENTS: ${argumentsText}`] : [];
+    return [...prompts.map((prompt) => prompt.text), ...given].join("\n\n");
+  }
+  if (argumentsText === undefined) return body;
+  return expandPrompt(document.body, { baseDir: folder, argumentsText, argumentNames: document.argumentNames ?? [] });
 }
 
 function signatureOf(text: SkillText, tools: readonly Tool[]): string {

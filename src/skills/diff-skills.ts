@@ -28,6 +28,7 @@ export function isSameSkill(before: Skill, after: Skill): boolean {
     before.version === after.version &&
     before.displayName === after.displayName &&
     before.hiddenFromModel === after.hiddenFromModel &&
+    before.userInvocable === after.userInvocable &&
     JSON.stringify([before.author, before.mcpServers, before.requires, before.engines]) ===
       JSON.stringify([after.author, after.mcpServers, after.requires, after.engines])
   );

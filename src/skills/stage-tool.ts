@@ -54,7 +54,7 @@ export async function stageTool(entry: ToolEntry, context: StageContext): Promis
     key: entry.key,
     state: entry.state,
     ...(entry.kind === "inline" ? {} : { path: entry.path }),
-    tools: staged.tools.map((tool) => (tool.hasHandler ? wrapExecute(tool, calls.track) : tool)),
+    tools: staged.tools.map((tool) => (tool.hasHandler ? wrapExecute(tool, calls.track, calls.hold) : tool)),
     diagnostics: staged.diagnostics.map((diagnostic) => ({ source, ...diagnostic })),
     files,
     retire: async () => {

@@ -56,17 +56,51 @@ export function createTool(source: ToolLike, origin: ToolOrigin, options: Create
 export function renameTool(tool: Tool, name: string): Tool {
   const check = checkToolName(name);
   if (!check.ok) throw new HostError("TOOL_INVALID", check.message);
-  const { origin, hasHandler, validate, permission, execute } = tool;
+  const { origin, hasHandler, validate, permission, hold, execute } = tool;
   const definition: ToolDefinition = Object.freeze({ ...tool.definition, name });
   const revision = (): string => revisionOf(definition, tool.revision);
-  return assemble({ definition, origin, revision, hasHandler, validate, ...(permission && { permission }), execute });
+  return assemble({
+    definition,
+    origin,
+    revision,
+    hasHandler,
+    validate,
+    ...(permission && { permission }),
+    ...(hold && { hold }),
+    execute,
+  });
 }
 
-/** The same tool, contract and revision, with something around its `execute`: for whoever counts or times calls. */
-export function wrapExecute(tool: Tool, wrap: (execute: Tool["execute"]) => Tool["execute"]): Tool {
+/** The same tool as one of somebody else: contract, revision and behaviour stay. */
+export function withOrigin(tool: Tool, origin: ToolOrigin): Tool {
+  const { definition, hasHandler, validate, permission, hold, execute } = tool;
+  const revision = (): string => tool.revision;
+  return assemble({
+    definition,
+    origin: Object.freeze({ ...origin }),
+    revision,
+    hasHandler,
+    validate,
+    ...(permission && { permission }),
+    ...(hold && { hold }),
+    execute,
+  });
+}
+
+/** The same tool, contract and revision, with something around its `execute`, and a hold: for whoever counts calls. */
+export function wrapExecute(tool: Tool, wrap: (execute: Tool["execute"]) => Tool["execute"], hold?: () => Disposable): Tool {
   const { definition, origin, hasHandler, validate, permission, execute } = tool;
   const revision = (): string => tool.revision;
-  return assemble({ definition, origin, revision, hasHandler, validate, ...(permission && { permission }), execute: wrap(execute) });
+  return assemble({
+    definition,
+    origin,
+    revision,
+    hasHandler,
+    validate,
+    ...(permission && { permission }),
+    ...(hold && { hold }),
+    execute: wrap(execute),
+  });
 }
 
 type Parts = Omit<Tool, "signature" | "revision"> & { readonly revision: () => string };

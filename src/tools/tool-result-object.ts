@@ -115,7 +115,7 @@ function logText(value: unknown): string | undefined {
 }
 
 /** Standard base64 as it is; line breaks, the URL alphabet and missing padding are put right. Null: it is none. */
-function toBase64(data: string): string | null {
+export function toBase64(data: string): string | null {
   const bare = withoutPadding(data);
   if (data.length % 4 === 0 && isBase64(bare)) return data;
   const repaired = withoutPadding(data.replace(/\s+/g, "")).replaceAll("-", "+").replaceAll("_", "/");

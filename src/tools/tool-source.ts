@@ -12,8 +12,15 @@ export interface SkillEntry {
   readonly prompts?: readonly { readonly path: string; readonly text: string }[];
   /** The model is not told of it; a person may still use it. */
   readonly hiddenFromModel?: boolean;
-  /** The body to give a model when the skill is used. */
-  instructions(): Promise<string>;
+  /** False: it has nothing to give when it is used, such as one that only brings tools. */
+  readonly hasInstructions?: boolean;
+  /** False: a person may not call it up by `/name`; only a model may use it. */
+  readonly userInvocable?: boolean;
+  /**
+   * The body to give a model when the skill is used. `argumentsText` is what a person wrote after the skill's name: it
+   * takes the place of `$ARGUMENTS` and the positional and named arguments, or follows the body.
+   */
+  instructions(argumentsText?: string): Promise<string>;
   /** Reads a file of the skill by its path relative to the skill. Rejects with `PATH_OUTSIDE` when it leads out of it. */
   read(path: string): Promise<Uint8Array>;
 }

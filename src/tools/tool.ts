@@ -90,6 +90,9 @@ export interface ToolAsk {
   readonly toolName: string;
   readonly arguments: unknown;
   readonly workingDirectory: string;
+  /** Only while tracing is on. */
+  readonly traceparent?: string;
+  readonly tracestate?: string;
 }
 
 /** The answer to a call of a tool without a handler: what a handler would have returned, or why it failed. */
@@ -183,6 +186,11 @@ export interface Tool {
   validate(args: unknown): Validated | Promise<Validated>;
   /** The tool's own description of what this call would do; null: nothing that needs permission. */
   permission?(args: unknown, context: ToolContext): PermissionRequest | null | Promise<PermissionRequest | null>;
+  /**
+   * Keeps what is behind the tool as it is until the hold is disposed of. Taken for a call that waits between its gates
+   * and its execution, which may be long: somebody is asked.
+   */
+  hold?(): Disposable;
   /** Runs the handler and returns what it returned, raw. */
   execute(args: unknown, context: ToolContext): unknown;
 }

@@ -30,6 +30,7 @@ test("shows what there is to do", async () => {
     Commands:
       dev [options] [dir...]        load skills, watch them, and print each change
       call [options] <tool> [json]  call a tool once
+      run [options] <prompt>        have a model work on a prompt
       list                          list skills with their tools, and what is wrong
                                     with them
       explain [options] <name>      say why a name means what it means: who has it,

@@ -6,6 +6,7 @@ import { Ajv } from "ajv";
 import { createTestHost } from "skillhost/testing";
 import { expect, vi } from "vitest";
 import { startCli } from "../cli/run-cli.ts";
+import type { ScriptedReply } from "../doubles/scripted-model.ts";
 import { commandsOf, type Sample, splitCommand } from "./markdown-samples.ts";
 
 const schemas = fileURLToPath(new URL("../../schemas/", import.meta.url));
@@ -71,8 +72,19 @@ export async function runProgram(folder: string, sample: Sample): Promise<void> 
   expect(logged, `${sample.place}: what the program logs`).toEqual(promised);
 }
 
+/** What the model answers while a sample runs, by its `model` directives, in order: `calls <tool> <arguments>` or `says <text>`. */
+export function modelReplies({ place, directives }: Sample): readonly ScriptedReply[] {
+  const said = directives.filter(({ name }) => name === "model").map(({ rest }) => rest);
+  return said.map((rest, index) => {
+    const [, verb, text = ""] = /^(says|calls) (.+)$/.exec(rest) ?? expect.fail(`${place}: "${rest}" is no answer of a model`);
+    if (verb === "says") return { content: text };
+    const [, name, args] = /^(\S+) (\{.*\})$/.exec(text) ?? expect.fail(`${place}: "${text}" is no call`);
+    return { toolCalls: [{ id: `call-${index + 1}`, name: name!, arguments: args! }] };
+  });
+}
+
 /** Runs the commands of a shell block that are ours and returns the others. Each must end as its `exits` directive says, or with 0. */
-export async function runCommands(folder: string, sample: Sample): Promise<readonly string[]> {
+export async function runCommands(folder: string, sample: Sample, env: Readonly<Record<string, string>> = {}): Promise<readonly string[]> {
   const wanted = Number(sample.directives.find(({ name }) => name === "exits")?.rest ?? 0);
   const others: string[] = [];
   for (const command of commandsOf(sample)) {
@@ -81,7 +93,7 @@ export async function runCommands(folder: string, sample: Sample): Promise<reado
       others.push(command);
       continue;
     }
-    const running = startCli(words.slice(1), { cwd: folder });
+    const running = startCli(words.slice(1), { cwd: folder, env });
     if (words[1] === "dev") {
       await running.line(() => true);
       running.interrupt();

@@ -5,8 +5,9 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { commandsOf, readSamples } from "./markdown-samples.ts";
-import { callTools, checkJson, isProgram, isSample, runCommands, runProgram, writeProject } from "./sample-project.ts";
+import { chatAnswer, chatStreamAnswer, type ScriptedModel, type ScriptedReply, startScriptedModel } from "../doubles/scripted-model.ts";
+import { commandsOf, readSamples, type Sample } from "./markdown-samples.ts";
+import { callTools, checkJson, isProgram, isSample, modelReplies, runCommands, runProgram, writeProject } from "./sample-project.ts";
 
 /** What is shown and cannot be run here: how a block begins, or a command, with the reason. */
 const notRun: Readonly<Record<string, string>> = {
@@ -30,6 +31,8 @@ const isListed = (document: string, text: string): boolean => {
 
 let scratch: string;
 let service: Server;
+let model: ScriptedModel;
+let replies: readonly ScriptedReply[] = [];
 
 beforeAll(async () => {
   // Inside the package, so that its name and its dependencies resolve as they do for whoever installed it.
@@ -41,12 +44,20 @@ beforeAll(async () => {
     response.setHeader("content-type", "application/json").end(JSON.stringify({ method, url, authorization: headers.authorization }));
   });
   await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
+  model = await startScriptedModel(({ body }) => {
+    const [reply, ...rest] = replies;
+    replies = rest;
+    if (reply === undefined) return undefined;
+    return body.stream === true ? chatStreamAnswer(reply) : chatAnswer(reply);
+  });
+  vi.stubEnv("OPENAI_BASE_URL", `${model.url}/v1`);
   vi.stubEnv("WEATHER_URL", `http://127.0.0.1:${(service.address() as AddressInfo).port}`);
 });
 
-afterAll(() => {
+afterAll(async () => {
   vi.unstubAllEnvs();
   service.close();
+  await model.close();
   rmSync(scratch, { recursive: true, force: true });
 });
 
@@ -69,9 +80,9 @@ test.each(withSamples)(
     const tools = await callTools(folder, own);
     for (const sample of own) {
       if (sample.language !== "sh" && isListed(document, sample.text)) continue;
-      if (isProgram(sample)) await runProgram(folder, sample);
+      if (isProgram(sample)) await withModel(sample, () => runProgram(folder, sample));
       else if (sample.language === "sh")
-        expect((await runCommands(folder, sample)).filter((line) => !isListed(document, line))).toEqual([]);
+        expect((await withModel(sample, () => runShell(folder, sample))).filter((line) => !isListed(document, line))).toEqual([]);
       else if (sample.language === "json") expect(checkJson(sample), `${sample.place} has no file and no $schema`).toBe(true);
       else expect(sample.file, `${sample.place} says no file`).toBeTypeOf("string");
     }
@@ -85,6 +96,18 @@ test("whatever is said not to be run is there", () => {
   expect(Object.keys(notRun).filter((key) => !used.has(key))).toEqual([]);
 });
 
+function runShell(folder: string, sample: Sample): Promise<readonly string[]> {
+  return runCommands(folder, sample, { OPENAI_BASE_URL: `${model.url}/v1` });
+}
+
+/** Has the model say what the sample's directives say; all of it must be asked for. */
+async function withModel<T>(sample: Sample, run: () => Promise<T>): Promise<T> {
+  replies = modelReplies(sample);
+  const result = await run();
+  expect(replies, `${sample.place}: answers of the model that nobody asked for`).toEqual([]);
+  return result;
+}
+
 function folderOf(document: string): string {
   return join(scratch, document.replaceAll(/[/.]/g, "-"));
 }
@@ -92,5 +115,6 @@ function folderOf(document: string): string {
 function calls(sample: (typeof samples)[number], tool: string): boolean {
   if (sample.directives.some(({ name, rest }) => name === "call" && rest.startsWith(`${tool} `))) return true;
   if (sample.language === "sh") return commandsOf(sample).some((command) => command.includes(`skillhost call ${tool}`));
+  if (sample.directives.some(({ name, rest }) => name === "model" && rest.startsWith(`calls ${tool} `))) return true;
   return isProgram(sample) && new RegExp(`\\.call(?:Tool)?\\("${tool}"`).test(sample.text);
 }

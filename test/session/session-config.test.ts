@@ -14,15 +14,17 @@ test("what is left open has its default", () => {
     waitForAttachments: false,
     toolTimeout: 120_000,
     largeOutput: { maxSizeBytes: 51_200 },
+    hookTimeout: 60_000,
   });
-  expect(config.hooks).toEqual({ preToolUse: [], postToolUse: [], postToolUseFailure: [] });
+  expect(Object.keys(config.hooks)).toHaveLength(12);
+  expect(Object.values(config.hooks).flat()).toEqual([]);
   expect(Object.isFrozen(config)).toBe(true);
 });
 
 test("undefined counts as absent, and a single hook as a list of one", () => {
   const hook = (): undefined => undefined;
   const config = resolve({ model: undefined, hooks: { onPreToolUse: hook, onPostToolUse: [hook, hook], onPostToolUseFailure: undefined } });
-  expect(config.hooks).toEqual({ preToolUse: [hook], postToolUse: [hook, hook], postToolUseFailure: [] });
+  expect(config.hooks).toMatchObject({ preToolUse: [hook], postToolUse: [hook, hook], postToolUseFailure: [] });
 });
 
 test("folders are relative to the working directory, which is relative to the host's", () => {
@@ -50,6 +52,11 @@ describe("what is refused, by name", () => {
     [{ hooks: [] }, "hooks"],
     [{ hooks: { onPreToolUse: "x" } }, "onPreToolUse"],
     [{ hooks: { preToolUse: () => {} } }, "preToolUse"],
+    [{ hookTimeout: -1 }, "hookTimeout"],
+    [{ permissions: ["t"] }, "permissions"],
+    [{ permissions: { allowed: ["t"] } }, "allowed"],
+    [{ permissions: { deny: "t" } }, "deny"],
+    [{ permissions: { ask: [1] } }, "ask[0]"],
     [{ onPermissionRequest: true }, "onPermissionRequest"],
     [{ waitForAttachments: 1 }, "waitForAttachments"],
     [{ toolTimeout: 0 }, "toolTimeout"],

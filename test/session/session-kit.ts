@@ -4,15 +4,17 @@ import { join } from "node:path";
 import { afterEach } from "vitest";
 import type { Logger, LogLevel } from "../../src/base/logger.ts";
 import { createCatalogMemo } from "../../src/session/catalog-memo.ts";
+import { createSession } from "../../src/session/create-session.ts";
 import type { SessionEnvironment } from "../../src/session/environment.ts";
 import type { SessionEvent } from "../../src/session/events.ts";
 import { approveAll } from "../../src/session/permissions.ts";
-import { createSession, type Session } from "../../src/session/session.ts";
+import type { Session } from "../../src/session/session.ts";
 import type { SessionOptions } from "../../src/session/session-config.ts";
 import type { CatalogSource } from "../../src/session/tool-catalog.ts";
 import { createTool } from "../../src/tools/create-tool.ts";
 import type { ToolLike } from "../../src/tools/define-tool.ts";
 import type { Tool, ToolKind } from "../../src/tools/tool.ts";
+import type { SkillEntry } from "../../src/tools/tool-source.ts";
 
 /** A tool as a source of some kind would publish it. */
 export function toolOf(kind: ToolKind, source: string, tool: ToolLike, nativeName: string = tool.name): Tool {
@@ -37,6 +39,8 @@ export interface TestEnvironment extends SessionEnvironment {
   readonly assemblies: number;
   /** Replaces the sources and tells sessions. */
   publish(...sources: CatalogSource[]): void;
+  /** Replaces the skills and tells sessions. */
+  publishSkills(...skills: SkillEntry[]): void;
   /** The next catalogs fail with this. */
   failWith(error: Error | undefined): void;
   /** Makes `ready` wait until the promise settles. */
@@ -58,6 +62,7 @@ export function createTestEnvironment(...initial: CatalogSource[]): TestEnvironm
   const listeners = new Set<() => void>();
   const lines: LogLine[] = [];
   let sources: readonly CatalogSource[] = initial;
+  let skills: readonly SkillEntry[] = [];
   let failure: Error | undefined;
   let ready: Promise<void> = Promise.resolve();
   const state = { released: false, assemblies: 0 };
@@ -78,6 +83,7 @@ export function createTestEnvironment(...initial: CatalogSource[]): TestEnvironm
       const clients = pushed.map(({ tools, diagnostics }, index) => ({ kind: "external" as const, id: String(index), tools, diagnostics }));
       return memo([...sources, ...clients], view);
     },
+    skills: () => skills,
     subscribe(listener) {
       const own = (): void => listener();
       listeners.add(own);
@@ -94,6 +100,10 @@ export function createTestEnvironment(...initial: CatalogSource[]): TestEnvironm
     },
     publish(...next) {
       sources = next;
+      for (const listener of listeners) listener();
+    },
+    publishSkills(...next) {
+      skills = next;
       for (const listener of listeners) listener();
     },
     failWith(error) {

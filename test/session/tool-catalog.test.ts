@@ -53,7 +53,7 @@ describe("who gets a name", () => {
     expect(winnerOf(catalog, "view")).toBe("builtin:host");
     expect(winnerOf(catalog, "grep")).toBe("plugin:p");
     expect(winnerOf(catalog, "lint")).toBe("skill:s");
-    expect(catalog.builtinNames).toEqual(new Set(["view", "grep"]));
+    expect(catalog.builtinNames).toEqual(new Set(["view", "grep", "tool_search_tool_regex", "tool_search_tool"]));
     expect(catalog.losers.map(({ rule }) => rule)).toEqual(["builtin-name-without-flag", "higher-kind"]);
     expect(catalog.diagnostics).toHaveLength(1);
     expect(catalog.diagnostics[0]).toMatchObject({ severity: "error", code: "TOOL_NAME_BUILTIN", source: "s" });

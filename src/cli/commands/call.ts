@@ -26,6 +26,7 @@ export async function call(context: CommandContext, name: string, json: string |
     const permission = permissionRoute(context, (used) => sourceOf(findTool(session, used)), options.yes === true);
     const userInput = userInputHandler(context);
     const session = await host.createSession({
+      persist: false,
       toolTimeout: options.timeout,
       // Nobody's context is at stake here.
       largeOutput: { enabled: false },

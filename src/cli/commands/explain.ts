@@ -25,6 +25,7 @@ export function explain(context: CommandContext, name: string, options: ExplainO
   return withHost(context, {}, async (host) => {
     const { available, excluded } = options;
     const session = await host.createSession({
+      persist: false,
       ...(available && { availableTools: available }),
       ...(excluded && { excludedTools: excluded }),
     });

@@ -12,7 +12,7 @@ export function list(context: CommandContext): Promise<number> {
   const { out } = context;
   return withHost(context, {}, async (host) => {
     const { skills, diagnostics } = host;
-    const session = await host.createSession({ onPermissionRequest: approveAll });
+    const session = await host.createSession({ onPermissionRequest: approveAll, persist: false });
     const tools = session.listTools();
     if (out.isJson) {
       out.envelope({ ok: true, data: { skills, tools }, diagnostics });

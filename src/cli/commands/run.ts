@@ -1,0 +1,107 @@
+import { writeFile } from "node:fs/promises";
+import { extname, resolve } from "node:path";
+import { toError } from "../../base/errors.ts";
+import type { ExportFormat } from "../../host/export-session.ts";
+import { onAbort } from "../../io/on-abort.ts";
+import { approveAll } from "../../session/permissions.ts";
+import type { Session } from "../../session/session.ts";
+import type { SessionOptions } from "../../session/session-config.ts";
+import { CliError, usageError } from "../cli-error.ts";
+import type { CommandContext } from "../command-context.ts";
+import { withHost } from "../open-host.ts";
+import { modelFrom } from "../run-model.ts";
+import { createTurnReport, type TurnReport } from "../turn-report.ts";
+import { visibleLine } from "../visible-text.ts";
+
+export interface RunCommandOptions {
+  readonly model?: string;
+  readonly baseUrl?: string;
+  readonly system?: string;
+  readonly allow?: readonly string[];
+  readonly deny?: readonly string[];
+  readonly yes?: boolean;
+  readonly available?: readonly string[];
+  readonly excluded?: readonly string[];
+  readonly export?: string;
+  readonly stream: boolean;
+}
+
+/** Has a model work on one prompt with the tools of the skills. Nobody is asked: what was not allowed is denied. */
+export async function run(context: CommandContext, given: string, options: RunCommandOptions): Promise<number> {
+  const { io, out } = context;
+  const exported = options.export === undefined ? undefined : { file: resolve(io.cwd, options.export), format: formatOf(options.export) };
+  const sessionOptions = toSessionOptions(options, context);
+  const prompt = given === "-" ? await io.stdin.read(io.signal) : given;
+  if (prompt.trim() === "") throw usageError("The prompt is empty. Say what is to be done.");
+  const outcome = await withHost(context, {}, async (host) => {
+    const session = await host.createSession(sessionOptions);
+    const report = createTurnReport(io, out);
+    session.on((event) => {
+      if (out.isJson) out.json(event);
+      report.hear(event);
+    });
+    try {
+      return await converse(context, session, prompt, report);
+    } finally {
+      if (exported !== undefined) await exportTo(session, exported.file, exported.format);
+    }
+  });
+  out.envelope({ ...outcome, diagnostics: [] });
+  return outcome.ok ? 0 : 1;
+}
+
+function toSessionOptions(options: RunCommandOptions, { io }: CommandContext): SessionOptions {
+  return {
+    ...modelFrom(options, io.env),
+    // Nobody can go on with it: there is no command for that.
+    persist: false,
+    streaming: options.stream,
+    systemMessage: options.system === undefined ? undefined : { content: options.system },
+    availableTools: options.available,
+    excludedTools: options.excluded,
+    permissions: { allow: options.allow, deny: options.deny },
+    onPermissionRequest: options.yes === true ? approveAll : undefined,
+  };
+}
+
+interface Outcome {
+  readonly ok: boolean;
+  readonly data: object;
+}
+
+async function converse({ io, out }: CommandContext, session: Session, prompt: string, report: TurnReport): Promise<Outcome> {
+  const stop = onAbort(io.signal, () => void session.abort());
+  try {
+    io.signal.throwIfAborted();
+    const answer = await session.sendAndWait({ prompt });
+    for (const name of report.unallowed) {
+      out.note(
+        `"${visibleLine(name)}" was denied: nobody had allowed it. Allow it with --allow ${visibleLine(name)}, or everything with --yes.`,
+      );
+    }
+    return { ok: !report.hitLimit, data: { content: answer.content, model: answer.model, sessionId: session.id } };
+  } catch (error) {
+    if (io.signal.aborted) throw new CliError("STOPPED", toError(io.signal.reason).message, 1);
+    throw error;
+  } finally {
+    stop[Symbol.dispose]();
+  }
+}
+
+const formats: Readonly<Record<string, ExportFormat>> = { ".jsonl": "jsonl", ".md": "markdown", ".markdown": "markdown" };
+
+function formatOf(file: string): ExportFormat {
+  const format = formats[extname(file).toLowerCase()];
+  if (format === undefined)
+    throw usageError(`--export writes a file that ends in .md, to read, or .jsonl, with every event; not ${visibleLine(file)}.`);
+  return format;
+}
+
+async function exportTo(session: Session, file: string, format: ExportFormat): Promise<void> {
+  const { exportEvents } = await import("../../host/export-session.ts");
+  try {
+    await writeFile(file, exportEvents(session.id, await session.getMessages(), format), { mode: 0o600 });
+  } catch (error) {
+    throw new CliError("EXPORT_FAILED", `The session could not be written to ${file}: ${toError(error).message}`, 1);
+  }
+}

@@ -1,0 +1,108 @@
+import type { SessionEvent } from "../session/events.ts";
+import type { CliIo } from "./cli-io.ts";
+import type { Output } from "./output.ts";
+import { visibleLine, visibleText } from "./visible-text.ts";
+
+/** Shows a turn while it runs: what the model says on stdout, the calls with their time on stderr. */
+export interface TurnReport {
+  hear(event: SessionEvent): void;
+  /** The tools whose calls were denied because nobody had allowed them. */
+  readonly unallowed: ReadonlySet<string>;
+  /** Whether the turn was stopped because it went on too long. */
+  readonly hitLimit: boolean;
+}
+
+export function createTurnReport(io: CliIo, out: Output): TurnReport {
+  return new Report(io, out);
+}
+
+interface Call {
+  readonly name: string;
+  readonly since: number;
+}
+
+type Data = SessionEvent["data"];
+
+class Report implements TurnReport {
+  readonly unallowed: Set<string> = new Set();
+  hitLimit = false;
+  readonly #io: CliIo;
+  readonly #out: Output;
+  readonly #calls = new Map<unknown, Call>();
+  /** Of the message that is being shown piece by piece. */
+  #streamed = "";
+
+  constructor(io: CliIo, out: Output) {
+    this.#io = io;
+    this.#out = out;
+  }
+
+  hear({ type, data, agentId }: SessionEvent): void {
+    if (type === "session.info" && data["infoType"] === "iteration_limit") this.hitLimit = true;
+    if (type === "permission.completed") this.#judge(data);
+    if (type === "tool.execution_start") this.#begin(data, agentId);
+    if (type === "tool.execution_complete") this.#end(data, agentId);
+    if (this.#out.isJson || agentId !== undefined) return;
+    if (type === "assistant.message_delta") this.#stream(String(data["deltaContent"]));
+    if (type === "assistant.message") this.#say(String(data["content"]));
+    if (type === "session.error") this.#endLine();
+    if (type === "session.info" || type === "session.warning") this.#out.note(visibleText(String(data["message"])));
+  }
+
+  #stream(text: string): void {
+    this.#streamed += text;
+    this.#write(text);
+  }
+
+  #say(content: string): void {
+    if (this.#streamed === "") this.#stream(content);
+    this.#endLine();
+  }
+
+  #endLine(): void {
+    if (this.#streamed !== "" && !this.#streamed.endsWith("\n")) this.#write("\n");
+    this.#streamed = "";
+  }
+
+  // A terminal obeys what it is sent; a pipe or a file gets the text as it is.
+  #write(text: string): void {
+    this.#io.stdout.write(this.#io.stdout.isTTY ? visibleText(text) : text);
+  }
+
+  #begin(data: Data, agentId: string | undefined): void {
+    const name = String(data["toolName"]);
+    this.#calls.set(data["toolCallId"], { name, since: performance.now() });
+    this.#out.note(`> ${who(agentId)}${visibleLine(name)} ${visibleLine(shortened(jsonOf(data["arguments"])))}`);
+  }
+
+  #end(data: Data, agentId: string | undefined): void {
+    const call = this.#calls.get(data["toolCallId"]);
+    this.#calls.delete(data["toolCallId"]);
+    if (call === undefined) return;
+    const took = `${Math.round(performance.now() - call.since)} ms`;
+    const { style } = this.#out;
+    const error = data["error"] as { readonly message?: unknown } | undefined;
+    const outcome = data["success"] === true ? `done, ${took}` : `failed, ${took}: ${visibleLine(shortened(String(error?.message)))}`;
+    this.#out.note(
+      `${data["success"] === true ? style.marks.added : style.marks.failed} ${who(agentId)}${visibleLine(call.name)} ${outcome}`,
+    );
+  }
+
+  #judge(data: Data): void {
+    const result = data["result"] as { readonly kind?: unknown } | undefined;
+    const call = this.#calls.get(data["toolCallId"]);
+    if (call !== undefined && result?.kind === "denied-no-approval-rule-and-could-not-request-from-user") this.unallowed.add(call.name);
+  }
+}
+
+function who(agentId: string | undefined): string {
+  return agentId === undefined ? "" : `[${visibleLine(agentId)}] `;
+}
+
+function shortened(text: string): string {
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
+}
+
+function jsonOf(value: unknown): string {
+  return JSON.stringify(value) ?? "";
+}

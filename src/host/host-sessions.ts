@@ -1,0 +1,225 @@
+import { resolve } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { errorMessage, HostError } from "../base/errors.ts";
+import { isPlainRecord } from "../base/read-fields.ts";
+import { createSession } from "../session/create-session.ts";
+import type { SessionEnvironment } from "../session/environment.ts";
+import type { SessionEvent } from "../session/events.ts";
+import { toRememberedOptions, withRemembered } from "../session/recorded-options.ts";
+import type { Session } from "../session/session.ts";
+import { type ResolvedSessionConfig, resolveSessionConfig, type SessionOptions } from "../session/session-config.ts";
+import { createSessionLog, openSessionLog, type SessionLog, toSessionEvent } from "../session/session-log.ts";
+import { createSessionEnvironment, type EnvironmentParts } from "./session-environment.ts";
+import { describeSession, type SessionInfo } from "./session-info.ts";
+import type { SessionStore } from "./session-store.ts";
+
+/** What may be changed when a session is resumed: all but who it is and where it is kept. */
+export type ResumeOptions = Omit<SessionOptions, "sessionId" | "persist">;
+
+const maxRemembered = 1_000;
+
+/** The sessions of one host: those that are open, and those that are kept. */
+export class HostSessions {
+  readonly #parts: EnvironmentParts;
+  readonly #store: SessionStore;
+  readonly #report: (diagnostic: Diagnostic) => void;
+  readonly #open = new Map<string, Session>();
+  readonly #opening = new Map<string, Promise<Session>>();
+  /** What sessions that ended had of options that must not be written down. */
+  readonly #remembered = new Map<string, SessionOptions>();
+
+  constructor(parts: EnvironmentParts, store: SessionStore, report: (diagnostic: Diagnostic) => void) {
+    this.#parts = parts;
+    this.#store = store;
+    this.#report = report;
+  }
+
+  async create(options: SessionOptions): Promise<Session> {
+    const environment = this.#environment();
+    // Before anything is made: what is wrong with the options leaves nothing behind.
+    const { sessionId } = resolveSessionConfig(options, environment.defaults);
+    if (this.#open.has(sessionId) || this.#opening.has(sessionId)) throw isOpen(sessionId);
+    return this.#opened(sessionId, async () => {
+      const log = await this.#newLog(sessionId, options.persist);
+      try {
+        return await this.#start({ ...options, sessionId }, environment, log);
+      } catch (error) {
+        if (log !== undefined) await this.#discard(sessionId, log);
+        throw error;
+      }
+    });
+  }
+
+  async resume(sessionId: string, changes: ResumeOptions): Promise<Session> {
+    const mentioned = readChanges(changes);
+    // Nothing is awaited between the last look and the entry in the table: of several who ask at once, one opens it.
+    for (let change = this.#change(sessionId); change !== undefined; change = this.#change(sessionId)) await change;
+    const open = this.#open.get(sessionId);
+    if (open === undefined) return this.#opened(sessionId, () => this.#reopen(sessionId, mentioned));
+    await open.join(withoutSame(mentioned, open.config));
+    return open;
+  }
+
+  async list(): Promise<readonly SessionInfo[]> {
+    const stored = (await this.#store.list()).map((session) => describeSession(session, this.#open.has(session.sessionId)));
+    const known = new Set(stored.map(({ sessionId }) => sessionId));
+    const unkept = [...this.#open.values()].filter(({ id }) => !known.has(id));
+    return [
+      ...unkept.map(({ id, config }) => ({ sessionId: id, workingDirectory: config.workingDirectory, isOpen: true, isInUse: true })),
+      ...stored,
+    ];
+  }
+
+  async delete(sessionId: string): Promise<void> {
+    const open = await this.#settled(sessionId);
+    await open?.disconnect();
+    this.#remembered.delete(sessionId);
+    try {
+      await this.#store.delete(sessionId);
+    } catch (error) {
+      // One that was never kept is gone with its disconnection.
+      if (open === undefined || !(error instanceof HostError && error.code === "SESSION_NOT_FOUND")) throw error;
+    }
+  }
+
+  async read(sessionId: string): Promise<readonly SessionEvent[]> {
+    const open = await this.#settled(sessionId);
+    if (open !== undefined) return open.getMessages();
+    const { records, diagnostics } = await this.#store.read(sessionId);
+    for (const diagnostic of diagnostics) this.#report(diagnostic);
+    return records.flatMap((record) => toSessionEvent(record) ?? []);
+  }
+
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#opening.values());
+    await Promise.all([...this.#open.values()].map((session) => session.disconnect()));
+  }
+
+  #environment(): SessionEnvironment {
+    return createSessionEnvironment(this.#parts, (sessionId) => {
+      const session = this.#open.get(sessionId);
+      this.#open.delete(sessionId);
+      if (session !== undefined) this.#remember(session);
+    });
+  }
+
+  #remember({ id, config }: Session): void {
+    this.#remembered.delete(id);
+    this.#remembered.set(id, toRememberedOptions(config));
+    const [oldest] = this.#remembered.keys();
+    if (this.#remembered.size > maxRemembered && oldest !== undefined) this.#remembered.delete(oldest);
+  }
+
+  /** Settles when a session that is being opened or closed is; undefined for one that is neither. */
+  #change(sessionId: string): Promise<unknown> | undefined {
+    const opening = this.#opening.get(sessionId);
+    if (opening !== undefined) return Promise.allSettled([opening]);
+    const open = this.#open.get(sessionId);
+    return open === undefined || open.isOpen ? undefined : open.disconnect();
+  }
+
+  async #settled(sessionId: string): Promise<Session | undefined> {
+    for (let change = this.#change(sessionId); change !== undefined; change = this.#change(sessionId)) await change;
+    return this.#open.get(sessionId);
+  }
+
+  #opened(sessionId: string, open: () => Promise<Session>): Promise<Session> {
+    const opening = open().finally(() => this.#opening.delete(sessionId));
+    this.#opening.set(sessionId, opening);
+    return opening;
+  }
+
+  async #reopen(sessionId: string, changes: ResumeOptions): Promise<Session> {
+    const store = await this.#store.open(sessionId);
+    try {
+      const log = await openSessionLog(sessionId, this.#parts.options.log, store);
+      const environment = this.#environment();
+      const recorded = withRemembered(log.resumed?.options ?? {}, this.#remembered.get(sessionId) ?? {});
+      const options = { ...recorded, ...changes, sessionId };
+      assertUsable(options, changes, environment);
+      return await this.#start(options, environment, log);
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+  }
+
+  async #start(options: SessionOptions, environment: SessionEnvironment, log: SessionLog | undefined): Promise<Session> {
+    const session = createSession(options, environment, log);
+    this.#open.set(session.id, session);
+    try {
+      await session.ready();
+      await flushed(session);
+      return session;
+    } catch (error) {
+      await session.disconnect();
+      throw error;
+    }
+  }
+
+  async #newLog(sessionId: string, persist: boolean | undefined): Promise<SessionLog | undefined> {
+    if (persist === false) return undefined;
+    const { log, sessionsDirectory } = this.#parts.options;
+    try {
+      return createSessionLog(log, await this.#store.create(sessionId));
+    } catch (error) {
+      if (persist === true || !(error instanceof HostError && error.code === "SESSION_STORE")) throw error;
+      const message = `Sessions are not kept: ${errorMessage(error)}`;
+      this.#report({ severity: "warning", code: "SESSION_NOT_PERSISTED", message, file: sessionsDirectory });
+      return undefined;
+    }
+  }
+
+  /** What was made for a session that did not come about. */
+  async #discard(sessionId: string, log: SessionLog): Promise<void> {
+    try {
+      await log.close();
+      await this.#store.delete(sessionId);
+    } catch {
+      // Nothing was written yet, or it cannot be deleted: why the session failed matters more.
+    }
+  }
+}
+
+/** What is given as undefined is not mentioned: a filter does not get lost by accident. */
+function readChanges(changes: ResumeOptions): ResumeOptions {
+  if (!isPlainRecord(changes)) throw new HostError("SESSION_OPTIONS", "What resumeSession changes must be an object of session options.");
+  const mentioned = Object.entries(changes).filter(([, value]) => value !== undefined);
+  const fixed = mentioned.find(([name]) => name === "sessionId" || name === "persist");
+  if (fixed !== undefined) throw new HostError("SESSION_OPTIONS", `${fixed[0]} cannot be changed when a session is resumed.`);
+  return Object.fromEntries(mentioned);
+}
+
+/** An open session cannot change these, but whoever joins it may well name what it has. */
+function withoutSame({ workingDirectory, waitForAttachments, ...rest }: ResumeOptions, config: ResolvedSessionConfig): ResumeOptions {
+  const isElsewhere = workingDirectory !== undefined && resolve(workingDirectory) !== config.workingDirectory;
+  return {
+    ...rest,
+    ...(isElsewhere && { workingDirectory }),
+    ...(waitForAttachments !== undefined && waitForAttachments !== config.waitForAttachments && { waitForAttachments }),
+  };
+}
+
+/** The options of a log may be damaged or of another time: then it is the log that is named, and the way out. */
+function assertUsable(options: SessionOptions, changes: ResumeOptions, { defaults }: SessionEnvironment): void {
+  resolveSessionConfig(changes, defaults);
+  try {
+    resolveSessionConfig(options, defaults);
+  } catch (cause) {
+    const message = `What the log of session "${options.sessionId}" says of its options cannot be used (${errorMessage(cause)}).`;
+    throw new HostError("SESSION_LOG_DAMAGED", `${message} Give that option to resumeSession.`, { cause });
+  }
+}
+
+async function flushed(session: Session): Promise<void> {
+  try {
+    await session.flush();
+  } catch {
+    // A diagnostic has told of it. The session works; its log waits in memory for the disk.
+  }
+}
+
+function isOpen(sessionId: string): HostError {
+  const advice = `host.resumeSession("${sessionId}") gives it.`;
+  return new HostError("SESSION_EXISTS", `Session "${sessionId}" is open already. ${advice}`);
+}

@@ -1,0 +1,186 @@
+import { randomUUID } from "node:crypto";
+import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { errorMessage, HostError } from "../base/errors.ts";
+import type { AppendLog, LogContents, LogRecord } from "../io/append-log.ts";
+import { readLogLines, toRecord } from "../io/append-log-lines.ts";
+import { type FileLock, type LockHolder, lockHolder, takeFileLock } from "../io/file-lock.ts";
+import { openFileLog } from "../io/file-log.ts";
+import { isSessionId } from "../session/session-config.ts";
+
+/** What the head of a log tells of a session. */
+export interface StoredSession {
+  readonly sessionId: string;
+  readonly records: readonly LogRecord[];
+  readonly modifiedTime: Date;
+  /** Whether a process has it open, this one included. */
+  readonly isInUse: boolean;
+}
+
+/** The logs of sessions in a folder of their own, one folder each. Several hosts and processes may share it. */
+export interface SessionStore {
+  /** @throws HostError `SESSION_EXISTS`, `SESSION_IN_USE`, `SESSION_STORE` when nothing can be written there. */
+  create(sessionId: string): Promise<AppendLog>;
+  /** @throws HostError `SESSION_NOT_FOUND`, `SESSION_IN_USE`, `SESSION_STORE`. */
+  open(sessionId: string): Promise<AppendLog>;
+  /** Reads a log, whoever has it open. @throws HostError `SESSION_NOT_FOUND`. */
+  read(sessionId: string): Promise<LogContents>;
+  /** The sessions there are, the last changed first. */
+  list(): Promise<readonly StoredSession[]>;
+  /** Deletes all of a session, its large results included. @throws HostError `SESSION_NOT_FOUND`, `SESSION_IN_USE`. */
+  delete(sessionId: string): Promise<void>;
+}
+
+// Enough for the options and the first prompt.
+const headBytes = 64 * 1024;
+
+export function createSessionStore(directory: string, onDiagnostic: (diagnostic: Diagnostic) => void): SessionStore {
+  const pathsOf = (sessionId: string): Paths => {
+    const folder = join(directory, sessionId);
+    return { folder, log: join(folder, "events.jsonl"), lock: join(folder, "events.jsonl.lock") };
+  };
+  const existing = async (sessionId: string, minBytes = 1): Promise<Paths> => {
+    const paths = pathsOf(sessionId);
+    if (!isSessionId(sessionId) || (await sizeOf(paths.log)) < minBytes) throw notFound(sessionId, directory);
+    return paths;
+  };
+  const openLog = (sessionId: string, { log, lock }: Paths, mayHaveRecords: boolean): Promise<AppendLog> =>
+    locked(sessionId, lock, async (held) => {
+      if (!mayHaveRecords && (await sizeOf(log)) > 0) throw exists(sessionId);
+      return endingWith(openFileLog(log, { onDiagnostic }), held);
+    });
+
+  return {
+    async create(sessionId) {
+      const paths = pathsOf(sessionId);
+      return inStore(directory, async () => {
+        // Conversations are nobody else's business.
+        await mkdir(paths.folder, { recursive: true, mode: 0o700 });
+        return openLog(sessionId, paths, false);
+      });
+    },
+    async open(sessionId) {
+      const paths = await existing(sessionId);
+      return inStore(directory, () => openLog(sessionId, paths, true));
+    },
+    async read(sessionId) {
+      return readLogLines((await existing(sessionId)).log);
+    },
+    async list() {
+      const sessions: StoredSession[] = [];
+      for (const sessionId of (await namesIn(directory)).filter(isSessionId)) {
+        const session = await readStored(sessionId, pathsOf(sessionId));
+        if (session !== undefined) sessions.push(session);
+      }
+      return sessions.sort((a, b) => b.modifiedTime.getTime() - a.modifiedTime.getTime());
+    },
+    async delete(sessionId) {
+      const paths = await existing(sessionId, 0);
+      const grave = join(directory, `.deleted-${randomUUID()}`);
+      await locked(sessionId, paths.lock, async (held) => {
+        // All at once, and with its lock: nobody can open the half of it that is left.
+        await rename(paths.folder, grave);
+        held.release();
+      });
+      await rm(grave, { recursive: true, force: true });
+    },
+  };
+}
+
+interface Paths {
+  readonly folder: string;
+  readonly log: string;
+  readonly lock: string;
+}
+
+async function locked<T>(sessionId: string, path: string, use: (lock: FileLock) => Promise<T>): Promise<T> {
+  const taken = await takeFileLock(path);
+  if (taken.kind === "taken") throw inUse(sessionId, taken.holder, path);
+  try {
+    return await use(taken.lock);
+  } catch (error) {
+    taken.lock.release();
+    throw error;
+  }
+}
+
+function endingWith(log: AppendLog, lock: FileLock): AppendLog {
+  return {
+    append: (record) => log.append(record),
+    read: () => log.read(),
+    flush: () => log.flush(),
+    close: () => log.close().finally(() => lock.release()),
+  };
+}
+
+async function inStore<T>(directory: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (cause instanceof HostError) throw cause;
+    const advice = "Make it writable, name another with sessionsDirectory, or make sessions with persist: false.";
+    throw new HostError("SESSION_STORE", `Sessions cannot be kept in ${directory} (${errorMessage(cause)}). ${advice}`, { cause });
+  }
+}
+
+async function readStored(sessionId: string, { log, lock }: Paths): Promise<StoredSession | undefined> {
+  try {
+    const file = await open(log, "r");
+    try {
+      const { mtime, size } = await file.stat();
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.min(headBytes, size)), 0, Math.min(headBytes, size), 0);
+      if (size === 0) return undefined;
+      return { sessionId, records: recordsIn(buffer.subarray(0, bytesRead)), modifiedTime: mtime, isInUse: lockHolder(lock) !== undefined };
+    } finally {
+      await file.close();
+    }
+  } catch {
+    // Deleted meanwhile, or no session at all: it is not one that could be resumed.
+    return undefined;
+  }
+}
+
+function recordsIn(head: Buffer): LogRecord[] {
+  const end = head.lastIndexOf("\n");
+  const lines = end === -1 ? [] : head.toString("utf8", 0, end).split("\n");
+  return lines.map((line) => toRecord(Buffer.from(line))).filter((record) => record !== undefined);
+}
+
+async function namesIn(directory: string): Promise<string[]> {
+  try {
+    return await readdir(directory);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw new HostError("SESSION_STORE", `The sessions in ${directory} cannot be listed (${errorMessage(error)}).`, { cause: error });
+  }
+}
+
+async function sizeOf(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size;
+  } catch {
+    // Not there, or not to be seen: nothing that could be resumed.
+    return -1;
+  }
+}
+
+function notFound(sessionId: string, directory: string): HostError {
+  const advice = "host.listSessions() names those there are; a session made with persist: false cannot be resumed.";
+  return new HostError("SESSION_NOT_FOUND", `There is no session "${sessionId}" in ${directory}. ${advice}`);
+}
+
+function exists(sessionId: string): HostError {
+  const advice = `Resume it with host.resumeSession("${sessionId}"), or delete it with host.deleteSession.`;
+  return new HostError("SESSION_EXISTS", `There is a session "${sessionId}" already. ${advice}`);
+}
+
+function inUse(sessionId: string, holder: LockHolder | undefined, lock: string): HostError {
+  const who = holder === undefined ? "another process" : `${processOf(holder)} since ${holder.since}`;
+  const advice = `Disconnect it there. If that process does not run any more, delete ${lock}.`;
+  return new HostError("SESSION_IN_USE", `Session "${sessionId}" is in use by ${who}. ${advice}`);
+}
+
+function processOf({ pid, host }: LockHolder): string {
+  return pid === process.pid ? `this process (${pid}), by another host object,` : `process ${pid} on ${host}`;
+}

@@ -1,0 +1,119 @@
+import { isUtf8 } from "node:buffer";
+import { type FileHandle, open } from "node:fs/promises";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { defaultMaxLineBytes, type LogContents, type LogRecord } from "./append-log.ts";
+
+const chunkBytes = 256 * 1024;
+const maxDiagnostics = 20;
+const lineBreak = 0x0a;
+
+export interface ReadLinesOptions {
+  readonly maxLineBytes?: number;
+  /** Reads no more of the file than this. */
+  readonly maxBytes?: number;
+}
+
+/**
+ * Reads the complete lines of a log file, whoever is writing to it. A line that is damaged or longer than `maxLineBytes`
+ * is reported and passed over; what follows the last line break is left alone: it may still be growing.
+ */
+export async function readLogLines(path: string, options: ReadLinesOptions = {}): Promise<LogContents> {
+  const { maxLineBytes = defaultMaxLineBytes, maxBytes = Number.POSITIVE_INFINITY } = options;
+  const reader = new LineReader(path, maxLineBytes);
+  const file = await open(path, "r");
+  try {
+    await readChunks(file, maxBytes, (chunk) => reader.add(chunk));
+  } finally {
+    await file.close();
+  }
+  return reader.contents();
+}
+
+/** The record that a line holds; undefined for what is none. */
+export function toRecord(line: Buffer): LogRecord | undefined {
+  if (!isUtf8(line)) return undefined;
+  try {
+    const value: unknown = JSON.parse(line.toString("utf8"));
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as LogRecord) : undefined;
+  } catch {
+    // Not JSON: the caller says which line.
+    return undefined;
+  }
+}
+
+async function readChunks(file: FileHandle, maxBytes: number, use: (chunk: Buffer) => void): Promise<void> {
+  for (let left = maxBytes; left > 0; ) {
+    // A buffer for each: the reader holds on to parts of them.
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(chunkBytes), 0, Math.min(chunkBytes, left), null);
+    if (bytesRead === 0) return;
+    use(buffer.subarray(0, bytesRead));
+    left -= bytesRead;
+  }
+}
+
+class LineReader {
+  readonly #path: string;
+  readonly #maxLineBytes: number;
+  readonly #records: LogRecord[] = [];
+  readonly #diagnostics: Diagnostic[] = [];
+  #parts: Buffer[] = [];
+  /** Bytes of the line so far; what is over the limit is counted and not kept. */
+  #length = 0;
+  #line = 1;
+  #damaged = 0;
+
+  constructor(path: string, maxLineBytes: number) {
+    this.#path = path;
+    this.#maxLineBytes = maxLineBytes;
+  }
+
+  add(chunk: Buffer): void {
+    let from = 0;
+    for (let end = chunk.indexOf(lineBreak); end !== -1; end = chunk.indexOf(lineBreak, from)) {
+      this.#keep(chunk.subarray(from, end));
+      this.#end();
+      from = end + 1;
+    }
+    this.#keep(chunk.subarray(from));
+  }
+
+  contents(): LogContents {
+    const unnamed = this.#damaged - maxDiagnostics;
+    if (unnamed > 0) this.#diagnostics.push(damage(this.#path, "LOG_LINE_DAMAGED", `${unnamed} more lines of this log cannot be read.`));
+    return { records: this.#records, diagnostics: this.#diagnostics };
+  }
+
+  #keep(part: Buffer): void {
+    this.#length += part.length;
+    if (this.#length <= this.#maxLineBytes) this.#parts.push(part);
+    else this.#parts = [];
+  }
+
+  #end(): void {
+    if (this.#length > this.#maxLineBytes) this.#report("LOG_LINE_TOO_LONG", `has ${this.#length} bytes, more than a line may have`);
+    else this.#parse(this.#parts.length === 1 ? this.#parts[0]! : Buffer.concat(this.#parts));
+    this.#parts = [];
+    this.#length = 0;
+    this.#line++;
+  }
+
+  #parse(line: Buffer): void {
+    const record = toRecord(line);
+    if (record !== undefined) this.#records.push(record);
+    else if (!isBlank(line)) this.#report("LOG_LINE_DAMAGED", "is not a record: it was cut, or something else wrote there");
+  }
+
+  #report(code: string, what: string): void {
+    if (this.#damaged++ >= maxDiagnostics) return;
+    this.#diagnostics.push(damage(this.#path, code, `Line ${this.#line} of this log ${what}. It is passed over.`, this.#line));
+  }
+}
+
+function isBlank(line: Buffer): boolean {
+  return line.every((byte) => byte === 0x20 || byte === 0x0d || byte === 0x09);
+}
+
+function damage(file: string, code: string, message: string, line?: number): Diagnostic {
+  const base = { severity: "warning" as const, code, message, file };
+  return line === undefined ? base : { ...base, range: { start: { line, column: 1 } } };
+}

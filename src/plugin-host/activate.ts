@@ -1,0 +1,61 @@
+import { withinDeadline } from "../base/deadline.ts";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { errorMessage, HostError } from "../base/errors.ts";
+import { createScope, type OwnedScope } from "../io/scope.ts";
+import { type Contributions, collectContributions, type PluginPlace } from "./contributions.ts";
+import type { Plugin } from "./define-plugin.ts";
+
+/** What activating a plugin came to. A failed one is a value too: others can quote why. */
+export type Activation =
+  | { readonly kind: "active"; readonly contributions: Contributions; readonly scope: OwnedScope }
+  | { readonly kind: "failed"; readonly diagnostics: readonly Diagnostic[] };
+
+export interface ActivationLimits {
+  /** Milliseconds for activating, and as many for disposing. */
+  readonly timeout: number;
+  /** Ends the wait: the host closes. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Activates a plugin, all or nothing: when it throws or does not come to an end in time, what it added is dropped and
+ * what it opened is disposed of. Never rejects.
+ */
+export async function activatePlugin(plugin: Plugin, place: PluginPlace, limits: ActivationLimits): Promise<Activation> {
+  const scope = createScope();
+  const { api, seal } = collectContributions(place, scope);
+  try {
+    // Within a promise, so that what it throws at once is like what it rejects with.
+    const work = Promise.resolve().then(() => plugin.activate(api));
+    await withinActivation(work, limits);
+    return { kind: "active", contributions: seal(), scope };
+  } catch (error) {
+    seal();
+    const message = `Plugin "${plugin.name}" was not activated, and nothing of it counts: ${errorMessage(error)}`;
+    const failure: Diagnostic = { severity: "error", code: "PLUGIN_ACTIVATION", source: plugin.name, message };
+    return { kind: "failed", diagnostics: [failure, ...(await disposeScope(plugin.name, scope, limits.timeout))] };
+  }
+}
+
+/** Waits for a part of an activation. @throws HostError `PLUGIN_TIMEOUT` when it takes too long. */
+export function withinActivation<T>(work: Promise<T>, { timeout, signal }: ActivationLimits): Promise<T> {
+  return withinDeadline(work, timeout, signal, () => late(timeout));
+}
+
+/** Ends what a plugin opened and waits for that, though not for ever. What goes wrong is reported and stops nobody. */
+export async function disposeScope(name: string, scope: OwnedScope, timeout: number): Promise<readonly Diagnostic[]> {
+  const report = (message: string): Diagnostic => ({ severity: "warning", code: "PLUGIN_DISPOSE", source: name, message });
+  try {
+    const errors = await withinDeadline(scope.dispose(), timeout, never, () => late(timeout));
+    return errors.map((error) => report(`Plugin "${name}" failed while it was disposed of: ${errorMessage(error)}`));
+  } catch (error) {
+    return [report(`Plugin "${name}" was not waited for while it was disposed of: ${errorMessage(error)}`)];
+  }
+}
+
+const never: AbortSignal = new AbortController().signal;
+
+function late(timeout: number): HostError {
+  const advice = "Something that it waits for may never come: a connection, a child process, a promise that nobody settles.";
+  return new HostError("PLUGIN_TIMEOUT", `it took longer than ${timeout / 1000} seconds. ${advice}`);
+}

@@ -1,0 +1,193 @@
+import { isAbsolute } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { errorMessage, HostError } from "../base/errors.ts";
+import type { Logger } from "../base/logger.ts";
+import type { Scope } from "../io/scope.ts";
+import type { ResolvedHooks } from "../session/hook-kinds.ts";
+import { readSessionHooks } from "../session/session-config.ts";
+import { moduleExtensions } from "../skills/module-runner.ts";
+import type { ToolRunner } from "../skills/tool-runner.ts";
+import { createTool } from "../tools/create-tool.ts";
+import type { ToolLike } from "../tools/define-tool.ts";
+import type { Tool, ToolOrigin } from "../tools/tool.ts";
+import type { ToolSource } from "../tools/tool-source.ts";
+import type { ModelFactory, PluginAgent, PluginApi, PluginCommand, PluginToolOptions } from "./plugin-api.ts";
+
+/** Everything that one plugin adds. */
+export interface Contributions {
+  readonly tools: readonly Tool[];
+  readonly toolSources: readonly ToolSource[];
+  readonly toolRunners: readonly ToolRunner[];
+  readonly skillDirectories: readonly string[];
+  readonly hooks: readonly ResolvedHooks[];
+  readonly agents: ReadonlyMap<string, PluginAgent>;
+  readonly commands: ReadonlyMap<string, PluginCommand>;
+  readonly modelProviders: ReadonlyMap<string, ModelFactory>;
+  readonly mcpServers: ReadonlyMap<string, object>;
+  /** About its tools. */
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+export interface PluginPlace {
+  readonly name: string;
+  /** It comes with this package: its tools are built-in ones. */
+  readonly isBundled: boolean;
+  readonly workingDirectory: string;
+  readonly log: Logger;
+}
+
+/** The API for one activation, and what was added by it. After `seal` nothing more can be. */
+export interface Collector {
+  readonly api: PluginApi;
+  seal(): Contributions;
+}
+
+export function collectContributions(place: PluginPlace, scope: Scope): Collector {
+  const queue = createQueue();
+  let isSealed = false;
+  const adding = <A extends unknown[]>(what: string, add: (...args: A) => void): ((...args: A) => void) => {
+    return (...args) => {
+      if (isSealed) throw tooLate(place.name, what);
+      try {
+        add(...args);
+      } catch (error) {
+        throw refused(place.name, what, error);
+      }
+    };
+  };
+  const api: PluginApi = Object.freeze({
+    name: place.name,
+    workingDirectory: place.workingDirectory,
+    log: place.log,
+    signal: scope.signal,
+    onDispose: (end: () => void | Promise<void>) => scope.onDispose(mustCall(end, "end")),
+    createTool: (definition: ToolLike, options: PluginToolOptions = {}) => makeTool(place, definition, options),
+    addTools: adding("tools", (tools: ToolLike | readonly ToolLike[]) => addTools(queue, place, [tools].flat())),
+    addToolSource: adding("a tool source", (source: ToolSource) => addToolSource(queue, scope, source)),
+    addToolRunner: adding("a tool runner", (runner: ToolRunner) => addToolRunner(queue, runner)),
+    addSkillDirectory: adding("a skill directory", (directory: string) => addSkillDirectory(queue, directory)),
+    addHooks: adding("hooks", (hooks: object) => void queue.hooks.push(readSessionHooks(hooks))),
+    addAgent: adding("an agent", (agent: PluginAgent) => addNamed(queue.agents, agent?.name, Object.freeze({ ...agent }))),
+    addCommand: adding("a command", (command: PluginCommand) => {
+      mustCall(command?.handler, "handler");
+      addNamed(queue.commands, command.name, command);
+    }),
+    addModelProvider: adding("a model provider", (name: string, create: ModelFactory) => {
+      addNamed(queue.modelProviders, name, mustCall(create, "the factory"));
+    }),
+    addMcpServer: adding("an MCP server", (name: string, config: object) => {
+      if (typeof config !== "object" || config === null || Array.isArray(config))
+        throw new TypeError("its configuration must be an object");
+      addNamed(queue.mcpServers, name, Object.freeze({ ...config }));
+    }),
+  });
+  return {
+    api,
+    seal() {
+      isSealed = true;
+      return queue;
+    },
+  };
+}
+
+interface Queue extends Contributions {
+  readonly tools: Tool[];
+  readonly toolSources: ToolSource[];
+  readonly toolRunners: ToolRunner[];
+  readonly skillDirectories: string[];
+  readonly hooks: ResolvedHooks[];
+  readonly agents: Map<string, PluginAgent>;
+  readonly commands: Map<string, PluginCommand>;
+  readonly modelProviders: Map<string, ModelFactory>;
+  readonly mcpServers: Map<string, object>;
+  readonly diagnostics: Diagnostic[];
+}
+
+function createQueue(): Queue {
+  return {
+    tools: [],
+    toolSources: [],
+    toolRunners: [],
+    skillDirectories: [],
+    hooks: [],
+    agents: new Map(),
+    commands: new Map(),
+    modelProviders: new Map(),
+    mcpServers: new Map(),
+    diagnostics: [],
+  };
+}
+
+function makeTool(place: PluginPlace, definition: ToolLike, { generation, ofSkill }: PluginToolOptions): Tool {
+  const { name } = definition;
+  const origin: ToolOrigin =
+    ofSkill === undefined ? originOf(place, name) : { kind: "skill", source: ofSkill.name, nativeName: name, file: ofSkill.file };
+  return createTool(definition, origin, generation === undefined ? {} : { generation });
+}
+
+export function originOf({ name, isBundled }: Pick<PluginPlace, "name" | "isBundled">, nativeName: string): ToolOrigin {
+  return { kind: isBundled ? "builtin" : "plugin", source: name, nativeName, owner: name };
+}
+
+function addTools({ tools, diagnostics }: Queue, place: PluginPlace, definitions: readonly ToolLike[]): void {
+  for (const definition of definitions) {
+    try {
+      tools.push(createTool(definition, originOf(place, definition.name), { onDiagnostic: (found) => void diagnostics.push(found) }));
+    } catch (error) {
+      const code = error instanceof HostError ? error.code : "TOOL_INVALID";
+      diagnostics.push({ severity: "error", code, source: place.name, message: `Plugin "${place.name}": ${errorMessage(error)}` });
+    }
+  }
+}
+
+function addToolSource({ toolSources }: Queue, scope: Scope, source: ToolSource): void {
+  if (typeof source?.id !== "string" || source.id === "") throw new TypeError("its id must be a text that is not empty");
+  for (const method of ["ready", "subscribe", Symbol.asyncDispose] as const) mustCall(source[method], String(method));
+  // From here on it is the host's to end, also when the activation fails after this.
+  scope.onDispose(async () => source[Symbol.asyncDispose]());
+  if (toolSources.some(({ id }) => id === source.id)) throw new TypeError(`it adds a source of the id "${source.id}" already`);
+  toolSources.push(source);
+}
+
+const taken: ReadonlySet<string> = new Set([...moduleExtensions, ".json", ".md"]);
+
+function addToolRunner({ toolRunners }: Queue, runner: ToolRunner): void {
+  mustCall(runner?.load, "load");
+  const { extensions } = runner;
+  if (!Array.isArray(extensions) || extensions.length === 0) throw new TypeError('its extensions must be a list such as [".py"]');
+  for (const extension of extensions as unknown[]) {
+    if (typeof extension !== "string" || !/^\.[a-z0-9]+$/.test(extension)) {
+      throw new TypeError(`${JSON.stringify(extension)} is no extension; write it with its dot, in small letters`);
+    }
+    if (taken.has(extension)) throw new TypeError(`files of the extension "${extension}" are read by the host itself`);
+  }
+  toolRunners.push(runner);
+}
+
+function addSkillDirectory({ skillDirectories }: Queue, directory: string): void {
+  if (typeof directory !== "string" || !isAbsolute(directory) || directory.includes("\0")) {
+    const advice = 'such as fileURLToPath(new URL("./skills", import.meta.url))';
+    throw new TypeError(`${JSON.stringify(directory)} is not an absolute path; give one, ${advice}`);
+  }
+  skillDirectories.push(directory);
+}
+
+function addNamed<T>(map: Map<string, T>, name: unknown, value: T): void {
+  if (typeof name !== "string" || name === "") throw new TypeError("its name must be a text that is not empty");
+  if (map.has(name)) throw new TypeError(`it adds one named "${name}" already`);
+  map.set(name, value);
+}
+
+function mustCall<F>(value: F, what: string): F {
+  if (typeof value !== "function") throw new TypeError(`${what} must be a function`);
+  return value;
+}
+
+function refused(plugin: string, what: string, cause: unknown): HostError {
+  return new HostError("PLUGIN_CONTRIBUTION", `Plugin "${plugin}" cannot add ${what}: ${errorMessage(cause)}.`, { cause });
+}
+
+function tooLate(plugin: string, what: string): HostError {
+  const advice = "Add it in activate, before its promise is fulfilled; tools that come and go belong into a tool source.";
+  return new HostError("PLUGIN_NOT_ACTIVATING", `Plugin "${plugin}" adds ${what} when its activation is over. ${advice}`);
+}

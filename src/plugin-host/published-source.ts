@@ -1,0 +1,99 @@
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { errorMessage } from "../base/errors.ts";
+import type { CatalogSource } from "../session/tool-catalog.ts";
+import { withOrigin } from "../tools/create-tool.ts";
+import type { Tool } from "../tools/tool.ts";
+import type { SkillEntry, SourceSnapshot, ToolSource } from "../tools/tool-source.ts";
+import { originOf, type PluginPlace } from "./contributions.ts";
+
+/**
+ * A plugin's tool source as sessions see it: its tools count as the plugin's, whatever they say of themselves, and a
+ * snapshot that cannot be read leaves the last one serving. Equal snapshots give one object.
+ */
+export class PublishedSource {
+  readonly id: string;
+  readonly source: ToolSource;
+  readonly #place: PluginPlace;
+  readonly #tools = new WeakMap<Tool, Tool>();
+  #read: SourceSnapshot | undefined;
+  #published: SourceSnapshot = Object.freeze({ tools: [], skills: [], diagnostics: [] });
+
+  constructor(source: ToolSource, place: PluginPlace) {
+    this.id = `${place.name}/${source.id}`;
+    this.source = source;
+    this.#place = place;
+  }
+
+  get snapshot(): SourceSnapshot {
+    try {
+      const snapshot = this.source.snapshot;
+      if (snapshot !== this.#read) {
+        this.#published = this.#publish(snapshot);
+        this.#read = snapshot;
+      }
+    } catch (error) {
+      this.#keep(error);
+    }
+    return this.#published;
+  }
+
+  #publish({ tools, skills, diagnostics }: SourceSnapshot): SourceSnapshot {
+    const usable: Tool[] = [];
+    const found: Diagnostic[] = [...diagnostics];
+    for (const tool of tools) {
+      if (isTool(tool)) usable.push(this.#own(tool));
+      else found.push(this.#problem("PLUGIN_TOOL_INVALID", "holds something that is no tool. Make its tools with api.createTool."));
+    }
+    return Object.freeze({
+      tools: Object.freeze(usable),
+      skills: Object.freeze([...skills]) as readonly SkillEntry[],
+      diagnostics: Object.freeze(found),
+    });
+  }
+
+  /** What works is not taken away. */
+  #keep(error: unknown): void {
+    const problem = this.#problem("PLUGIN_SOURCE", `cannot be read, and what it held before serves: ${errorMessage(error)}`);
+    if (this.#published.diagnostics.some(({ message }) => message === problem.message)) return;
+    this.#published = Object.freeze({ ...this.#published, diagnostics: Object.freeze([...this.#published.diagnostics, problem]) });
+  }
+
+  #own(tool: Tool): Tool {
+    const known = this.#tools.get(tool);
+    if (known !== undefined) return known;
+    const made = withOrigin(tool, originOf(this.#place, tool.origin?.nativeName ?? tool.definition.name));
+    this.#tools.set(tool, made);
+    return made;
+  }
+
+  #problem(code: string, what: string): Diagnostic {
+    return {
+      severity: "error",
+      code,
+      source: this.#place.name,
+      message: `The tool source "${this.source.id}" of plugin "${this.#place.name}" ${what}`,
+    };
+  }
+}
+
+/** What a plugin gives to catalogs: its own tools, then those of its sources. */
+export function sourcesOf({ tools, published, place }: PluginTools): readonly CatalogSource[] {
+  const kind = place.isBundled ? "builtin" : "plugin";
+  const own: CatalogSource[] = tools.length === 0 ? [] : [{ kind, id: place.name, tools }];
+  for (const { id, snapshot } of published) own.push({ kind, id, tools: snapshot.tools, diagnostics: snapshot.diagnostics });
+  return own;
+}
+
+export interface PluginTools {
+  readonly tools: readonly Tool[];
+  readonly published: readonly PublishedSource[];
+  readonly place: PluginPlace;
+}
+
+function isTool(value: unknown): value is Tool {
+  if (typeof value !== "object" || value === null) return false;
+  const { definition, validate, execute, signature } = value as Partial<Tool>;
+  return (
+    typeof definition?.name === "string" && typeof validate === "function" && typeof execute === "function" && typeof signature === "string"
+  );
+}

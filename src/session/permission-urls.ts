@@ -1,0 +1,71 @@
+import { matchesWildcard } from "./permission-globs.ts";
+
+/** What a url rule names: a host, and perhaps scheme, port and path. */
+export interface UrlPattern {
+  /** `https:`; undefined: http and https. */
+  readonly protocol: string | undefined;
+  /** May begin with `*.`, which stands for any names before it. */
+  readonly host: string;
+  /** Undefined: the scheme's own. */
+  readonly port: string | undefined;
+  /** Undefined: all of the host. */
+  readonly path: string | undefined;
+}
+
+/** Reads `example.com`, `*.example.com`, `localhost:8080`, `https://example.com/docs/*`. Undefined: it is none of them. */
+export function readUrlPattern(text: string): UrlPattern | undefined {
+  const [, scheme, authority = "", path] = /^(?:([a-z][a-z0-9+.-]*):\/\/)?([^/?#@\s]+)(\/\S*)?$/i.exec(text) ?? [];
+  const isWide = authority.startsWith("*.");
+  const url = readUrl(`${scheme ?? "http"}://${isWide ? authority.slice(2) : authority}/`);
+  if (authority.endsWith(":") || url === undefined || url.hostname === "" || url.hostname.includes("*")) return undefined;
+  const [, port] = /:(\d+)$/.exec(authority) ?? [];
+  return {
+    protocol: scheme === undefined ? undefined : url.protocol,
+    host: (isWide ? "*." : "") + hostOf(url),
+    port: port === undefined ? undefined : String(Number(port)),
+    path: path === undefined || path === "/" ? undefined : path,
+  };
+}
+
+export function readUrl(value: unknown): URL | undefined {
+  return typeof value === "string" && URL.canParse(value) ? new URL(value) : undefined;
+}
+
+/** A name and password in an address are never allowed along with it. */
+export function allowsUrl(pattern: UrlPattern, url: URL): boolean {
+  if (url.username !== "" || url.password !== "") return false;
+  // Servers differ on whether an encoded slash or dot separates: what cannot be told is not allowed.
+  if (pattern.path !== undefined && /%(2e|2f|5c|00)/i.test(url.pathname)) return false;
+  const { protocol = url.protocol, port } = pattern;
+  const isPort = port === undefined ? url.port === "" : port === portOf(url);
+  return isWeb(url) && protocol === url.protocol && isPort && isHostOf(pattern, url) && isPathOf(pattern, url.pathname + url.search);
+}
+
+/** Neither port nor query get anything past a rule that does not name them, and `*.host` is the host itself as well. */
+export function forbidsUrl(pattern: UrlPattern, url: URL): boolean {
+  const { protocol = url.protocol, host, port = portOf(url) } = pattern;
+  const isHost = isHostOf(pattern, url) || host === `*.${hostOf(url)}`;
+  const isPath = isPathOf(pattern, url.pathname) || isPathOf(pattern, url.pathname + url.search);
+  return protocol === url.protocol && port === portOf(url) && isHost && isPath;
+}
+
+export function hostOf({ hostname }: URL): string {
+  // "example.com." is the same host.
+  return hostname.toLowerCase().replace(/\.$/, "");
+}
+
+function isWeb({ protocol }: URL): boolean {
+  return protocol === "http:" || protocol === "https:";
+}
+
+function portOf({ port, protocol }: URL): string {
+  return port || (protocol === "https:" ? "443" : "80");
+}
+
+function isHostOf({ host }: UrlPattern, url: URL): boolean {
+  return host.startsWith("*.") ? hostOf(url).endsWith(host.slice(1)) : hostOf(url) === host;
+}
+
+function isPathOf({ path }: UrlPattern, given: string): boolean {
+  return path === undefined || matchesWildcard(path, given);
+}

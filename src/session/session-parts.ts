@@ -1,0 +1,252 @@
+import { join } from "node:path";
+import { Emitter } from "../base/emitter.ts";
+import { HostError, toError } from "../base/errors.ts";
+import type { Logger } from "../base/logger.ts";
+import type { Tool, ToolDefinition } from "../tools/tool.ts";
+import type { SkillEntry, SourceSnapshot } from "../tools/tool-source.ts";
+import type { ApprovalStore } from "../trust/approvals.ts";
+import { type AgentNews, createAgentNews } from "./agent-news.ts";
+import { createAsks, type SessionAsks } from "./asks.ts";
+import { type Attachment, type AttachmentHost, type Attachments, createAttachments } from "./attachments.ts";
+import { type CatalogKeeper, createCatalogKeeper } from "./catalog-keeper.ts";
+import type { SessionEnvironment } from "./environment.ts";
+import { createEvents, type SessionEvent, type SessionEvents } from "./events.ts";
+import type { History } from "./history.ts";
+import { createHookRunner, type HookRunner } from "./hooks.ts";
+import type { ServerInstructions } from "./instructions.ts";
+import { createOwnClient } from "./own-client.ts";
+import { createPermissions, type PermissionHost, type Permissions } from "./permissions.ts";
+import { createPipeline, type FileChange, type Pipeline, type PipelineHost } from "./pipeline.ts";
+import type { AgentScope } from "./pipeline-types.ts";
+import { createRecording, type Recording, type RecordingHost } from "./recording.ts";
+import { changeSessionConfig, type ResolvedSessionConfig, type SessionChange } from "./session-config.ts";
+import type { SessionLog } from "./session-log.ts";
+import type { SessionServices } from "./session-services.ts";
+import { createSessionToolset, type SessionToolset, type ToolsetHost } from "./session-toolset.ts";
+import type { ToolCatalog } from "./tool-catalog.ts";
+import { TurnRunner, type TurnRunnerHost } from "./turn-runner.ts";
+
+/** The parts of a session, put together. It is also what each of them sees of the session: its host. */
+export class SessionParts implements AttachmentHost, PermissionHost, PipelineHost, RecordingHost, ToolsetHost, TurnRunnerHost {
+  readonly sessionId: string;
+  readonly environment: SessionEnvironment;
+  readonly log: Logger;
+  readonly approvals: ApprovalStore | undefined;
+  readonly events: SessionEvents;
+  readonly asks: SessionAsks;
+  readonly hooks: HookRunner;
+  readonly permissions: Permissions;
+  readonly fileChanges: Emitter<{ changed: FileChange }>;
+  readonly keeper: CatalogKeeper;
+  readonly attachments: Attachments;
+  readonly toolset: SessionToolset;
+  readonly services: SessionServices;
+  readonly pipeline: Pipeline;
+  /** The program itself, as a client of the session. */
+  readonly own: Attachment;
+  readonly recording: Recording;
+  readonly turns: TurnRunner;
+  readonly #agentNews: AgentNews;
+  readonly #subscription: Disposable;
+  readonly #isResumed: boolean;
+  readonly #closing = new AbortController();
+  #config: ResolvedSessionConfig;
+  #externalToolsVersion = 0;
+  #closed: Promise<void> | undefined;
+
+  /** The order counts: a part may ask for those before it at once, and for the others once the session is made. */
+  constructor(config: ResolvedSessionConfig, environment: SessionEnvironment, sessionLog: SessionLog | undefined) {
+    const { log } = environment;
+    this.sessionId = config.sessionId;
+    this.environment = environment;
+    this.log = log;
+    this.approvals = environment.approvals;
+    this.#config = config;
+    this.#isResumed = sessionLog?.resumed !== undefined;
+    this.events = createEvents(log, sessionLog?.resumed?.lastEventId);
+    this.asks = createAsks(this.sessionId, this.events, log);
+    this.hooks = createHookRunner(this);
+    this.permissions = createPermissions(this);
+    this.fileChanges = new Emitter((error) => log.error("A listener for changed files failed.", { error }));
+    this.keeper = createCatalogKeeper({
+      events: this.events,
+      log,
+      assemble: () => this.toolset.assemble(),
+      model: () => this.#config.view.model,
+    });
+    this.attachments = createAttachments(this);
+    this.toolset = createSessionToolset(this);
+    this.services = this.toolset.services;
+    this.#agentNews = createAgentNews(this.events, config.agents.selected);
+    this.pipeline = createPipeline(this);
+    this.own = this.attachments.attach({ level: "host", name: "this program", ...createOwnClient(() => this.#config) });
+    if (config.tools.length > 0) this.own.setTools(config.tools);
+    this.#subscription = environment.subscribe(() => this.keeper.invalidate());
+    this.recording = createRecording(this, sessionLog);
+    this.turns = new TurnRunner(this);
+  }
+
+  /** The configuration of now. */
+  get config(): ResolvedSessionConfig {
+    return this.#config;
+  }
+
+  get externalToolsVersion(): number {
+    return this.#externalToolsVersion;
+  }
+
+  get history(): History {
+    return this.recording.history;
+  }
+
+  get isOpen(): boolean {
+    return this.#closed === undefined;
+  }
+
+  assertOpen(): void {
+    if (!this.isOpen) throw closedError(this.sessionId);
+  }
+
+  createScope(options: { readonly turnId?: string; readonly signal?: AbortSignal } = {}): AgentScope {
+    const { keeper } = this;
+    const { disclosure } = this.toolset;
+    return {
+      get catalog() {
+        return keeper.current;
+      },
+      hasVanished: (name) => keeper.hasVanished(name),
+      disclosure,
+      ...options,
+    };
+  }
+
+  /** Settles when the session's sources are loaded; rejects with the signal's reason, or when the session is closed. */
+  async load(signal?: AbortSignal): Promise<void> {
+    this.assertOpen();
+    const closing = this.#closing.signal;
+    await this.#becomeReady(signal === undefined ? closing : AbortSignal.any([signal, closing]));
+  }
+
+  /** A turn begins. */
+  async ready(signal: AbortSignal): Promise<void> {
+    this.#agentNews.begin();
+    await this.#becomeReady(signal);
+  }
+
+  async #becomeReady(signal: AbortSignal): Promise<void> {
+    await this.environment.ready(signal);
+    this.keeper.setReady();
+  }
+
+  /** @throws HostError `SESSION_OPTIONS`; nothing is changed then. */
+  async update(change: SessionChange): Promise<void> {
+    const before = this.#config;
+    const next = changeSessionConfig(before, change);
+    const held = this.keeper.hold();
+    try {
+      this.environment.adopt(next);
+      this.#config = next;
+      this.recording.optionsChanged(before);
+      if (next.view.key !== before.view.key) this.keeper.forgetNotices();
+      this.keeper.invalidate();
+      this.#agentNews.changed(before.agents, next.agents);
+      await this.load();
+    } finally {
+      held.end();
+    }
+  }
+
+  advertised(catalog: ToolCatalog): readonly ToolDefinition[] {
+    return this.toolset.disclosure.advertised(catalog);
+  }
+
+  skills(): readonly SkillEntry[] {
+    return this.environment.skills(this.#config.view);
+  }
+
+  servers(): readonly ServerInstructions[] {
+    return this.environment.servers?.(this.#config.view) ?? noServers;
+  }
+
+  past(): Promise<readonly SessionEvent[]> | undefined {
+    return this.#isResumed ? this.#readPast() : undefined;
+  }
+
+  async #readPast(): Promise<readonly SessionEvent[]> {
+    const events = await this.recording.read();
+    this.toolset.replay(events);
+    return events;
+  }
+
+  transcriptPath(): string {
+    return join(this.environment.sessionDirectory(this.sessionId), "events.jsonl");
+  }
+
+  outputDirectory(): string {
+    return this.#config.largeOutput.outputDir ?? join(this.environment.sessionDirectory(this.sessionId), "outputs");
+  }
+
+  snapshots(): readonly SourceSnapshot[] {
+    return this.attachments.snapshots();
+  }
+
+  ownersOf(tool: Tool): readonly string[] | undefined {
+    return this.attachments.ownersOf(tool);
+  }
+
+  builtinNames(): ReadonlySet<string> {
+    return this.keeper.builtinNames();
+  }
+
+  onToolsChanged(hasNewContract: boolean): void {
+    if (hasNewContract) this.#externalToolsVersion++;
+    this.keeper.invalidate();
+  }
+
+  onAnswerersChanged(): void {
+    if (this.toolset.isStale) this.keeper.invalidate();
+  }
+
+  canAskUser(): boolean {
+    return this.#config.onUserInputRequest !== undefined || this.attachments.canAnswer("userInput", this.own.id);
+  }
+
+  onFileChanged(change: FileChange): void {
+    this.fileChanges.emit("changed", change);
+  }
+
+  notify(prompt: string): void {
+    try {
+      this.turns.send({ prompt, mode: "immediate", source: "agent" });
+    } catch (error) {
+      // The model may be gone by now, and nobody called this who could be told.
+      this.log.warning("The model could not be told of a sub-agent.", { sessionId: this.sessionId, error: toError(error) });
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    this.#closing.abort(closedError(this.sessionId));
+    this.asks.close();
+    await Promise.all([this.turns.close(closedError(this.sessionId)), this.toolset.close(), this.pipeline.close()]);
+    this.hooks.close();
+    this.#subscription[Symbol.dispose]();
+    this.keeper.close();
+    this.attachments.close();
+    if (this.events.wants("session.shutdown")) this.events.append("session.shutdown", { shutdownType: "routine" });
+    this.events.close();
+    await this.recording.close();
+    this.fileChanges.clear();
+    this.environment.release();
+  }
+}
+
+const noServers: readonly ServerInstructions[] = Object.freeze([]);
+
+function closedError(id: string): HostError {
+  return new HostError("SESSION_CLOSED", `Session ${id} is closed. Open another one.`);
+}

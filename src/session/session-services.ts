@@ -1,0 +1,13 @@
+import type { Logger } from "../base/logger.ts";
+import type { SkillEntry } from "../tools/tool-source.ts";
+import type { SessionEvents } from "./events.ts";
+import type { SubAgents } from "./sub-agents.ts";
+
+/** What the tools that a session brings itself need of it. */
+export interface SessionServices {
+  readonly events: SessionEvents;
+  readonly log: Logger;
+  /** The skills that are active, lowest precedence first. */
+  skills(): readonly SkillEntry[];
+  readonly subAgents: SubAgents;
+}

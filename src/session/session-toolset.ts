@@ -1,0 +1,172 @@
+import type { SkillEntry, SourceSnapshot } from "../tools/tool-source.ts";
+import { agentPromptOf } from "./agent-prompt.ts";
+import { type AgentProfile, startableAgents } from "./agents.ts";
+import { type CatalogView, createCatalogView, withSessionTools } from "./catalog-view.ts";
+import { createDisclosure, type Disclosure, toolsShownIn } from "./deferral.ts";
+import type { SessionEnvironment } from "./environment.ts";
+import type { SessionEvent } from "./events.ts";
+import { assembleInstructions } from "./instructions.ts";
+import { createLiveCatalog } from "./live-catalog.ts";
+import type { ResolvedSessionConfig } from "./session-config.ts";
+import type { SessionServices } from "./session-services.ts";
+import { type SessionOffers, sessionToolsFor } from "./session-tools.ts";
+import { ChildConversation } from "./sub-agent-conversation.ts";
+import { type ChildRequest, createSubAgents, maxAgentDepth } from "./sub-agents.ts";
+import type { ToolCatalog } from "./tool-catalog.ts";
+import { offeredSkills } from "./tools/skill.ts";
+import { ModelKeeper } from "./turn-model.ts";
+import type { TurnHost } from "./turn-types.ts";
+
+/** What a session gives for its tools to be put together. */
+export interface ToolsetHost extends TurnHost {
+  readonly environment: SessionEnvironment;
+  /** The configuration of now. */
+  readonly config: ResolvedSessionConfig;
+  /** The skills that are active, lowest precedence first. */
+  skills(): readonly SkillEntry[];
+  /** What clients pushed. */
+  snapshots(): readonly SourceSnapshot[];
+  /** Whether somebody can answer questions to the user. */
+  canAskUser(): boolean;
+  /** Says something to the session's own agent; it goes on if it is at rest. */
+  notify(message: string): void;
+  transcriptPath(): string;
+}
+
+/** A session's tools with those that it brings itself, for its own conversation and for those of sub-agents. */
+export interface SessionToolset {
+  /** What the session's own model has been shown of what is deferred. */
+  readonly disclosure: Disclosure;
+  readonly services: SessionServices;
+  /** The catalog of the session's own conversation. */
+  assemble(): ToolCatalog;
+  /** Whether somebody came or left, so that the session brings other tools now than when it was last asked. */
+  readonly isStale: boolean;
+  /** Takes over what the model was shown before the session was gone on with. */
+  replay(events: readonly SessionEvent[]): void;
+  /** Stops all sub-agents, and waits until they have. */
+  close(): Promise<void>;
+}
+
+export function createSessionToolset(host: ToolsetHost): SessionToolset {
+  return new Toolset(host);
+}
+
+class Toolset implements SessionToolset {
+  readonly disclosure = createDisclosure();
+  readonly services: SessionServices;
+  readonly #host: ToolsetHost;
+  #couldAskUser: boolean | undefined;
+
+  constructor(host: ToolsetHost) {
+    this.#host = host;
+    const subAgents = createSubAgents({
+      turns: host,
+      profiles: () => new Map(startableAgents(host.config.agents).map((profile) => [profile.name, profile])),
+      converse: (request) => this.#converse(request),
+      notify: (message) => host.notify(message),
+      transcriptPath: () => host.transcriptPath(),
+    });
+    this.services = {
+      events: host.events,
+      log: host.log,
+      skills: () => host.skills(),
+      subAgents,
+    };
+  }
+
+  get isStale(): boolean {
+    return this.#couldAskUser !== undefined && this.#couldAskUser !== this.#host.canAskUser();
+  }
+
+  assemble(): ToolCatalog {
+    this.#couldAskUser = this.#host.canAskUser();
+    return this.#assemble(this.#host.config.view, 0);
+  }
+
+  replay(events: readonly SessionEvent[]): void {
+    this.disclosure.restore(toolsShownIn(events));
+  }
+
+  close(): Promise<void> {
+    return this.services.subAgents.close();
+  }
+
+  /** `depth`: 0 for the session's own conversation. */
+  #assemble(view: CatalogView, depth: number): ToolCatalog {
+    // They serve a conversation: a session that has no model to talk to brings none.
+    const tools = hasModel(this.#host.config) ? sessionToolsFor(this.#offersAt(depth)) : [];
+    return this.#host.environment.catalog(withSessionTools(view, tools), this.#host.snapshots());
+  }
+
+  #offersAt(depth: number): SessionOffers {
+    return {
+      // A sub-agent has only the skills that it is given from the start.
+      skills: depth === 0 && offeredSkills(this.services.skills()).length > 0,
+      userInput: this.#host.canAskUser(),
+      agents: depth < maxAgentDepth ? startableAgents(this.#host.config.agents) : [],
+    };
+  }
+
+  #converse({ profile, model, agentId, depth }: ChildRequest): ChildConversation {
+    const models = new ModelKeeper();
+    const view = childViews(profile, model);
+    const catalog = createLiveCatalog(() => this.#assemble(view(this.#host.config.view), depth), this.#host.log);
+    const { turn } = this.#host.config;
+    const instructions = this.#instructionsOf(profile, agentId);
+    return new ChildConversation(
+      {
+        agentId,
+        catalog,
+        maxIterations: turn.maxIterations,
+        streaming: turn.streaming,
+        model: () => models.modelOf(childTurn(this.#host.config, profile, model)),
+        instructions: () => instructions(),
+      },
+      this.#host,
+    );
+  }
+
+  /** The system message of a sub-agent. It is made once: what it was told stays. */
+  #instructionsOf(profile: AgentProfile, agentId: string): () => Promise<string> {
+    const { events } = this.#host;
+    let made: Promise<string> | undefined;
+    const make = async (): Promise<string> => {
+      const agentPrompt = await agentPromptOf(profile, this.services, agentId);
+      const { workingDirectory } = this.#host.config;
+      const content = await assembleInstructions({ workingDirectory, agentPrompt, skills: [], listingTokens: 0, wishes: [] });
+      events.append("system.message", { role: "system", content }, agentId);
+      return content;
+    };
+    return () => {
+      made ??= make();
+      return made;
+    };
+  }
+}
+
+function hasModel({ turn }: ResolvedSessionConfig): boolean {
+  return turn.chatModel !== undefined || (turn.model !== undefined && turn.provider !== undefined);
+}
+
+type TurnConfig = ResolvedSessionConfig["turn"];
+
+function childTurn({ turn }: ResolvedSessionConfig, profile: AgentProfile, model: string | undefined): TurnConfig {
+  const isOther = model !== undefined && model !== turn.model;
+  // How much a model should think is said for one model; another has its own default.
+  const reasoningEffort = profile.reasoningEffort ?? (isOther ? undefined : turn.reasoningEffort);
+  return { ...turn, model: model ?? turn.model, reasoningEffort, capabilities: isOther ? {} : turn.capabilities };
+}
+
+/** The session's view with a sub-agent's eyes: its own list of tools and deferral for its own model, behind the session's filter. */
+function childViews(profile: AgentProfile, model: string | undefined): (view: CatalogView) => CatalogView {
+  let from: CatalogView | undefined;
+  let made: CatalogView | undefined;
+  return (view) => {
+    if (view === from && made !== undefined) return made;
+    from = view;
+    const agent = { name: profile.name, tools: profile.tools };
+    made = createCatalogView({ ...view.options, model: model ?? view.model, agent, defaultExcludedTools: undefined });
+    return made;
+  };
+}

@@ -1,0 +1,32 @@
+import type { Tool, ToolContext, ToolResult } from "../../tools/tool.ts";
+import { successResult } from "../../tools/tool-result.ts";
+import { sessionCallOf } from "../call-context.ts";
+import { agentText } from "../model-text.ts";
+import { createSessionTool } from "../session-tool.ts";
+import { isRunning } from "../sub-agents.ts";
+
+interface ListArguments {
+  readonly include_completed?: boolean;
+  readonly scope?: "session" | "own";
+}
+
+/** Lists the agents that were started. */
+export const listAgents: Tool = createSessionTool({
+  name: "list_agents",
+  description: "Lists the agents that were started with the task tool, with their state.",
+  parameters: {
+    type: "object",
+    properties: {
+      include_completed: { type: "boolean", description: "False: only those that are at work. Default: true." },
+      scope: { type: "string", enum: ["session", "own"], description: "own: only those that you started. Default: session, all." },
+    },
+  },
+  handler: (args: ListArguments, _invocation: unknown, context: ToolContext): ToolResult => {
+    const { session, agent: scope } = sessionCallOf(context);
+    const self = session.subAgents.ofScope(scope);
+    const agents = session.subAgents
+      .list()
+      .filter((agent) => (args.include_completed !== false || isRunning(agent)) && (args.scope !== "own" || agent.parent === self));
+    return successResult(agents.length === 0 ? agentText.none : agentText.listed(agents.map(({ facts }) => facts)));
+  },
+});

@@ -1,0 +1,40 @@
+import { errorMessage } from "../../base/errors.ts";
+import type { Tool, ToolContext, ToolResult } from "../../tools/tool.ts";
+import { failureResult, successResult } from "../../tools/tool-result.ts";
+import type { SkillEntry } from "../../tools/tool-source.ts";
+import { tellSkillInvoked } from "../agent-prompt.ts";
+import { sessionCallOf } from "../call-context.ts";
+import { skillContext, skillText } from "../model-text.ts";
+import { createSessionTool } from "../session-tool.ts";
+
+/** Gives the model the instructions of a skill, in a message after the result. */
+export const useSkill: Tool = createSessionTool({
+  name: "skill",
+  description:
+    "Loads the instructions of a skill. Skills hold instructions for kinds of tasks; the available ones are listed in the system message. When one fits what you are about to do, load it before you begin.",
+  parameters: {
+    type: "object",
+    properties: { skill: { type: "string", description: "The skill's name." } },
+    required: ["skill"],
+  },
+  handler: async ({ skill: name }: { skill: string }, _invocation: unknown, context: ToolContext): Promise<ToolResult> => {
+    const { session, agent, addMessage } = sessionCallOf(context);
+    const offered = offeredSkills(session.skills());
+    const skill = offered.findLast((entry) => entry.name === name);
+    if (skill === undefined) return failureResult(skillText.unknown(name, [...new Set(offered.map((entry) => entry.name))]));
+    try {
+      const content = skillContext({ name, folder: skill.folder, body: await skill.instructions() });
+      addMessage(content);
+      tellSkillInvoked(skill, content, { events: session.events, trigger: "agent-invoked", agentId: agent.agentId });
+      return successResult(skillText.loaded(name));
+    } catch (error) {
+      session.log.error(`The instructions of skill "${name}" could not be read.`, { error: errorMessage(error) });
+      return failureResult(skillText.unreadable(name));
+    }
+  },
+});
+
+/** The skills that a model may load. */
+export function offeredSkills(skills: readonly SkillEntry[]): readonly SkillEntry[] {
+  return skills.filter((skill) => skill.hiddenFromModel !== true && skill.hasInstructions !== false);
+}

@@ -1,0 +1,164 @@
+import { lstatSync } from "node:fs";
+import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { sha256 } from "../base/canonical-json.ts";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { HostError } from "../base/errors.ts";
+import { writeFileAtomic } from "../io/atomic-write.ts";
+import { readTextFile } from "../io/read-bounded.ts";
+import {
+  type Approval,
+  type ApprovalKey,
+  type ApprovalScope,
+  type ApprovalStore,
+  approvalText,
+  checkApproval,
+  isMatch,
+  oldestFirst,
+  readApproval,
+} from "./approvals.ts";
+
+export interface FileApprovalsOptions {
+  /**
+   * The folder that holds them; it need not exist. It must be the user's own: whoever can write to it can approve, so
+   * never one that comes with a checkout or a package.
+   */
+  readonly directory: string;
+  /** Hears of files that cannot be read as approvals, once for each state of a file. */
+  readonly onDiagnostic?: (diagnostic: Diagnostic) => void;
+}
+
+/**
+ * Approvals that outlive the program, a JSON file for each. Programs that share the folder cannot overwrite what the
+ * others remember, since none ever rewrites what it did not itself approve, and see at once what another took back. A
+ * damaged file (`APPROVAL_UNREADABLE`) approves nothing and is never deleted.
+ */
+export function createFileApprovals(options: FileApprovalsOptions): ApprovalStore {
+  return new FolderApprovals(options);
+}
+
+const maxBytes = 1024 * 1024;
+
+interface Read {
+  /** Differs when the file may hold something else. */
+  readonly state: string;
+  readonly approval: Approval | undefined;
+}
+
+class FolderApprovals implements ApprovalStore {
+  readonly #directory: string;
+  readonly #report: (diagnostic: Diagnostic) => void;
+  /** What was read before; a file that did not change since is not read again. */
+  readonly #read = new Map<string, Read>();
+
+  constructor({ directory, onDiagnostic = () => {} }: FileApprovalsOptions) {
+    this.#directory = directory;
+    this.#report = onDiagnostic;
+  }
+
+  has(key: ApprovalKey, scopes: readonly ApprovalScope[]): boolean {
+    return scopes.some((scope) => this.#approvalIn(fileNameOf(key, scope)) !== undefined);
+  }
+
+  async remember(value: Approval): Promise<void> {
+    const approval = checkApproval(value);
+    const name = fileNameOf(approval, approval.scope);
+    const text = `${JSON.stringify(approval, undefined, 2)}\n`;
+    if (Buffer.byteLength(text) > maxBytes) {
+      throw new HostError(
+        "APPROVAL_INVALID",
+        `The approval of ${approval.kind} "${approval.id}" is over ${maxBytes} bytes. Shorten detail.`,
+      );
+    }
+    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+    await this.#setAsideDamaged(name);
+    await writeFileAtomic(join(this.#directory, name), text, { mode: 0o600 });
+  }
+
+  async forget(query: Parameters<ApprovalStore["forget"]>[0]): Promise<number> {
+    const found = (await this.#all()).filter(({ approval }) => isMatch(approval, query));
+    for (const { name } of found) await rm(join(this.#directory, name), { force: true });
+    return found.length;
+  }
+
+  async list(query: Parameters<ApprovalStore["list"]>[0] = {}): Promise<readonly Approval[]> {
+    return oldestFirst((await this.#all()).map(({ approval }) => approval).filter((approval) => isMatch(approval, query)));
+  }
+
+  async #all(): Promise<{ name: string; approval: Approval }[]> {
+    const names = (await namesIn(this.#directory)).filter((name) => /^[0-9a-f]{64}\.json$/.test(name));
+    return names.flatMap((name) => {
+      const approval = this.#approvalIn(name);
+      return approval === undefined ? [] : [{ name, approval }];
+    });
+  }
+
+  #approvalIn(name: string): Approval | undefined {
+    const file = join(this.#directory, name);
+    const state = stateOf(file);
+    if (state === undefined) {
+      this.#read.delete(name);
+      return undefined;
+    }
+    const before = this.#read.get(name);
+    if (before?.state === state) return before.approval;
+    const approval = this.#load(file, name);
+    this.#read.set(name, { state, approval });
+    return approval;
+  }
+
+  #load(file: string, name: string): Approval | undefined {
+    const read = readTextFile(file, maxBytes);
+    const approval = read.ok ? parse(read.text) : undefined;
+    // The name is a digest of what it approves: a file under another's name approves nothing.
+    if (approval !== undefined && fileNameOf(approval, approval.scope) === name) return approval;
+    // Somebody took it back between the look at it and the reading of it.
+    if (!read.ok && read.diagnostic.code === "FILE_MISSING") return undefined;
+    const why = read.ok ? "" : ` ${read.diagnostic.message}`;
+    const message = `This file is damaged, so what it approved is asked for again.${why} Delete it when you have looked at it.`;
+    this.#report({ severity: "warning", code: "APPROVAL_UNREADABLE", message, file });
+    return undefined;
+  }
+
+  /** Approving anew what a damaged file stood for keeps the damaged one under another name. */
+  async #setAsideDamaged(name: string): Promise<void> {
+    const file = join(this.#directory, name);
+    if (stateOf(file) === undefined || this.#approvalIn(name) !== undefined) return;
+    await rename(file, `${file}.damaged-${Date.now()}`).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "ENOENT") throw error;
+    });
+  }
+}
+
+function fileNameOf(key: ApprovalKey, scope: ApprovalScope): string {
+  return `${sha256(approvalText(key, scope))}.json`;
+}
+
+/** Undefined: there is no such file, or none that can be looked at. */
+function stateOf(file: string): string | undefined {
+  try {
+    const stats = lstatSync(file, { bigint: true, throwIfNoEntry: false });
+    return stats && `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`;
+  } catch {
+    // The folder is a file, or closed to us: nothing in it is approved.
+    return undefined;
+  }
+}
+
+function parse(text: string): Approval | undefined {
+  try {
+    return readApproval(JSON.parse(text));
+  } catch {
+    // Not JSON: reported as damaged.
+    return undefined;
+  }
+}
+
+async function namesIn(directory: string): Promise<readonly string[]> {
+  try {
+    return await readdir(directory);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+}

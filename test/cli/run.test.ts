@@ -1,0 +1,178 @@
+import { readFileSync } from "node:fs";
+import { expect, onTestFinished, test } from "vitest";
+import {
+  chatAnswer,
+  chatStreamAnswer,
+  createGate,
+  jsonAnswer,
+  type ScriptedAnswer,
+  sse,
+  startScriptedModel,
+} from "../doubles/scripted-model.ts";
+import { runCli, skillDocument, startCli, toolModule, type Workplace, workplace } from "./run-cli.ts";
+
+const files = {
+  "skills/a/SKILL.md": skillDocument("a"),
+  "skills/a/tools/greet.ts": toolModule("greet", "Hello"),
+  "skills/a/tools/fails.ts": `import { defineTool } from "skillhost";
+export default defineTool("fails", { description: "Fails every time that it is called.", handler: () => { throw new Error("secret reason"); } });`,
+  "skills/a/tools/slow.ts": `import { defineTool } from "skillhost";
+export default defineTool("slow", { description: "Waits until it is cancelled, and says so.", handler: (_args, { signal }) =>
+  new Promise((resolve) => signal.addEventListener("abort", () => resolve("stopped"))) });`,
+};
+
+async function stage(...answers: readonly ScriptedAnswer[]) {
+  const endpoint = await startScriptedModel();
+  onTestFinished(() => endpoint.close());
+  endpoint.answer(...answers);
+  const place: Workplace = workplace(files);
+  onTestFinished(() => place[Symbol.dispose]());
+  const env = { OPENAI_BASE_URL: `${endpoint.url}/v1`, OPENAI_API_KEY: "sk-planted-0123456789abcdef" };
+  return { endpoint, place, setup: { cwd: place.path, env }, argv: ["run", "Greet Ada.", "--model", "m-1"] };
+}
+
+const greets = { toolCalls: [{ id: "c1", name: "greet", arguments: { name: "Ada" } }] };
+const turn = [chatStreamAnswer({ content: "One moment.", ...greets }), chatStreamAnswer({ content: "Hello Ada it is." })];
+
+test("streams the answer to stdout, and shows the calls with their time on stderr", async () => {
+  const { endpoint, setup, argv } = await stage(...turn);
+  const { code, stdout, stderr } = await runCli([...argv, "--allow", "greet", "--system", "Be kind."], setup);
+  expect([code, stdout]).toEqual([0, "One moment.\nHello Ada it is.\n"]);
+  expect(stderr.replace(/\d+ ms/g, "N ms")).toBe('> greet {"name":"Ada"}\n+ greet done, N ms\n');
+  expect(endpoint.requests.map(({ body }) => [body.model, body.stream])).toEqual([
+    ["m-1", true],
+    ["m-1", true],
+  ]);
+  expect(endpoint.requests[0]?.headers.authorization).toBe("Bearer sk-planted-0123456789abcdef");
+  expect(endpoint.requests[0]?.body.messages[0].content).toMatch(/<name>a<\/name>[\s\S]*Be kind\.$/);
+  expect(endpoint.requests[1]?.body.messages.at(-1)).toEqual({ role: "tool", tool_call_id: "c1", content: "Hello Ada" });
+});
+
+test("prints the first words before the model has said the last", async () => {
+  const gate = createGate();
+  const first = sse({ choices: [{ index: 0, delta: { role: "assistant", content: "First.\n" } }] });
+  const last = sse({ choices: [{ index: 0, delta: { content: "Last." }, finish_reason: "stop" }] });
+  const steps = [first, { until: gate.opened }, last, sse("[DONE]")];
+  const { setup, argv } = await stage({ headers: { "content-type": "text/event-stream" }, steps });
+  const cli = startCli(argv, setup);
+  expect(await cli.line((line) => line === "First.")).toBe("First.");
+  expect(cli.stdout).not.toContain("Last.");
+  gate.open();
+  expect((await cli.done).stdout).toBe("First.\nLast.\n");
+});
+
+test("without --stream asks for the answer as a whole", async () => {
+  const { endpoint, setup, argv } = await stage(chatAnswer({ content: "Whole." }));
+  expect(await runCli([...argv, "--no-stream"], setup)).toEqual({ code: 0, stdout: "Whole.\n", stderr: "" });
+  expect(endpoint.requests[0]?.body.stream).toBeUndefined();
+});
+
+test("denies what nobody allowed, and says how to allow it", async () => {
+  const { endpoint, setup, argv } = await stage(...turn);
+  const { code, stderr } = await runCli(argv, setup);
+  expect(code).toBe(0);
+  expect(stderr).toContain("x greet failed".replace("x", "✗"));
+  expect(stderr).toContain('"greet" was denied: nobody had allowed it. Allow it with --allow greet, or everything with --yes.');
+  expect(endpoint.requests[1]?.body.messages.at(-1).content).toBe("Permission denied and could not request permission from user");
+});
+
+test("--yes allows everything but what --deny names", async () => {
+  const both = { toolCalls: [...greets.toolCalls, { id: "c2", name: "fails", arguments: {} }] };
+  const { endpoint, setup, argv } = await stage(chatStreamAnswer(both), chatStreamAnswer({ content: "Done." }));
+  const { code, stderr } = await runCli([...argv, "--yes", "--deny", "fails"], setup);
+  expect(code).toBe(0);
+  expect(endpoint.requests[1]?.body.messages.at(-2).content).toBe("Hello Ada");
+  expect(endpoint.requests[1]?.body.messages.at(-1).content).toMatch(/denied/i);
+  expect(stderr).not.toContain("--allow");
+});
+
+test("--available and --excluded decide what the model is told of", async () => {
+  const { endpoint, setup, argv } = await stage(chatStreamAnswer({ content: "ok" }), chatStreamAnswer({ content: "ok" }));
+  await runCli([...argv, "--available", "greet", "--available", "slow", "--excluded", "slow"], setup);
+  expect(endpoint.requests[0]?.body.tools.map((tool: { function: { name: string } }) => tool.function.name)).toEqual(["greet"]);
+});
+
+test("--json prints every event as a line, and the outcome as the last", async () => {
+  const { setup, argv } = await stage(...turn);
+  const { code, stdout, stderr } = await runCli([...argv, "--json", "--yes"], setup);
+  const lines = stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(lines.at(-1)).toMatchObject({ ok: true, command: "run", data: { content: "Hello Ada it is." } });
+  const types = lines.slice(0, -1).map(({ type }) => type);
+  expect(types).toContain("assistant.message_delta");
+  expect(types.filter((type) => !type.includes("delta"))).toEqual(
+    expect.arrayContaining(["user.message", "tool.execution_complete", "session.idle"]),
+  );
+});
+
+test("--export writes the session to read, or every event", async () => {
+  const { endpoint, place, setup, argv } = await stage(...turn, ...turn);
+  await runCli([...argv, "--yes", "--export", "talk.md"], setup);
+  expect(readFileSync(place.at("talk.md"), "utf8")).toMatch(/Greet Ada\.[\s\S]*One moment\.[\s\S]*greet[\s\S]*Hello Ada it is\./);
+  await runCli([...argv, "--yes", "--export", "talk.jsonl"], setup);
+  const events = readFileSync(place.at("talk.jsonl"), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(events.map(({ type }) => type)).toEqual(expect.arrayContaining(["session.start", "user.message", "assistant.message"]));
+  expect(JSON.stringify(events)).not.toContain("sk-planted");
+  expect(endpoint.requests).toHaveLength(4);
+});
+
+test("reads the prompt from stdin when it is told to", async () => {
+  const { endpoint, setup } = await stage(chatStreamAnswer({ content: "ok" }));
+  await runCli(["run", "-", "--model", "m-1"], { ...setup, stdin: "From a pipe.\n" });
+  expect(endpoint.requests[0]?.body.messages.at(-1).content).toBe("From a pipe.\n");
+});
+
+test.each<[string, readonly string[]]>([
+  ["while a tool runs", ["--yes"]],
+  ["while the model is silent", []],
+])("Ctrl-C %s ends it cleanly, with exit code 1", async (when, more) => {
+  const slow = chatStreamAnswer({ toolCalls: [{ id: "c1", name: "slow", arguments: {} }] });
+  const silent: ScriptedAnswer = { headers: { "content-type": "text/event-stream" }, steps: ["silence"] };
+  const { endpoint, place, setup, argv } = await stage(when.includes("tool") ? slow : silent);
+  const cli = startCli([...argv, ...more, "--json", "--export", "talk.jsonl"], setup);
+  if (when.includes("tool")) await cli.line((line) => line.includes('"tool.execution_start"'));
+  else await endpoint.request(0);
+  cli.interrupt();
+  const { code, stdout } = await cli.done;
+  expect(code).toBe(1);
+  expect(JSON.parse(stdout.trim().split("\n").at(-1)!)).toMatchObject({ ok: false, error: { code: "STOPPED" } });
+  expect(readFileSync(place.at("talk.jsonl"), "utf8")).toContain('"abort"');
+});
+
+test("what goes wrong at the endpoint is exit code 1, with advice and without the key", async () => {
+  const { setup, argv } = await stage(jsonAnswer({ error: { message: "bad key sk-planted-0123456789abcdef" } }, { status: 401 }));
+  const { code, stdout, stderr } = await runCli(argv, setup);
+  expect([code, stdout]).toEqual([1, ""]);
+  expect(stderr).toMatch(/^error: The model endpoint 127\.0\.0\.1:\d+ answered 401.*Check the API key/);
+  expect(stderr).not.toContain("sk-planted");
+});
+
+test.each<[string, readonly string[], Readonly<Record<string, string>>, RegExp]>([
+  ["no model's place", ["--model", "m"], {}, /--base-url/],
+  ["no model", ["--base-url", "http://127.0.0.1:9"], {}, /--model/],
+  ["a base URL that is none", ["--model", "m", "--base-url", "nonsense"], {}, /baseUrl must be an address/],
+  ["a rule that cannot be read", ["--model", "m", "--base-url", "http://127.0.0.1:9", "--allow", "shell("], {}, /shell\(/],
+  ["a pattern that cannot be read", ["--model", "m", "--base-url", "http://127.0.0.1:9", "--available", "*"], {}, /\*/],
+  ["another kind of export", ["--model", "m", "--base-url", "http://127.0.0.1:9", "--export", "talk.pdf"], {}, /\.md/],
+])("wrong usage is exit code 2: %s", async (_title, more, env, said) => {
+  using place = workplace(files);
+  const { code, stderr } = await runCli(["run", "Hello.", ...more], { cwd: place.path, env });
+  expect(stderr).toMatch(said);
+  expect(code).toBe(2);
+});
+
+test("an empty prompt is wrong usage", async () => {
+  const { setup } = await stage();
+  expect((await runCli(["run", " ", "--model", "m"], setup)).code).toBe(2);
+});
+
+test("on a terminal, what a model says cannot command it", async () => {
+  const { setup, argv } = await stage(chatStreamAnswer({ content: "\u001b[2Jcleared" }));
+  expect((await runCli(argv, { ...setup, isTTY: true })).stdout).toBe("\\x1b[2Jcleared\n");
+});

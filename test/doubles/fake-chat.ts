@@ -1,0 +1,69 @@
+import type { ChatModel, CompleteOptions, ModelReply, ModelRequest, ModelToolCall } from "../../src/models/model.ts";
+
+export interface FakeCall {
+  readonly id?: string;
+  readonly name: string;
+  readonly args?: unknown;
+  /** What the model wrote, when it is no JSON. */
+  readonly error?: { readonly text: string; readonly message: string };
+}
+
+export interface FakeReply extends Partial<Omit<ModelReply, "toolCalls">> {
+  readonly calls?: readonly FakeCall[];
+}
+
+/** A reply, or what gives one; a text is an answer without calls. */
+export type FakeAnswer =
+  | string
+  | FakeReply
+  | ((request: ModelRequest, options: CompleteOptions) => string | FakeReply | Promise<string | FakeReply>);
+
+/** A chat model in this process that says what it is told to. */
+export interface FakeChat extends ChatModel {
+  readonly requests: readonly ModelRequest[];
+  /** The request of that number (0 is the first), as soon as it is there. */
+  request(number: number): Promise<ModelRequest>;
+  answer(...answers: readonly FakeAnswer[]): void;
+}
+
+/** Gives the answers in order, and after them the last one again and again. */
+export function fakeChat(...initial: readonly FakeAnswer[]): FakeChat {
+  const answers = [...initial];
+  const requests: ModelRequest[] = [];
+  const waiting: { readonly number: number; readonly resolve: (request: ModelRequest) => void }[] = [];
+  let made = 0;
+  return {
+    id: "fake-model",
+    address: "fake.test",
+    requests,
+    answer: (...more) => void answers.push(...more),
+    request(number) {
+      const seen = requests[number];
+      return seen === undefined ? new Promise((resolve) => waiting.push({ number, resolve })) : Promise.resolve(seen);
+    },
+    async complete(request, options) {
+      const number = requests.push(request) - 1;
+      for (const wait of waiting) if (wait.number === number) wait.resolve(request);
+      const answer = answers.length > 1 ? answers.shift()! : (answers[0] ?? "");
+      const reply = typeof answer === "function" ? await answer(request, options) : answer;
+      const { calls = [], ...rest } = typeof reply === "string" ? { content: reply } : reply;
+      return {
+        content: "",
+        finishReason: calls.length > 0 ? "tool-calls" : "stop",
+        model: "fake-model",
+        chunkCount: 1,
+        attempts: 1,
+        duration: 1,
+        ...rest,
+        toolCalls: calls.map((call) => toCall(call, () => `call-${++made}`)),
+      };
+    },
+  };
+}
+
+function toCall({ id, name, args = {}, error }: FakeCall, newId: () => string): ModelToolCall {
+  if (error !== undefined) {
+    return { id: id ?? newId(), name, arguments: error.text, argumentsText: error.text, argumentsError: error.message };
+  }
+  return { id: id ?? newId(), name, arguments: args, argumentsText: JSON.stringify(args) };
+}

@@ -1,0 +1,5 @@
+import { openFileLog } from "../../src/io/file-log.ts";
+
+const log = openFileLog(process.argv[2] ?? "");
+for (let n = 0; n < 100; n++) log.append({ n });
+process.exit(3);

@@ -1,0 +1,53 @@
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { openFileLog } from "../../src/io/file-log.ts";
+import { emptyFolder } from "./temp-folder.ts";
+
+// More for those who doubt: SKILLHOST_KILLS=200 npx vitest run test/io/kill.test.ts
+const kills = Number(process.env["SKILLHOST_KILLS"] ?? 40);
+const writers = 4;
+
+/** Lets a writer go on with a log and kills it once it has kept some records. Gives the number of the last one it told of. */
+function writeUntilKilled(path: string, acknowledgements: number): Promise<number> {
+  const child = spawn(process.execPath, [
+    "--import",
+    "jiti/register",
+    fileURLToPath(new URL("./log-writer-child.ts", import.meta.url)),
+    path,
+  ]);
+  let told = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    told += chunk.toString();
+    if (told.split("\n").length > acknowledgements) child.kill("SIGKILL");
+  });
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (_code, signal) => {
+      const complete = told.slice(0, told.lastIndexOf("\n")).split("\n");
+      if (signal === "SIGKILL") resolve(Number(complete.at(-1)));
+      else reject(new Error(`The writer ended by itself: ${told}`));
+    });
+  });
+}
+
+async function killAndCheck(folder: string, writer: number): Promise<void> {
+  const path = join(folder, `log-${writer}.jsonl`);
+  for (let round = writer; round < kills; round += writers) {
+    const last = await writeUntilKilled(path, 1 + (round % 5));
+    const log = openFileLog(path);
+    const { records, diagnostics } = await log.read();
+    await log.close();
+    expect(diagnostics).toEqual([]);
+    expect(records.length).toBeGreaterThan(last);
+    expect(records.every((record, n) => record["n"] === n && (record["text"] as string).length === (n * 7919) % 60_000)).toBe(true);
+  }
+}
+
+test(`a writer that is killed ${kills} times, in the middle of writing, loses nothing that it had kept`, {
+  timeout: kills * 3_000,
+}, async () => {
+  const folder = emptyFolder();
+  await Promise.all(Array.from({ length: writers }, (_, writer) => killAndCheck(folder, writer)));
+});

@@ -1,0 +1,49 @@
+import { onTestFinished } from "vitest";
+import type { Diagnostic } from "../../src/base/diagnostic.ts";
+import type { Host } from "../../src/host/host.ts";
+import { createTestHost, type TestHost, type TestHostOptions } from "../../src/testing.ts";
+import type { Tool } from "../../src/tools/tool.ts";
+import type { ToolSource } from "../../src/tools/tool-source.ts";
+import { tempFolder } from "../skills/kit.ts";
+
+/** A host over an empty folder with these plugins, ended after the test. */
+export async function hostWith(plugins: TestHostOptions["plugins"], options: TestHostOptions = {}): Promise<TestHost> {
+  const workingDirectory = options.workingDirectory ?? tempFolder();
+  const kit = await createTestHost({ skillDirectories: [], watch: false, ...options, workingDirectory, plugins });
+  onTestFinished(() => kit.host.close());
+  return kit;
+}
+
+export function found(host: Host, code: string): readonly Diagnostic[] {
+  return host.diagnostics.filter((diagnostic) => diagnostic.code === code);
+}
+
+/** A tool source that publishes what it is told to. */
+export function sourceOfTools(
+  id: string,
+  initial: readonly Tool[] = [],
+): ToolSource & { publish(tools: readonly Tool[]): void; readonly ended: number } {
+  const listeners = new Set<() => void>();
+  const state = { snapshot: { tools: initial, skills: [], diagnostics: [] } as ToolSource["snapshot"], ended: 0 };
+  return {
+    id,
+    get snapshot() {
+      return state.snapshot;
+    },
+    get ended() {
+      return state.ended;
+    },
+    ready: async () => {},
+    subscribe(listener) {
+      listeners.add(listener);
+      return { [Symbol.dispose]: () => void listeners.delete(listener) };
+    },
+    publish(tools) {
+      state.snapshot = { ...state.snapshot, tools };
+      for (const listener of listeners) listener();
+    },
+    async [Symbol.asyncDispose]() {
+      state.ended++;
+    },
+  };
+}

@@ -1,0 +1,106 @@
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { silentLogger } from "../../src/base/logger.ts";
+import { createModuleLoader } from "../../src/io/module-loader/create-module-loader.ts";
+import { createScope } from "../../src/io/scope.ts";
+import { importBundled } from "../../src/plugin-host/bundled.ts";
+import { definePlugin } from "../../src/plugin-host/define-plugin.ts";
+import { findPlugin } from "../../src/plugin-host/find-plugin.ts";
+import { PluginHost } from "../../src/plugin-host/plugin-host.ts";
+import { tempFolder } from "../skills/kit.ts";
+import { found, hostWith } from "./plugin-kit.ts";
+
+const source = (name: string, text: string) => `import { definePlugin } from "skillhost";
+const text: string = ${JSON.stringify(text)};
+export default definePlugin({ name: ${JSON.stringify(name)}, activate: (api) => api.addTools({ name: "t", handler: () => text }) });
+`;
+// What a package that was built against another copy of skillhost has: the mark is what counts.
+const packaged = `export const plugin = { name: "packaged", activate: (api) => api.addTools({ name: "t", handler: () => "packaged" }), [Symbol.for("skillhost.plugin")]: true };\n`;
+
+describe("a plugin that is named by its module", () => {
+  test.each([["./plugins/local.ts"], ["./plugins/local"]])("is run from a file of the working directory: %s", async (specifier) => {
+    const workingDirectory = tempFolder({ "plugins/local.ts": source("local", "from a file") });
+    const { host, call } = await hostWith([specifier], { workingDirectory });
+    expect(host.plugins).toMatchObject([{ name: "local", specifier, state: "active", isBundled: false }]);
+    expect((await call("t")).textResultForLlm).toBe("from a file");
+  });
+
+  test("is run from an absolute path", async () => {
+    const { call } = await hostWith([join(tempFolder({ "p.mts": source("local", "from afar") }), "p.mts")]);
+    expect((await call("t")).textResultForLlm).toBe("from afar");
+  });
+
+  test("is found as a package of the working directory, by its exports, and by a named export", async () => {
+    const manifest = JSON.stringify({ name: "@some/plugin", type: "module", exports: { "./main": { import: "./lib/main.js" } } });
+    const workingDirectory = tempFolder({
+      "node_modules/@some/plugin/package.json": manifest,
+      "node_modules/@some/plugin/lib/main.js": packaged,
+    });
+    const { host, call } = await hostWith(["@some/plugin/main"], { workingDirectory });
+    expect(host.plugins).toMatchObject([{ name: "packaged", state: "active" }]);
+    expect((await call("t")).textResultForLlm).toBe("packaged");
+  });
+
+  test.each([
+    ["./missing.ts", "PLUGIN_NOT_FOUND", "There is no plugin at"],
+    ["not-installed", "PLUGIN_NOT_FOUND", "install it"],
+    ["node:fs", "PLUGIN_NOT_FOUND", "a module of Node.js"],
+    ["./empty.ts", "PLUGIN_INVALID", "exports no plugin"],
+    ["./two.ts", "PLUGIN_INVALID", "exports 2 plugins"],
+    ["./throws.ts", "PLUGIN_ACTIVATION", "No key is set."],
+    ["./hangs.ts", "PLUGIN_ACTIVATION", "longer than 0.5 seconds"],
+  ])("that cannot be had (%s) is told with %s, and the others stay", async (specifier, code, words) => {
+    const workingDirectory = tempFolder({
+      "empty.ts": "export const nothing = 1;\n",
+      "two.ts": packaged.replace("plugin =", "a =") + packaged.replace("plugin =", "b ="),
+      "throws.ts": `throw new Error("No key is set.");\n`,
+      "hangs.ts": "await new Promise(() => {});\nexport {};\n",
+    });
+    const good = definePlugin({ name: "good", activate() {} });
+    const { host } = await hostWith([specifier, good], { workingDirectory, activationTimeout: 500 });
+    expect(found(host, code)).toMatchObject([{ severity: "error", source: specifier, message: expect.stringContaining(words) }]);
+    expect(host.plugins).toMatchObject([
+      { name: specifier, state: "failed" },
+      { name: "good", state: "active" },
+    ]);
+  });
+
+  test("must be a plugin or a specifier: the options say which is not", async () => {
+    await expect(hostWith([{ name: "x", activate() {} } as never])).rejects.toThrow("plugins[0] must be a plugin made with definePlugin");
+  });
+});
+
+describe("a plugin that comes with skillhost", () => {
+  const bundled = definePlugin({
+    name: "notes",
+    activate: (api) => api.addTools({ name: "t", description: "For a test.", handler: () => "built in" }),
+  });
+  const importModule = async (specifier: string) => {
+    if (specifier === "skillhost/plugins/notes") return { default: bundled };
+    const missing = `Package subpath './plugins/${specifier.split("/").at(-1)}' is not defined by "exports"`;
+    throw Object.assign(new Error(missing), { code: "ERR_PACKAGE_PATH_NOT_EXPORTED" });
+  };
+
+  test("is imported by the package's own name, and its tools are built-in ones", async () => {
+    const loader = createModuleLoader({ hostModules: {} });
+    const plugins = ["skillhost/plugins/notes", "skillhost/plugins/other"];
+    await using host = new PluginHost({ plugins, workingDirectory: tempFolder(), loader, log: silentLogger, importModule });
+    await host.start();
+    expect(host.plugins).toMatchObject([
+      { name: "notes", isBundled: true, state: "active" },
+      { name: "skillhost/plugins/other", isBundled: true, state: "failed" },
+    ]);
+    expect(host.sources).toMatchObject([{ kind: "builtin", id: "notes", tools: [{ origin: { kind: "builtin", source: "notes" } }] }]);
+    expect(host.diagnostics).toMatchObject([{ code: "PLUGIN_NOT_FOUND", message: expect.stringContaining('No plugin "other"') }]);
+  });
+
+  test("is looked for in the package itself unless told otherwise", async () => {
+    await expect(importBundled("skillhost/plugins/there-is-none")).rejects.toThrow();
+  });
+
+  test("fails with its own words when it is there and what it needs is not", async () => {
+    const importModule = () => Promise.reject(Object.assign(new Error("Cannot find package 'left-pad'"), { code: "ERR_MODULE_NOT_FOUND" }));
+    const options = { workingDirectory: tempFolder(), loader: createModuleLoader({ hostModules: {} }), importModule, onDiagnostic() {} };
+    await expect(findPlugin("skillhost/plugins/notes", options, createScope())).rejects.toThrow("left-pad");
+  });
+});
