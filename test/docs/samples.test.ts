@@ -12,6 +12,7 @@ import { callTools, checkJson, isProgram, isSample, modelReplies, runCommands, r
 /** What is shown and cannot be run here: how a block begins, or a command, with the reason. */
 const notRun: Readonly<Record<string, string>> = {
   "README.md: npm ci && npm start": "installs packages; every clean clone begins with it",
+  "docs/performance.md: npm run": "takes ten minutes, and is run by whoever wants the figures",
   'docs/command-line.md: {"ok":true,"command":"list"': "an answer, which test/cli compares with what the commands print",
   'docs/command-line.md: { "skillDirectories": ["./skills"': "a configuration without a schema; test/cli/config.test.ts reads such files",
 };
