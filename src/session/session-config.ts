@@ -1,5 +1,17 @@
 import { isAbsolute, resolve } from "node:path";
 import { HostError } from "../base/errors.ts";
+import {
+  type FieldReaders,
+  fieldsReader,
+  isPlainRecord,
+  mustBe,
+  readCallback,
+  readFields,
+  readFlag,
+  readPositive,
+  readText,
+  readTexts,
+} from "../base/read-fields.ts";
 import type { ToolLike } from "../tools/define-tool.ts";
 import { type AgentOptions, agentReaders } from "./agent-options.ts";
 import { resolveAgents, type SessionAgents } from "./agents.ts";
@@ -98,7 +110,7 @@ export interface SessionDefaults {
  * @throws HostError `SESSION_OPTIONS` naming the field that is unknown or of the wrong type; `PERMISSION_RULE` naming the rule.
  */
 export function resolveSessionConfig(options: SessionOptions, defaults: SessionDefaults): ResolvedSessionConfig {
-  const given = readFields(options, "session options", fields);
+  const given = readFields(options, "session options", "SESSION_OPTIONS", fields);
   const workingDirectory = resolve(defaults.workingDirectory, given.workingDirectory ?? "");
   const { largeOutput = {} } = given;
   const agents = resolveAgents(given);
@@ -154,19 +166,17 @@ function createView(given: SessionOptions, { selected }: SessionAgents, workingD
  * @throws HostError `SESSION_OPTIONS` for what cannot change while a session lives.
  */
 export function changeSessionConfig(config: ResolvedSessionConfig, change: SessionChange): ResolvedSessionConfig {
-  if (isRecord(change)) {
+  if (isPlainRecord(change)) {
     const fixed = Object.keys(change).find((key) => fixedFields.has(key));
     if (fixed !== undefined) throw wrong(fixed, `cannot change while the session lives${fixed === "tools" ? "; use setTools" : ""}`);
   }
-  const given = readFields(change, "changes", fields);
+  const given = readFields(change, "changes of a session", "SESSION_OPTIONS", fields);
   return resolveSessionConfig({ ...config.options, ...given }, config);
 }
 
 const fixedFields: ReadonlySet<string> = new Set(["sessionId", "persist", "workingDirectory", "tools", "waitForAttachments"]);
 
-type Fields<T> = { readonly [K in keyof T]-?: (value: unknown, field: string) => Exclude<T[K], undefined> };
-
-const fields: Fields<SessionOptions> = {
+const fields: FieldReaders<SessionOptions> = {
   sessionId: readSessionId,
   persist: readFlag,
   workingDirectory: readText,
@@ -179,9 +189,9 @@ const fields: Fields<SessionOptions> = {
     value === "excluded" || value === "available" ? value : mustBe(field, '"excluded" or "available"'),
   skillDirectories: readTexts,
   disabledSkills: readTexts,
-  hooks: (value, field) => readFields(value, field, hookFields),
+  hooks: (value, field) => fieldsReader(hookFields)(value, field),
   hookTimeout: readPositive,
-  permissions: (value, field) => readFields(value, field, permissionFields),
+  permissions: (value, field) => fieldsReader(permissionFields)(value, field),
   ...agentReaders,
   ...turnReaders,
   onPermissionRequest: readCallback,
@@ -189,10 +199,10 @@ const fields: Fields<SessionOptions> = {
   onElicitationRequest: readCallback,
   waitForAttachments: readFlag,
   toolTimeout: readPositive,
-  largeOutput: (value, field) => readFields(value, field, largeOutputFields),
+  largeOutput: (value, field) => fieldsReader(largeOutputFields)(value, field),
 };
 
-const hookFields: Fields<SessionHooks> = {
+const hookFields: FieldReaders<SessionHooks> = {
   onPreToolUse: readHooks<"preToolUse">,
   onPreMcpToolCall: readHooks<"preMcpToolCall">,
   onPostToolUse: readHooks<"postToolUse">,
@@ -207,21 +217,9 @@ const hookFields: Fields<SessionHooks> = {
   onSubagentStop: readHooks<"subagentStop">,
 };
 
-const permissionFields: Fields<PermissionRuleOptions> = { allow: readTexts, deny: readTexts, ask: readTexts };
+const permissionFields: FieldReaders<PermissionRuleOptions> = { allow: readTexts, deny: readTexts, ask: readTexts };
 
-const largeOutputFields: Fields<LargeOutputOptions> = { enabled: readFlag, maxSizeBytes: readPositive, outputDir: readText };
-
-/** Reads an object by a table of its fields: every field known, each of its type, undefined as if it were absent. */
-function readFields<T extends object>(value: unknown, what: string, table: Fields<T>): T {
-  if (!isRecord(value)) return mustBe(what, "an object");
-  const read: Record<string, unknown> = {};
-  for (const key of Object.keys(value)) {
-    if (!Object.hasOwn(table, key)) throw wrong(key, `is not an option here. ${capitalized(what)} are ${Object.keys(table).join(", ")}`);
-    const field = value[key];
-    read[key] = field === undefined ? undefined : table[key as keyof T](field, key);
-  }
-  return read as T;
-}
+const largeOutputFields: FieldReaders<LargeOutputOptions> = { enabled: readFlag, maxSizeBytes: readPositive, outputDir: readText };
 
 /** Whether something can be a session's id. It names a folder. */
 export function isSessionId(value: unknown): value is string {
@@ -230,28 +228,6 @@ export function isSessionId(value: unknown): value is string {
 
 function readSessionId(value: unknown, field: string): string {
   return isSessionId(value) ? value : mustBe(field, 'up to 128 letters, digits, "_", "-" and, not at the beginning, "."');
-}
-
-function readText(value: unknown, field: string): string {
-  return typeof value === "string" && value !== "" && !value.includes("\0") ? value : mustBe(field, "a text that is not empty");
-}
-
-function readTexts(value: unknown, field: string): readonly string[] {
-  if (!Array.isArray(value)) return mustBe(field, "a list of texts");
-  const texts = value.map((text: unknown, index) => (typeof text === "string" ? text : mustBe(`${field}[${index}]`, "a text")));
-  return Object.freeze(texts);
-}
-
-function readFlag(value: unknown, field: string): boolean {
-  return typeof value === "boolean" ? value : mustBe(field, "true or false");
-}
-
-function readPositive(value: unknown, field: string): number {
-  return typeof value === "number" && value > 0 ? value : mustBe(field, "a number above 0");
-}
-
-function readCallback<F extends (...args: never) => unknown>(value: unknown, field: string): F {
-  return typeof value === "function" ? (value as F) : mustBe(field, "a function");
 }
 
 function readHooks<K extends HookKind>(value: unknown, field: string): readonly Hook<K>[] {
@@ -264,7 +240,7 @@ function readHooks<K extends HookKind>(value: unknown, field: string): readonly 
  * @throws HostError `SESSION_OPTIONS` naming the hook that is unknown or no function.
  */
 export function readSessionHooks(hooks: unknown): ResolvedHooks {
-  return resolveHooks(readFields(hooks, "hooks", hookFields));
+  return resolveHooks(readFields(hooks, "hooks", "SESSION_OPTIONS", hookFields));
 }
 
 function hooksOf(hostHooks: ResolvedHooks | undefined, own: ResolvedHooks): ResolvedHooks {
@@ -279,18 +255,6 @@ function resolveHooks(hooks: SessionHooks): ResolvedHooks {
 function absolute(directories: readonly string[] | undefined, from: string): readonly string[] | undefined {
   // "~" is the host's to expand.
   return directories?.map((directory) => (directory.startsWith("~") || isAbsolute(directory) ? directory : resolve(from, directory)));
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function capitalized(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
-function mustBe(field: string, what: string): never {
-  throw wrong(field, `must be ${what}`);
 }
 
 function wrong(field: string, problem: string): HostError {
