@@ -56,51 +56,26 @@ export function createTool(source: ToolLike, origin: ToolOrigin, options: Create
 export function renameTool(tool: Tool, name: string): Tool {
   const check = checkToolName(name);
   if (!check.ok) throw new HostError("TOOL_INVALID", check.message);
-  const { origin, hasHandler, validate, permission, hold, execute } = tool;
   const definition: ToolDefinition = Object.freeze({ ...tool.definition, name });
-  const revision = (): string => revisionOf(definition, tool.revision);
-  return assemble({
-    definition,
-    origin,
-    revision,
-    hasHandler,
-    validate,
-    ...(permission && { permission }),
-    ...(hold && { hold }),
-    execute,
-  });
+  return derive(tool, { definition, revision: () => revisionOf(definition, tool.revision) });
 }
 
 /** The same tool as one of somebody else: contract, revision and behaviour stay. */
 export function withOrigin(tool: Tool, origin: ToolOrigin): Tool {
-  const { definition, hasHandler, validate, permission, hold, execute } = tool;
-  const revision = (): string => tool.revision;
-  return assemble({
-    definition,
-    origin: Object.freeze({ ...origin }),
-    revision,
-    hasHandler,
-    validate,
-    ...(permission && { permission }),
-    ...(hold && { hold }),
-    execute,
-  });
+  return derive(tool, { origin: Object.freeze({ ...origin }) });
 }
 
 /** The same tool, contract and revision, with something around its `execute`, and a hold: for whoever counts calls. */
 export function wrapExecute(tool: Tool, wrap: (execute: Tool["execute"]) => Tool["execute"], hold?: () => Disposable): Tool {
-  const { definition, origin, hasHandler, validate, permission, execute } = tool;
+  return derive(tool, { execute: wrap(tool.execute), ...(hold && { hold }) });
+}
+
+/** A tool with other parts; what is not given stays. A spread of the tool itself would make its hashes. */
+function derive(tool: Tool, changes: Partial<Parts>): Tool {
+  const { definition, origin, hasHandler, validate, permission, hold, execute } = tool;
   const revision = (): string => tool.revision;
-  return assemble({
-    definition,
-    origin,
-    revision,
-    hasHandler,
-    validate,
-    ...(permission && { permission }),
-    ...(hold && { hold }),
-    execute: wrap(execute),
-  });
+  const optional = { ...(permission && { permission }), ...(hold && { hold }) };
+  return assemble({ definition, origin, revision, hasHandler, validate, ...optional, execute, ...changes });
 }
 
 type Parts = Omit<Tool, "signature" | "revision"> & { readonly revision: () => string };
