@@ -82,6 +82,20 @@ export const askKinds: { readonly [K in AskKind]: AskKindRow<K> } = {
       return isRecord(content) ? { action, content } : { action };
     },
   },
+  sampling: {
+    requested: "sampling.requested",
+    completed: "sampling.completed",
+    toRequested: (data, facts) => ({ ...asked(facts), ...data }),
+    toCompleted: (_outcome, { requestId }) => ({ requestId }),
+    parse: (fields) => (typeof fields["model"] === "string" && fields["content"] !== undefined ? fields : undefined),
+  },
+  authorization: {
+    requested: "mcp.oauth_required",
+    completed: "mcp.oauth_completed",
+    toRequested: (data, { requestId }) => ({ requestId, ...data }),
+    toCompleted: (outcome, { requestId }) => ({ requestId, outcome: outcome.kind === "answered" ? "token" : "cancelled" }),
+    parse: ({ callbackUrl }) => (typeof callbackUrl === "string" ? { callbackUrl } : undefined),
+  },
 };
 
 const permissionKinds: ReadonlySet<unknown> = new Set([

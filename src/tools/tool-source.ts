@@ -1,4 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
+import type { Prompt } from "./prompt.ts";
+import type { Resource, ResourceTemplate } from "./resource.ts";
 import type { Tool } from "./tool.ts";
 
 /** What a session needs of a skill, wherever the skill lives. */
@@ -28,6 +30,9 @@ export interface SkillEntry {
 export interface SourceSnapshot {
   readonly tools: readonly Tool[];
   readonly skills: readonly SkillEntry[];
+  readonly prompts?: readonly Prompt[];
+  readonly resources?: readonly Resource[];
+  readonly resourceTemplates?: readonly ResourceTemplate[];
   readonly diagnostics: readonly Diagnostic[];
 }
 

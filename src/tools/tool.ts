@@ -69,6 +69,10 @@ export interface Progress {
   readonly message?: string;
   readonly progress?: number;
   readonly total?: number;
+  /** Makes the message a line for a log, at one of the levels of RFC 5424; no progress is told then. */
+  readonly level?: "debug" | "info" | "notice" | "warning" | "error" | "critical" | "alert" | "emergency";
+  /** What a log line holds beside, or instead of, its message. Plain JSON. */
+  readonly data?: unknown;
 }
 
 /** What may be asked of whoever is attached: the kind, what is sent, and what an answer looks like. */
@@ -82,6 +86,13 @@ export interface Asks {
   elicitation: {
     data: { message: string; requestedSchema?: JsonSchema; url?: string };
     answer: { action: "accept" | "decline" | "cancel"; content?: Readonly<Record<string, unknown>> };
+  };
+  /** A server wants a model to write something: the parameters and result of MCP's `sampling/createMessage`. */
+  sampling: { data: Readonly<Record<string, unknown>>; answer: Readonly<Record<string, unknown>> };
+  /** Somebody must sign in at an address; the answer is the address that the browser came back to. */
+  authorization: {
+    data: { serverName: string; url: string; redirectUrl: string };
+    answer: { callbackUrl: string };
   };
 }
 
