@@ -34,6 +34,22 @@ const variants = [
   ...(await sessionVariants("no sink", { limit: 3 })),
   ...(await sessionVariants("three listeners to everything", { listeners: 3, limit: 8 })),
   ...(await sessionVariants("two hooks", { options: { hooks: { onPreToolUse: () => undefined, onPostToolUse: () => undefined } } })),
+  ...(await sessionVariants("three hooks and a rule", {
+    options: {
+      hooks: { onPreToolUse: [() => undefined, () => undefined], onPostToolUse: () => undefined },
+      permissions: { allow: ["asked"] },
+    },
+    limit: 12,
+    only: "asked",
+  })),
+  ...(await sessionVariants("three async hooks and a rule", {
+    options: {
+      hooks: { onPreToolUse: [async () => undefined, async () => undefined], onPostToolUse: async () => undefined },
+      permissions: { allow: ["asked"] },
+    },
+    limit: 12,
+    only: "asked",
+  })),
   // A log keeps every call: fewer of them, so that it stays small.
   ...(await sessionVariants("kept in a log", { options: { persist: true } })).slice(0, 1).map((variant) => ({ ...variant, rounds: 20 })),
 ];
@@ -63,7 +79,7 @@ table(
 );
 for (const variant of variants) if (variant.limit !== undefined) goal(variant.name, overheadOf(variant), variant.limit, "µs");
 
-async function sessionVariants(name, { listeners = 0, limit, options = {} }) {
+async function sessionVariants(name, { listeners = 0, limit, only, options = {} }) {
   const session = await host.createSession({ tools, onPermissionRequest: approveAll, persist: false, ...options });
   let heard = 0;
   for (let n = 0; n < listeners; n++) session.on(() => heard++);
@@ -73,11 +89,13 @@ async function sessionVariants(name, { listeners = 0, limit, options = {} }) {
     const [prepared] = await session.prepare([{ id: `call-${id++}`, name: "quick", arguments: args }]);
     expectSuccess((await session.run(prepared)).result);
   };
+  const asked = { name: `callTool, permission asked, ${name}`, run: call("asked"), isSession: true };
+  if (only !== undefined) return [{ ...asked, limit }];
   return [
     { name: `callTool, ${name}`, run: call("quick"), isSession: true, limit },
     { name: `prepare and run, ${name}`, run: prepareAndRun, isSession: true },
     { name: `callTool, async handler, ${name}`, run: call("later"), isSession: true, isAsync: true },
-    { name: `callTool, permission asked, ${name}`, run: call("asked"), isSession: true },
+    asked,
   ];
 }
 

@@ -18,8 +18,8 @@ export interface ToolSearchSettings {
 
 /** What of a catalog is deferred, and what finds it. */
 export interface Deferral {
-  /** Names of tools that may be called but are not advertised. */
-  readonly deferred: ReadonlySet<string>;
+  /** Whether a tool may be called but is not advertised. */
+  isDeferred(tool: Tool): boolean;
   /** The tool that finds them, unless somebody provides one of their own. */
   readonly search: Tool | undefined;
 }
@@ -36,26 +36,28 @@ export function resolveToolSearch({ enabled = true, deferThreshold = 30 }: ToolS
  * Decides which tools a model is not told of from the start. Nothing is deferred that could never be found: where a
  * filter takes the search away, every tool is advertised.
  */
-export function deferTools(
-  executables: ReadonlyMap<string, Tool>,
+export function chooseDeferral(
+  visible: readonly Tool[],
   { enabled, deferThreshold }: ToolSearchSettings,
   isHidden: (tool: Tool) => boolean,
 ): Deferral {
-  if (!enabled || executables.size <= deferThreshold) return nothing;
-  const own = toolSearchNames.find((name) => executables.has(name));
-  if (own === undefined && isHidden(toolSearch)) return nothing;
-  const deferred = new Set<string>();
-  for (const [name, tool] of executables) if (isDeferrable(tool) && !toolSearchNames.includes(name)) deferred.add(name);
-  return deferred.size === 0 ? nothing : { deferred, search: own === undefined ? toolSearch : undefined };
+  if (!enabled || visible.length <= deferThreshold) return nothing;
+  const hasOwn = visible.some(isSearch);
+  if (!hasOwn && isHidden(toolSearch)) return nothing;
+  return visible.some(isDeferred) ? { isDeferred, search: hasOwn ? undefined : toolSearch } : nothing;
 }
 
-const nothing: Deferral = Object.freeze({ deferred: new Set<string>(), search: undefined });
+const nothing: Deferral = Object.freeze({ isDeferred: () => false, search: undefined });
+
+function isSearch({ definition }: Tool): boolean {
+  return toolSearchNames.includes(definition.name);
+}
 
 // The kinds that come in numbers nobody chose. Built-in tools and plugins are chosen one by one.
 const deferrableKinds: ReadonlySet<ToolKind> = new Set(["mcp", "external", "skill"]);
 
-function isDeferrable({ definition, origin }: Tool): boolean {
-  return definition.defer !== "never" && deferrableKinds.has(origin.kind);
+function isDeferred(tool: Tool): boolean {
+  return deferrableKinds.has(tool.origin.kind) && tool.definition.defer !== "never" && !isSearch(tool);
 }
 
 /** What the model of one conversation has been shown of the tools that are deferred. */

@@ -3,7 +3,7 @@ import type { Diagnostic, Severity } from "../base/diagnostic.ts";
 import type { Tool, ToolDefinition, ToolKind } from "../tools/tool.ts";
 import { checkToolName } from "../tools/tool-name.ts";
 import type { CatalogView } from "./catalog-view.ts";
-import { type Deferral, deferTools, toolSearchNames } from "./deferral.ts";
+import { chooseDeferral, type Deferral, toolSearchNames } from "./deferral.ts";
 import { type FilterNotice, noticesOf } from "./filter-notices.ts";
 import { type FilterVerdict, namespacedName } from "./tool-filter.ts";
 
@@ -62,16 +62,35 @@ export interface ToolCatalog {
 /** Makes a catalog of what the sources provide and a session's view of it. Pure. */
 export function assembleCatalog(sources: readonly CatalogSource[], view: CatalogView): ToolCatalog {
   const contest = resolveNames(sourcesOf(sources, view), view);
-  const executables = new Map<string, Tool>();
+  const visible: Tool[] = [];
   const hidden = new Map<string, HiddenTool>();
   for (const tool of inStableOrder(contest.winners)) {
     const verdict = view.filter.hides(tool) ?? view.agentFilter.hides(tool) ?? hiddenByStyle(tool, view);
-    if (verdict === undefined) executables.set(tool.definition.name, tool);
+    if (verdict === undefined) visible.push(tool);
     else hidden.set(tool.definition.name, { tool, ...verdict });
   }
-  const deferral = deferTools(executables, view.toolSearch, (tool) => view.filter.hides(tool)?.filter === "excludedTools");
-  const callable = deferral.search === undefined ? executables : withTool(executables, deferral.search);
-  return new AssembledCatalog(contest, callable, deferral.deferred, hidden, view);
+  const deferral = chooseDeferral(visible, view.toolSearch, (tool) => view.filter.hides(tool)?.filter === "excludedTools");
+  return new AssembledCatalog(contest, offer(visible, deferral), hidden, view);
+}
+
+/** What may be called, split into what a model is told of and what it has to find. */
+interface Offer {
+  readonly executables: ReadonlyMap<string, Tool>;
+  readonly advertised: readonly ToolDefinition[];
+  readonly deferred: ReadonlySet<string>;
+}
+
+function offer(visible: readonly Tool[], { isDeferred, search }: Deferral): Offer {
+  const executables = new Map<string, Tool>();
+  const advertised: ToolDefinition[] = [];
+  const deferred = new Set<string>();
+  for (const tool of search === undefined ? visible : withTool(visible, search)) {
+    const { definition } = tool;
+    executables.set(definition.name, tool);
+    if (isDeferred(tool)) deferred.add(definition.name);
+    else advertised.push(definition);
+  }
+  return { executables, advertised: Object.freeze(advertised), deferred };
 }
 
 /** The tools that a session brings itself come first; those of other agents do not come at all. */
@@ -91,17 +110,13 @@ function hiddenByStyle({ definition: { metadata } }: Tool, { editingStyle }: Cat
 const otherStyle: FilterVerdict = Object.freeze({ filter: "editingStyle" });
 
 /** In the place that its kind and name give it. */
-function withTool(executables: ReadonlyMap<string, Tool>, tool: Tool): ReadonlyMap<string, Tool> {
-  const { name } = tool.definition;
+function withTool(ordered: readonly Tool[], tool: Tool): readonly Tool[] {
   const rank = rankOf[tool.origin.kind];
-  const all = new Map<string, Tool>();
-  for (const [otherName, other] of executables) {
-    const otherRank = rankOf[other.origin.kind];
-    const comesAfter = otherRank > rank || (otherRank === rank && otherName > name);
-    if (comesAfter && !all.has(name)) all.set(name, tool);
-    all.set(otherName, other);
-  }
-  return all.set(name, tool);
+  const place = ordered.findIndex(({ definition, origin }) => {
+    const otherRank = rankOf[origin.kind];
+    return otherRank > rank || (otherRank === rank && definition.name > tool.definition.name);
+  });
+  return ordered.toSpliced(place < 0 ? ordered.length : place, 0, tool);
 }
 
 class AssembledCatalog implements ToolCatalog {
@@ -118,17 +133,11 @@ class AssembledCatalog implements ToolCatalog {
   #signature: string | undefined;
   #byNamespacedName: ReadonlyMap<string, Tool> | undefined;
 
-  constructor(
-    contest: Contest,
-    executables: ReadonlyMap<string, Tool>,
-    deferred: Deferral["deferred"],
-    hidden: ReadonlyMap<string, HiddenTool>,
-    view: CatalogView,
-  ) {
+  constructor(contest: Contest, { executables, advertised, deferred }: Offer, hidden: ReadonlyMap<string, HiddenTool>, view: CatalogView) {
     this.candidates = contest.candidates;
     this.executables = executables;
     this.deferred = deferred;
-    this.advertised = Object.freeze(advertisedOf(executables, deferred));
+    this.advertised = advertised;
     this.hidden = hidden;
     this.losers = contest.losers;
     this.builtinNames = contest.builtinNames;
@@ -151,12 +160,6 @@ class AssembledCatalog implements ToolCatalog {
   }
 }
 
-function advertisedOf(executables: ReadonlyMap<string, Tool>, deferred: ReadonlySet<string>): ToolDefinition[] {
-  const definitions: ToolDefinition[] = [];
-  for (const [name, tool] of executables) if (!deferred.has(name)) definitions.push(tool.definition);
-  return definitions;
-}
-
 interface Contest {
   readonly candidates: Tool[];
   readonly winners: Map<string, Tool>;
@@ -177,23 +180,21 @@ function resolveNames(sources: readonly CatalogSource[], { toolSearch }: Catalog
     for (const source of sources) {
       if (source.kind !== kind) continue;
       if (source.diagnostics) contest.diagnostics.push(...source.diagnostics);
-      const own = new Set<string>();
-      for (const tool of source.tools) enter(contest, tool, source, own);
+      for (const [index, tool] of source.tools.entries()) enter(contest, tool, source, index);
     }
   }
   return contest;
 }
 
-function enter(contest: Contest, tool: Tool, source: CatalogSource, own: Set<string>): void {
+function enter(contest: Contest, tool: Tool, source: CatalogSource, index: number): void {
   const { name } = tool.definition;
   contest.candidates.push(tool);
-  const fault = faultOf(contest, tool, source, own);
   const holder = contest.winners.get(name);
+  const fault = faultOf(contest, tool, source, holder !== undefined && isBefore(source.tools, index, holder));
   if (fault !== undefined) {
     leaveOut(contest, tool, holder, fault);
     return;
   }
-  own.add(name);
   if (source.kind === "builtin") contest.builtinNames.add(name);
   if (holder !== undefined && source.kind === "external" && holder.origin.kind === "external") {
     contest.losers.push({ tool, rule: "earlier-client", winner: holder });
@@ -204,6 +205,18 @@ function enter(contest: Contest, tool: Tool, source: CatalogSource, own: Set<str
   contest.losers.push({ tool: holder, rule: holder.origin.kind === tool.origin.kind ? "later-source" : "higher-kind", winner: tool });
 }
 
+const placesOf = new WeakMap<readonly Tool[], ReadonlyMap<Tool, number>>();
+
+/** Whether a list has a tool before a place. Few names clash: only lists with such names are ever indexed. */
+function isBefore(tools: readonly Tool[], index: number, tool: Tool): boolean {
+  let places = placesOf.get(tools);
+  if (places === undefined) {
+    places = new Map(tools.map((each, place) => [each, place]));
+    placesOf.set(tools, places);
+  }
+  return (places.get(tool) ?? index) < index;
+}
+
 /** Why a tool cannot take part at all. */
 interface Fault {
   readonly rule: LossRule;
@@ -212,11 +225,11 @@ interface Fault {
   readonly text: string;
 }
 
-function faultOf(contest: Contest, { definition }: Tool, source: CatalogSource, own: ReadonlySet<string>): Fault | undefined {
+function faultOf(contest: Contest, { definition }: Tool, source: CatalogSource, isTwice: boolean): Fault | undefined {
   const { name, overridesBuiltInTool } = definition;
   const legal = checkToolName(name);
   if (!legal.ok) return { rule: "illegal-name", severity: "error", code: "TOOL_NAME_ILLEGAL", text: legal.message };
-  if (own.has(name)) {
+  if (isTwice) {
     const text = `"${name}" is there twice; the first is used. Rename one.`;
     return { rule: "same-source-twice", severity: "warning", code: "TOOL_NAME_TWICE", text };
   }

@@ -30,14 +30,18 @@ export interface FileApprovalsOptions {
 
 /**
  * Approvals that outlive the program, a JSON file for each. Programs that share the folder cannot overwrite what the
- * others remember, since none ever rewrites what it did not itself approve, and see at once what another took back. A
- * damaged file (`APPROVAL_UNREADABLE`) approves nothing and is never deleted.
+ * others remember, since none ever rewrites what it did not itself approve, and see within a quarter of a second what
+ * another approved or took back. A damaged file (`APPROVAL_UNREADABLE`) approves nothing and is never deleted.
  */
 export function createFileApprovals(options: FileApprovalsOptions): ApprovalStore {
   return new FolderApprovals(options);
 }
 
 const maxBytes = 1024 * 1024;
+
+/** How long an answer of `has` holds before its file is looked at again, in milliseconds: calls ask it one after another. */
+const holdsFor = 250;
+const maxAnswers = 10_000;
 
 interface Read {
   /** Differs when the file may hold something else. */
@@ -50,6 +54,8 @@ class FolderApprovals implements ApprovalStore {
   readonly #report: (diagnostic: Diagnostic) => void;
   /** What was read before; a file that did not change since is not read again. */
   readonly #read = new Map<string, Read>();
+  /** What `has` answered lately, by what it was asked. */
+  readonly #answers = new Map<string, { readonly has: boolean; readonly until: number }>();
 
   constructor({ directory, onDiagnostic = () => {} }: FileApprovalsOptions) {
     this.#directory = directory;
@@ -57,7 +63,16 @@ class FolderApprovals implements ApprovalStore {
   }
 
   has(key: ApprovalKey, scopes: readonly ApprovalScope[]): boolean {
-    return scopes.some((scope) => this.#approvalIn(fileNameOf(key, scope)) !== undefined);
+    const now = performance.now();
+    return scopes.some((scope) => {
+      const text = approvalText(key, scope);
+      const known = this.#answers.get(text);
+      if (known !== undefined && known.until > now) return known.has;
+      const has = this.#approvalIn(nameOfText(text)) !== undefined;
+      if (this.#answers.size >= maxAnswers) this.#answers.clear();
+      this.#answers.set(text, { has, until: now + holdsFor });
+      return has;
+    });
   }
 
   async remember(value: Approval): Promise<void> {
@@ -73,11 +88,13 @@ class FolderApprovals implements ApprovalStore {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
     await this.#setAsideDamaged(name);
     await writeFileAtomic(join(this.#directory, name), text, { mode: 0o600 });
+    this.#answers.clear();
   }
 
   async forget(query: Parameters<ApprovalStore["forget"]>[0]): Promise<number> {
     const found = (await this.#all()).filter(({ approval }) => isMatch(approval, query));
     for (const { name } of found) await rm(join(this.#directory, name), { force: true });
+    this.#answers.clear();
     return found.length;
   }
 
@@ -131,7 +148,11 @@ class FolderApprovals implements ApprovalStore {
 }
 
 function fileNameOf(key: ApprovalKey, scope: ApprovalScope): string {
-  return `${sha256(approvalText(key, scope))}.json`;
+  return nameOfText(approvalText(key, scope));
+}
+
+function nameOfText(text: string): string {
+  return `${sha256(text)}.json`;
 }
 
 /** Undefined: there is no such file, or none that can be looked at. */
