@@ -56,9 +56,15 @@ export class ToolCallAssembly {
     return list.filter(isPlainRecord).flatMap((entry) => this.#addFragment(toFragment(choice, entry, list.length > 1)));
   }
 
-  /** The calls, in the order they began. What never got a name or arguments was none. */
+  /** The calls, in the order they began. What never got a name or arguments was none, nor was one that came again with nothing more. */
   finish(): readonly ModelToolCall[] {
-    return this.#calls.filter(({ name, text }) => name !== "" || text.trim() !== "").map(toToolCall);
+    const known = new Set<string>();
+    const isCall = ({ choice, wireId, name, text }: OpenCall): boolean => {
+      const isAgain = wireId !== "" && known.has(key(choice, `${wireId} ${name}`));
+      known.add(key(choice, `${wireId} ${name}`));
+      return text.trim() !== "" || (name !== "" && !isAgain);
+    };
+    return this.#calls.filter(isCall).map(toToolCall);
   }
 
   #addFragment(fragment: Fragment): readonly ToolInput[] {
@@ -130,7 +136,8 @@ function isUsableId(id: string): boolean {
 function startsAnother(call: OpenCall, { name, text, index }: Fragment): boolean {
   if (name === "") return false;
   const differs = call.name !== "" && call.name !== name;
-  if (differs && index !== undefined && call.index !== undefined && index !== call.index) return true;
+  const isElsewhere = index !== undefined && call.index !== undefined && index !== call.index;
+  if (isElsewhere && (differs || (call.progress.isComplete && text === ""))) return true;
   return call.progress.isComplete && ((text.trim() !== "" && text !== call.text) || differs);
 }
 

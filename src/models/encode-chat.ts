@@ -1,5 +1,5 @@
-import type { JsonSchema } from "../tools/tool.ts";
 import { nearestToolName } from "../tools/tool-name.ts";
+import { argumentsToSend, defined, encodeParameters, imageUrl, wellFormed } from "./encode-parts.ts";
 import type {
   AssistantMessage,
   ChatMessage,
@@ -8,6 +8,7 @@ import type {
   ModelRequest,
   ModelTool,
   ModelToolCall,
+  ReplayFields,
   ToolMessage,
 } from "./model.ts";
 
@@ -15,6 +16,7 @@ import type {
 export interface ChatDialect {
   /** Whether a stream may be asked to tell the usage. */
   readonly canStreamUsage: boolean;
+  readonly canSetTemperature: boolean;
   readonly maxTokensField: "max_tokens" | "max_completion_tokens";
 }
 
@@ -27,7 +29,7 @@ export function encodeChatRequest(model: string, request: ModelRequest, isStream
     // An empty list and a choice without a list are refused.
     tools: tools.length === 0 ? undefined : tools.map(encodeTool),
     tool_choice: tools.length === 0 ? undefined : encodeToolChoice(request.toolChoice),
-    temperature: request.temperature,
+    temperature: dialect.canSetTemperature ? request.temperature : undefined,
     [dialect.maxTokensField]: request.maxOutputTokens,
     reasoning_effort: request.reasoningEffort,
     stream: isStream ? true : undefined,
@@ -66,20 +68,28 @@ function encodeMessage(message: ChatMessage): unknown {
 }
 
 function encodeAssistant({ content, toolCalls = [], replay }: AssistantMessage): unknown {
-  if (toolCalls.length === 0) return { ...replay, role: "assistant", content: wellFormed(content) };
+  const kept = ownFields(replay, messageFields);
+  if (toolCalls.length === 0) return { ...kept, role: "assistant", content: wellFormed(content) };
   return {
-    ...replay,
+    ...kept,
     role: "assistant",
     content: content === "" ? null : wellFormed(content),
     tool_calls: toolCalls.map(encodeToolCall),
   };
 }
 
-// What a model got wrong must be sent so that the endpoint takes it, or the conversation ends here.
-function encodeToolCall({ id, name, argumentsText, argumentsError, replay }: ModelToolCall): unknown {
-  const text = argumentsText.trim() === "" ? "{}" : wellFormed(argumentsText);
-  const args = argumentsError === undefined ? text : JSON.stringify({ unreadable_arguments: text });
-  return { ...replay, id, type: "function", function: { name: nearestToolName(name), arguments: args } };
+function encodeToolCall(call: ModelToolCall): unknown {
+  const { id, name, replay } = call;
+  const called = { name: nearestToolName(name), arguments: argumentsToSend(call) };
+  return { ...ownFields(replay, callFields), id, type: "function", function: called };
+}
+
+const messageFields = ["reasoning_content", "reasoning", "reasoning_text", "reasoning_opaque"];
+const callFields = ["extra_content"];
+
+// A conversation may have begun with another API, whose fields are refused here.
+function ownFields(replay: ReplayFields | undefined, names: readonly string[]): ReplayFields {
+  return Object.fromEntries(Object.entries(replay ?? {}).filter(([name]) => names.includes(name)));
 }
 
 function encodeContent(content: string | readonly MessagePart[]): unknown {
@@ -91,8 +101,7 @@ function encodeContent(content: string | readonly MessagePart[]): unknown {
 
 function encodePart(part: MessagePart): unknown {
   if (part.type === "text") return { type: "text", text: wellFormed(part.text) };
-  const url = "url" in part ? part.url : `data:${part.mimeType};base64,${part.data}`;
-  return { type: "image_url", image_url: defined({ url, detail: part.detail }) };
+  return { type: "image_url", image_url: defined({ url: imageUrl(part), detail: part.detail }) };
 }
 
 function encodePictures({ toolCallId, images = [] }: ToolMessage): readonly unknown[] {
@@ -104,20 +113,6 @@ function encodeTool({ name, description, parameters, strict }: ModelTool): unkno
   return { type: "function", function: defined({ name, description, parameters: encodeParameters(parameters), strict }) };
 }
 
-// An object schema without properties is valid JSON Schema, and refused.
-function encodeParameters(parameters: JsonSchema | undefined): JsonSchema {
-  if (parameters === undefined) return { type: "object", properties: {} };
-  return parameters["type"] === "object" && parameters["properties"] === undefined ? { ...parameters, properties: {} } : parameters;
-}
-
 function encodeToolChoice(choice: ModelRequest["toolChoice"]): unknown {
   return typeof choice === "object" ? { type: "function", function: { name: choice.name } } : choice;
-}
-
-function wellFormed(text: string): string {
-  return text.replace(/\p{Surrogate}/gu, "\uFFFD");
-}
-
-function defined(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }

@@ -4,17 +4,31 @@ import { createFault } from "./fault.ts";
 import { exchange, type HttpAnswer, type HttpCall, type HttpOptions } from "./http.ts";
 import { ModelError } from "./model-error.ts";
 
-/** A place that speaks the protocol of OpenAI, as resolved from options. */
+/** A key or token, or what gives one. */
+export type Secret = string | (() => string | Promise<string>);
+
+/** What proves who asks. */
+export interface Credential {
+  /** Where it is sent; in `authorization` as a bearer token. */
+  readonly header: "authorization" | "api-key" | "x-api-key";
+  readonly secret: Secret;
+}
+
+/** A place that serves models, as resolved from options. */
 export interface EndpointOptions extends HttpOptions {
+  /** Of its path, only what `bases` say is used. */
   readonly baseUrl: URL;
-  readonly apiKey: string | (() => string | Promise<string>) | undefined;
-  /** Names in lower case. */
+  /** The paths below which the endpoint may be. They are tried in order, and the one that was found is kept. */
+  readonly bases: readonly string[];
+  readonly credential: Credential | undefined;
+  /** Names in lower case. A credential among them takes the place of `credential`. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 interface EndpointCall extends Pick<HttpCall, "method" | "body" | "signal" | "onRetry"> {
-  /** Below the base URL, beginning with a slash. */
+  /** Below the base, beginning with a slash. */
   readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -23,12 +37,8 @@ export interface Endpoint {
   exchange<T>(call: EndpointCall, read: (answer: HttpAnswer) => Promise<T>): Promise<T>;
 }
 
-/**
- * An endpoint whose base URL names only a server is tried as it stands, and below `/v1` when it knows nothing there:
- * both are usual. What was found is kept.
- */
 export function createEndpoint(options: EndpointOptions): Endpoint {
-  let bases = options.baseUrl.pathname === "/" ? ["", "/v1"] : [options.baseUrl.pathname.replace(/\/+$/, "")];
+  let { bases } = options;
   return {
     exchange: async (call, read) => {
       const headers = { ...options.headers, ...readHeaders(call.headers ?? {}, "headers of the request") };
@@ -76,6 +86,7 @@ function headerTrouble(name: string, value: unknown): string | undefined {
 function toHttpCall(options: EndpointOptions, call: EndpointCall, headers: Readonly<Record<string, string>>, base: string): HttpCall {
   const url = new URL(options.baseUrl);
   url.pathname = base + call.path;
+  for (const [name, value] of Object.entries(call.query ?? {})) url.searchParams.set(name, value);
   return {
     method: call.method,
     url,
@@ -84,7 +95,7 @@ function toHttpCall(options: EndpointOptions, call: EndpointCall, headers: Reado
       accept: "application/json, text/event-stream",
       "user-agent": `skillhost/${packageVersion}`,
       ...(call.body === undefined ? {} : { "content-type": "application/json" }),
-      ...(await authorization(options.apiKey, headers, url)),
+      ...(await proof(options.credential, headers, url)),
       ...headers,
     }),
     ...(call.body === undefined ? {} : { body: call.body }),
@@ -92,21 +103,22 @@ function toHttpCall(options: EndpointOptions, call: EndpointCall, headers: Reado
   };
 }
 
-async function authorization(
-  apiKey: EndpointOptions["apiKey"],
+async function proof(
+  credential: Credential | undefined,
   headers: Readonly<Record<string, string>>,
   url: URL,
 ): Promise<Readonly<Record<string, string>>> {
-  if (apiKey === undefined || headers["authorization"] !== undefined) return {};
-  const key = typeof apiKey === "string" ? apiKey : await askForKey(apiKey, url);
-  return { authorization: `Bearer ${key}` };
+  if (credential === undefined || headers["authorization"] !== undefined || headers[credential.header] !== undefined) return {};
+  const { header, secret } = credential;
+  const key = typeof secret === "string" ? secret : await askFor(secret, url);
+  return { [header]: header === "authorization" ? `Bearer ${key}` : key };
 }
 
-async function askForKey(apiKey: () => string | Promise<string>, url: URL): Promise<string> {
+async function askFor(secret: () => string | Promise<string>, url: URL): Promise<string> {
   const fault = createFault(url, {}, 0);
   let key: unknown;
   try {
-    key = await apiKey();
+    key = await secret();
   } catch {
     // What the function says may hold what it had of the key.
     throw fault("MODEL_AUTH", "got no request: the function that gives its API key failed.", { retryable: false });

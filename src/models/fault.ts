@@ -20,7 +20,17 @@ export function createFault(url: URL, headers: Readonly<Record<string, string>>,
 }
 
 // A header or parameter whose name is on neither list may hold a key just as well, so what is harmless is listed.
-const harmlessHeaders = new Set(["accept", "accept-language", "content-type", "user-agent", "x-initiator", "traceparent", "tracestate"]);
+const harmlessHeaders = new Set([
+  "accept",
+  "accept-language",
+  "anthropic-beta",
+  "anthropic-version",
+  "content-type",
+  "user-agent",
+  "x-initiator",
+  "traceparent",
+  "tracestate",
+]);
 const harmlessParameters = new Set(["api-version", "version", "alt"]);
 const schemes = /^(?:bearer|basic|digest|token|apikey)$/i;
 // Shorter values would take ordinary words out of messages.

@@ -23,7 +23,7 @@ export function errorOfStatus(answer: RefusedAnswer, fault: Fault): ModelError {
     ...(requestId === undefined ? {} : { requestId }),
     ...(retryAfter === undefined ? {} : { retryAfter }),
   };
-  return fault(code, `answered ${status}${quoted(said)}. ${advice(code, status)}`, details);
+  return fault(code, `answered ${status}${quoted(said)}. ${advice(code, status, said)}`, details);
 }
 
 /**
@@ -35,8 +35,9 @@ export function errorOfBody(body: unknown, fault: Fault): ModelError | undefined
   const said = readTrouble(body, fault.quote) ?? {};
   const status = Number(said.providerCode);
   const code = codeOf(status, said);
-  const retryable = isRetryable(status, code, said, undefined) || /overload|unavailable|timeout|server_error/i.test(wordsOf(said));
-  return fault(code, `broke off with an error${quoted(said)}. ${advice(code, status)}`, { ...said, retryable });
+  const retryable =
+    isRetryable(status, code, said, undefined) || /overload|unavailable|timeout|server_error|api_error/i.test(wordsOf(said));
+  return fault(code, `broke off with an error${quoted(said)}. ${advice(code, status, said)}`, { ...said, retryable });
 }
 
 type Said = Pick<ModelErrorDetails, "providerCode" | "providerType" | "providerMessage">;
@@ -50,13 +51,13 @@ function redirected(status: number, location: string | undefined, fault: Fault):
   });
 }
 
-// In use: {error: {message, code, type}}, {error: "…"}, {message, code, type}, {detail: "…" or [{msg}]}.
+// In use: {error: {message, code, type, details: {error_code}}}, {error: "…"}, {message, code, type}, {detail: "…" or [{msg}]}.
 function readTrouble(body: unknown, quote: Quote): Said | undefined {
   if (!isPlainRecord(body)) return undefined;
   const error = body["error"];
   const source = isPlainRecord(error) ? error : body;
   const message = textOf(source["message"]) ?? textOf(error) ?? textOf(source["msg"]) ?? detailOf(body["detail"]);
-  const code = textOf(source["code"]);
+  const code = textOf(source["code"]) ?? (isPlainRecord(source["details"]) ? textOf(source["details"]["error_code"]) : undefined);
   const type = textOf(source["type"]);
   return {
     ...(message === undefined ? {} : { providerMessage: quote(message) }),
@@ -91,8 +92,8 @@ function parse(text: string): unknown {
 }
 
 const tooLong =
-  /context[ _-]?(?:length|window|size|overflow)|maximum context|max(?:imum)? prompt length|prompt is too long|input (?:is too long|length exceeds|tokens? exceed|token count)|reduce the length|token limit exceeded|request_too_large/i;
-const overQuota = /insufficient_quota|quota_exceeded|billing|insufficient (?:credit|balance)/i;
+  /context[ _-]?(?:length|window|size|overflow)|maximum context|max(?:imum)? prompt length|prompt is too long|input (?:is too long|length exceeds|tokens? exceed|token count)|exceeds? context limit|reduce the length|token limit exceeded|request_too_large/i;
+const overQuota = /insufficient_quota|quota_exceeded|spend_limit|billing|insufficient (?:credit|balance)/i;
 
 function codeOf(status: number, said: Said): ModelErrorCode {
   const words = wordsOf(said);
@@ -117,10 +118,11 @@ function quoted({ providerMessage, providerCode, providerType }: Said): string {
   return text === undefined ? "" : `: ${text.replace(/\.$/, "")}`;
 }
 
-function advice(code: ModelErrorCode, status: number): string {
+function advice(code: ModelErrorCode, status: number, said: Said): string {
   if (code === "MODEL_AUTH") return "Check the API key, and that it may use this model.";
   if (code === "MODEL_RATE_LIMITED") return "Wait before asking again, or check the account's limits.";
   if (code === "MODEL_CONTEXT_TOO_LONG") return "Shorten the conversation, its tool results or the list of tools.";
+  if (/content_filter|content_policy/i.test(wordsOf(said))) return "Its filter refuses what is said in the conversation.";
   if (status === 404) return "Check the base URL and the name of the model.";
   return status >= 500 ? "Try again later." : "Check the model's name and options.";
 }

@@ -178,6 +178,6 @@ function aborted(fault: Fault): ModelError {
 }
 
 function requestIdOf(header: (name: string) => string | undefined, fault: Fault): string | undefined {
-  const id = header("x-request-id") ?? header("request-id") ?? header("x-github-request-id");
+  const id = header("x-request-id") ?? header("request-id") ?? header("x-github-request-id") ?? header("apim-request-id");
   return id === undefined ? undefined : fault.quote(id);
 }

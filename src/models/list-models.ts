@@ -15,8 +15,12 @@ export interface ModelInfo {
 }
 
 /** The models of an endpoint, in its order. @throws ModelError */
-export async function fetchModels(endpoint: Endpoint, signal: AbortSignal): Promise<readonly ModelInfo[]> {
-  return endpoint.exchange({ method: "GET", path: "/models", signal }, async (answer) => {
+export async function fetchModels(
+  endpoint: Endpoint,
+  signal: AbortSignal,
+  query: Readonly<Record<string, string>>,
+): Promise<readonly ModelInfo[]> {
+  return endpoint.exchange({ method: "GET", path: "/models", query, signal }, async (answer) => {
     for await (const part of readAnswer(answer)) {
       if (part.kind !== "whole") break;
       const trouble = errorOfBody(part.value, answer.fault);
@@ -40,13 +44,20 @@ function toModelInfo(entry: unknown): readonly ModelInfo[] {
     entry["context_window"],
     entry["max_context_length"],
     entry["max_model_len"],
+    entry["max_input_tokens"],
   );
-  const maxOutputTokens = firstCount(limits["max_output_tokens"], entry["max_completion_tokens"], top["max_completion_tokens"]);
+  const maxOutputTokens = firstCount(
+    limits["max_output_tokens"],
+    entry["max_completion_tokens"],
+    top["max_completion_tokens"],
+    entry["max_input_tokens"] === undefined ? undefined : entry["max_tokens"],
+  );
   const vision = visionOf(entry, capabilities);
+  const name = entry["name"] ?? entry["display_name"];
   return [
     {
       id,
-      ...(typeof entry["name"] === "string" ? { name: entry["name"] } : {}),
+      ...(typeof name === "string" ? { name } : {}),
       ...(contextWindow === undefined ? {} : { contextWindow }),
       ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
       ...(vision === undefined ? {} : { vision }),
@@ -57,7 +68,7 @@ function toModelInfo(entry: unknown): readonly ModelInfo[] {
 function visionOf(entry: Readonly<Record<string, unknown>>, capabilities: Readonly<Record<string, unknown>>): boolean | undefined {
   const inputs = record(entry["architecture"])["input_modalities"];
   if (Array.isArray(inputs)) return inputs.includes("image");
-  const flag = record(capabilities["supports"])["vision"] ?? capabilities["vision"];
+  const flag = record(capabilities["supports"])["vision"] ?? capabilities["vision"] ?? record(capabilities["image_input"])["supported"];
   return typeof flag === "boolean" ? flag : undefined;
 }
 

@@ -7,6 +7,8 @@ export interface ChatModel {
   readonly id: string;
   /** Host and port of the endpoint, for telemetry and messages. */
   readonly address: string;
+  /** Tokens that a request may have, where that is known. */
+  readonly contextWindow?: number;
   /**
    * Asks for one assistant message. Trouble that may pass (too many requests, a broken connection) is tried again with
    * growing waits until part of the answer has gone to `onDelta`. What `onDelta` or `onRetry` throw ends the request
@@ -74,7 +76,7 @@ export interface ToolMessage {
   readonly role: "tool";
   readonly toolCallId: string;
   readonly content: string;
-  /** For models that see: shown after the results, since a result itself can only be text. */
+  /** For models that see. Where a result itself can only be text, they are shown after the results. */
   readonly images?: readonly ImagePart[];
 }
 

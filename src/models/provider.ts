@@ -1,6 +1,7 @@
 import { HostError } from "../base/errors.ts";
 import {
   type FieldReaders,
+  fieldsReader,
   isPlainRecord,
   mustBe,
   readCallback,
@@ -9,22 +10,46 @@ import {
   readPositive,
   readText,
 } from "../base/read-fields.ts";
-import { createChatCompletionsModel } from "./chat-completions.ts";
 import { type Clock, systemClock } from "./clock.ts";
-import { createEndpoint, type EndpointOptions, isHeaderValue, readHeaders } from "./endpoint.ts";
+import { contextWindowOf } from "./context-windows.ts";
+import { type Credential, createEndpoint, type EndpointOptions, isHeaderValue, readHeaders, type Secret } from "./endpoint.ts";
 import type { ModelFetch } from "./http.ts";
 import { fetchModels, type ModelInfo } from "./list-models.ts";
 import type { ChatModel } from "./model.ts";
+import {
+  createModelFor,
+  type ProviderType,
+  providerTypes,
+  type RouteOptions,
+  readBaseUrl,
+  routeTo,
+  type WireApi,
+} from "./provider-route.ts";
 
+/** Where models are served, with the field names of the Copilot SDK's `ProviderConfig`. */
 export interface ProviderOptions {
-  /** The protocol: that of OpenAI, which most endpoints and local servers speak. */
-  readonly type?: "openai" | undefined;
-  /** With or without `/v1`, a slash at its end or the path of the chat itself: `https://api.openai.com/v1`. */
+  /** Whose protocol is spoken. Default: `openai`, which most endpoints and local servers speak. */
+  readonly type?: ProviderType | undefined;
+  /** Of `openai` and `azure`: chat completions, the default, or the Responses API. */
+  readonly wireApi?: WireApi | undefined;
+  /** With or without `/v1`, a slash at its end or the path of the chat itself: `https://api.openai.com/v1`. Of `azure`, the resource. */
   readonly baseUrl: string;
-  /** Sent as a bearer token. A function is asked before every request. Empty: none. */
-  readonly apiKey?: string | (() => string | Promise<string>) | undefined;
+  /** Sent as the provider wants keys. A function is asked before every request. Empty: none. */
+  readonly apiKey?: Secret | undefined;
+  /** Sent as a bearer token in the place of the key. A function is asked before every request. */
+  readonly bearerToken?: Secret | undefined;
+  /** With `apiVersion`, chats go to the deployment that the model names; without, to the API that has no versions. */
+  readonly azure?: { readonly apiVersion?: string | undefined } | undefined;
   /** Sent with every request. An `authorization` here takes the place of the key. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** The model's name at the endpoint, or its deployment, where that is not its own. */
+  readonly wireModel?: string | undefined;
+  /** The well-known model that it is: what is known of that holds for it. Sent when there is no `wireModel`. */
+  readonly modelId?: string | undefined;
+  /** Tokens that a request may have. Default: by the model's name. */
+  readonly maxPromptTokens?: number | undefined;
+  /** Tokens that an answer may have, where a request does not say. */
+  readonly maxOutputTokens?: number | undefined;
   /** Carries the requests in the place of the runtime's. */
   readonly fetch?: ModelFetch | undefined;
   /** How often a request that met trouble of a passing kind is sent again. Default: 3. */
@@ -51,13 +76,23 @@ export interface ModelOptions extends ProviderOptions {
 export function createModel(options: ModelOptions): ChatModel {
   const given = readFields(options, "model options", "MODEL_OPTIONS", modelReaders);
   if (given.model === undefined) throw new HostError("MODEL_OPTIONS", "model is missing. Name the model as its endpoint does.");
-  const resolved = resolveProvider(given);
-  return createChatCompletionsModel({
-    model: given.model,
-    address: resolved.baseUrl.host,
-    endpoint: createEndpoint(resolved),
-    clock: resolved.clock,
+  const name = given.wireModel ?? given.modelId ?? given.model;
+  const known = given.modelId ?? given.model;
+  const route = toRouteOptions(given, name);
+  const endpoint = resolveProvider(given, route);
+  const model = createModelFor(route, name, {
+    id: given.model,
+    address: endpoint.baseUrl.host,
+    contextWindow: given.maxPromptTokens ?? contextWindowOf(known),
+    endpoint: createEndpoint(endpoint),
+    clock: endpoint.clock,
   });
+  const { maxOutputTokens } = given;
+  return maxOutputTokens === undefined ? model : limited(model, maxOutputTokens);
+}
+
+function limited(model: ChatModel, limit: number): ChatModel {
+  return { ...model, complete: (request, how) => model.complete({ ...request, maxOutputTokens: request.maxOutputTokens ?? limit }, how) };
 }
 
 /**
@@ -66,17 +101,25 @@ export function createModel(options: ModelOptions): ChatModel {
  */
 export async function listModels(options: ProviderOptions, { signal }: { readonly signal: AbortSignal }): Promise<readonly ModelInfo[]> {
   const given = readFields(options, "provider options", "MODEL_OPTIONS", providerReaders);
-  return fetchModels(createEndpoint(resolveProvider(given)), signal);
+  const route = toRouteOptions(given, undefined);
+  return fetchModels(createEndpoint(resolveProvider(given, route)), signal, route.type === "anthropic" ? { limit: "1000" } : {});
 }
 
 const providerReaders: FieldReaders<ProviderOptions> = {
-  type: readOneOf(["openai"]),
+  type: readOneOf(providerTypes),
+  wireApi: readOneOf(["completions", "responses"]),
   baseUrl: (value, path) => readBaseUrl(value, path).href,
-  apiKey: readApiKey,
+  apiKey: readSecret,
+  bearerToken: readSecret,
+  azure: fieldsReader<NonNullable<ProviderOptions["azure"]>>({ apiVersion: readText }),
   headers: (value, path) => {
     if (!isPlainRecord(value)) return mustBe(path, "an object of texts by header name");
     return readHeaders(value as Readonly<Record<string, string>>, path);
   },
+  wireModel: readText,
+  modelId: readText,
+  maxPromptTokens: readPositive,
+  maxOutputTokens: readPositive,
   fetch: readCallback,
   retries: (value, path) =>
     Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : mustBe(path, "0 or a whole number"),
@@ -89,12 +132,19 @@ const providerReaders: FieldReaders<ProviderOptions> = {
 
 const modelReaders: FieldReaders<ModelOptions> = { ...providerReaders, model: readText };
 
-function resolveProvider(given: ProviderOptions): EndpointOptions {
+function toRouteOptions(given: ProviderOptions, model: string | undefined): RouteOptions {
   if (given.baseUrl === undefined) throw new HostError("MODEL_OPTIONS", 'baseUrl is missing. Give it like "http://localhost:11434/v1".');
+  const { type = "openai", wireApi = "completions", azure } = given;
+  return { type, wireApi, baseUrl: readBaseUrl(given.baseUrl, "baseUrl"), apiVersion: azure?.apiVersion, model };
+}
+
+function resolveProvider(given: ProviderOptions, options: RouteOptions): EndpointOptions {
+  const { baseUrl, bases, keyHeader, headers } = routeTo(options);
   return {
-    baseUrl: readBaseUrl(given.baseUrl, "baseUrl"),
-    apiKey: given.apiKey === "" ? undefined : given.apiKey,
-    headers: given.headers ?? {},
+    baseUrl,
+    bases,
+    credential: credentialOf(given, keyHeader),
+    headers: { ...headers, ...given.headers },
     fetch: given.fetch ?? ((url, request) => fetch(url, request)),
     clock: given.clock ?? systemClock,
     random: given.random ?? Math.random,
@@ -108,18 +158,13 @@ function resolveProvider(given: ProviderOptions): EndpointOptions {
   };
 }
 
-function readBaseUrl(value: unknown, path: string): URL {
-  const text = readText(value, path).trim();
-  if (!URL.canParse(text) || !/^https?:/i.test(text)) return mustBe(path, "an address that begins with http:// or https://");
-  const url = new URL(text);
-  if (url.username !== "" || url.password !== "") return mustBe(path, "without user name and password; use apiKey or headers");
-  url.hash = "";
-  url.pathname = url.pathname.replace(/\/+$/, "").replace(/\/chat\/completions$/, "");
-  return url;
+function credentialOf({ apiKey, bearerToken }: ProviderOptions, keyHeader: Credential["header"]): Credential | undefined {
+  if (bearerToken !== undefined && bearerToken !== "") return { header: "authorization", secret: bearerToken };
+  return apiKey === undefined || apiKey === "" ? undefined : { header: keyHeader, secret: apiKey };
 }
 
-function readApiKey(value: unknown, path: string): string | (() => string | Promise<string>) {
-  if (typeof value === "function") return value as () => string | Promise<string>;
+function readSecret(value: unknown, path: string): Secret {
+  if (typeof value === "function") return value as Exclude<Secret, string>;
   // Keys read from files often end in a line break.
   if (isHeaderValue(typeof value === "string" ? value.trim() : value)) return (value as string).trim();
   return mustBe(path, "a text that a header can hold, or a function that gives one");

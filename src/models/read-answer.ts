@@ -34,8 +34,11 @@ export async function* readAnswer(answer: HttpAnswer): AsyncGenerator<AnswerPart
   if (reader !== undefined) yield* reader.end(rest);
 }
 
-// Servers that keep the connection open after their last word hold nobody up.
-const timeToClose = 250;
+/** Milliseconds: servers that keep the connection open after their last word hold nobody up. */
+export const timeToClose = 250;
+
+/** Names of events that are part of an answer. Others are keep-alives of some kind, which may hold anything. */
+const namesOfParts = /^(?:message|error|message_\w+|content_block_\w+|response\..+)$/;
 
 interface FormReader {
   /** Whether the answer announced its end. */
@@ -113,8 +116,8 @@ class EventReader implements FormReader {
     if (text === "") return undefined;
     const value = parseJson(text);
     if (value !== undefined) return { kind: "event", value };
-    // Keep-alives of other kinds may hold anything; an event of the answer that cannot be read is part of it lost.
-    if (event !== undefined && event !== "message" && event !== "error") return undefined;
+    // An event of the answer that cannot be read is part of it lost.
+    if (event !== undefined && !namesOfParts.test(event)) return undefined;
     const happened = `sent an event that is not JSON: ${this.#fault.quote(text.slice(0, 200))}`;
     throw this.#fault("MODEL_BAD_ANSWER", happened, { retryable: false });
   }

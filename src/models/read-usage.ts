@@ -15,7 +15,7 @@ export function readUsage(value: unknown): ModelUsage | undefined {
     ...given("totalTokens", value["total_tokens"]),
     ...given("cachedTokens", input["cached_tokens"], value["prompt_cache_hit_tokens"], value["cache_read_input_tokens"]),
     ...given("cacheWriteTokens", input["cache_write_tokens"], input["cache_creation_tokens"], value["cache_creation_input_tokens"]),
-    ...given("reasoningTokens", output["reasoning_tokens"], value["reasoning_tokens"]),
+    ...given("reasoningTokens", output["reasoning_tokens"], output["thinking_tokens"], value["reasoning_tokens"]),
   };
 }
 

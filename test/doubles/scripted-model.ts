@@ -79,7 +79,7 @@ export async function startScriptedModel(script?: ModelScript): Promise<Scripted
   };
 }
 
-interface ScriptedToolCall {
+export interface ScriptedToolCall {
   readonly id: string;
   readonly name: string;
   readonly arguments: object | string;
@@ -111,7 +111,7 @@ export function chatAnswer(reply: ScriptedReply): ScriptedAnswer {
 
 /** The same reply as a stream: a chunk a word, arguments in pieces, usage at the end. */
 export function chatStreamAnswer(reply: ScriptedReply): ScriptedAnswer {
-  return { headers: { "content-type": "text/event-stream" }, steps: [...chatChunks(reply).map(sse), sse("[DONE]")] };
+  return streamAnswer([...chatChunks(reply).map(sse), sse("[DONE]")]);
 }
 
 /** The chunks of a streamed reply. */
@@ -141,6 +141,15 @@ export function jsonAnswer(body: unknown, more: ScriptedAnswer = {}): ScriptedAn
 /** One event of a stream. */
 export function sse(data: object | string): string {
   return `data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`;
+}
+
+/** One event of a stream that names its events by the `type` of their data. */
+export function namedSse(data: { readonly type: string }): string {
+  return `event: ${data.type}\n${sse(data)}`;
+}
+
+export function streamAnswer(events: readonly string[]): ScriptedAnswer {
+  return { headers: { "content-type": "text/event-stream" }, steps: events };
 }
 
 /** Something to wait for in a script: `{ until: gate.opened }`. */
@@ -193,20 +202,29 @@ function finishReason({ finishReason: reason, toolCalls = [] }: ScriptedReply): 
   return reason ?? (toolCalls.length > 0 ? "tool_calls" : "stop");
 }
 
-function words(text: string): readonly string[] {
+/** Words with the space behind them. */
+export function words(text: string): readonly string[] {
   return text.match(/\S*\s*/g)?.filter((word) => word !== "") ?? [];
 }
 
-function wireCall({ id, name, arguments: given }: ScriptedToolCall): object {
-  return { id, type: "function", function: { name, arguments: typeof given === "string" ? given : JSON.stringify(given) } };
+/** What the model wrote for arguments. */
+export function argumentsText({ arguments: given }: ScriptedToolCall): string {
+  return typeof given === "string" ? given : JSON.stringify(given);
 }
 
-function callDeltas({ id, name, arguments: given }: ScriptedToolCall, index: number): readonly object[] {
-  const text = typeof given === "string" ? given : JSON.stringify(given);
-  const pieces = text.match(/[\s\S]{1,5}/g) ?? [];
+/** A text in small pieces. */
+export function piecesOf(text: string): readonly string[] {
+  return text.match(/[\s\S]{1,5}/g) ?? [];
+}
+
+function wireCall(call: ScriptedToolCall): object {
+  return { id: call.id, type: "function", function: { name: call.name, arguments: argumentsText(call) } };
+}
+
+function callDeltas(call: ScriptedToolCall, index: number): readonly object[] {
   return [
-    { index, id, type: "function", function: { name, arguments: "" } },
-    ...pieces.map((piece) => ({ index, function: { arguments: piece } })),
+    { index, id: call.id, type: "function", function: { name: call.name, arguments: "" } },
+    ...piecesOf(argumentsText(call)).map((piece) => ({ index, function: { arguments: piece } })),
   ];
 }
 

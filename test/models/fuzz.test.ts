@@ -1,10 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createChatCompletionsModel } from "../../src/models/chat-completions.ts";
+import { chatCompletions } from "../../src/models/chat-completions.ts";
 import { createEndpoint } from "../../src/models/endpoint.ts";
 import type { ModelDelta, ModelReply } from "../../src/models/model.ts";
 import { ModelError } from "../../src/models/model-error.ts";
 import { parseArguments } from "../../src/models/tool-arguments.ts";
+import { createWireModel } from "../../src/models/wire-model.ts";
 import { chatChunks, sse } from "../doubles/scripted-model.ts";
 import { fetchSaying, hello, hurriedClock, listen, modelSaying } from "./models-kit.ts";
 
@@ -43,13 +44,15 @@ async function read(pieces: readonly Uint8Array[]): Promise<{ reply: ModelReply;
   const endpoint = createEndpoint({
     ...options,
     baseUrl: new URL("http://model.test/v1"),
-    apiKey: undefined,
+    bases: ["/v1"],
+    credential: undefined,
     headers: {},
     fetch: fetchSaying(pieces),
     clock: hurriedClock(),
     random: () => 0,
   });
-  const model = createChatCompletionsModel({ model: "m", address: "a", endpoint, clock: hurriedClock(), newId: () => `new_${++count}` });
+  const wire = { id: "m", address: "a", endpoint, clock: hurriedClock(), newId: () => `new_${++count}` };
+  const model = createWireModel(wire, chatCompletions("m"));
   const deltas: object[] = [];
   const onDelta = ({ receivedBytes: _, ...delta }: ModelDelta): void => void deltas.push(delta);
   return { reply: await model.complete(hello, { signal: new AbortController().signal, onDelta }), deltas };

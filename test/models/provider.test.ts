@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { HostError } from "../../src/base/errors.ts";
+import { copilotEndpoint } from "../../src/models/copilot-endpoint.ts";
 import { createModel, listModels, type ModelOptions } from "../../src/models/provider.ts";
+import { anthropicAnswer } from "../doubles/scripted-anthropic.ts";
 import { chatAnswer, jsonAnswer } from "../doubles/scripted-model.ts";
+import { responsesAnswer } from "../doubles/scripted-responses.ts";
 import { ask, endpoint, failure, hello, modelAt } from "./models-kit.ts";
 
 const signal = new AbortController().signal;
@@ -27,7 +30,10 @@ test.each<[string, Record<string, unknown>, RegExp]>([
   ["a base URL that is none", { baseUrl: "api.example.com/v1" }, /^baseUrl must be an address that begins with http/],
   ["another protocol", { baseUrl: "file:///etc/passwd" }, /^baseUrl must be an address that begins with http/],
   ["a password in the base URL", { baseUrl: "https://me:secret-word@example.com" }, /^baseUrl must be without user name and password/],
-  ["another type", { type: "anthropic" }, /^type must be one of "openai"/],
+  ["another type", { type: "gemini" }, /^type must be one of "openai", "azure", "anthropic"/],
+  ["another API", { wireApi: "messages" }, /^wireApi must be one of "completions", "responses"/],
+  ["a token with a line break in it", { bearerToken: "secret-word\nx: y" }, /^bearerToken must be a text that a header can hold/],
+  ["an unknown option of Azure", { azure: { version: "1" } }, /^azure\.version is not one of the fields of azure: apiVersion/],
   ["a key with a line break in it", { apiKey: "secret-word\nx: y" }, /^apiKey must be a text that a header can hold/],
   ["a key that is no text", { apiKey: 5 }, /^apiKey must be/],
   ["headers that are no object", { headers: ["a"] }, /^headers must be an object/],
@@ -106,6 +112,136 @@ test("sends the key, the model's headers and the request's, the later taking the
   expect(requests[1]?.headers).toMatchObject({ authorization: "Basic abc", "x-org": "one" });
   expect(requests[2]?.headers).not.toHaveProperty("authorization");
   expect(requests[2]?.headers["user-agent"]).toMatch(/^skillhost\/\d/);
+});
+
+describe("finds an Azure resource", () => {
+  const version = { azure: { apiVersion: "2025-01-01" } } as const;
+  test.each<[string, string, Partial<ModelOptions>, string]>([
+    ["with a version, by its deployment", "", version, "/openai/deployments/test-model/chat/completions?api-version=2025-01-01"],
+    ["without one, where OpenAI has its own", "", {}, "/openai/v1/chat/completions"],
+    ["for responses, with a version", "", { ...version, wireApi: "responses" }, "/openai/responses?api-version=2025-01-01"],
+    ["for responses, without one", "/", { wireApi: "responses" }, "/openai/v1/responses"],
+    ["by the address of its API", "/openai/v1/", {}, "/openai/v1/chat/completions"],
+    ["behind a gateway", "/gateway/openai", version, "/gateway/openai/deployments/test-model/chat/completions?api-version=2025-01-01"],
+    [
+      "by the name of its deployment",
+      "",
+      { ...version, wireModel: "my one" },
+      "/openai/deployments/my%20one/chat/completions?api-version=2025-01-01",
+    ],
+    [
+      "by the address that the portal shows",
+      "/openai/deployments/mine/chat/completions?api-version=2024-10-21",
+      {},
+      "/openai/deployments/mine/chat/completions?api-version=2024-10-21",
+    ],
+  ])("%s", async (_what, end, more, path) => {
+    const { url, requests } = await endpoint(({ path: asked }) =>
+      (asked.includes("responses") ? responsesAnswer : chatAnswer)({ content: "ok" }),
+    );
+    await ask(modelAt("", { type: "azure", baseUrl: url + end, apiKey: "the-key", ...more }));
+    expect(requests.map((request) => request.path)).toEqual([path]);
+    expect(requests[0]?.headers).toMatchObject({ "api-key": "the-key" });
+    expect(requests[0]?.headers).not.toHaveProperty("authorization");
+  });
+
+  test("and shows it a token as such", async () => {
+    const { url, requests } = await endpoint(() => chatAnswer({ content: "ok" }));
+    await ask(modelAt("", { type: "azure", baseUrl: url, apiKey: "the-key", bearerToken: async () => "the-token" }));
+    expect(requests[0]?.headers).toMatchObject({ authorization: "Bearer the-token" });
+    expect(requests[0]?.headers).not.toHaveProperty("api-key");
+  });
+});
+
+describe("finds the messages of Anthropic", () => {
+  test.each(["", "/", "/v1", "/v1/", "/v1/messages"])("below %j", async (end) => {
+    const { url, requests } = await endpoint(() => anthropicAnswer({ content: "ok" }));
+    await ask(modelAt("", { type: "anthropic", baseUrl: url + end }));
+    await ask(modelAt("", { type: "anthropic", baseUrl: `${url}/gateway${end}` }));
+    expect(requests.map(({ path }) => path)).toEqual(["/v1/messages", "/gateway/v1/messages"]);
+  });
+});
+
+test("tries responses as it stands and below /v1, too", async () => {
+  const { url, requests } = await endpoint(({ path }) => (path.startsWith("/v1/") ? responsesAnswer({ content: "ok" }) : { status: 404 }));
+  await ask(modelAt("", { baseUrl: url, wireApi: "responses" }));
+  await ask(modelAt("", { baseUrl: `${url}/v1/responses/`, wireApi: "responses" }));
+  expect(requests.map(({ path }) => path)).toEqual(["/responses", "/v1/responses", "/v1/responses"]);
+});
+
+test("a model can be called otherwise at its endpoint, and is known by what it is", async () => {
+  const { url, requests } = await endpoint(() => chatAnswer({ content: "ok" }));
+  const named = (more: Partial<ModelOptions>) => modelAt(url, { model: "mine", ...more });
+  const models = [named({}), named({ modelId: "gpt-4.1" }), named({ modelId: "gpt-4.1", wireModel: "prod-1", maxPromptTokens: 5_000 })];
+  for (const model of models) await ask(model);
+  expect(models.map(({ id, contextWindow }) => [id, contextWindow])).toEqual([
+    ["mine", undefined],
+    ["mine", 1_047_576],
+    ["mine", 5_000],
+  ]);
+  expect(requests.map(({ body }) => body.model)).toEqual(["mine", "gpt-4.1", "prod-1"]);
+});
+
+test.each([
+  ["gpt-5-mini", 400_000],
+  ["openai/gpt-4o", 128_000],
+  ["o3", 200_000],
+  ["claude-sonnet-4.5", 200_000],
+  ["gemini-2.5-pro", 1_048_576],
+  ["qwen3", undefined],
+])("knows the context window of %s", (model, expected) => {
+  expect(createModel({ baseUrl: "http://localhost:1", model }).contextWindow).toBe(expected);
+});
+
+test("limits answers as the provider says, unless a request does", async () => {
+  const { url, requests } = await endpoint(() => chatAnswer({ content: "ok" }));
+  const model = modelAt(url, { maxOutputTokens: 100 });
+  await ask(model);
+  await ask(model, { ...hello, maxOutputTokens: 7 });
+  expect(requests.map(({ body }) => body.max_tokens)).toEqual([100, 7]);
+});
+
+test("finds the endpoint of Copilot in the environment, with the token that comes first", async () => {
+  expect(copilotEndpoint({ COPILOT_API_URL: "", GH_TOKEN: "x" })).toBeUndefined();
+  const { url, requests } = await endpoint(({ method }) =>
+    method === "GET" ? jsonAnswer({ data: [{ id: "m" }] }) : chatAnswer({ content: "ok" }),
+  );
+  const env = { COPILOT_API_URL: url, GITHUB_TOKEN: "third-token", GH_TOKEN: "second-token", COPILOT_GITHUB_TOKEN: "" };
+  const provider = copilotEndpoint(env, { integrationId: "my-app" });
+  if (provider === undefined) throw new Error("There is one.");
+  await ask(createModel({ ...provider, model: "m" }));
+  expect(await listModels(provider, { signal })).toEqual([{ id: "m" }]);
+  expect(requests.map(({ path }) => path)).toEqual(["/chat/completions", "/models"]);
+  expect(requests[0]?.headers).toMatchObject({
+    authorization: "Bearer second-token",
+    "copilot-integration-id": "my-app",
+    "x-github-api-version": "2025-05-01",
+  });
+  expect(copilotEndpoint(env, { token: "first-token" })).toMatchObject({ bearerToken: "first-token" });
+  expect(copilotEndpoint({ COPILOT_API_URL: url })).not.toHaveProperty("bearerToken");
+});
+
+test("lists the models of Anthropic and of Azure", async () => {
+  const data = [
+    {
+      type: "model",
+      id: "claude-x",
+      display_name: "Claude X",
+      max_input_tokens: 1_000_000,
+      max_tokens: 64_000,
+      capabilities: { image_input: { supported: true } },
+    },
+    { type: "model", id: "claude-y", display_name: "Claude Y", max_input_tokens: null, capabilities: null },
+  ];
+  const { url, requests } = await endpoint(() => jsonAnswer({ data, has_more: false }));
+  expect(await listModels({ type: "anthropic", baseUrl: url, apiKey: "the-key" }, { signal })).toEqual([
+    { id: "claude-x", name: "Claude X", contextWindow: 1_000_000, maxOutputTokens: 64_000, vision: true },
+    { id: "claude-y", name: "Claude Y" },
+  ]);
+  await listModels({ type: "azure", baseUrl: url }, { signal });
+  await listModels({ type: "azure", baseUrl: url, azure: { apiVersion: "2025-01-01" } }, { signal });
+  expect(requests.map(({ path }) => path)).toEqual(["/v1/models?limit=1000", "/openai/v1/models", "/openai/models?api-version=2025-01-01"]);
+  expect(requests[0]?.headers).toMatchObject({ "x-api-key": "the-key", "anthropic-version": "2023-06-01" });
 });
 
 test("lists the models of an endpoint with what each dialect tells of them", async () => {

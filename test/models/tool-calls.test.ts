@@ -27,6 +27,16 @@ const two = [
 describe("two calls of one tool come out as two", () => {
   test.each<[string, readonly (readonly Fragment[])[]]>([
     [
+      "with one id, at two places, and a place with nothing more",
+      [
+        [[{ index: 0, id: "x" }, "read", ""]],
+        [[{ index: 0 }, undefined, '{"path":"a"}']],
+        [[{ index: 1, id: "x" }, "read", ""]],
+        [[{ index: 1 }, undefined, '{"path":"b"}']],
+        [[{ index: 2, id: "x" }, "read", ""]],
+      ],
+    ],
+    [
       "by the protocol",
       [
         [[{ index: 0, id: "x" }, "read", ""]],

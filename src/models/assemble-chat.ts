@@ -1,26 +1,18 @@
 import { isPlainRecord } from "../base/read-fields.ts";
 import type { ToolCallAssembly } from "./assemble-tool-calls.ts";
-import type { FinishReason, ModelReply, ModelToolCall, ModelUsage, ReplayFields } from "./model.ts";
+import { finishOf } from "./finish-reason.ts";
+import type { ModelToolCall, ModelUsage, ReplayFields } from "./model.ts";
 import type { PartialReply } from "./model-error.ts";
 import { readUsage } from "./read-usage.ts";
-
-/** Something new in an answer, without what the exchange knows. */
-export type NewPart =
-  | { readonly kind: "text" | "reasoning"; readonly text: string }
-  | { readonly kind: "tool-input"; readonly toolCallId: string; readonly toolName: string; readonly input: string };
-
-/** What a chat answer says, as far as its own bytes tell. */
-export type AssembledReply = Pick<
-  ModelReply,
-  "content" | "reasoning" | "toolCalls" | "finishReason" | "providerFinishReason" | "usage" | "callId" | "chunkCount" | "replay"
-> & { readonly model?: string };
+import { type AssembledReply, given, type NewPart, type ReplyAssembly, textOf } from "./reply-assembly.ts";
 
 /**
  * Puts a reply together from chunks of a chat completion, or from a whole one. All choices make one message: text in
- * one and tool calls in another belong together, each in the order in which it comes. Anything of a wrong type counts
- * as absent.
+ * one and tool calls in another belong together, each in the order in which it comes.
  */
-export class ReplyAssembly {
+export class ChatAssembly implements ReplyAssembly {
+  /** The end of a stream is no chunk, but `[DONE]`. */
+  readonly isOver = false;
   readonly #toolCalls: ToolCallAssembly;
   readonly #reasons: string[] = [];
   readonly #replay: Record<string, string> = {};
@@ -37,12 +29,10 @@ export class ReplyAssembly {
     this.#toolCalls = toolCalls;
   }
 
-  /** Whether anything looked like an answer. */
-  get hasChoices(): boolean {
+  get hasBegun(): boolean {
     return this.#hasChoices;
   }
 
-  /** Whether the model said that it is done. */
   get isFinished(): boolean {
     return this.#reasons.length > 0;
   }
@@ -64,19 +54,13 @@ export class ReplyAssembly {
 
   finish(): AssembledReply {
     const toolCalls = this.#toolCalls.finish();
-    const { reason, word } = finishOf(this.#reasons, toolCalls);
-    const replay = this.#replayFields(toolCalls);
     return {
       content: this.#content,
       toolCalls,
-      finishReason: reason,
+      ...finishOf(this.#reasons, toolCalls.length > 0),
       chunkCount: this.#chunkCount,
-      ...(this.#reasoning === "" ? {} : { reasoning: this.#reasoning }),
-      ...(word === undefined ? {} : { providerFinishReason: word }),
-      ...(this.#usage === undefined ? {} : { usage: this.#usage }),
-      ...(this.#model === undefined ? {} : { model: this.#model }),
-      ...(this.#callId === undefined ? {} : { callId: this.#callId }),
-      ...(replay === undefined ? {} : { replay }),
+      ...given({ reasoning: this.#reasoning, usage: this.#usage, model: this.#model, callId: this.#callId }),
+      ...given({ replay: this.#replayFields(toolCalls) }),
     };
   }
 
@@ -133,11 +117,8 @@ export class ReplyAssembly {
   }
 }
 
+/** The names under which gateways send a model's thoughts, and take them back. */
 const reasoningFields = ["reasoning_content", "reasoning", "reasoning_text"];
-
-function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
-}
 
 function readContent(content: unknown): { text: string; thought: string } {
   if (!Array.isArray(content)) return { text: textOf(content), thought: "" };
@@ -150,29 +131,4 @@ function readContent(content: unknown): { text: string; thought: string } {
 
 function thoughtOf(thinking: unknown): string {
   return Array.isArray(thinking) ? readContent(thinking).text : textOf(thinking);
-}
-
-const reasonWords: Readonly<Record<FinishReason, readonly string[]>> = {
-  "content-filter": ["content_filter", "safety", "refusal", "recitation"],
-  length: ["length", "max_tokens", "model_length"],
-  "tool-calls": ["tool_calls", "function_call", "tool_use"],
-  stop: ["stop", "end_turn", "eos", "eos_token", "stop_sequence", "complete"],
-  other: [],
-};
-
-// Of several choices, the one that something happened to decides. Many servers say "stop" when they mean tool calls.
-function finishOf(words: readonly string[], toolCalls: readonly ModelToolCall[]): { reason: FinishReason; word: string | undefined } {
-  const found = words.map((word) => ({ word, reason: reasonOf(word) }));
-  for (const reason of ["content-filter", "length"] as const) {
-    const match = found.find((item) => item.reason === reason);
-    if (match !== undefined) return match;
-  }
-  if (toolCalls.length > 0) return { reason: "tool-calls", word: (found.find((item) => item.reason === "tool-calls") ?? found[0])?.word };
-  const match = found.find((item) => item.reason === "stop" || item.reason === "tool-calls") ?? found[0];
-  return { reason: match === undefined || match.reason === "other" ? "other" : "stop", word: match?.word };
-}
-
-function reasonOf(word: string): FinishReason {
-  const known = Object.entries(reasonWords).find(([, words]) => words.includes(word.toLowerCase()));
-  return (known?.[0] ?? "other") as FinishReason;
 }

@@ -1,0 +1,209 @@
+import { isPlainRecord } from "../base/read-fields.ts";
+import type { ToolCallAssembly } from "./assemble-tool-calls.ts";
+import { finishOf } from "./finish-reason.ts";
+import type { ModelUsage } from "./model.ts";
+import type { PartialReply } from "./model-error.ts";
+import { readUsage } from "./read-usage.ts";
+import { type AssembledReply, given, type NewPart, type ReplyAssembly, textOf } from "./reply-assembly.ts";
+import { type LayoutPart, toReplay } from "./reply-layout.ts";
+import { type Data, fullText, kindOf, listOf, type OutputKind, thoughtOf, thoughtText } from "./responses-items.ts";
+
+/** One item of the output, as far as it has come. */
+interface Item {
+  kind: OutputKind;
+  readonly number: number;
+  /** Of a message its text, of a thought what can be read of it, of a call its arguments. */
+  text: string;
+  /** Of a thought: the part of its summary that came last. */
+  section: unknown;
+  /** Of a call: whether its name is known. */
+  isNamed: boolean;
+  thought?: Data | undefined;
+  phase?: string;
+}
+
+/** Puts a reply together from the events of a response, or from a whole one (OpenAI Responses API). */
+export class ResponsesAssembly implements ReplyAssembly {
+  readonly #toolCalls: ToolCallAssembly;
+  readonly #model: string;
+  readonly #items: Item[] = [];
+  readonly #byKey = new Map<unknown, Item>();
+  readonly #lastOf = new Map<OutputKind, Item>();
+  readonly #reasons: string[] = [];
+  #content = "";
+  #reasoning = "";
+  #hasBegun = false;
+  #isOver = false;
+  #chunkCount = 0;
+  #usage: ModelUsage | undefined;
+  #answering = "";
+  #callId = "";
+
+  constructor(toolCalls: ToolCallAssembly, model: string) {
+    this.#toolCalls = toolCalls;
+    this.#model = model;
+  }
+
+  get hasBegun(): boolean {
+    return this.#hasBegun;
+  }
+
+  get isFinished(): boolean {
+    return this.#isOver;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  get partial(): PartialReply {
+    return { content: this.#content, reasoning: this.#reasoning };
+  }
+
+  add(event: unknown): readonly NewPart[] {
+    if (!isPlainRecord(event)) return [];
+    this.#chunkCount += 1;
+    const type = textOf(event["type"]);
+    if (isPlainRecord(event["response"])) return this.#addResponse(event["response"], /\.(?:completed|incomplete|failed)$/.test(type));
+    if (Array.isArray(event["output"])) return this.#addResponse(event, true);
+    if (!type.startsWith("response.")) return [];
+    return this.#addEvent(type.slice("response.".length), event);
+  }
+
+  finish(): AssembledReply {
+    const toolCalls = this.#toolCalls.finish();
+    return {
+      content: this.#content,
+      toolCalls,
+      ...finishOf(this.#reasons, toolCalls.length > 0),
+      chunkCount: this.#chunkCount,
+      ...given({ reasoning: this.#reasoning, usage: this.#usage, model: this.#answering, callId: this.#callId }),
+      ...given({ replay: toReplay({ api: "responses", model: this.#model }, this.#layout()) }),
+    };
+  }
+
+  #layout(): readonly LayoutPart[] {
+    const texts = this.#items.filter(({ kind }) => kind === "message").map(({ text }) => text);
+    const isInOrder = texts.join("") === this.#content;
+    return this.#items.flatMap(toLayout).filter(({ kind }) => isInOrder || kind !== "text");
+  }
+
+  #addResponse(response: Data, isLast: boolean): readonly NewPart[] {
+    this.#answering = textOf(response["model"]) || this.#answering;
+    this.#callId = textOf(response["id"]) || this.#callId;
+    this.#usage = readUsage(response["usage"]) ?? this.#usage;
+    if (!isLast) return [];
+    this.#hasBegun ||= Array.isArray(response["output"]);
+    const isAllNew = this.#items.length === 0;
+    const itemOf = (item: Data, index: number): Item =>
+      isAllNew ? this.#begin(kindOf(item)) : this.#itemOf({ output_index: index, item });
+    const parts = listOf(response["output"]).flatMap((item, index) => this.#settle(itemOf(item, index), item));
+    const details = isPlainRecord(response["incomplete_details"]) ? textOf(response["incomplete_details"]["reason"]) : "";
+    const reason = details || textOf(response["status"]);
+    if (reason !== "") this.#reasons.push(reason.slice(0, 100));
+    this.#isOver = true;
+    return parts;
+  }
+
+  #addEvent(type: string, event: Data): readonly NewPart[] {
+    const delta = textOf(event["delta"]);
+    switch (type) {
+      case "output_item.added":
+      case "output_item.done":
+        return isPlainRecord(event["item"]) ? this.#addItem(event, event["item"], type.endsWith("done")) : [];
+      case "output_text.delta":
+      case "refusal.delta":
+        return this.#addText(this.#itemOf(event, "message"), delta);
+      case "reasoning_summary_text.delta":
+      case "reasoning_text.delta":
+        return this.#addThought(this.#itemOf(event, "thought"), delta, event["summary_index"] ?? event["content_index"]);
+      case "function_call_arguments.delta":
+        return this.#addInput(this.#itemOf(event, "call"), delta, {});
+      case "function_call_arguments.done":
+        return this.#addRest(this.#itemOf(event, "call"), event["arguments"], {});
+      default:
+        return [];
+    }
+  }
+
+  #addItem(event: Data, item: Data, isDone: boolean): readonly NewPart[] {
+    if (isDone) return this.#settle(this.#itemOf(event), item);
+    // Servers that do not count give every item the same place, or the same id: it is another all the same.
+    const begun = this.#begin(kindOf(item));
+    for (const key of keysOf(event)) this.#byKey.set(key, begun);
+    return begun.kind === "call" ? this.#addInput(begun, "", item) : [];
+  }
+
+  /** What a complete item says beyond what its events did: some servers send no other events. */
+  #settle(item: Item, complete: Data): readonly NewPart[] {
+    if (item.kind !== kindOf(complete)) return [];
+    if (item.kind === "call") return this.#addRest(item, complete["arguments"], complete);
+    if (item.kind === "thought") {
+      item.thought = thoughtOf(complete) ?? item.thought;
+      return item.text === "" ? this.#addThought(item, thoughtText(complete), undefined) : [];
+    }
+    if (item.kind !== "message") return [];
+    if (textOf(complete["phase"]) !== "") item.phase = textOf(complete["phase"]);
+    const text = fullText(complete);
+    return text.startsWith(item.text) ? this.#addText(item, text.slice(item.text.length)) : [];
+  }
+
+  #addText(item: Item, text: string): readonly NewPart[] {
+    item.text += text;
+    this.#content += text;
+    return text === "" ? [] : [{ kind: "text", text }];
+  }
+
+  #addThought(item: Item, more: string, section: unknown): readonly NewPart[] {
+    if (more === "") return [];
+    const isApart = this.#reasoning !== "" && (item.text === "" || item.section !== section);
+    const text = isApart ? `\n\n${more}` : more;
+    item.section = section;
+    item.text += text;
+    this.#reasoning += text;
+    return [{ kind: "reasoning", text }];
+  }
+
+  #addInput(item: Item, text: unknown, { call_id: id, name }: Data): readonly NewPart[] {
+    const inputs = this.#toolCalls.add(item.number, [{ index: 0, ...(!item.isNamed && { id, name }), arguments: text }]);
+    item.isNamed ||= textOf(name) !== "";
+    item.text += inputs.map(({ input }) => input).join("");
+    return inputs.map((input) => ({ kind: "tool-input", ...input }));
+  }
+
+  #addRest(item: Item, whole: unknown, call: Data): readonly NewPart[] {
+    if (item.text === "") return this.#addInput(item, whole, call);
+    const rest = typeof whole === "string" && whole.startsWith(item.text) ? whole.slice(item.text.length) : "";
+    return this.#addInput(item, rest, call);
+  }
+
+  // By the protocol an event names its item by id and by place. Servers leave out one of them, or change ids on the way.
+  #itemOf(event: Data, kind: OutputKind = "other"): Item {
+    const keys = keysOf(event);
+    const wanted = kind === "other" && isPlainRecord(event["item"]) ? kindOf(event["item"]) : kind;
+    const last = keys.length === 0 ? this.#lastOf.get(wanted) : undefined;
+    const item = keys.map((key) => this.#byKey.get(key)).find((found) => found !== undefined) ?? last ?? this.#begin(wanted);
+    if (item.kind === "other") item.kind = wanted;
+    for (const key of keys) this.#byKey.set(key, item);
+    return item;
+  }
+
+  #begin(kind: OutputKind): Item {
+    this.#hasBegun = true;
+    const item = { kind, number: this.#items.length, text: "", section: undefined, isNamed: false };
+    this.#items.push(item);
+    this.#lastOf.set(kind, item);
+    return item;
+  }
+}
+
+function keysOf({ item_id: id, item, output_index: place }: Data): readonly unknown[] {
+  const named = isPlainRecord(item) ? item["id"] : undefined;
+  return [id ?? named, place].filter((key) => key !== undefined && key !== null && key !== "");
+}
+
+function toLayout({ kind, text, thought, phase }: Item): readonly LayoutPart[] {
+  if (kind === "thought") return thought === undefined ? [] : [{ kind: "thought", item: thought }];
+  if (kind === "call") return [{ kind: "call" }];
+  return kind === "message" ? [{ kind: "text", length: text.length, ...(phase === undefined ? {} : { phase }) }] : [];
+}

@@ -1,0 +1,162 @@
+import { randomUUID } from "node:crypto";
+import { ToolCallAssembly } from "./assemble-tool-calls.ts";
+import type { Clock } from "./clock.ts";
+import type { Endpoint } from "./endpoint.ts";
+import type { HttpAnswer } from "./http.ts";
+import { errorOfBody } from "./http-error.ts";
+import type { ChatMessage, ChatModel, CompleteOptions, ModelDelta, ModelReply, ModelRequest } from "./model.ts";
+import { ModelError } from "./model-error.ts";
+import { readAnswer, timeToClose } from "./read-answer.ts";
+import type { NewPart, ReplyAssembly } from "./reply-assembly.ts";
+
+/** How one API writes requests and answers. */
+export interface Protocol<Dialect> {
+  /** Below the endpoint's base, beginning with a slash. */
+  readonly path: string;
+  /** What an answer must have to be one. */
+  readonly essence: string;
+  /** What is assumed of an endpoint until it refuses. */
+  readonly dialect: Dialect;
+  encode(request: ModelRequest, isStream: boolean, dialect: Dialect): SentBody;
+  /** The dialect to try in the place of the one that was refused; undefined when none would help. */
+  learn(refusal: Refusal, dialect: Dialect): Dialect | undefined;
+  /** Where an event or a whole answer tells of an error: something with an `error` in it. Default: the value itself. */
+  troubleIn?(value: unknown): unknown;
+  assemble(toolCalls: ToolCallAssembly): ReplyAssembly;
+}
+
+export type SentBody = Readonly<Record<string, unknown>>;
+
+/** A body that an endpoint refused, and what it said about that. There are no codes for it that endpoints agree on. */
+export interface Refusal {
+  readonly said: string;
+  readonly body: SentBody;
+  readonly request: ModelRequest;
+}
+
+export interface WireModelOptions {
+  /** What the model is called here. */
+  readonly id: string;
+  readonly address: string;
+  readonly contextWindow?: number | undefined;
+  readonly endpoint: Endpoint;
+  readonly clock: Clock;
+  /** Makes up ids for tool calls that have none. */
+  readonly newId?: (() => string) | undefined;
+}
+
+/** A model behind an endpoint that speaks this protocol. */
+export function createWireModel<Dialect>(options: WireModelOptions, protocol: Protocol<Dialect>): ChatModel {
+  let dialect = protocol.dialect;
+  const complete = async (request: ModelRequest, how: CompleteOptions): Promise<ModelReply> => {
+    for (let lessons = 0; ; lessons++) {
+      const body = protocol.encode(request, request.stream ?? how.onDelta !== undefined, dialect);
+      try {
+        return await send(options, protocol, request, how, body);
+      } catch (error) {
+        const refusal = lessons < mostLessons ? refusalOf(error, body, request) : undefined;
+        const known = refusal === undefined ? undefined : protocol.learn(refusal, dialect);
+        if (known === undefined) throw error;
+        dialect = known;
+      }
+    }
+  };
+  const { id, address, contextWindow } = options;
+  return { id, address, ...(contextWindow === undefined ? {} : { contextWindow }), complete };
+}
+
+// An endpoint that finds something new to refuse each time is not asked for ever.
+const mostLessons = 6;
+
+function refusalOf(error: unknown, body: SentBody, request: ModelRequest): Refusal | undefined {
+  if (!(error instanceof ModelError) || error.code !== "MODEL_HTTP" || ![400, 404, 422].includes(error.status ?? 0)) return undefined;
+  const { providerMessage = "", providerCode = "" } = error.details;
+  return { said: `${providerMessage} ${providerCode}`, body, request };
+}
+
+function send<Dialect>(
+  options: WireModelOptions,
+  protocol: Protocol<Dialect>,
+  request: ModelRequest,
+  how: CompleteOptions,
+  body: SentBody,
+): Promise<ModelReply> {
+  const { signal, onRetry, onDelta } = how;
+  const call = {
+    method: "POST" as const,
+    path: protocol.path,
+    body: JSON.stringify(body),
+    signal,
+    ...(request.headers === undefined ? {} : { headers: request.headers }),
+    ...(onRetry === undefined ? {} : { onRetry: onRetry.bind(how) }),
+  };
+  return options.endpoint.exchange(call, (answer) => readReply(answer, options, protocol, request, onDelta?.bind(how)));
+}
+
+async function readReply<Dialect>(
+  answer: HttpAnswer,
+  { id, clock, newId = newCallId }: WireModelOptions,
+  protocol: Protocol<Dialect>,
+  request: ModelRequest,
+  onDelta: ((delta: ModelDelta) => void) | undefined,
+): Promise<ModelReply> {
+  const reply = protocol.assemble(new ToolCallAssembly(idsOf(request.messages), newId));
+  let firstToken: number | undefined;
+  const tell = (part: NewPart): void => {
+    firstToken ??= clock.now();
+    if (onDelta === undefined) return;
+    answer.handOn();
+    onDelta({ ...part, receivedBytes: answer.receivedBytes() });
+  };
+  await readParts(answer, protocol, reply, tell);
+  const sinceStart = (time: number): number => Math.max(0, time - answer.startedAt);
+  return {
+    model: id,
+    ...reply.finish(),
+    ...(answer.requestId === undefined ? {} : { requestId: answer.requestId }),
+    attempts: answer.attempt,
+    duration: sinceStart(clock.now()),
+    ...(firstToken === undefined ? {} : { timeToFirstToken: sinceStart(firstToken) }),
+  };
+}
+
+async function readParts<Dialect>(
+  answer: HttpAnswer,
+  { essence, troubleIn = itself }: Protocol<Dialect>,
+  reply: ReplyAssembly,
+  tell: (part: NewPart) => void,
+): Promise<void> {
+  let isEnded = false;
+  try {
+    for await (const part of readAnswer(answer)) {
+      if (isEnded) continue;
+      isEnded = part.kind !== "event";
+      if (part.kind === "end") continue;
+      const trouble = errorOfBody(troubleIn(part.value), answer.fault);
+      if (trouble !== undefined) throw trouble;
+      for (const news of reply.add(part.value)) tell(news);
+      if (part.kind === "whole" || !reply.isOver) continue;
+      isEnded = true;
+      answer.expectEnd(timeToClose);
+    }
+    if (!reply.hasBegun && isEnded) throw answer.fault("MODEL_BAD_ANSWER", `sent an answer without ${essence}.`, { retryable: false });
+    if (!isEnded && !reply.isFinished) throw answer.fault("MODEL_BAD_ANSWER", "stopped in the middle of its answer.", { retryable: true });
+  } catch (error) {
+    if (!(error instanceof ModelError)) throw error;
+    // Nothing but the usage comes after the model has said that it is done, and nothing at all after the end.
+    if (reply.hasBegun && (isEnded || (error.code === "MODEL_UNREACHABLE" && reply.isFinished))) return;
+    throw error.withPartial(reply.partial);
+  }
+}
+
+function itself(value: unknown): unknown {
+  return value;
+}
+
+function idsOf(messages: readonly ChatMessage[]): readonly string[] {
+  return messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []).map(({ id }) => id) : []));
+}
+
+function newCallId(): string {
+  return `call_${randomUUID().replaceAll("-", "").slice(0, 24)}`;
+}
