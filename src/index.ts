@@ -8,6 +8,8 @@ export type { Host, HostEvents, SkillInfo } from "./host/host.ts";
 export type { HostOptions } from "./host/host-options.ts";
 export type { ResumeOptions } from "./host/host-sessions.ts";
 export type { SessionInfo } from "./host/session-info.ts";
+export type { FetchFailure, FetchOutcome, FetchRequest } from "./io/bounded-fetch.ts";
+export type { ManagedProcess, ProcessExit, ProcessSpec, Spawned, SpawnFailure } from "./io/spawn-process.ts";
 export type {
   ChatMessage,
   ChatModel,
@@ -21,11 +23,19 @@ export type {
 export { ModelError, type ModelErrorCode, type ModelErrorDetails } from "./models/model-error.ts";
 export type { ProviderOptions } from "./models/provider.ts";
 export { definePlugin, type Plugin, type PluginOptions } from "./plugin-host/define-plugin.ts";
-export type { ModelFactory, PluginAgent, PluginApi, PluginCommand, PluginToolOptions } from "./plugin-host/plugin-api.ts";
+export type { PluginAgent, PluginApi, PluginCommand, PluginToolOptions } from "./plugin-host/plugin-api.ts";
 export type { PluginInfo } from "./plugin-host/plugin-info.ts";
+export type { PluginSession } from "./plugin-host/plugin-sessions.ts";
+export {
+  type McpHttpFace,
+  type McpHttpOptions,
+  type McpStdioFace,
+  type McpStdioOptions,
+  serveMcp,
+} from "./servers/mcp/serve-mcp.ts";
 export type { AgentOptions } from "./session/agent-options.ts";
 export type { CustomAgentOptions, DefaultAgentOptions } from "./session/agents.ts";
-export type { AskHandler } from "./session/asks.ts";
+export type { AskHandler, AskHandlers } from "./session/asks.ts";
 export type { Attachment, AttachmentOptions } from "./session/attachments.ts";
 export type { ToolSearchOptions } from "./session/deferral.ts";
 export type { SessionEvent } from "./session/events.ts";
@@ -56,22 +66,67 @@ export type {
 } from "./session/hook-kinds.ts";
 export type { ListedTool } from "./session/list-tools.ts";
 export type { ModelToolOptions, ModelToolTable } from "./session/model-tools.ts";
+export type { Offers } from "./session/offers.ts";
+export type { AskInvocation } from "./session/open-ask.ts";
 export type { PermissionRuleOptions } from "./session/permission-rules.ts";
+export { type CommandLine, parseCommandLine } from "./session/permission-shell.ts";
 export { approveAll } from "./session/permissions.ts";
-export type { CallOutcome, OutcomeCode, Prepared, ToolCall } from "./session/pipeline-types.ts";
+export type { CallOutcome, OutcomeCode, Prepared, ProgressListener, ToolCall } from "./session/pipeline-types.ts";
+export type { ModelFactory, PluginProvider, SessionProvider } from "./session/provided-model.ts";
 export type { SendOptions } from "./session/send-options.ts";
+export type { ServerOptions } from "./session/server-options.ts";
 export type { CallOptions, Session } from "./session/session.ts";
 export type { LargeOutputOptions, SessionChange, SessionHooks, SessionOptions } from "./session/session-config.ts";
+export type { SessionMcp } from "./session/session-mcp.ts";
+export type { CompletionOptions, CompletionRef, OfferOptions, OffersChange } from "./session/session-offers.ts";
+export type { HeldBack, ServerInfo, ServerOrigin, ServerStatus, ServerTool } from "./session/session-servers.ts";
 export type { SectionChange, SectionTransform, SystemMessageOptions } from "./session/system-message.ts";
 export type { FilterPrecedence } from "./session/tool-filter.ts";
 export type { ModelCapabilities, TurnOptions } from "./session/turn-options.ts";
 export type { AssistantReply } from "./session/turn-types.ts";
 export type { UserAttachment } from "./session/user-attachments.ts";
 export type { ConflictPolicy, ConflictRules } from "./skills/resolve-overrides.ts";
-export type { FailedChange, SkillChange, SkillPrompt, SkillsChange } from "./skills/skill.ts";
+export type { FailedChange, NamesChange, SkillChange, SkillPrompt, SkillsChange } from "./skills/skill.ts";
 export type { ExecuteContext, SkillApi } from "./skills/tool-module.ts";
 export type { LoadedTools, RunnerTarget, ToolRunner } from "./skills/tool-runner.ts";
+export type { Completer } from "./tools/completion.ts";
+export type { ContentLike } from "./tools/content-block.ts";
+export {
+  type DefinedPrompt,
+  definePrompt,
+  type PromptArgumentOptions,
+  type PromptMessageLike,
+  type PromptOptions,
+  type PromptReply,
+} from "./tools/define-prompt.ts";
+export {
+  type DefinedResource,
+  defineResource,
+  type ListContext,
+  type ListedResource,
+  type ResourceContentsLike,
+  type ResourceOptions,
+  type ResourceReply,
+} from "./tools/define-resource.ts";
 export { type DefinedTool, defineTool, type ToolHandler, type ToolLike, type ToolOptions } from "./tools/define-tool.ts";
+export type {
+  Completion,
+  CompletionContext,
+  ContentBlock,
+  OfferContext,
+  Prompt,
+  PromptArgument,
+  PromptDefinition,
+  PromptMessage,
+  PromptResult,
+} from "./tools/prompt.ts";
+export type {
+  Resource,
+  ResourceContents,
+  ResourceDefinition,
+  ResourceTemplate,
+  ResourceTemplateDefinition,
+} from "./tools/resource.ts";
 export type {
   Asks,
   BinaryResult,
@@ -88,4 +143,4 @@ export type {
   ToolInvocation,
   ToolResult,
 } from "./tools/tool.ts";
-export type { SkillEntry, SourceSnapshot, ToolSource } from "./tools/tool-source.ts";
+export type { ResourceSet, SkillEntry, SourceSnapshot, ToolSource } from "./tools/tool-source.ts";

@@ -68,7 +68,7 @@ export interface TestHost extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** Options of a test host: those of a host, and of its session. */
+/** Options of a test host: those of a host, which has no plugins unless they are named, and of its session. */
 export interface TestHostOptions extends HostOptions {
   readonly session?: SessionOptions;
 }
@@ -80,6 +80,7 @@ export async function createTestHost(options: TestHostOptions = {}): Promise<Tes
   const scratch = join(tmpdir(), `skillhost-test-sessions-${randomUUID()}`);
   const host = await createHost({
     logger: silentLogger,
+    plugins: [],
     sessionsDirectory: join(scratch, "sessions"),
     approvalsDirectory: join(scratch, "approvals"),
     ...hostOptions,

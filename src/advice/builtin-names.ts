@@ -19,4 +19,5 @@ export const builtinToolNames: ReadonlySet<string> = new Set([
   "view",
   "web_fetch",
   "write_agent",
+  "write_bash",
 ]);

@@ -7,6 +7,7 @@ import { lintSkillDocument, withLint } from "../formats/lint-skill-document.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import { discoverRoot } from "../skills/discover.ts";
+import { FolderListing } from "../skills/folder-listing.ts";
 import { loadSkill, type Staged } from "../skills/load-skill.ts";
 import { moduleExtensions } from "../skills/module-runner.ts";
 import { type ConflictRules, resolveOverrides } from "../skills/resolve-overrides.ts";
@@ -76,6 +77,7 @@ async function checkSkill(folder: string, options: CheckOptions): Promise<Checke
     hostVersion,
     importTimeout: 60_000,
     signal,
+    listing: new FolderListing(folder),
     seen: () => {},
   });
   if (staged.kind === "absent") return undefined;
@@ -99,7 +101,7 @@ function advise(
 ): readonly Diagnostic[] {
   const { manifest, manifestFile } = generation.text;
   const files = new Map(generation.units.map((unit) => [unit.key, unit.files]));
-  const { entries } = listToolEntries(folder, manifest?.tools, moduleExtensions, manifestFile);
+  const { entries } = listToolEntries(folder, manifest ?? {}, moduleExtensions, manifestFile);
   const advised = entries.flatMap((entry) => {
     const own = files.get(entry.key);
     return own ? [{ entry, files: own }] : [];

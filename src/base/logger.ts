@@ -48,6 +48,12 @@ export function redactText(text: string): string {
   return text.replace(secretText, "[redacted]");
 }
 
+/** MCP's progressToken is the number of a request, and counts of tokens are what people look for in logs. */
+function isSecret(key: string, value: unknown): boolean {
+  if (value === undefined || value === null || key === "progressToken") return false;
+  return secretKey.test(key) && !(typeof value === "number" && /tokens$/i.test(key));
+}
+
 /** A copy for logs: values under keys that name secrets, and credentials inside strings, are replaced; depth is bounded. */
 export function redact<T>(value: T, depth = 6): T {
   if (typeof value === "string") return redactText(value) as T;
@@ -57,6 +63,6 @@ export function redact<T>(value: T, depth = 6): T {
   if (depth === 0) return "[too deep]" as T;
   if (Array.isArray(value)) return value.map((item) => redact(item, depth - 1)) as T;
   return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, secretKey.test(key) && item != null ? "[redacted]" : redact(item, depth - 1)]),
+    Object.entries(value).map(([key, item]) => [key, isSecret(key, item) ? "[redacted]" : redact(item, depth - 1)]),
   ) as T;
 }

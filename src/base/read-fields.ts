@@ -9,15 +9,15 @@ export type FieldReaders<T> = { readonly [K in keyof T]-?: (value: unknown, path
  */
 export function readFields<T extends object>(value: unknown, what: string, code: string, readers: FieldReaders<T>): T {
   try {
-    return fieldsOf(value, what, readers);
+    return fieldsOf(value, what, readers, (key) => key);
   } catch (error) {
     throw error instanceof FieldError ? new HostError(code, `${error.message}.`) : error;
   }
 }
 
-/** A reader for an object within an options object. */
+/** A reader for an object within an options object. Its complaints name the whole way: `largeOutput.enabled`. */
 export function fieldsReader<T extends object>(readers: FieldReaders<T>): (value: unknown, path: string) => T {
-  return (value, path) => fieldsOf(value, path, readers);
+  return (value, path) => fieldsOf(value, path, readers, (key) => `${path}.${key}`);
 }
 
 export function readText(value: unknown, path: string): string {
@@ -59,13 +59,17 @@ export function isPlainRecord(value: unknown): value is Readonly<Record<string, 
 
 class FieldError extends Error {}
 
-function fieldsOf<T extends object>(value: unknown, what: string, readers: FieldReaders<T>): T {
+function fieldsOf<T extends object>(value: unknown, what: string, readers: FieldReaders<T>, pathOf: (key: string) => string): T {
   if (!isPlainRecord(value)) return mustBe(what, "an object");
   const read: Record<string, unknown> = {};
   for (const key of Object.keys(value)) {
-    if (!Object.hasOwn(readers, key)) throw new FieldError(`${key} is not one of the ${what}: ${Object.keys(readers).join(", ")}`);
+    const path = pathOf(key);
+    if (!Object.hasOwn(readers, key)) {
+      const among = path === key ? `the ${what}` : `the fields of ${what}`;
+      throw new FieldError(`${path} is not one of ${among}: ${Object.keys(readers).join(", ")}`);
+    }
     const field = value[key];
-    read[key] = field === undefined ? undefined : readers[key as keyof T](field, key);
+    read[key] = field === undefined ? undefined : readers[key as keyof T](field, path);
   }
-  return read as T;
+  return Object.freeze(read) as T;
 }

@@ -1,7 +1,9 @@
 #!/usr/bin/env node
-import { main } from "./main.ts";
 import { createProcessIo } from "./process-io.ts";
 
 const { io, leave } = createProcessIo(process);
-process.exitCode = await main(process.argv.slice(2), io);
+const argv = process.argv.slice(2);
+// Clients of the Copilot SDK start their runtime like this, and wait for it: nothing is loaded that they do not need.
+const run = argv.includes("--headless") ? (await import("./commands/headless.ts")).headless : (await import("./main.ts")).main;
+process.exitCode = await run(argv, io);
 leave();

@@ -85,11 +85,17 @@ function cause(files: readonly string[], folder: string, out: Output): readonly 
   return paths.length === 0 ? [out.path(folder)] : [named(paths, 2)];
 }
 
-function updates({ tools }: SkillChange): string | undefined {
+/** Prompts that became others are the skill's text, as a rule. */
+function updates({ tools, prompts, resources }: SkillChange): string | undefined {
   const parts = [
     tools.updated.length > 0 && `updated ${named(tools.updated)}`,
     tools.added.length > 0 && `added ${named(tools.added)}`,
     tools.removed.length > 0 && `removed ${named(tools.removed)}`,
+    prompts.added.length > 0 && `added prompt ${named(prompts.added)}`,
+    prompts.removed.length > 0 && `removed prompt ${named(prompts.removed)}`,
+    resources.updated.length > 0 && `updated resource ${named(resources.updated)}`,
+    resources.added.length > 0 && `added resource ${named(resources.added)}`,
+    resources.removed.length > 0 && `removed resource ${named(resources.removed)}`,
   ].filter((part) => part !== false);
   return parts.length > 0 ? parts.join(", ") : undefined;
 }

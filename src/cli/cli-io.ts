@@ -1,3 +1,5 @@
+import type { Readable } from "node:stream";
+
 /** A stream that text is written to. Writing never throws: where the reader has gone, the text goes nowhere. */
 export interface CliStream {
   readonly isTTY: boolean;
@@ -13,6 +15,13 @@ export interface CliInput {
   read(signal: AbortSignal): Promise<string>;
 }
 
+/** Standard input and output, given over to a protocol. Disposing of it gives them back. */
+export interface ProtocolStreams extends Disposable {
+  readonly input: Readable;
+  /** Where the reader has gone, what is written goes nowhere. `pendingBytes`: what it has not taken yet. */
+  readonly output: { write(text: string): void; readonly pendingBytes: number };
+}
+
 /** Everything of the machine that the command line uses beside files, so that tests can stand in for it. */
 export interface CliIo {
   readonly stdout: CliStream;
@@ -22,6 +31,8 @@ export interface CliIo {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Fires on Ctrl-C, on SIGTERM, and when whoever read stdout has gone. */
   readonly signal: AbortSignal;
+  /** From now on stdout is the protocol's alone: whatever else is printed, by code of skills too, goes to stderr. */
+  takeStreams?(): ProtocolStreams;
   /** Asks a person, on a terminal. Rejects with the signal's reason; the end of the input is an empty answer. */
   ask?(question: string, signal: AbortSignal): Promise<string>;
   /** Tells of errors that nobody caught: those of skills' own code, which may outlive their calls. */

@@ -6,6 +6,7 @@ import type { Output } from "./output.ts";
 export interface CommonOptions {
   readonly skills?: readonly string[];
   readonly config?: string;
+  readonly mcpConfig?: readonly string[];
   readonly json?: boolean;
   readonly quiet?: boolean;
   readonly color: boolean;
@@ -34,6 +35,8 @@ export interface ConfiguredOptions {
   readonly workingDirectory?: string;
   readonly logLevel?: LogLevel;
   readonly logFile?: string;
+  /** The file that names MCP servers under this key; they are read when they are needed. */
+  readonly serversIn?: { readonly file: string; readonly at: readonly string[] };
 }
 
 /** Runs a command; settles with its exit code. */

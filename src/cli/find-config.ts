@@ -51,7 +51,9 @@ function readFile(file: string, isPackage: boolean, mustBeThere: boolean): Confi
   const config = readConfig(value, dirname(file), (severity, code, message, path) =>
     report.add(severity, code, message, document.offsetOf([...prefix, ...path])),
   );
-  return report.diagnostics.some(({ severity }) => severity === "error") ? refuse(file, report.diagnostics) : config;
+  if (report.diagnostics.some(({ severity }) => severity === "error")) return refuse(file, report.diagnostics);
+  const hasServers = isJsonObject(value) && Object.hasOwn(value, "mcpServers");
+  return hasServers ? { ...config, serversIn: { file, at: [...prefix, "mcpServers"] } } : config;
 }
 
 function readText(file: string): string {

@@ -2,18 +2,25 @@ import { resolve } from "node:path";
 import type { Host } from "../host/host.ts";
 import type { HostOptions } from "../host/host-options.ts";
 import type { CommandContext } from "./command-context.ts";
+import { readConfiguredServers, toHostServers } from "./configured-servers.ts";
 
 // A tool that ignores that its call was cancelled may run for ever; whoever waits for the answer should not.
 const closingMs = 1_000;
 
-/** Runs something with a host as options and configuration have it, and closes the host. Modules that call `process.exit` while they load are stopped. */
+/**
+ * Runs something with a host as options and configuration have it, and closes the host. Modules that call `process.exit`
+ * while they load are stopped. Unless the configuration names plugins there are none; with `workspace`, the tools for a
+ * workspace.
+ */
 export async function withHost<T>(
   context: CommandContext,
-  options: { readonly directories?: readonly string[]; readonly watch?: boolean },
+  options: { readonly directories?: readonly string[]; readonly watch?: boolean; readonly workspace?: boolean },
   use: (host: Host) => Promise<T>,
 ): Promise<T> {
   const { createHost } = await import("../host/create-host.ts");
-  const host = await createHost(toHostOptions(context, options.directories ?? [], options.watch ?? false));
+  const hostOptions = toHostOptions(context, options.directories ?? [], options.watch ?? false);
+  // Whoever serves or looks at skills wants those: a shell for every client that connects would be a surprise.
+  const host = await createHost(options.workspace === true ? hostOptions : { plugins: [], ...hostOptions });
   try {
     return await use(host);
   } finally {
@@ -45,11 +52,13 @@ export function skillDirectories({ options, config }: CommandContext, directorie
 
 export function toHostOptions(context: CommandContext, directories: readonly string[], watch: boolean): HostOptions {
   const { config, io, log } = context;
-  const { logLevel: _level, logFile: _file, ...rest } = config;
+  const { logLevel: _level, logFile: _file, serversIn: _servers, ...rest } = config;
+  const servers = readConfiguredServers(context);
   return {
     workingDirectory: io.cwd,
     ...(rest as HostOptions),
     skillDirectories: skillDirectories(context, directories).map((entry) => absolute(entry, io.cwd)),
+    ...(servers.all.length > 0 && { mcpServers: toHostServers(servers) }),
     watch,
     logger: log,
     guardExit: true,

@@ -3,7 +3,7 @@ import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
 import { isatty } from "node:tty";
 import { toError } from "../base/errors.ts";
-import type { CliInput, CliIo, CliStream } from "./cli-io.ts";
+import type { CliInput, CliIo, CliStream, ProtocolStreams } from "./cli-io.ts";
 
 const graceMs = 1_000;
 
@@ -23,6 +23,7 @@ export function createProcessIo(self: NodeJS.Process): { readonly io: CliIo; lea
     cwd: self.cwd(),
     env: self.env,
     signal: stop.signal,
+    takeStreams: () => takeStreams(self),
     ask: (question, signal) => ask(self, question, signal),
     onStrayError: (listener) => onStrayError(self, listener),
   };
@@ -42,6 +43,25 @@ function toStream(stream: NodeJS.WriteStream, onClosed: () => void): CliStream {
       return stream.columns;
     },
     write: (chunk) => void (isOpen && stream.write(chunk)),
+  };
+}
+
+function takeStreams({ stdin, stdout, stderr }: NodeJS.Process): ProtocolStreams {
+  const { write } = stdout;
+  const redirected = stderr.write.bind(stderr);
+  stdout.write = redirected as typeof stdout.write;
+  return {
+    input: stdin,
+    output: {
+      write: (text) => void (stdout.writable && write.call(stdout, text)),
+      get pendingBytes() {
+        return stdout.writableLength;
+      },
+    },
+    [Symbol.dispose]: () => {
+      // Somebody else may have put a function of their own there meanwhile.
+      if (stdout.write === redirected) stdout.write = write;
+    },
   };
 }
 

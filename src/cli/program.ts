@@ -3,6 +3,9 @@ import { logLevels } from "../base/logger.ts";
 import { packageVersion } from "../base/package-version.ts";
 import type { CliIo } from "./cli-io.ts";
 import type { CommonOptions, RunCommand } from "./command-context.ts";
+import type { ApproveOptions } from "./commands/approve.ts";
+import type { LoginOptions } from "./commands/login.ts";
+import type { McpCommandOptions } from "./commands/mcp.ts";
 import type { RunCommandOptions } from "./commands/run.ts";
 
 /** A command line that was understood, or what it came to at once: help, the version, or a complaint. */
@@ -39,14 +42,21 @@ function createProgram(choose: Choose): Command {
     .helpCommand("help [command]", "show help for a command")
     .option("--skills <dir>", "skills, or folders of them; repeatable (default: ./skills)", collect)
     .option("--config <file>", "configuration (default: the nearest skillhost.json, or package.json with a skillhost key)")
+    .option("--mcp-config <file>", "MCP servers, as any client configures them; repeatable", collect)
     .option("--json", "print JSON, nothing else, to stdout")
     .option("--quiet", "print the answer and errors only")
     .option("--no-color", "print without colours")
     .addOption(new Option("--log-level <level>", "what is logged").choices(logLevels))
-    .option("--log-file <file>", "add the log to a file (default: it goes to stderr)");
+    .option("--log-file <file>", "add the log to a file (default: it goes to stderr)")
+    // Read before this is loaded: bin.ts.
+    .addHelpText(
+      "after",
+      "\nClients of the Copilot SDK start it as their runtime: skillhost --headless --stdio, or --headless --port <n>.",
+    );
   addServing(program, choose);
   addAsking(program, choose);
   addLooking(program, choose);
+  addExamining(program, choose);
   addMaking(program, choose);
   return program;
 }
@@ -73,6 +83,27 @@ function addServing(program: Command, choose: Choose): void {
     .action((tool: string, json: string | undefined, options: { arg?: string[]; yes?: boolean; timeout?: number }) =>
       choose("call", async (context) => (await import("./commands/call.ts")).call(context, tool, json, options)),
     );
+  addMcp(program, choose);
+  addSigningIn(program, choose);
+}
+
+function addMcp(program: Command, choose: Choose): void {
+  program
+    .command("mcp")
+    .summary("serve the skills to MCP clients")
+    .description("Serves the tools, prompts and resources of the skills to MCP clients, and tells them of what is saved.")
+    .option("--http [port]", "over HTTP instead of stdin and stdout (default port: 3333)", port)
+    .option("--host <address>", "the address to listen on; others than this machine's own need a token", "127.0.0.1")
+    .option("--token <token>", "what HTTP requests must carry as a bearer token (default: SKILLHOST_TOKEN)")
+    .option("--allow-host <name>", "a name that clients reach the server by; repeatable", collect)
+    .option("--allow-origin <host>", "a host whose web pages may call; repeatable", collect)
+    .option("--allow <rule>", 'calls that may run, such as "lint" or "shell(git status)"; repeatable', collect)
+    .option("--deny <rule>", "calls that may not, whatever is allowed; repeatable", collect)
+    .option("--yes", "allow every call that no rule denies")
+    .option("--agent <name>", "only the tools of this agent")
+    .option("--available <pattern>", "only these tools; repeatable", collect)
+    .option("--excluded <pattern>", "all tools but these; repeatable", collect)
+    .action((options: McpCommandOptions) => choose("mcp", async (context) => (await import("./commands/mcp.ts")).mcp(context, options)));
 }
 
 function addAsking(program: Command, choose: Choose): void {
@@ -81,6 +112,7 @@ function addAsking(program: Command, choose: Choose): void {
     .summary("have a model work on a prompt")
     .description("Has a model work on a prompt with the tools of the skills. Nobody is asked: what is not allowed is denied.")
     .argument("<prompt>", "what is to be done; - reads it from stdin")
+    .option("--agent <name>", "an agent of the project (.github/agents, .claude/agents, agents), or the file of one")
     .option("--model <name>", "the model, as its endpoint calls it (default: OPENAI_MODEL)")
     .option("--base-url <url>", "an endpoint that speaks OpenAI's protocol (default: OPENAI_BASE_URL; its key is OPENAI_API_KEY)")
     .option("--system <text>", "instructions, after those that there are")
@@ -99,7 +131,7 @@ function addAsking(program: Command, choose: Choose): void {
 function addLooking(program: Command, choose: Choose): void {
   program
     .command("list")
-    .description("list skills with their tools, and what is wrong with them")
+    .description("list skills with their tools, MCP servers, and what is wrong with them")
     .action(() => choose("list", async (context) => (await import("./commands/list.ts")).list(context)));
   program
     .command("explain")
@@ -117,6 +149,17 @@ function addLooking(program: Command, choose: Choose): void {
     .option("--strict", "hold SKILL.md to the specification, and fail on warnings too")
     .action((directories: string[], options: { strict?: boolean }) =>
       choose("check", async (context) => (await import("./commands/check.ts")).check(context, directories, options)),
+    );
+}
+
+function addExamining(program: Command, choose: Choose): void {
+  program
+    .command("doctor")
+    .summary("say what is wrong with this machine or set-up")
+    .description("Says what is wrong with this machine or set-up. It starts each MCP server, and sees how far that gets.")
+    .option("--timeout <ms>", "how long each MCP server may take (default: 20000, or its own timeout if that is shorter)", milliseconds)
+    .action((options: { timeout?: number }) =>
+      choose("doctor", async (context) => (await import("./commands/doctor.ts")).doctor(context, options)),
     );
 }
 
@@ -139,6 +182,39 @@ function addMaking(program: Command, choose: Choose): void {
 
 function collect(value: string, before: string[] = []): string[] {
   return [...before, value];
+}
+
+function addSigningIn(program: Command, choose: Choose): void {
+  program
+    .command("approve")
+    .description("show what an MCP server has changed since it was approved, and approve it")
+    .argument("<server>", "the server's name")
+    .argument("[tool]", "only this tool, by the server's own name")
+    .option("-y, --yes", "do not ask")
+    .action((server: string, tool: string | undefined, options: ApproveOptions) =>
+      choose("approve", async (context) => (await import("./commands/approve.ts")).approve(context, server, tool, options)),
+    );
+  program
+    .command("login")
+    .summary("sign in to a remote MCP server")
+    .description("Signs in to a remote MCP server in a browser, keeps what comes of it, and says whether the server can be used.")
+    .argument("<server>", "its name, as in the configuration")
+    .option("--browser", "open the browser, and do not only print the address")
+    .option("--again", "sign in anew, such as to another account")
+    .action((server: string, options: LoginOptions) =>
+      choose("login", async (context) => (await import("./commands/login.ts")).login(context, server, options)),
+    );
+  program
+    .command("logout")
+    .description("sign out of a remote MCP server")
+    .argument("<server>", "its name, as in the configuration")
+    .action((server: string) => choose("logout", async (context) => (await import("./commands/login.ts")).logout(context, server)));
+}
+
+function port(value: string): number {
+  const number = Number(value);
+  if (Number.isInteger(number) && number >= 0 && number <= 65_535) return number;
+  throw new InvalidArgumentError("It must be a port: 0, for any that is free, to 65535.");
 }
 
 function milliseconds(value: string): number {

@@ -13,6 +13,7 @@ const keys = [
   "watchBackend",
   "sessionsDirectory",
   "workingDirectory",
+  "mcpServers",
   "logLevel",
   "logFile",
 ];
@@ -36,6 +37,7 @@ export function readConfig(value: unknown, folder: string, complain: JsonComplai
     const text = fields.text(key);
     return text === undefined ? undefined : resolve(folder, text);
   };
+  fields.object("mcpServers");
   const all = {
     skillDirectories: texts(fields, "skillDirectories", complain)?.map((entry) => (entry.startsWith("~") ? entry : resolve(folder, entry))),
     disabledSkills: texts(fields, "disabledSkills", complain),

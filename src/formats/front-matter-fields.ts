@@ -39,8 +39,26 @@ export function toolListField(data: Data, key: string, warn: FieldWarning): read
 }
 
 /** Words, from a list or from text with white space or commas between them. */
-export function wordListField(data: Data, key: string, warn: FieldWarning): readonly string[] | undefined {
+function wordListField(data: Data, key: string, warn: FieldWarning): readonly string[] | undefined {
   return listField(data, key, warn)?.flatMap((text) => text.split(/[\s,]+/).filter((word) => word !== ""));
+}
+
+/** An argument that a prompt declares. */
+export interface ArgumentField {
+  readonly name: string;
+  readonly description?: string;
+  readonly required?: boolean;
+}
+
+/**
+ * Arguments: names as `wordListField` reads them, or a list of names and of objects with a name. One without a name, and
+ * the second of two of one name, are left out.
+ */
+export function argumentsField(data: Data, key: string, warn: FieldWarning): readonly ArgumentField[] | undefined {
+  const value = data[key] ?? undefined;
+  if (!Array.isArray(value) || value.every(isScalar)) return unique(wordListField(data, key, warn)?.map((name) => ({ name })));
+  const found = value.flatMap((item: unknown) => (isScalar(item) ? [{ name: String(item).trim() }] : argumentOf(item, key, warn)));
+  return unique(found.filter(({ name }) => name !== ""));
 }
 
 /** A hint such as `[file] [line]`: written without quotes, YAML makes a list of it, which is undone here. */
@@ -57,6 +75,23 @@ function listField(data: Data, key: string, warn: FieldWarning): readonly string
   if (items.every(isScalar)) return items.map(String);
   warn(key, `\`${key}\` must be text or a list of texts; what is neither is left out.`);
   return items.filter(isScalar).map(String);
+}
+
+function argumentOf(item: unknown, key: string, warn: FieldWarning): ArgumentField[] {
+  const fields = typeof item === "object" && item !== null && !Array.isArray(item) ? (item as Data) : {};
+  const complain: FieldWarning = (field, message) => warn(key, message.replace(`\`${field}\``, `\`${field}\` of an argument`));
+  const name = textField(fields, "name", complain);
+  if (name === undefined) {
+    warn(key, `\`${key}\` may hold names, and objects with a name; what is neither is left out.`);
+    return [];
+  }
+  const [description, required] = [textField(fields, "description", complain), booleanField(fields, "required", complain)];
+  return [{ name, ...(description !== undefined && { description }), ...(required !== undefined && { required }) }];
+}
+
+function unique(found: readonly ArgumentField[] | undefined): readonly ArgumentField[] | undefined {
+  const names = new Set<string>();
+  return found?.filter(({ name }) => !names.has(name) && names.add(name));
 }
 
 function isScalar(value: unknown): boolean {

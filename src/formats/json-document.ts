@@ -17,14 +17,20 @@ export interface JsonFault {
   readonly offset: number;
 }
 
+export interface JsonSyntax {
+  /** Takes comments (`//` and block ones) and a comma after the last member, as editors allow them in their settings. */
+  readonly comments?: boolean;
+}
+
 /**
  * Parses JSON (RFC 8259), with the place of every key and the same faults at the same places on every version of Node:
  * the messages of `JSON.parse` differ between them. A syntax fault says what to do and leaves no document; duplicate and
  * refused keys are warnings. Never throws.
  */
-export function parseJson(text: string): { document?: JsonDocument; faults: readonly JsonFault[] } {
+export function parseJson(text: string, { comments = false }: JsonSyntax = {}): { document?: JsonDocument; faults: readonly JsonFault[] } {
   const faults: JsonFault[] = [];
-  const reader = new JsonReader(text, (code, message, offset) => faults.push({ severity: "warning", code, message, offset }));
+  const warn: Warn = (code, message, offset) => faults.push({ severity: "warning", code, message, offset });
+  const reader = new JsonReader(text, comments, warn);
   try {
     const value = reader.readAll();
     return { document: { value, offsetOf: (path) => offsetOf(value, reader.places, path) }, faults };
@@ -34,6 +40,7 @@ export function parseJson(text: string): { document?: JsonDocument; faults: read
   }
 }
 
+type Warn = (code: string, message: string, offset: number) => void;
 type Places = ReadonlyMap<object, ReadonlyMap<string | number, number>>;
 
 function offsetOf(root: unknown, places: Places, path: JsonPath): number | undefined {
@@ -65,15 +72,18 @@ const wordText = /[\p{L}_$][\p{L}\p{N}_$-]*/uy;
 const plainText = /[^"\\\u0000-\u001f]*/y;
 const escapeText = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
 const spaceText = /[ \t\r\n]*/y;
+const lineText = /[^\r\n]*/y;
 
 class JsonReader {
   readonly places = new Map<object, Map<string | number, number>>();
   readonly #text: string;
-  readonly #warn: (code: string, message: string, offset: number) => void;
+  readonly #allowsComments: boolean;
+  readonly #warn: Warn;
   #at: number;
 
-  constructor(text: string, warn: (code: string, message: string, offset: number) => void) {
+  constructor(text: string, allowsComments: boolean, warn: Warn) {
     this.#text = text;
+    this.#allowsComments = allowsComments;
     this.#warn = warn;
     this.#at = text.startsWith("\uFEFF") ? 1 : 0;
   }
@@ -146,8 +156,10 @@ class JsonReader {
     if (first) return false;
     if (next !== ",") this.#fail(`A comma or ${bracket} is missing before this.`);
     const comma = this.#at++;
-    if (this.#peek() === bracket) this.#fail(`JSON allows no comma before ${bracket}. Remove it.`, comma);
-    return false;
+    if (this.#peek() !== bracket) return false;
+    if (!this.#allowsComments) this.#fail(`JSON allows no comma before ${bracket}. Remove it.`, comma);
+    this.#at++;
+    return true;
   }
 
   #key(): string {
@@ -200,10 +212,24 @@ class JsonReader {
   }
 
   #peek(): string {
-    this.#at += this.#match(spaceText).length;
-    const next = this.#text[this.#at] ?? "";
-    if (next === "/" || next === "#") this.#fail("JSON has no comments. Remove it.");
-    return next;
+    for (;;) {
+      this.#at += this.#match(spaceText).length;
+      const next = this.#text[this.#at] ?? "";
+      if (next !== "/" && next !== "#") return next;
+      if (next === "#" || !this.#allowsComments) this.#fail("JSON has no comments. Remove it.");
+      this.#skipComment();
+    }
+  }
+
+  #skipComment(): void {
+    if (this.#text[this.#at + 1] === "/") {
+      this.#at += this.#match(lineText).length;
+      return;
+    }
+    if (this.#text[this.#at + 1] !== "*") this.#fail('"/" stands alone. A comment begins with // or with /*.');
+    const end = this.#text.indexOf("*/", this.#at + 2);
+    if (end === -1) this.#fail("The comment that begins here has no end. Write */ after it.");
+    this.#at = end + 2;
   }
 
   #match(pattern: RegExp): string {

@@ -4,6 +4,8 @@ interface ServerSpecBase {
   readonly name: string;
   /** The tools it may offer, by the server's own names. Undefined: all. Empty: none, and it is not started. */
   readonly tools: readonly string[] | undefined;
+  /** What it may not offer of those. */
+  readonly excludedTools?: readonly string[];
   /** Milliseconds for connecting and for each call. Undefined: 60,000 to connect, and the calls' own deadlines. */
   readonly timeout: number | undefined;
   /** It is configured and switched off: it is listed and never started. */
@@ -34,8 +36,16 @@ export interface ServerOAuthSpec {
   readonly clientId?: string;
   readonly clientSecret?: string;
   readonly scopes?: readonly string[];
-  /** The port of the address that the browser is sent back to. */
+  /** The https address of a document that describes this client; its address is the client's id where servers take such. */
+  readonly clientMetadataUrl?: string;
+  /** `client_credentials`: the client signs in as itself, with its id and secret, and nobody is asked. */
+  readonly grantType?: "authorization_code" | "client_credentials";
+  /** The authorization server that the id and the secret are for: no other gets them. Undefined: the first that they were used at. */
+  readonly issuer?: string;
+  /** The port of the address that the browser is sent back to: `http://localhost:<port>/callback` where there is a client id. */
   readonly callbackPort?: number;
+  /** The resource (RFC 8707) that the token is asked for, where it is not the server's own address. */
+  readonly resource?: string;
 }
 
 export type McpServerSpec = LocalServerSpec | RemoteServerSpec;
@@ -43,6 +53,8 @@ export type McpServerSpec = LocalServerSpec | RemoteServerSpec;
 /** A server that is named but cannot be started as it stands, such as one with an empty address. */
 export interface UnconfiguredServer {
   readonly name: string;
+  /** Undefined: not even that can be told. */
+  readonly type?: McpServerSpec["type"];
   /** What is missing, and what to do. */
   readonly reason: string;
 }

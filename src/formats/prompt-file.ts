@@ -1,12 +1,23 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { parseFrontMatter } from "./front-matter.ts";
-import { type FieldWarning, textField, wordListField } from "./front-matter-fields.ts";
+import {
+  type ArgumentField,
+  argumentHintField,
+  argumentsField,
+  booleanField,
+  type FieldWarning,
+  textField,
+} from "./front-matter-fields.ts";
 
 /** A Markdown file with a prompt; its front matter is optional. */
 export interface PromptFile {
   readonly name?: string;
   readonly description?: string;
-  readonly argumentNames?: readonly string[];
+  readonly title?: string;
+  readonly arguments?: readonly ArgumentField[];
+  readonly argumentHint?: string;
+  /** False: it is context for a model and not offered to people. */
+  readonly userInvocable?: boolean;
   /** Nothing is expanded in it. */
   readonly body: string;
 }
@@ -19,17 +30,16 @@ export function parsePromptFile(text: string, file: string): { prompt: PromptFil
     const start = positions.get(key);
     diagnostics.push({ severity: "warning", code: "PROMPT_FIELD_TYPE", message, file, ...(start && { range: { start } }) });
   };
-  const [name, description] = [textField(data, "name", warn), textField(data, "description", warn)];
-  const argumentNames = wordListField(data, "arguments", warn);
-  return {
-    prompt: {
-      ...(name !== undefined && { name }),
-      ...(description !== undefined && { description }),
-      ...(argumentNames && { argumentNames }),
-      body,
-    },
-    diagnostics,
+  const fields = {
+    name: textField(data, "name", warn),
+    title: textField(data, "title", warn),
+    description: textField(data, "description", warn),
+    arguments: argumentsField(data, "arguments", warn),
+    argumentHint: argumentHintField(data, "argument-hint", warn),
+    userInvocable: booleanField(data, "user-invocable", warn),
   };
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return { prompt: { ...Object.fromEntries(given), body }, diagnostics };
 }
 
 // A text full of placeholders times long arguments would be gigabytes: past this much the rest stays unfilled.
@@ -42,19 +52,21 @@ export interface Expansion {
   /** What the user wrote after the skill's name; absent: nobody invoked it, and the argument placeholders stay. */
   readonly argumentsText?: string;
   readonly argumentNames?: readonly string[];
+  /** Instead of `argumentsText`: the value of each of the names that was given one. */
+  readonly argumentValues?: Readonly<Record<string, string>> | undefined;
 }
 
 /**
  * Fills the placeholders of a prompt or a skill's body in one pass, so that what is filled in is never read again.
- * With `argumentsText` also `$ARGUMENTS` (appended if no placeholder takes the arguments), `$ARGUMENTS[0]`, `$0` and the
- * names in `argumentNames`: a positional one that was not given stays, a named one becomes empty, and a backslash before
+ * With arguments also `$ARGUMENTS` (appended if no placeholder takes the arguments), `$ARGUMENTS[0]`, `$0` and the
+ * names in `argumentNames`, as `$name` or `${name}`: a positional one that was not given stays, a named one becomes empty, and a backslash before
  * any of them keeps it. Commands in the text are never run.
  */
 export function expandPrompt(body: string, expansion: Expansion): string {
-  const { argumentsText = "", argumentNames = [] } = expansion;
   const filler = createFiller(expansion);
-  const text = body.replace(placeholderPattern(argumentNames), (whole, ...groups) => filler.fill(whole, groups));
-  return filler.tookArguments() || argumentsText.trim() === "" ? text : `${text.trimEnd()}\n\nARGUMENTS: ${argumentsText}`;
+  const text = body.replace(placeholderPattern(expansion.argumentNames ?? []), (whole, ...groups) => filler.fill(whole, groups));
+  const left = filler.leftArguments();
+  return left === "" ? text : `${text.trimEnd()}\n\nARGUMENTS: ${left}`;
 }
 
 /** `expandPrompt` for the arguments alone. */
@@ -62,22 +74,43 @@ export function expandArguments(body: string, argumentsText: string, argumentNam
   return expandPrompt(body, { argumentsText, argumentNames });
 }
 
-interface Filler {
-  fill(whole: string, groups: readonly (string | undefined)[]): string;
-  tookArguments(): boolean;
+/** Whether a text has a place for arguments that have no name. */
+export function takesArguments(body: string): boolean {
+  for (const [, escaped, , all, , position] of body.matchAll(placeholderPattern([])))
+    if (escaped === undefined && (all !== undefined || position !== undefined)) return true;
+  return false;
 }
 
-function createFiller({ baseDir, argumentsText, argumentNames = [] }: Expansion): Filler {
-  const values = argumentsText === undefined ? [] : splitArguments(argumentsText);
+interface Filler {
+  fill(whole: string, groups: readonly (string | undefined)[]): string;
+  /** The arguments, if no placeholder took any. */
+  leftArguments(): string;
+}
+
+/** The arguments as one text, and one by one. */
+function readArguments({ argumentsText, argumentNames = [], argumentValues }: Expansion): {
+  readonly text: string | undefined;
+  readonly values: readonly (string | undefined)[];
+} {
+  if (argumentValues === undefined)
+    return { text: argumentsText, values: argumentsText === undefined ? [] : splitArguments(argumentsText) };
+  const values = argumentNames.map((name) => (Object.hasOwn(argumentValues, name) ? argumentValues[name] : undefined));
+  return { text: values.filter((value) => value !== undefined).join(" "), values };
+}
+
+function createFiller(expansion: Expansion): Filler {
+  const { baseDir, argumentNames = [] } = expansion;
+  const { text: argumentsText, values } = readArguments(expansion);
   let inserted = 0;
   let isTaken = false;
   const argument = (groups: readonly (string | undefined)[]): string | undefined => {
-    const [, , all, index, position, name] = groups;
+    const [, , all, index, position, bare, braced] = groups;
+    const name = bare ?? braced;
     if (name !== undefined) return values[argumentNames.indexOf(name)] ?? "";
     return all !== undefined && index === undefined ? argumentsText : values[Number(index ?? position)];
   };
   return {
-    tookArguments: () => isTaken,
+    leftArguments: () => (isTaken || argumentsText === undefined || argumentsText.trim() === "" ? "" : argumentsText),
     fill(whole, groups) {
       const [escaped, directory] = groups;
       if (inserted > maxInserted) return whole;
@@ -90,13 +123,13 @@ function createFiller({ baseDir, argumentsText, argumentNames = [] }: Expansion)
   };
 }
 
-// Groups: the backslash, a directory placeholder, $ARGUMENTS, its index, a position, a name. Longer names first, so that
+// Groups: the backslash, a directory placeholder, $ARGUMENTS, its index, a position, a name, one in braces. Longer names first, so that
 // $file-name is not taken for $file.
 function placeholderPattern(argumentNames: readonly string[]): RegExp {
   const names = argumentNames.slice(0, maxNames).filter((name) => /^[A-Za-z_][\w-]{0,63}$/.test(name));
   const named = names.length === 0 ? "(?!)" : names.sort((a, b) => b.length - a.length).join("|");
   const directory = "(?<!\\\\)(\\{baseDir\\}|\\$\\{CLAUDE_SKILL_DIR\\})";
-  const argument = `\\$(?:(ARGUMENTS)(?:\\[(\\d{1,4})\\])?(?!\\w)|(\\d{1,4})(?!\\w)|(${named})(?![\\w-]))`;
+  const argument = `\\$(?:(ARGUMENTS)(?:\\[(\\d{1,4})\\])?(?!\\w)|(\\d{1,4})(?!\\w)|(${named})(?![\\w-])|\\{(${named})\\})`;
   return new RegExp(`(\\\\)?(?:${directory}|${argument})`, "g");
 }
 

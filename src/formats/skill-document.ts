@@ -1,13 +1,14 @@
 import type { Diagnostic, Severity } from "../base/diagnostic.ts";
 import { type FrontMatter, type FrontMatterState, parseFrontMatter } from "./front-matter.ts";
 import {
+  type ArgumentField,
   argumentHintField,
+  argumentsField,
   booleanField,
   type FieldWarning,
   mapField,
   textField,
   toolListField,
-  wordListField,
 } from "./front-matter-fields.ts";
 import { inferDescription } from "./infer-description.ts";
 import { nameFaults } from "./skill-name.ts";
@@ -28,7 +29,7 @@ export interface SkillDocument {
   readonly allowedTools?: readonly string[];
   readonly whenToUse?: string;
   readonly argumentHint?: string;
-  readonly argumentNames?: readonly string[];
+  readonly arguments?: readonly ArgumentField[];
   readonly disableModelInvocation: boolean;
   readonly userInvocable: boolean;
   /** The keys that are none of these. */
@@ -101,7 +102,7 @@ function assembleDocument(frontMatter: FrontMatter, at: SkillDocumentPlace, add:
       allowedTools: toolListField(data, "allowed-tools", warn),
       whenToUse: textField(data, "when_to_use", warn),
       argumentHint: argumentHintField(data, "argument-hint", warn),
-      argumentNames: wordListField(data, "arguments", warn),
+      arguments: argumentsField(data, "arguments", warn),
     }),
     disableModelInvocation: booleanField(data, "disable-model-invocation", warn) ?? false,
     userInvocable: booleanField(data, "user-invocable", warn) ?? true,

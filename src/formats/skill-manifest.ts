@@ -27,6 +27,8 @@ export interface SkillManifest {
   readonly prompts?: readonly string[];
   /** Paths or patterns relative to the skill, or tools written in place, which `toToolJson` reads. */
   readonly tools?: readonly (string | JsonObject)[];
+  /** Paths or patterns of modules that define resources. Unlike the others: absent stands for none. */
+  readonly resources?: readonly string[];
   /** As written. */
   readonly mcpServers?: JsonObject;
   /** The version ranges it needs, by program; `skillhost` is the one that counts here. */
@@ -63,6 +65,7 @@ const knownKeys = [
   "author",
   "prompts",
   "tools",
+  "resources",
   "mcpServers",
   "engines",
   "requires",
@@ -95,6 +98,7 @@ function readFields(fields: FieldReader, complain: JsonComplain): Omit<SkillMani
     author: readAuthor(fields, complain),
     prompts: readList(fields, "prompts", complain, false) as readonly string[] | undefined,
     tools: readList(fields, "tools", complain, true),
+    resources: readList(fields, "resources", complain, false) as readonly string[] | undefined,
     mcpServers: fields.object("mcpServers"),
     engines: readRanges(fields, "engines", complain),
     requires: readRanges(fields, "requires", complain),

@@ -1,5 +1,7 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { EngineChoice } from "../io/module-loader.ts";
+import { createCatalogView } from "../session/catalog-view.ts";
+import { assembleCatalog, type CatalogSource } from "../session/tool-catalog.ts";
 import type { ResolvedSkills, SkillState } from "../skills/resolve-overrides.ts";
 import type { Tool } from "../tools/tool.ts";
 
@@ -28,6 +30,8 @@ export interface ExplainedTool {
   readonly kind: string;
   readonly source: string;
   readonly file?: string;
+  /** What the server itself calls it, of an MCP server's tool. */
+  readonly nativeName?: string;
   /** `wins`: called by this name. `lost`: another has it. `renamed`: offered under `renamedTo`. `disabled`: its skill is. */
   readonly state: "wins" | "lost" | "renamed" | "disabled";
   readonly rule: string;
@@ -39,20 +43,20 @@ export interface ExplainedTool {
 
 type Fate = Pick<ExplainedTool, "state" | "rule" | "renamedTo">;
 
+export interface ExplainParts {
+  readonly skills: ResolvedSkills;
+  /** The tools of plugins and MCP servers. */
+  readonly others: readonly CatalogSource[];
+  readonly engineOf: (file: string) => EngineChoice | undefined;
+}
+
 /** Follows a name, of a skill or a tool, through the rules that decided about it. */
-export function explainName(name: string, resolved: ResolvedSkills, engineOf: (file: string) => EngineChoice | undefined): Explanation {
+export function explainName(name: string, { skills: resolved, others, engineOf }: ExplainParts): Explanation {
   const skills = resolved.standings.filter(({ skill }) => skill.name === name);
-  const fates = new Map<Tool, Fate>();
-  for (const tool of resolved.tools) fates.set(tool, { state: "wins", rule: "no tool that ranks higher has its name" });
-  for (const { tool, rule, renamedTo } of resolved.shadowed)
-    fates.set(tool, renamedTo === undefined ? { state: "lost", rule } : { state: "renamed", rule, renamedTo });
-  for (const { skill, state, rule } of resolved.standings) {
-    if (state === "active") continue;
-    for (const tool of skill.tools)
-      fates.set(tool, { state: state === "disabled" ? "disabled" : "lost", rule: `its skill is ${state}: ${rule}` });
-  }
-  const tools = [...fates].filter(([tool]) => tool.definition.name === name).map(([tool, fate]) => describe(tool, fate, engineOf));
+  const fates = fatesOf(resolved, others);
+  const tools = [...fates].filter(([tool]) => isNamed(tool, name)).map(([tool, fate]) => describe(tool, fate, engineOf));
   const concerned = new Set([...skills.map((s) => s.skill.name), ...tools.map((tool) => tool.source)]);
+  const diagnostics = [...resolved.diagnostics, ...others.flatMap((source) => source.diagnostics ?? [])];
   return {
     name,
     skills: skills.map(({ skill, state, rule, winner }) => ({
@@ -64,17 +68,53 @@ export function explainName(name: string, resolved: ResolvedSkills, engineOf: (f
       tools: skill.tools.map((tool) => tool.definition.name),
     })),
     tools: tools.sort((a, b) => Number(b.state === "wins") - Number(a.state === "wins")),
-    diagnostics: resolved.diagnostics.filter(({ source }) => source !== undefined && concerned.has(source)),
+    diagnostics: diagnostics.filter(({ source }) => source !== undefined && concerned.has(source)),
   };
 }
 
+/** By its name, or as `server/tool`, `skill/tool`, `plugin/tool`. */
+function isNamed({ definition, origin }: Tool, name: string): boolean {
+  return definition.name === name || `${origin.source}/${origin.nativeName}` === name;
+}
+
+function fatesOf(resolved: ResolvedSkills, others: readonly CatalogSource[]): ReadonlyMap<Tool, Fate> {
+  const fates = new Map<Tool, Fate>();
+  for (const { skill, state, rule } of resolved.standings) {
+    if (state === "active") continue;
+    for (const tool of skill.tools)
+      fates.set(tool, { state: state === "disabled" ? "disabled" : "lost", rule: `its skill is ${state}: ${rule}` });
+  }
+  for (const { tool, rule, renamedTo } of resolved.shadowed)
+    fates.set(tool, renamedTo === undefined ? { state: "lost", rule } : { state: "renamed", rule, renamedTo });
+  // As a session without options would see them.
+  const catalog = assembleCatalog([...others, { kind: "skill", id: "skills", tools: resolved.tools }], createCatalogView({}));
+  for (const { tool, rule, winner } of catalog.losers) fates.set(tool, { state: "lost", rule: lossOf(rule, winner) });
+  for (const tool of catalog.candidates)
+    if (!fates.has(tool)) fates.set(tool, { state: "wins", rule: "no tool that ranks higher has its name" });
+  return fates;
+}
+
+function lossOf(rule: string, winner: Tool | undefined): string {
+  const what = rules[rule] ?? rule;
+  return winner === undefined ? what : `${what}: ${winner.origin.kind} "${winner.origin.source}" has the name`;
+}
+
+const rules: Readonly<Record<string, string>> = {
+  "higher-kind": "a tool of a kind that ranks higher takes the name",
+  "later-source": "of two sources of one kind, the later one takes the name",
+  "same-source-twice": "its source has the name twice, and the first is used",
+  "builtin-name-without-flag": "it has the name of a built-in tool and does not say that it means to take it",
+  "illegal-name": "models cannot call such a name",
+};
+
 function describe(tool: Tool, fate: Fate, engineOf: (file: string) => EngineChoice | undefined): ExplainedTool {
-  const { kind, source, file } = tool.origin;
+  const { kind, source, nativeName, file } = tool.origin;
   const engine = file === undefined ? undefined : engineOf(file);
   return {
     name: tool.definition.name,
     kind,
     source,
+    ...(kind === "mcp" && { nativeName }),
     ...(file === undefined ? {} : { file }),
     ...fate,
     signature: tool.signature,

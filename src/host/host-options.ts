@@ -14,7 +14,12 @@ import {
   readTexts,
 } from "../base/read-fields.ts";
 import type { WatchBackend } from "../io/watch-tree.ts";
+import type { PinPolicy } from "../mcp/pins.ts";
+import { defaultPlugins } from "../plugin-host/bundled.ts";
 import { isPlugin, type Plugin } from "../plugin-host/define-plugin.ts";
+import { readServerMap } from "../session/agent-options.ts";
+import { readServers, type ServersRead } from "../session/server-options.ts";
+import type { ServerPolicy } from "../session/session-servers.ts";
 import { resolveRoot } from "../skills/discover.ts";
 import type { ConflictPolicy, ConflictRules } from "../skills/resolve-overrides.ts";
 
@@ -35,11 +40,19 @@ export interface HostOptions {
   readonly importTimeout?: number | undefined;
   /**
    * Plugins, as `definePlugin` returns them or as specifiers of modules that export one: a path from the working
-   * directory, a package, or `skillhost/plugins/<name>`. They are activated in this order. `[]`: none. Default: none.
+   * directory, a package, or `skillhost/plugins/<name>`. They are activated in this order. `[]`: none. Default:
+   * `skillhost/plugins/workspace-tools`, which is activated with the first session.
    */
   readonly plugins?: readonly (Plugin | string)[] | undefined;
   /** Milliseconds that activating a plugin may take. Default: 10,000. */
   readonly activationTimeout?: number | undefined;
+  /**
+   * MCP servers that every session has, by name, as `SessionOptions.mcpServers`. Programs start in the working directory.
+   * One that is wrong is in `host.diagnostics` and keeps no other back.
+   */
+  readonly mcpServers?: Readonly<Record<string, unknown>> | undefined;
+  /** How MCP servers are dealt with. */
+  readonly mcp?: McpOptions | undefined;
   /** What is logged, as JSON lines on stderr. Default: `error`. */
   readonly logLevel?: LogLevel | undefined;
   /** Takes the place of the log on stderr. */
@@ -58,6 +71,34 @@ export interface HostOptions {
   readonly guardExit?: boolean | undefined;
 }
 
+export interface McpOptions {
+  /**
+   * When what a server tells of itself is believed. `first-use`, the default: what is seen first is kept, and what differs
+   * later is held back until `host.approveServer`. `require`: nothing is offered before that. `off`: everything is.
+   */
+  readonly pins?: PinPolicy | undefined;
+  /** Whether servers may ask those who are attached to fill in something. Default: `ask`. */
+  readonly elicitation?: ServerPolicy["elicitation"] | undefined;
+  /**
+   * Whether servers may have a model write something. `ask`, the default: whoever is attached decides, and nobody there is
+   * no. `allow`: where nobody answers, the session's model does.
+   */
+  readonly sampling?: ServerPolicy["sampling"] | undefined;
+  /** Milliseconds that a conversation waits for servers to start, once; what they have later still counts. Default: 10,000. */
+  readonly startupWait?: number | undefined;
+  /** Where the lists of servers are kept, to be there at the next start. Default: `mcp-cache` in the folder of `sessionsDirectory`'s default. */
+  readonly cacheDirectory?: string | undefined;
+  /** Where what people signed in with is kept. Default: `oauth` in that same folder. */
+  readonly credentialsDirectory?: string | undefined;
+}
+
+export interface ResolvedMcpOptions extends ServerPolicy {
+  readonly pins: PinPolicy;
+  readonly startupWait: number;
+  readonly cacheDirectory: string;
+  readonly credentialsDirectory: string;
+}
+
 export interface ResolvedHostOptions {
   readonly roots: readonly string[];
   readonly disabledSkills: readonly string[];
@@ -67,7 +108,12 @@ export interface ResolvedHostOptions {
   readonly workingDirectory: string;
   readonly importTimeout: number;
   readonly plugins: readonly (Plugin | string)[];
+  /** Activated with the first session. */
+  readonly latePlugins: readonly string[];
   readonly activationTimeout: number;
+  /** The host's own MCP servers. */
+  readonly servers: ServersRead;
+  readonly mcp: ResolvedMcpOptions;
   readonly log: Logger;
   readonly sessionsDirectory: string;
   /** Where lasting approvals are kept: with the user, wherever sessions are. */
@@ -91,11 +137,25 @@ export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
     workingDirectory,
     importTimeout: given.importTimeout ?? 10_000,
     plugins: given.plugins ?? [],
+    latePlugins: given.plugins === undefined ? defaultPlugins : [],
     activationTimeout: given.activationTimeout ?? 10_000,
+    servers: readServers(given.mcpServers ?? {}, { dialect: "session" }, workingDirectory),
+    mcp: resolveMcp(given.mcp ?? {}, workingDirectory),
     log: given.logger ?? createLogger({ level: given.logLevel ?? "error", write: (line) => void process.stderr.write(`${line}\n`) }),
     sessionsDirectory: resolve(workingDirectory, given.sessionsDirectory ?? join(homeFolder(), "sessions")),
     approvalsDirectory: resolve(workingDirectory, given.approvalsDirectory ?? join(homeFolder(), "approvals")),
     guardExit: given.guardExit ?? false,
+  });
+}
+
+function resolveMcp(given: McpOptions, workingDirectory: string): ResolvedMcpOptions {
+  return Object.freeze({
+    pins: given.pins ?? "first-use",
+    elicitation: given.elicitation ?? "ask",
+    sampling: given.sampling ?? "ask",
+    startupWait: given.startupWait ?? 10_000,
+    cacheDirectory: resolve(workingDirectory, given.cacheDirectory ?? join(homeFolder(), "mcp-cache")),
+    credentialsDirectory: resolve(workingDirectory, given.credentialsDirectory ?? join(homeFolder(), "oauth")),
   });
 }
 
@@ -116,6 +176,15 @@ const readers: FieldReaders<HostOptions> = {
   importTimeout: readPositive,
   plugins: readPlugins,
   activationTimeout: readPositive,
+  mcpServers: readServerMap,
+  mcp: fieldsReader<McpOptions>({
+    pins: readOneOf(["first-use", "require", "off"]),
+    elicitation: readOneOf(["ask", "deny"]),
+    sampling: readOneOf(["ask", "deny", "allow"]),
+    startupWait: readPositive,
+    cacheDirectory: readText,
+    credentialsDirectory: readText,
+  }),
   logLevel: readOneOf(logLevels),
   logger: (value, path) => (isLogger(value) ? value : mustBe(path, "an object with error, warning, info, debug and enabled")),
   sessionsDirectory: readText,

@@ -9,12 +9,21 @@ import { toRememberedOptions, withRemembered } from "../session/recorded-options
 import type { Session } from "../session/session.ts";
 import { type ResolvedSessionConfig, resolveSessionConfig, type SessionOptions } from "../session/session-config.ts";
 import { createSessionLog, openSessionLog, type SessionLog, toSessionEvent } from "../session/session-log.ts";
+import type { ServerInfo } from "../session/session-servers.ts";
 import { createSessionEnvironment, type EnvironmentParts } from "./session-environment.ts";
 import { describeSession, type SessionInfo } from "./session-info.ts";
 import type { SessionStore } from "./session-store.ts";
 
 /** What may be changed when a session is resumed: all but who it is and where it is kept. */
 export type ResumeOptions = Omit<SessionOptions, "sessionId" | "persist">;
+
+export interface SessionOpening {
+  /**
+   * False: the session is given at once. What it needs is loaded meanwhile, and its servers start, at the latest with its
+   * first turn or `session.ready()`. Default: true.
+   */
+  readonly awaitsSources?: boolean | undefined;
+}
 
 const maxRemembered = 1_000;
 
@@ -34,15 +43,17 @@ export class HostSessions {
     this.#report = report;
   }
 
-  async create(options: SessionOptions): Promise<Session> {
-    const environment = this.#environment();
+  async create(options: SessionOptions, opening: SessionOpening = {}): Promise<Session> {
+    // Before the session's own tools are looked at: they must not have the names of built-in ones.
+    await this.#parts.plugins.startLate();
+    const environment = this.#environment(opening);
     // Before anything is made: what is wrong with the options leaves nothing behind.
     const { sessionId } = resolveSessionConfig(options, environment.defaults);
     if (this.#open.has(sessionId) || this.#opening.has(sessionId)) throw isOpen(sessionId);
     return this.#opened(sessionId, async () => {
       const log = await this.#newLog(sessionId, options.persist);
       try {
-        return await this.#start({ ...options, sessionId }, environment, log);
+        return await this.#start({ ...options, sessionId }, environment, log, opening);
       } catch (error) {
         if (log !== undefined) await this.#discard(sessionId, log);
         throw error;
@@ -50,12 +61,13 @@ export class HostSessions {
     });
   }
 
-  async resume(sessionId: string, changes: ResumeOptions): Promise<Session> {
+  async resume(sessionId: string, changes: ResumeOptions, opening: SessionOpening = {}): Promise<Session> {
     const mentioned = readChanges(changes);
+    await this.#parts.plugins.startLate();
     // Nothing is awaited between the last look and the entry in the table: of several who ask at once, one opens it.
     for (let change = this.#change(sessionId); change !== undefined; change = this.#change(sessionId)) await change;
     const open = this.#open.get(sessionId);
-    if (open === undefined) return this.#opened(sessionId, () => this.#reopen(sessionId, mentioned));
+    if (open === undefined) return this.#opened(sessionId, () => this.#reopen(sessionId, mentioned, opening));
     await open.join(withoutSame(mentioned, open.config));
     return open;
   }
@@ -90,17 +102,27 @@ export class HostSessions {
     return records.flatMap((record) => toSessionEvent(record) ?? []);
   }
 
+  /** The MCP servers that sessions brought themselves. */
+  ownServers(): readonly ServerInfo[] {
+    const own = [...this.#open.values()].flatMap(({ mcp }) =>
+      mcp.list().filter(({ origin: { kind } }) => kind === "session" || kind === "agent"),
+    );
+    const distinct = new Map(own.map((info) => [JSON.stringify([info.name, info.origin, info.transport, info.status, info.pid]), info]));
+    return [...distinct.values()];
+  }
+
   async close(): Promise<void> {
     await Promise.allSettled(this.#opening.values());
     await Promise.all([...this.#open.values()].map((session) => session.disconnect()));
   }
 
-  #environment(): SessionEnvironment {
-    return createSessionEnvironment(this.#parts, (sessionId) => {
+  #environment({ awaitsSources = true }: SessionOpening): SessionEnvironment {
+    const onRelease = (sessionId: string): void => {
       const session = this.#open.get(sessionId);
       this.#open.delete(sessionId);
       if (session !== undefined) this.#remember(session);
-    });
+    };
+    return createSessionEnvironment(this.#parts, onRelease, { loadsLate: !awaitsSources });
   }
 
   #remember({ id, config }: Session): void {
@@ -129,26 +151,31 @@ export class HostSessions {
     return opening;
   }
 
-  async #reopen(sessionId: string, changes: ResumeOptions): Promise<Session> {
+  async #reopen(sessionId: string, changes: ResumeOptions, opening: SessionOpening): Promise<Session> {
     const store = await this.#store.open(sessionId);
     try {
       const log = await openSessionLog(sessionId, this.#parts.options.log, store);
-      const environment = this.#environment();
+      const environment = this.#environment(opening);
       const recorded = withRemembered(log.resumed?.options ?? {}, this.#remembered.get(sessionId) ?? {});
       const options = { ...recorded, ...changes, sessionId };
       assertUsable(options, changes, environment);
-      return await this.#start(options, environment, log);
+      return await this.#start(options, environment, log, opening);
     } catch (error) {
       await store.close();
       throw error;
     }
   }
 
-  async #start(options: SessionOptions, environment: SessionEnvironment, log: SessionLog | undefined): Promise<Session> {
+  async #start(
+    options: SessionOptions,
+    environment: SessionEnvironment,
+    log: SessionLog | undefined,
+    { awaitsSources = true }: SessionOpening,
+  ): Promise<Session> {
     const session = createSession(options, environment, log);
     this.#open.set(session.id, session);
     try {
-      await session.ready();
+      if (awaitsSources) await session.loadSources();
       await flushed(session);
       return session;
     } catch (error) {

@@ -2,10 +2,12 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import type { PluginInfo } from "../plugin-host/plugin-info.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionOptions } from "../session/session-config.ts";
+import type { ServerInfo } from "../session/session-servers.ts";
 import type { SkillPrompt, SkillsChange } from "../skills/skill.ts";
 import type { Explanation } from "./explain.ts";
 import type { ExportFormat } from "./export-session.ts";
-import type { ResumeOptions } from "./host-sessions.ts";
+import type { ResumeOptions, SessionOpening } from "./host-sessions.ts";
+import type { SignInOptions } from "./hosted-servers.ts";
 import type { SessionInfo } from "./session-info.ts";
 
 /** A skill as a host lists it. */
@@ -36,6 +38,11 @@ export interface HostEvents {
   diagnostic: Diagnostic;
 }
 
+export interface ConnectServersOptions {
+  readonly signal?: AbortSignal | undefined;
+  readonly timeout?: number | undefined;
+}
+
 /**
  * Loads skills once and serves them to any number of sessions. What is saved is served as soon as it loads; what does
  * not load leaves the last good generation serving.
@@ -56,7 +63,7 @@ export interface Host extends AsyncDisposable {
    * @throws HostError `SESSION_OPTIONS`, `SESSION_EXISTS` when the id is taken, `SESSION_IN_USE`, `HOST_CLOSED`;
    * `SESSION_STORE` when `persist` is true and the folder cannot be written.
    */
-  createSession(options?: SessionOptions): Promise<Session>;
+  createSession(options?: SessionOptions, opening?: SessionOpening): Promise<Session>;
   /**
    * Goes on with a session: with its history, and the options it had, as far as `changes` does not name them. Functions
    * and tools of the program are not kept, so name them; nor is what may hold a secret, such as `provider`, except in the
@@ -65,7 +72,7 @@ export interface Host extends AsyncDisposable {
    * @throws HostError `SESSION_NOT_FOUND`, `SESSION_IN_USE` when another process or host has it open, `SESSION_OPTIONS`,
    * `SESSION_LOG_DAMAGED` when its log does not say how it was made, `SESSION_LOG_NEWER`, `HOST_CLOSED`.
    */
-  resumeSession(sessionId: string, changes?: ResumeOptions): Promise<Session>;
+  resumeSession(sessionId: string, changes?: ResumeOptions, opening?: SessionOpening): Promise<Session>;
   /** The sessions that can be resumed or are open here, the last changed first. */
   listSessions(): Promise<readonly SessionInfo[]>;
   /** Ends a session if it is open here, and deletes all that is kept of it. @throws HostError `SESSION_NOT_FOUND`, `SESSION_IN_USE`. */
@@ -78,6 +85,33 @@ export interface Host extends AsyncDisposable {
   disableSkill(name: string): void;
   /** Looks at all files again and loads what changed; a host that watches does so by itself. */
   reload(): Promise<void>;
+  /**
+   * The MCP servers of the host, its skills and its plugins as they stand now, and those that open sessions brought. None
+   * is started by that.
+   */
+  listServers(): readonly ServerInfo[];
+  /**
+   * Starts the servers of the host, its skills and its plugins, waits until each has answered or failed, and lists them.
+   * Rejects when the signal fires, with its reason; past `timeout`, milliseconds, it lists what there is.
+   */
+  connectServers(options?: ConnectServersOptions): Promise<readonly ServerInfo[]>;
+  /**
+   * Approves what is held back of an MCP server because it is not what was seen or approved before: all of it, or one
+   * tool by the server's own name. Gives how many definitions that were. Look at `held` of `listServers` first.
+   * @throws HostError `MCP_SERVER_UNKNOWN`.
+   */
+  approveServer(name: string, tool?: string): Promise<number>;
+  /**
+   * Has somebody sign in to a remote MCP server of the host, its skills or its plugins, where it wants that, and connects to
+   * it; how it stands then. What was signed in with is stored, and serves other programs of this user, too.
+   * @throws HostError `MCP_SERVER_UNKNOWN`; `MCP_NO_SIGN_IN` when it is not signed in to by OAuth.
+   */
+  signInToServer(name: string, options: SignInOptions): Promise<ServerInfo>;
+  /**
+   * Takes back what was signed in with, where the authorization server has a way to, forgets it, and ends the connection.
+   * @throws HostError as `signInToServer`.
+   */
+  signOutOfServer(name: string, options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
   /** Why a name of a skill or tool means what it means: who has it, who lost it, by which rule. */
   explain(name: string): Explanation;
   /** Settles when nothing is being loaded and everything is watched. */

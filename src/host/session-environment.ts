@@ -1,14 +1,22 @@
 import { randomUUID } from "node:crypto";
-import { join } from "node:path";
+import { join, resolve as resolvePath } from "node:path";
 import type { PluginHost } from "../plugin-host/plugin-host.ts";
+import type { PluginSession } from "../plugin-host/plugin-sessions.ts";
 import type { CatalogMemo } from "../session/catalog-memo.ts";
-import type { SessionEnvironment } from "../session/environment.ts";
+import type { CatalogView } from "../session/catalog-view.ts";
+import type { DescribedSkill, SessionEnvironment } from "../session/environment.ts";
+import { outputsFolder } from "../session/large-output.ts";
+import type { OfferSource } from "../session/offers.ts";
+import type { ResolvedSessionConfig } from "../session/session-config.ts";
 import type { CatalogSource } from "../session/tool-catalog.ts";
 import { resolveRoot } from "../skills/discover.ts";
-import type { RootsLease, SkillStore } from "../skills/skill-store.ts";
-import type { SourceSnapshot } from "../tools/tool-source.ts";
+import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
+import type { SkillStore } from "../skills/skill-store.ts";
+import type { SkillEntry, SourceSnapshot } from "../tools/tool-source.ts";
 import type { ApprovalStore } from "../trust/approvals.ts";
 import type { ResolvedHostOptions } from "./host-options.ts";
+import { HostedServers, type HostedServersParts } from "./hosted-servers.ts";
+import { RootsClaim } from "./roots-claim.ts";
 import type { SkillViews } from "./skill-views.ts";
 
 /** What the sessions of one host share. */
@@ -20,44 +28,141 @@ export interface EnvironmentParts {
   readonly memo: CatalogMemo;
   /** What people approved for a place or for ever. */
   readonly approvals: ApprovalStore;
+  readonly servers: HostedServersParts;
 }
 
-/** Gives one session the host's sources, and keeps loaded what only this session names. */
+/**
+ * Gives one session the host's sources, and keeps loaded what only this session names. `loadsLate`: not before it is needed,
+ * or a moment after the session was made.
+ */
 export function createSessionEnvironment(
-  { options, plugins, store, views, memo, approvals }: EnvironmentParts,
+  parts: EnvironmentParts,
   onRelease: (sessionId: string) => void,
+  { loadsLate = false }: { readonly loadsLate?: boolean } = {},
 ): SessionEnvironment {
-  let lease: RootsLease | undefined;
-  let adopted: string | undefined;
+  const { options, plugins, store, views, memo, approvals } = parts;
+  const claim = new RootsClaim(store, loadsLate);
+  let adopted: ResolvedSessionConfig | undefined;
   const rootsOf = (directories: readonly string[]): string[] => directories.map((entry) => resolveRoot(entry, options.workingDirectory));
+  const resolve = (view: SkillChoice): ResolvedSkills => views.resolve(rootsOf(view.skillDirectories), view.disabledSkills);
+  const servers = new HostedServers(parts.servers, () => resolve(adopted?.view ?? allSkills));
+  const following = views.subscribe(() => servers.refresh());
+  const { commands } = plugins;
+  const offerSources = createOfferSources();
   return {
     log: options.log,
     approvals,
-    defaults: { sessionId: randomUUID(), workingDirectory: options.workingDirectory, hostHooks: plugins.hooks },
-    catalog(view, pushed) {
-      const skills = views.resolve(rootsOf(view.skillDirectories), view.disabledSkills);
-      const ofSkills: CatalogSource = { kind: "skill", id: "skills", tools: skills.tools, diagnostics: skills.diagnostics };
-      return memo([...plugins.sources, ofSkills, ...pushed.map(toSource)], view);
+    mcp: servers,
+    commands: () => commands,
+    defaults: {
+      sessionId: randomUUID(),
+      workingDirectory: options.workingDirectory,
+      hostHooks: plugins.hooks,
+      hostAgents: [...plugins.agents.values()],
+      modelProviders: plugins.modelProviders,
     },
-    skills: (view) => views.skills(rootsOf(view.skillDirectories), view.disabledSkills),
-    subscribe: (listener) => views.subscribe(listener),
-    adopt({ view, sessionId }) {
-      adopted = sessionId;
-      const before = lease;
-      lease = store.acquire(rootsOf(view.skillDirectories));
-      before?.[Symbol.dispose]();
+    catalog(view, pushed) {
+      const skills = resolve(view);
+      const ofSkills: CatalogSource = { kind: "skill", id: "skills", tools: skills.tools, diagnostics: skills.diagnostics };
+      return memo([...plugins.sources, ...servers.sources(view), ofSkills, ...pushed.map(toSource)], view);
+    },
+    skills(view) {
+      const own = views.skills(rootsOf(view.skillDirectories), view.disabledSkills);
+      return joined(servers.snapshot(view)?.skills ?? noSkills, own);
+    },
+    describeSkills(view) {
+      const known = resolve(view).standings.filter(({ state }) => state !== "shadowed");
+      const folders = new Set(known.map(({ skill }) => skill.name));
+      const others = this.skills(view).filter(({ name }) => !folders.has(name));
+      return [
+        ...others.map((skill) => describeSkill(skill, true)),
+        ...known.map(({ skill, state }) => describeSkill(skill, state === "active")),
+      ];
+    },
+    offerSources(view) {
+      const { prompts, resources, resourceTemplates } = servers.snapshot(view) ?? nothing;
+      const ofSkills = views.offers(rootsOf(view.skillDirectories), view.disabledSkills);
+      return offerSources(ofSkills, plugins.offers, prompts, resources, resourceTemplates);
+    },
+    subscribe(listener) {
+      const listening = [views.subscribe(listener), servers.onChanged(listener)];
+      return { [Symbol.dispose]: () => listening.forEach((each) => void each[Symbol.dispose]()) };
+    },
+    adopt(config) {
+      adopted = config;
+      claim.change(rootsOf(config.view.skillDirectories));
+      servers.adopt(config);
+      plugins.sessions.open(toPluginSession(config, this));
     },
     async ready(signal) {
       signal.throwIfAborted();
-      await untilAborted(Promise.all([lease?.ready, plugins.ready()]), signal);
+      await untilAborted(Promise.all([claim.ready, plugins.ready()]), signal);
     },
     sessionDirectory: (sessionId) => join(options.sessionsDirectory, sessionId),
     release() {
-      lease?.[Symbol.dispose]();
-      lease = undefined;
-      if (adopted !== undefined) onRelease(adopted);
+      claim[Symbol.dispose]();
+      following[Symbol.dispose]();
+      servers[Symbol.dispose]();
+      if (adopted === undefined) return;
+      plugins.sessions.close(adopted.sessionId);
+      onRelease(adopted.sessionId);
     },
   };
+}
+
+/** What plugins see of a session. Its skills are looked up when they are asked for. */
+function toPluginSession(
+  { sessionId, workingDirectory, turn, largeOutput, view }: ResolvedSessionConfig,
+  environment: Pick<SessionEnvironment, "skills" | "sessionDirectory">,
+): PluginSession {
+  const outputs = largeOutput.outputDir ?? join(environment.sessionDirectory(sessionId), outputsFolder);
+  return {
+    id: sessionId,
+    workingDirectory,
+    additionalDirectories: turn.additionalDirectories.map((directory) => resolvePath(workingDirectory, directory)),
+    get readableDirectories() {
+      return [outputs, ...environment.skills(view).flatMap(({ folder }) => folder ?? [])];
+    },
+  };
+}
+
+function describeSkill({ name, description, folder, userInvocable = true }: SkillEntry, isActive: boolean): DescribedSkill {
+  return { name, description, ...(folder !== undefined && { folder }), isActive, isUserInvocable: userInvocable };
+}
+
+const nothing: Pick<SourceSnapshot, "prompts" | "resources" | "resourceTemplates"> = {};
+
+type OffersOfServers = readonly [prompts: SourceSnapshot["prompts"], SourceSnapshot["resources"], SourceSnapshot["resourceTemplates"]];
+type JoinOffers = (skills: OfferSource, plugins: readonly OfferSource[], ...ofServers: OffersOfServers) => readonly OfferSource[];
+
+/** Gives one array for as long as what it is made of stays the same. */
+function createOfferSources(): JoinOffers {
+  let of: readonly unknown[] = [];
+  let sources: readonly OfferSource[] = [];
+  return (...parts) => {
+    if (parts.length === of.length && parts.every((part, index) => part === of[index])) return sources;
+    of = parts;
+    const [skills, plugins, prompts, resources, resourceTemplates] = parts;
+    sources = [{ kind: "mcp", id: "mcp", prompts, resources, resourceTemplates }, skills, ...plugins];
+    return sources;
+  };
+}
+
+type SkillChoice = Pick<CatalogView, "skillDirectories" | "disabledSkills">;
+type Skills = readonly SkillEntry[];
+
+const allSkills: SkillChoice = { skillDirectories: [], disabledSkills: [] };
+const noSkills: Skills = Object.freeze([]);
+const joins = new WeakMap<Skills, WeakMap<Skills, Skills>>();
+
+/** Those of servers before those in folders. The same lists give the same list. */
+function joined(remote: Skills, own: Skills): Skills {
+  if (remote.length === 0) return own;
+  const byOwn = joins.get(remote) ?? new WeakMap<Skills, Skills>();
+  joins.set(remote, byOwn);
+  const all = byOwn.get(own) ?? Object.freeze([...remote, ...own]);
+  byOwn.set(own, all);
+  return all;
 }
 
 function toSource({ tools, diagnostics }: SourceSnapshot, index: number): CatalogSource {

@@ -1,5 +1,6 @@
 import { Emitter } from "../base/emitter.ts";
 import type { PluginHost } from "../plugin-host/plugin-host.ts";
+import type { OfferSource } from "../session/offers.ts";
 import { type ResolvedSkills, resolveOverrides } from "../skills/resolve-overrides.ts";
 import type { SkillsSnapshot } from "../skills/skill.ts";
 import type { SkillStore } from "../skills/skill-store.ts";
@@ -12,6 +13,8 @@ export interface SkillViews {
   resolve(roots: readonly string[], disabled: readonly string[]): ResolvedSkills;
   /** The active ones, after those of plugins' tool sources that are not switched off and whose names no folder has. */
   skills(roots: readonly string[], disabled: readonly string[]): readonly SkillEntry[];
+  /** What the active ones of folders offer beside tools. The same object until something of it may be different. */
+  offers(roots: readonly string[], disabled: readonly string[]): OfferSource;
   setDisabled(name: string, isDisabled: boolean): void;
   /** Tells that `resolve` may give something else now. */
   subscribe(listener: () => void): Disposable;
@@ -23,6 +26,12 @@ export function createSkillViews(options: ResolvedHostOptions, store: SkillStore
   let snapshot: SkillsSnapshot | undefined;
   let resolved = new Map<string, ResolvedSkills>();
   const joined = new WeakMap<ResolvedSkills, { readonly of: readonly SkillEntry[]; readonly all: readonly SkillEntry[] }>();
+  let listings = 0;
+  const offered = new WeakMap<ResolvedSkills, { readonly listings: number; readonly source: OfferSource }>();
+  store.onResources(() => {
+    listings++;
+    changed.emit("changed", undefined);
+  });
   store.subscribe(() => changed.emit("changed", undefined));
   plugins.subscribe(() => changed.emit("changed", undefined));
   return {
@@ -49,9 +58,17 @@ export function createSkillViews(options: ResolvedHostOptions, store: SkillStore
       const known = joined.get(own);
       if (known?.of === plugins.skills) return known.all;
       const hidden = new Set([...disabledHere, ...disabled, ...own.skills.map(({ name }) => name)]);
-      const all = [...plugins.skills.filter(({ name }) => !hidden.has(name)), ...own.skills];
+      const all = [...plugins.skills.filter(({ name }) => !hidden.has(name) && !hidden.has("*")), ...own.skills];
       joined.set(own, { of: plugins.skills, all });
       return all;
+    },
+    offers(roots, disabled) {
+      const own = this.resolve(roots, disabled);
+      const known = offered.get(own);
+      if (known?.listings === listings) return known.source;
+      const source = sourceOf(own);
+      offered.set(own, { listings, source });
+      return source;
     },
     setDisabled(name, isDisabled) {
       if (isDisabled === disabledHere.has(name)) return;
@@ -60,5 +77,18 @@ export function createSkillViews(options: ResolvedHostOptions, store: SkillStore
       changed.emit("changed", undefined);
     },
     subscribe: (listener) => changed.on("changed", listener),
+  };
+}
+
+function sourceOf({ offers: { prompts, resources, resourceTemplates } }: ResolvedSkills): OfferSource {
+  return {
+    kind: "skill",
+    id: "skills",
+    prompts,
+    // The files of the skills are looked for when somebody reads this.
+    get resources() {
+      return resources.resources;
+    },
+    resourceTemplates,
   };
 }

@@ -12,3 +12,19 @@ export function onAbort(signal: AbortSignal, run: () => void): Disposable {
   }
   return { [Symbol.dispose]: () => signal.removeEventListener("abort", run) };
 }
+
+/** Waits for work as long as the signal allows, and rejects with its reason. The work itself goes on; its late outcome is dropped. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  let waiting: Disposable | undefined;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    waiting = onAbort(signal, () => reject(signal.reason));
+  });
+  // Whoever loses the race must not become an unhandled rejection.
+  work.catch(() => {});
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    waiting?.[Symbol.dispose]();
+  }
+}

@@ -39,7 +39,11 @@ export type ServerList = "tools" | "prompts" | "resources";
  *
  * Every request rejects with HostError `MCP_…`: `MCP_TIMEOUT`, `MCP_CANCELLED`, `MCP_CLOSED` when the connection is
  * over, `MCP_ANSWER` for an answer that is none, `MCP_ERROR` for an error that the server answered (its text is the
- * server's own), `MCP_UNAUTHORIZED`.
+ * server's own), `MCP_UNAUTHORIZED`. `MCP_NOT_RUN`: the server certainly did not take it up, since the connection was over
+ * before, nobody could be reached, or the server has forgotten the session; the connection is over, and the request can be
+ * made again on another. Of an `MCP_ERROR` the cause has the server's `code` and `data`.
+ *
+ * A tool call without a timeout waits for its answer until its signal fires; other requests give up after 60,000 ms.
  */
 export interface McpConnection extends AsyncDisposable {
   readonly era: ProtocolEra;

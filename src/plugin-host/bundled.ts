@@ -5,6 +5,9 @@ export type ImportModule = (specifier: string) => Promise<Readonly<Record<string
 
 const prefix = "skillhost/plugins/";
 
+/** The plugins of hosts that name none. */
+export const defaultPlugins: readonly string[] = Object.freeze([`${prefix}workspace-tools`]);
+
 /** Whether a specifier names a plugin that comes with this package. */
 export function isBundledSpecifier(specifier: string): boolean {
   return specifier.startsWith(prefix);

@@ -3,7 +3,9 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import type { Scope } from "../io/scope.ts";
+import { readAgentOptions } from "../session/agent-options.ts";
 import type { ResolvedHooks } from "../session/hook-kinds.ts";
+import { type ModelFactory, ownProviderTypes } from "../session/provided-model.ts";
 import { readSessionHooks } from "../session/session-config.ts";
 import { moduleExtensions } from "../skills/module-runner.ts";
 import type { ToolRunner } from "../skills/tool-runner.ts";
@@ -11,7 +13,9 @@ import { createTool } from "../tools/create-tool.ts";
 import type { ToolLike } from "../tools/define-tool.ts";
 import type { Tool, ToolOrigin } from "../tools/tool.ts";
 import type { ToolSource } from "../tools/tool-source.ts";
-import type { ModelFactory, PluginAgent, PluginApi, PluginCommand, PluginToolOptions } from "./plugin-api.ts";
+import type { PluginAgent, PluginApi, PluginCommand, PluginToolOptions } from "./plugin-api.ts";
+import { createPluginMachine } from "./plugin-machine.ts";
+import type { PluginSessions } from "./plugin-sessions.ts";
 
 /** Everything that one plugin adds. */
 export interface Contributions {
@@ -34,6 +38,7 @@ export interface PluginPlace {
   readonly isBundled: boolean;
   readonly workingDirectory: string;
   readonly log: Logger;
+  readonly sessions: PluginSessions;
 }
 
 /** The API for one activation, and what was added by it. After `seal` nothing more can be. */
@@ -60,6 +65,12 @@ export function collectContributions(place: PluginPlace, scope: Scope): Collecto
     workingDirectory: place.workingDirectory,
     log: place.log,
     signal: scope.signal,
+    ...createPluginMachine(scope),
+    session: (sessionId: string) => place.sessions.find(sessionId),
+    onSessionClosed: (listener: (sessionId: string) => void | Promise<void>) => {
+      const listening = place.sessions.onClosed(mustCall(listener, "listener"));
+      scope.onDispose(() => listening[Symbol.dispose]());
+    },
     onDispose: (end: () => void | Promise<void>) => scope.onDispose(mustCall(end, "end")),
     createTool: (definition: ToolLike, options: PluginToolOptions = {}) => makeTool(place, definition, options),
     addTools: adding("tools", (tools: ToolLike | readonly ToolLike[]) => addTools(queue, place, [tools].flat())),
@@ -67,12 +78,16 @@ export function collectContributions(place: PluginPlace, scope: Scope): Collecto
     addToolRunner: adding("a tool runner", (runner: ToolRunner) => addToolRunner(queue, runner)),
     addSkillDirectory: adding("a skill directory", (directory: string) => addSkillDirectory(queue, directory)),
     addHooks: adding("hooks", (hooks: object) => void queue.hooks.push(readSessionHooks(hooks))),
-    addAgent: adding("an agent", (agent: PluginAgent) => addNamed(queue.agents, agent?.name, Object.freeze({ ...agent }))),
+    addAgent: adding("an agent", (agent: PluginAgent) => {
+      const read = readAgentOptions(agent);
+      addNamed(queue.agents, read.name, read);
+    }),
     addCommand: adding("a command", (command: PluginCommand) => {
       mustCall(command?.handler, "handler");
       addNamed(queue.commands, command.name, command);
     }),
     addModelProvider: adding("a model provider", (name: string, create: ModelFactory) => {
+      if (ownProviderTypes.has(name)) throw new TypeError(`"${name}" is a name of the host's own`);
       addNamed(queue.modelProviders, name, mustCall(create, "the factory"));
     }),
     addMcpServer: adding("an MCP server", (name: string, config: object) => {

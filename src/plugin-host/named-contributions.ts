@@ -1,5 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { Contributions } from "./contributions.ts";
+import type { PluginRecord } from "./plugin-info.ts";
 
 /** What plugins add by name. */
 type NamedKind = "agents" | "commands" | "modelProviders" | "mcpServers";
@@ -33,4 +34,11 @@ const kindWords: Readonly<Record<NamedKind, string>> = {
 function clash(plugin: string, what: string, name: string): Diagnostic {
   const message = `Plugin "${plugin}" adds the ${what} "${name}", which an earlier plugin has added: the earlier one counts.`;
   return { severity: "warning", code: "PLUGIN_CONTRIBUTION_TAKEN", source: plugin, message };
+}
+
+/** About a plugin whose name another one has. */
+export function nameTaken({ name, specifier }: PluginRecord): Diagnostic {
+  const from = specifier === undefined ? "" : ` (from "${specifier}")`;
+  const message = `Another plugin is named "${name}" already, so this one${from} was not activated. Rename it or leave one out.`;
+  return { severity: "error", code: "PLUGIN_NAME_TAKEN", source: name, message };
 }

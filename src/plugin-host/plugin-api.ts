@@ -1,35 +1,21 @@
 import type { Logger } from "../base/logger.ts";
-import type { ChatModel } from "../models/model.ts";
+import type { FetchOutcome, FetchRequest } from "../io/bounded-fetch.ts";
+import type { ProcessSpec, Spawned } from "../io/spawn-process.ts";
+import type { CustomAgentOptions } from "../session/agents.ts";
 import type { SessionHooks } from "../session/hook-kinds.ts";
+import type { ModelFactory } from "../session/provided-model.ts";
+import type { SessionCommand } from "../session/session-commands.ts";
 import type { ToolRunner } from "../skills/tool-runner.ts";
 import type { ToolLike } from "../tools/define-tool.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { ToolSource } from "../tools/tool-source.ts";
+import type { PluginSession } from "./plugin-sessions.ts";
 
-/** A custom agent, with the field names of the Copilot SDK. */
-export interface PluginAgent {
-  readonly name: string;
-  readonly displayName?: string | undefined;
-  readonly description?: string | undefined;
-  readonly prompt?: string | undefined;
-  /** Null, absent or `["*"]`: all. */
-  readonly tools?: readonly string[] | null | undefined;
-  readonly skills?: readonly string[] | undefined;
-  readonly mcpServers?: Readonly<Record<string, object>> | undefined;
-  readonly model?: string | undefined;
-  readonly infer?: boolean | undefined;
-}
+/** A custom agent, as sessions bring them. */
+export type PluginAgent = CustomAgentOptions;
 
 /** A command that a person gives, such as `/deploy`. */
-export interface PluginCommand {
-  /** Without a slash. */
-  readonly name: string;
-  readonly description?: string | undefined;
-  handler(invocation: { readonly sessionId: string; readonly arguments: string }): unknown;
-}
-
-/** Makes a chat model for a provider of this plugin's name for it. */
-export type ModelFactory = (options: { readonly model: string; readonly [option: string]: unknown }) => ChatModel | Promise<ChatModel>;
+export type PluginCommand = SessionCommand;
 
 export interface PluginToolOptions {
   /** Names the state of the code behind the tool: another one makes it another tool. Default: the handler's identity. */
@@ -71,4 +57,20 @@ export interface PluginApi {
   addCommand(command: PluginCommand): void;
   addModelProvider(name: string, create: ModelFactory): void;
   addMcpServer(name: string, config: object): void;
+  /** A session that is open; undefined for any other. */
+  session(sessionId: string): PluginSession | undefined;
+  /** Runs when a session is closed, which is not its end: it may be resumed. What it throws is logged. */
+  onSessionClosed(listener: (sessionId: string) => void | Promise<void>): void;
+  /**
+   * Starts a program in a process group of its own, never through a shell. The group ends with the plugin, at the latest.
+   * Trouble is a value; it never rejects.
+   */
+  startProcess(spec: ProcessSpec): Promise<Spawned>;
+  /** One HTTP exchange with limits. Trouble is a value; it never rejects. */
+  fetch(request: FetchRequest): Promise<FetchOutcome>;
+  /**
+   * Replaces or makes a file as a whole: whoever reads it sees the old or the new one. An existing one keeps its mode.
+   * Rejects with the system's error, and then everything is as before.
+   */
+  writeFile(path: string, data: string | Uint8Array): Promise<void>;
 }

@@ -6,6 +6,8 @@ import type { Logger } from "../base/logger.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import { createScope, type OwnedScope } from "../io/scope.ts";
 import { joinHooks, type ResolvedHooks } from "../session/hook-kinds.ts";
+import type { OfferSource } from "../session/offers.ts";
+import type { ModelFactory } from "../session/provided-model.ts";
 import type { CatalogSource } from "../session/tool-catalog.ts";
 import type { ToolRunner } from "../skills/tool-runner.ts";
 import type { SkillEntry, ToolSource } from "../tools/tool-source.ts";
@@ -14,14 +16,17 @@ import { type ImportModule, isBundledSpecifier } from "./bundled.ts";
 import type { PluginPlace } from "./contributions.ts";
 import type { Plugin } from "./define-plugin.ts";
 import { findPlugin } from "./find-plugin.ts";
-import { clashesOf, joinNamed } from "./named-contributions.ts";
-import type { ModelFactory, PluginAgent, PluginCommand } from "./plugin-api.ts";
-import { type ActivePlugin, describePlugin, type PluginInfo, type PluginRecord } from "./plugin-info.ts";
-import { PublishedSource, sourcesOf } from "./published-source.ts";
+import { clashesOf, joinNamed, nameTaken } from "./named-contributions.ts";
+import type { PluginAgent, PluginCommand } from "./plugin-api.ts";
+import { type ActivePlugin, describePlugin, type PluginInfo, type PluginRecord, unknownPlugin } from "./plugin-info.ts";
+import { PluginSessions } from "./plugin-sessions.ts";
+import { offersOf, PublishedSource, sourcesOf } from "./published-source.ts";
 
 export interface PluginHostOptions {
   /** Plugins, or specifiers of their modules, in the order in which they are activated. */
   readonly plugins: readonly (Plugin | string)[];
+  /** Those that are activated after them, and not before the first session. */
+  readonly latePlugins?: readonly string[] | undefined;
   readonly workingDirectory: string;
   readonly loader: ModuleLoader;
   readonly log: Logger;
@@ -36,26 +41,36 @@ export interface PluginHostOptions {
  * by a diagnostic and keeps no other back. They are disposed of in the opposite order.
  */
 export class PluginHost implements AsyncDisposable {
+  readonly sessions: PluginSessions;
   readonly #options: PluginHostOptions;
   readonly #records: PluginRecord[] = [];
   readonly #closing = new AbortController();
   readonly #changed: Emitter<{ changed: undefined }>;
   #started: Promise<void> | undefined;
-  #ready: Promise<unknown> | undefined;
+  #late: Promise<void> | undefined;
+  #ready: Promise<void> | undefined;
   #closed: Promise<void> | undefined;
   #sources: readonly CatalogSource[] | undefined;
   #skills: readonly SkillEntry[] | undefined;
+  #offers: readonly OfferSource[] | undefined;
   #hooks: ResolvedHooks | undefined;
 
   constructor(options: PluginHostOptions) {
     this.#options = options;
+    this.sessions = new PluginSessions(options.log);
     this.#changed = new Emitter((error) => options.log.error("A listener for plugins failed.", { error }));
   }
 
   /** Activates all, once. Never rejects. */
   start(): Promise<void> {
-    this.#started ??= this.#activateAll();
+    this.#started ??= this.#activateAll(this.#options.plugins);
     return this.#started;
+  }
+
+  /** Activates late ones, too. Never rejects. */
+  startLate(): Promise<void> {
+    this.#late ??= this.start().then(() => this.#activateAll(this.#options.latePlugins ?? []));
+    return this.#late;
   }
 
   get plugins(): readonly PluginInfo[] {
@@ -70,6 +85,12 @@ export class PluginHost implements AsyncDisposable {
   get sources(): readonly CatalogSource[] {
     this.#sources ??= this.#active.flatMap(({ contributions: { tools }, published, place }) => sourcesOf({ tools, published, place }));
     return this.#sources;
+  }
+
+  /** The prompts and resources of plugins' tool sources. The same array until something in them changes. */
+  get offers(): readonly OfferSource[] {
+    this.#offers ??= this.#active.flatMap((plugin) => offersOf(plugin));
+    return this.#offers;
   }
 
   /** The skills of plugins' tool sources. The same array until something in it changes. */
@@ -108,11 +129,10 @@ export class PluginHost implements AsyncDisposable {
     return joinNamed(this.#active, "mcpServers");
   }
 
-  /** Settles when the first snapshots of tool sources are complete. One that fails or takes too long is told and passed over. */
-  async ready(): Promise<void> {
-    await this.start();
-    this.#ready ??= Promise.all(this.#active.flatMap((plugin) => plugin.published.map(({ source }) => this.#awaitSource(plugin, source))));
-    await this.#ready;
+  /** Settles when all, also late ones, have their first snapshots. One that fails or takes too long is told and passed over. */
+  ready(): Promise<void> {
+    this.#ready ??= this.#makeReady();
+    return this.#ready;
   }
 
   /** Tells that `sources` or `skills` may be something else now. */
@@ -137,11 +157,16 @@ export class PluginHost implements AsyncDisposable {
     return { timeout: this.#options.activationTimeout ?? 10_000, signal: this.#closing.signal };
   }
 
-  async #activateAll(): Promise<void> {
-    for (const entry of this.#options.plugins) {
+  async #activateAll(entries: readonly (Plugin | string)[]): Promise<void> {
+    for (const entry of entries) {
       if (this.#closing.signal.aborted) return;
       await this.#activate(entry);
     }
+  }
+
+  async #makeReady(): Promise<void> {
+    await this.startLate();
+    await Promise.all(this.#active.flatMap((plugin) => plugin.published.map(({ source }) => this.#awaitSource(plugin, source))));
   }
 
   async #activate(entry: Plugin | string): Promise<void> {
@@ -171,7 +196,7 @@ export class PluginHost implements AsyncDisposable {
 
   async #run(plugin: Plugin, record: PluginRecord, moduleScope: OwnedScope): Promise<void> {
     const { workingDirectory, log } = this.#options;
-    const place: PluginPlace = { name: plugin.name, isBundled: record.isBundled, workingDirectory, log };
+    const place: PluginPlace = { name: plugin.name, isBundled: record.isBundled, workingDirectory, log, sessions: this.sessions };
     const activation = await activatePlugin(plugin, place, this.#limits);
     if (activation.kind === "failed") {
       record.diagnostics.push(...activation.diagnostics);
@@ -199,16 +224,8 @@ export class PluginHost implements AsyncDisposable {
     } catch (error) {
       const code = error instanceof HostError && findFaults.has(error.code) ? error.code : "PLUGIN_ACTIVATION";
       const message = `Plugin "${specifier}" cannot be loaded: ${errorMessage(error)}`;
-      const record: PluginRecord = {
-        name: specifier,
-        version: undefined,
-        specifier,
-        isBundled: isBundledSpecifier(specifier),
-        state: "unknown",
-        diagnostics,
-        active: undefined,
-      };
       diagnostics.push({ severity: "error", code, source: specifier, message });
+      const record = unknownPlugin(specifier, isBundledSpecifier(specifier), diagnostics);
       this.#records.push(record);
       log.error(message, { code });
       await this.#dispose(record, scope);
@@ -252,13 +269,14 @@ export class PluginHost implements AsyncDisposable {
   #forget(): void {
     this.#sources = undefined;
     this.#skills = undefined;
+    this.#offers = undefined;
     this.#hooks = undefined;
     this.#changed.emit("changed", undefined);
   }
 
   async #close(): Promise<void> {
     this.#closing.abort(new HostError("HOST_CLOSED", "The host is closing."));
-    await this.#started;
+    await (this.#ready ?? this.#late ?? this.#started);
     this.#changed.clear();
     for (const record of this.#records.toReversed()) {
       const { active } = record;
@@ -277,9 +295,3 @@ export class PluginHost implements AsyncDisposable {
 }
 
 const findFaults: ReadonlySet<string> = new Set(["PLUGIN_NOT_FOUND", "PLUGIN_INVALID"]);
-
-function nameTaken({ name, specifier }: PluginRecord): Diagnostic {
-  const from = specifier === undefined ? "" : ` (from "${specifier}")`;
-  const message = `Another plugin is named "${name}" already, so this one${from} was not activated. Rename it or leave one out.`;
-  return { severity: "error", code: "PLUGIN_NAME_TAKEN", source: name, message };
-}

@@ -48,6 +48,11 @@ export interface ActivePlugin {
   readonly place: PluginPlace;
 }
 
+/** The record of a plugin that could not be loaded. */
+export function unknownPlugin(specifier: string, isBundled: boolean, diagnostics: Diagnostic[]): PluginRecord {
+  return { name: specifier, version: undefined, specifier, isBundled, state: "unknown", diagnostics, active: undefined };
+}
+
 export function describePlugin({ name, version, specifier, isBundled, state, diagnostics, active }: PluginRecord): PluginInfo {
   return Object.freeze({
     name,

@@ -1,10 +1,12 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
+import type { OfferSource } from "../session/offers.ts";
 import type { CatalogSource } from "../session/tool-catalog.ts";
 import { withOrigin } from "../tools/create-tool.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { SkillEntry, SourceSnapshot, ToolSource } from "../tools/tool-source.ts";
 import { originOf, type PluginPlace } from "./contributions.ts";
+import { ownOffers } from "./own-offers.ts";
 
 /**
  * A plugin's tool source as sessions see it: its tools count as the plugin's, whatever they say of themselves, and a
@@ -37,7 +39,8 @@ export class PublishedSource {
     return this.#published;
   }
 
-  #publish({ tools, skills, diagnostics }: SourceSnapshot): SourceSnapshot {
+  #publish(snapshot: SourceSnapshot): SourceSnapshot {
+    const { tools, skills, diagnostics } = snapshot;
     const usable: Tool[] = [];
     const found: Diagnostic[] = [...diagnostics];
     for (const tool of tools) {
@@ -47,6 +50,7 @@ export class PublishedSource {
     return Object.freeze({
       tools: Object.freeze(usable),
       skills: Object.freeze([...skills]) as readonly SkillEntry[],
+      ...ownOffers(snapshot, (nativeName) => originOf(this.#place, nativeName)),
       diagnostics: Object.freeze(found),
     });
   }
@@ -74,6 +78,18 @@ export class PublishedSource {
       message: `The tool source "${this.source.id}" of plugin "${this.#place.name}" ${what}`,
     };
   }
+}
+
+/** The prompts and resources that a plugin's sources give. */
+export function offersOf({ published, place }: Pick<PluginTools, "published" | "place">): readonly OfferSource[] {
+  const kind = place.isBundled ? "builtin" : "plugin";
+  return published.map(({ id, snapshot: { prompts, resources, resourceTemplates } }) => ({
+    kind,
+    id,
+    prompts,
+    resources,
+    resourceTemplates,
+  }));
 }
 
 /** What a plugin gives to catalogs: its own tools, then those of its sources. */

@@ -40,12 +40,12 @@ function tellSelected(events: SessionEvents, { name, displayName, tools }: Agent
 
 function tellAgents(events: SessionEvents, { custom }: SessionAgents): void {
   if (!events.wants("session.custom_agents_updated")) return;
-  const agents = custom.map(({ name, displayName, description, tools, model }) => ({
+  const agents = custom.map(({ name, displayName, description, tools, model, isPlugins }) => ({
     id: name,
     name,
     displayName,
     description,
-    source: "custom",
+    source: isPlugins ? "plugin" : "custom",
     tools: tools ?? null,
     userInvocable: true,
     ...(model !== undefined && { model }),

@@ -39,12 +39,15 @@ export interface AgentProfile {
   readonly model: string | undefined;
   readonly reasoningEffort: string | undefined;
   readonly infer: boolean;
+  /** Whether a plugin brings it, and not the session. */
+  readonly isPlugins: boolean;
 }
 
 /** The agents of a session. */
 export interface SessionAgents {
   /** By name; a custom agent takes the place of a built-in one. */
   readonly all: ReadonlyMap<string, AgentProfile>;
+  /** Those of plugins, then the session's own. */
   readonly custom: readonly AgentProfile[];
   /** The one whose conversation the session is; undefined: the session's own agent. */
   readonly selected: AgentProfile | undefined;
@@ -57,19 +60,24 @@ export interface AgentSelection {
   readonly excludedBuiltinAgents?: readonly string[] | undefined;
 }
 
-/** @throws HostError `SESSION_OPTIONS` when two agents share a name, or `agent` names none. */
-export function resolveAgents({ customAgents = [], agent, excludedBuiltinAgents = [] }: AgentSelection): SessionAgents {
+/**
+ * Puts a session's agents together with those that its host's plugins bring; of one name, the session's own counts.
+ * @throws HostError `SESSION_OPTIONS` when two agents share a name, or `agent` names none.
+ */
+export function resolveAgents(
+  { customAgents = [], agent, excludedBuiltinAgents = [] }: AgentSelection,
+  hostAgents: readonly CustomAgentOptions[] = [],
+): SessionAgents {
   const all = new Map<string, AgentProfile>();
   for (const profile of builtinAgents) if (!excludedBuiltinAgents.includes(profile.name)) all.set(profile.name, profile);
-  const custom = customAgents.map(toProfile);
+  const own = customAgents.map((options) => toProfile(options, false));
   const names = new Set<string>();
-  for (const profile of custom) {
-    if (names.has(profile.name)) {
-      throw new HostError("SESSION_OPTIONS", `customAgents: two agents are named "${profile.name}". Rename one of them.`);
-    }
-    names.add(profile.name);
-    all.set(profile.name, profile);
+  for (const { name } of own) {
+    if (names.has(name)) throw new HostError("SESSION_OPTIONS", `customAgents: two agents are named "${name}". Rename one of them.`);
+    names.add(name);
   }
+  const custom = [...hostAgents.filter(({ name }) => !names.has(name)).map((options) => toProfile(options, true)), ...own];
+  for (const profile of custom) all.set(profile.name, profile);
   return Object.freeze({ all, custom: Object.freeze(custom), selected: agent === undefined ? undefined : select(agent, custom) });
 }
 
@@ -78,7 +86,7 @@ export function startableAgents({ all }: SessionAgents): readonly AgentProfile[]
   return [...all.values()].filter(({ infer }) => infer);
 }
 
-function toProfile(options: CustomAgentOptions): AgentProfile {
+function toProfile(options: CustomAgentOptions, isPlugins: boolean): AgentProfile {
   const { name, displayName = name, description = "", prompt = "", tools, mcpServers = {}, skills = [] } = options;
   const { model, reasoningEffort, infer = true } = options;
   return Object.freeze({
@@ -92,6 +100,7 @@ function toProfile(options: CustomAgentOptions): AgentProfile {
     model,
     reasoningEffort,
     infer,
+    isPlugins,
   });
 }
 

@@ -13,10 +13,12 @@ export type AskOutcome<K extends AskKind = AskKind> =
 export type AskEnd = "nobody" | "detached" | "cancelled" | "closed";
 
 /** Who asks, for the events. */
-interface AskFacts {
+export interface AskFacts {
   readonly requestId: string;
   readonly sessionId: string;
   readonly toolCallId: string | undefined;
+  /** The MCP server that wants it asked. */
+  readonly serverName: string | undefined;
 }
 
 /**
@@ -65,8 +67,8 @@ export const askKinds: { readonly [K in AskKind]: AskKindRow<K> } = {
   userInput: {
     requested: "user_input.requested",
     completed: "user_input.completed",
-    toRequested: (data, facts) => ({ ...asked(facts), ...data }),
-    toCompleted: (outcome, { requestId }) => ({ requestId, ...answerOf(outcome) }),
+    toRequested: (data, facts) => ({ ...data, ...asked(facts) }),
+    toCompleted: (outcome, { requestId }) => ({ ...answerOf(outcome), requestId }),
     parse({ answer: text, wasFreeform }) {
       if (typeof text !== "string") return undefined;
       return typeof wasFreeform === "boolean" ? { answer: text, wasFreeform } : { answer: text };
@@ -75,8 +77,16 @@ export const askKinds: { readonly [K in AskKind]: AskKindRow<K> } = {
   elicitation: {
     requested: "elicitation.requested",
     completed: "elicitation.completed",
-    toRequested: (data, facts) => ({ ...asked(facts), ...data }),
-    toCompleted: (outcome, { requestId }) => ({ requestId, ...answerOf(outcome) }),
+    // What a server sends must not pass for the session's own words.
+    toRequested: ({ message, requestedSchema, url }, facts) => ({
+      message,
+      mode: url === undefined ? "form" : "url",
+      ...(requestedSchema !== undefined && { requestedSchema }),
+      ...(url !== undefined && { url }),
+      ...(facts.serverName !== undefined && { elicitationSource: facts.serverName }),
+      ...asked(facts),
+    }),
+    toCompleted: (outcome, { requestId }) => ({ ...answerOf(outcome), requestId }),
     parse({ action, content }) {
       if (action !== "accept" && action !== "decline" && action !== "cancel") return undefined;
       return isRecord(content) ? { action, content } : { action };
@@ -85,18 +95,41 @@ export const askKinds: { readonly [K in AskKind]: AskKindRow<K> } = {
   sampling: {
     requested: "sampling.requested",
     completed: "sampling.completed",
-    toRequested: (data, facts) => ({ ...asked(facts), ...data }),
+    toRequested: (request, facts) => ({
+      ...asked(facts),
+      serverName: facts.serverName ?? "",
+      mcpRequestId: facts.toolCallId ?? facts.requestId,
+      request,
+    }),
     toCompleted: (_outcome, { requestId }) => ({ requestId }),
     parse: (fields) => (typeof fields["model"] === "string" && fields["content"] !== undefined ? fields : undefined),
+  },
+  roots: {
+    requested: "roots.requested",
+    completed: "roots.completed",
+    toRequested: (_data, facts) => asked(facts),
+    toCompleted: (_outcome, { requestId }) => ({ requestId }),
+    parse: ({ roots }) => (isRootList(roots) ? { roots } : undefined),
   },
   authorization: {
     requested: "mcp.oauth_required",
     completed: "mcp.oauth_completed",
-    toRequested: (data, { requestId }) => ({ requestId, ...data }),
+    toRequested: ({ serverName, serverUrl = "", url, redirectUrl }, { requestId }) => ({
+      serverName,
+      serverUrl,
+      reason: "initial",
+      authorizationUrl: url,
+      redirectUrl,
+      requestId,
+    }),
     toCompleted: (outcome, { requestId }) => ({ requestId, outcome: outcome.kind === "answered" ? "token" : "cancelled" }),
     parse: ({ callbackUrl }) => (typeof callbackUrl === "string" ? { callbackUrl } : undefined),
   },
 };
+
+function isRootList(value: unknown): value is Asks["roots"]["answer"]["roots"] {
+  return Array.isArray(value) && value.every((root) => isRecord(root) && typeof root["uri"] === "string");
+}
 
 const permissionKinds: ReadonlySet<unknown> = new Set([
   "approve-once",

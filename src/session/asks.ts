@@ -1,22 +1,13 @@
-import { randomUUID } from "node:crypto";
 import { errorMessage, HostError, toError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import type { Asks } from "../tools/tool.ts";
-import { type AskEnd, type AskKind, type AskKindRow, type AskOutcome, askKinds, readAnswer } from "./ask-kinds.ts";
+import { type AskEnd, type AskFacts, type AskKind, type AskOutcome, readAnswer } from "./ask-kinds.ts";
 import type { SessionEvents } from "./events.ts";
+import { type Ask, type AskInvocation, type AskOptions, OpenAsk } from "./open-ask.ts";
 import { isThenable } from "./thenable.ts";
 
-/** A question that is open. */
-export interface Ask<K extends AskKind = AskKind> {
-  readonly id: string;
-  readonly kind: K;
-  readonly data: Asks[K]["data"];
-  readonly toolCallId?: string;
-  readonly agentId?: string;
-}
-
 /** Answers one kind of ask in this process; `noResult` leaves it to somebody else. */
-export type AskHandler<K extends AskKind> = (data: Asks[K]["data"], invocation: { readonly sessionId: string }) => unknown;
+export type AskHandler<K extends AskKind> = (data: Asks[K]["data"], invocation: AskInvocation) => unknown;
 
 export type AskHandlers = { readonly [K in AskKind]?: AskHandler<K> };
 
@@ -25,17 +16,6 @@ interface Answerer {
   readonly id: string;
   readonly answers: ReadonlySet<AskKind>;
   readonly handlers: AskHandlers;
-}
-
-interface AskOptions {
-  readonly toolCallId?: string | undefined;
-  readonly agentId?: string | undefined;
-  /** Only these may answer, and nobody who comes later. Absent: all who answer this kind. */
-  readonly from?: readonly string[] | undefined;
-  /** Somebody who could answer may still come: the question stays open though nobody is there. */
-  readonly waits?: boolean;
-  /** Ends the question with `cancelled`. Read only when the question stays open. */
-  readonly signal?: (() => AbortSignal) | undefined;
 }
 
 /** Everything that a session asks anybody: one table, the first answer wins. */
@@ -60,37 +40,12 @@ export function createAsks(sessionId: string, events: SessionEvents, log: Logger
   return new AskTable(sessionId, events, log);
 }
 
-class OpenAsk<K extends AskKind = AskKind> implements Ask<K> {
-  readonly kind: K;
-  readonly data: Asks[K]["data"];
-  readonly options: AskOptions;
-  readonly candidates = new Set<string>();
-  outcome: AskOutcome<K> | undefined;
-  settled: ((outcome: AskOutcome<K>) => void) | undefined;
-  #id: string | undefined;
-
-  constructor(kind: K, data: Asks[K]["data"], options: AskOptions) {
-    this.kind = kind;
-    this.data = data;
-    this.options = options;
-  }
-
-  /** Made when it is first read: most questions are answered at once by a callback, and nobody sees their id. */
-  get id(): string {
-    this.#id ??= randomUUID();
-    return this.#id;
-  }
-
-  get row(): AskKindRow<K> {
-    return askKinds[this.kind] as AskKindRow<K>;
-  }
-}
+const callerId = "caller";
 
 class AskTable implements SessionAsks {
   readonly #sessionId: string;
   readonly #events: SessionEvents;
   readonly #log: Logger;
-  readonly #invocation: { readonly sessionId: string };
   readonly #open = new Set<OpenAsk>();
   readonly #answerers = new Map<string, Answerer>();
   #closed = false;
@@ -99,7 +54,6 @@ class AskTable implements SessionAsks {
     this.#sessionId = sessionId;
     this.#events = events;
     this.#log = log;
-    this.#invocation = Object.freeze({ sessionId });
   }
 
   get pending(): readonly Ask[] {
@@ -119,11 +73,24 @@ class AskTable implements SessionAsks {
     const ask = new OpenAsk(kind, data, options);
     const anyAsk = ask as unknown as OpenAsk;
     this.#open.add(anyAsk);
-    for (const answerer of this.#answerers.values()) if (mayAnswer(answerer, anyAsk)) ask.candidates.add(answerer.id);
-    this.#announce(anyAsk);
-    for (const id of [...ask.candidates]) this.#offer(anyAsk, this.#answerers.get(id));
-    if (ask.candidates.size === 0 && !options.waits) this.#end(anyAsk, "nobody");
+    if (options.caller?.[kind] === undefined) this.#offerToAttached(anyAsk);
+    else this.#offerToCaller(anyAsk, options.caller);
     return ask.outcome ?? this.#outcomeOf(ask, options.signal?.());
+  }
+
+  #offerToCaller(ask: OpenAsk, handlers: AskHandlers): void {
+    ask.isCallers = true;
+    ask.candidates.add(callerId);
+    this.#announce(ask);
+    this.#offer(ask, { id: callerId, answers: noKinds, handlers });
+  }
+
+  #offerToAttached(ask: OpenAsk): void {
+    for (const answerer of this.#answerers.values()) if (mayAnswer(answerer, ask)) ask.candidates.add(answerer.id);
+    if (!ask.isCallers) this.#announce(ask);
+    ask.isCallers = false;
+    for (const id of [...ask.candidates]) this.#offer(ask, this.#answerers.get(id));
+    if (ask.candidates.size === 0 && !ask.options.waits) this.#end(ask, "nobody");
   }
 
   answer(id: string, answer: unknown, from: string): boolean {
@@ -136,7 +103,7 @@ class AskTable implements SessionAsks {
   attach(answerer: Answerer): void {
     this.#answerers.set(answerer.id, answerer);
     for (const ask of [...this.#open]) {
-      if (!mayAnswer(answerer, ask)) continue;
+      if (ask.isCallers || !mayAnswer(answerer, ask)) continue;
       ask.candidates.add(answerer.id);
       this.#offer(ask, answerer);
     }
@@ -178,7 +145,7 @@ class AskTable implements SessionAsks {
     const handler = answerer.handlers[ask.kind] as AskHandler<AskKind> | undefined;
     if (handler === undefined) return;
     try {
-      const returned = handler(ask.data, this.#invocation);
+      const returned = handler(ask.data, ask.tell(answerer.id, this.#sessionId));
       if (!isThenable(returned)) this.#heard(ask, returned, answerer.id);
       else
         returned.then(
@@ -219,7 +186,8 @@ class AskTable implements SessionAsks {
   /** Somebody does not answer: that ends it when no other can, unless it waits for who may still come. */
   #withdraw(ask: OpenAsk, from: string, waits: boolean): void {
     ask.candidates.delete(from);
-    if (ask.candidates.size === 0 && !waits) this.#end(ask, "nobody");
+    if (ask.isCallers) this.#offerToAttached(ask);
+    else if (ask.candidates.size === 0 && !waits) this.#end(ask, "nobody");
   }
 
   #end(ask: OpenAsk, reason: AskEnd): void {
@@ -230,13 +198,14 @@ class AskTable implements SessionAsks {
     if (ask.outcome !== undefined) return;
     ask.outcome = outcome;
     this.#open.delete(ask);
+    ask.withdraw(outcome);
     const { completed, toCompleted } = ask.row;
     if (this.#events.wants(completed)) this.#events.append(completed, toCompleted(outcome, this.#facts(ask)), ask.options.agentId);
     ask.settled?.(outcome);
   }
 
-  #facts(ask: OpenAsk): { requestId: string; sessionId: string; toolCallId: string | undefined } {
-    return { requestId: ask.id, sessionId: this.#sessionId, toolCallId: ask.options.toolCallId };
+  #facts({ id: requestId, options: { toolCallId, serverName } }: OpenAsk): AskFacts {
+    return { requestId, sessionId: this.#sessionId, toolCallId, serverName };
   }
 }
 
@@ -244,3 +213,5 @@ class AskTable implements SessionAsks {
 function mayAnswer(answerer: Answerer, { kind, options }: OpenAsk): boolean {
   return options.from === undefined ? answerer.answers.has(kind) : options.from.includes(answerer.id);
 }
+
+const noKinds: ReadonlySet<AskKind> = new Set();

@@ -1,6 +1,14 @@
 import type { AgentProfile } from "./agents.ts";
 
-const common = { tools: undefined, mcpServers: {}, skills: [], model: undefined, reasoningEffort: undefined, infer: true };
+const common = {
+  tools: undefined,
+  mcpServers: {},
+  skills: [],
+  model: undefined,
+  reasoningEffort: undefined,
+  infer: true,
+  isPlugins: false,
+};
 const readers = ["view", "grep", "glob", "bash", "read_bash", "stop_bash", "list_bash", "web_fetch"];
 const report =
   "Nobody follows what you do: decide yourself where you can, and end with one message that holds all that you were asked for.";

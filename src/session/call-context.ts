@@ -1,5 +1,5 @@
 import { HostError } from "../base/errors.ts";
-import type { Asks, Progress, ToolContext, ToolInvocation, ToolResult } from "../tools/tool.ts";
+import type { AskOptions, Asks, Progress, ToolContext, ToolInvocation, ToolResult } from "../tools/tool.ts";
 import type { AskKind } from "./ask-kinds.ts";
 import type { AgentScope } from "./pipeline-types.ts";
 import type { RunningCall } from "./running-call.ts";
@@ -13,7 +13,7 @@ export interface ContextServices {
   /** For the tools that the session brings itself. */
   readonly session: SessionServices;
   workingDirectory(): string;
-  ask<K extends AskKind>(run: RunningCall, kind: K, data: Asks[K]["data"]): Promise<Asks[K]["answer"]>;
+  ask<K extends AskKind>(run: RunningCall, kind: K, data: Asks[K]["data"], options?: AskOptions): Promise<Asks[K]["answer"]>;
   callTool(run: RunningCall, ref: string, args: unknown): Promise<ToolResult>;
   progress(run: RunningCall, update: Progress): void;
   fileChanged(run: RunningCall, path: string, content: string): void;
@@ -52,7 +52,7 @@ export class CallContext implements ToolContext {
   }
 
   get ask(): ToolContext["ask"] {
-    return (kind, data) => this.#services.ask(this.#run, kind, data);
+    return (kind, data, options) => this.#services.ask(this.#run, kind, data, options);
   }
 
   get callTool(): ToolContext["callTool"] {

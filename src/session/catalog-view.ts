@@ -15,6 +15,8 @@ export interface CatalogViewOptions extends ToolFilterOptions {
   readonly defaultExcludedTools?: readonly string[] | undefined;
   readonly toolSearch?: ToolSearchOptions | undefined;
   readonly modelTools?: ModelToolTable | undefined;
+  /** Equal for sessions that bring equal MCP servers. */
+  readonly servers?: string | undefined;
 }
 
 /** All of a session's options that its tools depend on. Sessions whose views have equal keys see the same catalog. */
@@ -38,14 +40,14 @@ export interface CatalogView {
 
 /** @throws HostError `SESSION_OPTIONS` for what is not a tool pattern. */
 export function createCatalogView(options: CatalogViewOptions): CatalogView {
-  const { model, modelTools, agent, defaultExcludedTools, skillDirectories = [], disabledSkills = [] } = options;
+  const { model, modelTools, agent, defaultExcludedTools, servers, skillDirectories = [], disabledSkills = [] } = options;
   const ofModel = toolOptionsFor(model, modelTools);
   const { availableTools, excludedTools, editingStyle = "edit", toolSearch } = { ...options, ...ofModel };
   const { toolFilterPrecedence = "excluded" } = options;
   const search = resolveToolSearch(toolSearch);
   const lists = { availableTools, excludedTools, toolFilterPrecedence, agent, defaultExcludedTools };
   return Object.freeze({
-    key: canonicalJson({ ...lists, model, search, editingStyle, skillDirectories, disabledSkills }),
+    key: canonicalJson({ ...lists, model, search, editingStyle, skillDirectories, disabledSkills, servers }),
     filter: parseToolFilter({ availableTools, excludedTools, toolFilterPrecedence }),
     availableTools,
     agentFilter: createAgentFilter({ agent, defaultExcludedTools, availableTools }),

@@ -122,6 +122,7 @@ function ask(run: RunningCall, host: CallHost, tool: Tool, request: PermissionRe
     exemption,
     askedByHook: run.hookDecision === "ask" ? { reason: run.hookReason } : undefined,
     signal: () => run.signal,
+    caller: run.agent.answers,
   };
   run.pause();
   const verdict = host.permissions.decide(question, host.config.waitForAttachments);

@@ -2,9 +2,21 @@ import type { Logger } from "../base/logger.ts";
 import type { SkillEntry, SourceSnapshot } from "../tools/tool-source.ts";
 import type { ApprovalStore } from "../trust/approvals.ts";
 import type { CatalogView } from "./catalog-view.ts";
-import type { ServerInstructions } from "./instructions.ts";
+import type { OfferSource } from "./offers.ts";
+import type { SessionCommand } from "./session-commands.ts";
 import type { ResolvedSessionConfig, SessionDefaults } from "./session-config.ts";
+import type { SessionServers } from "./session-servers.ts";
 import type { ToolCatalog } from "./tool-catalog.ts";
+
+/** A skill as people list it. */
+export interface DescribedSkill {
+  readonly name: string;
+  readonly description: string;
+  readonly folder?: string;
+  readonly isActive: boolean;
+  /** Whether a person may call it up by `/name`. */
+  readonly isUserInvocable: boolean;
+}
 
 /** What a session needs of whoever made it. It shares its sources with other sessions; the session owns only what it pushed. */
 export interface SessionEnvironment {
@@ -17,8 +29,14 @@ export interface SessionEnvironment {
   catalog(view: CatalogView, pushed: readonly SourceSnapshot[]): ToolCatalog;
   /** The skills that are active in a view, lowest precedence first. The same array until something about them changes. */
   skills(view: CatalogView): readonly SkillEntry[];
-  /** What connected MCP servers say about their use. The same array until it changes. Absent: nothing. */
-  servers?(view: CatalogView): readonly ServerInstructions[];
+  /** All skills in a view, those that are switched off among them. Absent: only the active ones are known. */
+  describeSkills?(view: CatalogView): readonly DescribedSkill[];
+  /** The prompts and resources in a view, by source. The same array until something of it changes. Absent: there are none. */
+  offerSources?(view: CatalogView): readonly OfferSource[];
+  /** The session's MCP servers. Absent: it has none. */
+  readonly mcp?: SessionServers | undefined;
+  /** The commands that people may give. Absent: none. */
+  commands?(): ReadonlyMap<string, SessionCommand>;
   /** Tells that a source of this session published something new. */
   subscribe(listener: () => void): Disposable;
   /** Takes a configuration on, at the start and after each update: what it names is loaded from now on. */

@@ -6,7 +6,8 @@ export function isEphemeral(type: string): boolean {
   return ephemeralTypes.has(type);
 }
 
-// The session events that the Copilot SDK marks as ephemeral, and `model.call_start`, which its runtime sends as one.
+// The session events that the Copilot SDK marks as ephemeral; `model.call_start`, which its runtime sends as one; and
+// `roots.*`, for a question that it does not know.
 const ephemeralTypes: ReadonlySet<string> = new Set([
   "assistant.idle",
   "assistant.intent",
@@ -43,6 +44,8 @@ const ephemeralTypes: ReadonlySet<string> = new Set([
   "model.call_failure",
   "model.call_start",
   "pending_messages.modified",
+  "roots.completed",
+  "roots.requested",
   "sampling.completed",
   "sampling.requested",
   "session.background_tasks_changed",

@@ -5,17 +5,20 @@ import type { AskOutcome } from "./ask-kinds.ts";
 import { type CallHost, interruptionOf, logFacts, settlementOf } from "./call-stages.ts";
 import { Interruption, type RunningCall, type Settlement } from "./running-call.ts";
 import { isSessionTool } from "./session-tool.ts";
+import type { TracedStep } from "./telemetry.ts";
 import { isThenable } from "./thenable.ts";
 
-/** Runs a call that is allowed to, within its deadline. Never throws or rejects; a promise only if the handler returned one. */
-export function executeCall(run: RunningCall, host: CallHost): Settlement | Promise<Settlement> {
+/**
+ * Runs a call that is allowed to, within its deadline and within a span. Never throws or rejects; a promise only if the
+ * handler returned one.
+ */
+export function executeCall(run: RunningCall, host: CallHost, step: TracedStep | undefined = run.trace): Settlement | Promise<Settlement> {
   const tool = run.tool!;
   if (!tool.hasHandler) return askForResult(run, host, tool);
   // What a session's own tool waits for, people and agents, has its own limits.
   run.startClock(isSessionTool(tool) ? Number.POSITIVE_INFINITY : (tool.definition.timeout ?? host.config.toolTimeout));
   try {
-    const { trace } = run;
-    const raw = trace === undefined ? tool.execute(run.value, run.context!) : trace.within(() => tool.execute(run.value, run.context!));
+    const raw = step === undefined ? tool.execute(run.value, run.context!) : step.within(() => tool.execute(run.value, run.context!));
     if (isThenable(raw)) return awaitResult(run, host, raw);
     run.stopClock();
     return toSettlement(normalizeResult(raw));
@@ -67,6 +70,7 @@ function askForResult(run: RunningCall, host: CallHost, tool: Tool): Settlement 
     from: owners,
     waits: owners === undefined,
     signal: () => run.signal,
+    caller: owners === undefined ? run.agent.answers : undefined,
   });
   if (!(outcome instanceof Promise)) return applyAnswer(run, host, outcome);
   return run.wait(outcome).then((settled) => {

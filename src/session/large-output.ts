@@ -10,6 +10,9 @@ import type { RunningCall } from "./running-call.ts";
 // Enough to see what it is; the rest is read where it is needed.
 const headBytes = 8192;
 
+/** Where results are kept in a session's own folder. */
+export const outputsFolder = "outputs";
+
 /** Whether a text is over the limit of its session. */
 export function isLargeOutput({ textResultForLlm: text }: ToolResult, host: CallHost): boolean {
   const { maxSizeBytes } = host.config.largeOutput;

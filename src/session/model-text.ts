@@ -12,6 +12,7 @@ export type SettledCode =
   | "unchecked_arguments"
   | "denied_by_hook"
   | "denied_by_failed_hook"
+  | "denied_by_failed_mcp_hook"
   | "permission_rejected"
   | "permission_denied"
   | "permission_unavailable"
@@ -103,6 +104,8 @@ export const skillText = {
   unknown: (name: string, known: readonly string[]): string =>
     `Skill "${shortened(name)}" does not exist. ${known.length === 0 ? "There are no skills." : `Available skills are ${known.join(", ")}.`}`,
   unreadable: (name: string): string => `Skill "${name}" could not be loaded. Go on without it.`,
+  unreadableFile: (name: string, file: string): string =>
+    `Skill "${name}" has no file ${JSON.stringify(shortened(file))} that can be read as text. Go on without it.`,
 } as const;
 
 /** The instructions of a skill, as a model reads them in a message of their own. */
@@ -183,6 +186,7 @@ const sentences: { readonly [Code in SettledCode]: (facts: TextFacts) => string 
   unchecked_arguments: ({ tool }) => `The arguments for tool '${tool}' could not be checked, so it was not called.`,
   denied_by_hook: ({ reason }) => `Denied by preToolUse hook: ${reason || "No reason provided"}`,
   denied_by_failed_hook: () => "Denied by preToolUse hook: the hook failed",
+  denied_by_failed_mcp_hook: () => "Denied by preMcpToolCall hook: the hook failed",
   permission_rejected: ({ reason }) => (reason ? `The user rejected this tool call. ${reason}` : "The user rejected this tool call."),
   permission_denied: ({ reason }) => `Permission denied: ${reason || "No reason provided"}`,
   permission_unavailable: () => unavailable,
@@ -203,6 +207,7 @@ const sentences: { readonly [Code in SettledCode]: (facts: TextFacts) => string 
 const resultTypes: { readonly [Code in SettledCode]?: ResultType } = {
   denied_by_hook: "denied",
   denied_by_failed_hook: "denied",
+  denied_by_failed_mcp_hook: "denied",
   permission_rejected: "rejected",
   permission_denied: "denied",
   permission_unavailable: "denied",

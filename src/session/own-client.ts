@@ -2,6 +2,7 @@ import { errorMessage } from "../base/errors.ts";
 import type { Asks, ToolAnswer } from "../tools/tool.ts";
 import { type AskKind, noResult } from "./ask-kinds.ts";
 import type { AskHandler, AskHandlers } from "./asks.ts";
+import type { AskInvocation } from "./open-ask.ts";
 import type { ResolvedSessionConfig } from "./session-config.ts";
 
 /** The program that made a session, as a client of it: its callbacks are those of the configuration of now. */
@@ -10,11 +11,13 @@ export function createOwnClient(config: () => ResolvedSessionConfig): {
   readonly handlers: AskHandlers;
 } {
   return {
-    answers: ["permission", "tool", "userInput", "elicitation"],
+    answers: ["permission", "tool", "userInput", "elicitation", "sampling", "authorization"],
     handlers: {
       permission: (data, invocation) => callBack(config().onPermissionRequest, data, invocation),
       userInput: (data, invocation) => callBack(config().onUserInputRequest, data, invocation),
       elicitation: (data, invocation) => callBack(config().onElicitationRequest, data, invocation),
+      sampling: (data, invocation) => callBack(config().onSamplingRequest, data, invocation),
+      authorization: (data, invocation) => callBack(config().onMcpAuthorization, data, invocation),
     },
   };
 }
@@ -30,10 +33,6 @@ export function toToolAnswer(answer: unknown): ToolAnswer {
     : { result: answer };
 }
 
-function callBack<K extends AskKind>(
-  handler: AskHandler<K> | undefined,
-  data: Asks[K]["data"],
-  invocation: { readonly sessionId: string },
-): unknown {
+function callBack<K extends AskKind>(handler: AskHandler<K> | undefined, data: Asks[K]["data"], invocation: AskInvocation): unknown {
   return handler === undefined ? noResult : handler(data, invocation);
 }

@@ -23,6 +23,19 @@ export interface Grant extends ApprovalKey {
  * commands, this host. What cannot be told so is approved as exactly this request. Undefined: it is asked for anew.
  */
 export function approvalsFor(call: ApprovableCall): readonly (readonly ApprovalKey[])[] | undefined {
+  const { tool, request } = call;
+  if (!kindsByTool.has(request.kind) || request["canOfferSessionApproval"] === false) return keysFor(call);
+  const known = knownKeys.get(tool) ?? new Map<string, readonly (readonly ApprovalKey[])[] | undefined>();
+  knownKeys.set(tool, known);
+  if (!known.has(request.kind)) known.set(request.kind, keysFor(call));
+  return known.get(request.kind);
+}
+
+// What is approved of these kinds depends on the tool alone, and the digests cost more than the rest of a call.
+const kindsByTool: ReadonlySet<string> = new Set(["read", "write", "memory", "mcp", "custom-tool"]);
+const knownKeys = new WeakMap<Tool, Map<string, readonly (readonly ApprovalKey[])[] | undefined>>();
+
+function keysFor(call: ApprovableCall): readonly (readonly ApprovalKey[])[] | undefined {
   const server = call.request.kind === "mcp" ? [keyOf(call, mcpPattern(call.tool, null), true)] : [];
   return patternsOf(call)?.map((pattern) => [keyOf(call, pattern, false), keyOf(call, pattern, true), ...server]);
 }

@@ -5,7 +5,7 @@ import type { Asks, PermissionDecision, PermissionRequest, Tool } from "../tools
 import { type ApprovalKey, type ApprovalScope, type ApprovalStore, createMemoryApprovals } from "../trust/approvals.ts";
 import { locationOf } from "../trust/locations.ts";
 import type { AskOutcome } from "./ask-kinds.ts";
-import type { AskHandler, SessionAsks } from "./asks.ts";
+import type { AskHandler, AskHandlers, SessionAsks } from "./asks.ts";
 import type { SessionEvents } from "./events.ts";
 import { type ApprovableCall, approvalsFor, type Grant, grantsOf } from "./permission-approvals.ts";
 import type { PermissionRule } from "./permission-rule.ts";
@@ -47,6 +47,8 @@ interface PermissionQuestion {
   readonly askedByHook: { readonly reason: string | undefined } | undefined;
   /** Withdraws the question. */
   readonly signal: () => AbortSignal;
+  /** Whoever made the call: asked before all others. */
+  readonly caller: AskHandlers | undefined;
 }
 
 export interface Permissions {
@@ -118,8 +120,8 @@ class SessionPermissions implements Permissions {
 
   /** Asks whoever may answer. A call without which nothing is remembered: a hook asks about each call anew. */
   #ask(question: PermissionQuestion, waits: boolean, call: ApprovableCall | undefined): Verdict {
-    const { toolCallId, agentId, signal } = question;
-    const options = { toolCallId, agentId, waits, signal };
+    const { toolCallId, agentId, signal, caller } = question;
+    const options = { toolCallId, agentId, waits, signal, caller };
     const outcome = this.#host.asks.open("permission", toPermissionAsk(question, call?.request), options);
     const judge = (settled: AskOutcome<"permission">): Verdict => {
       const verdict = toVerdict(settled);
@@ -145,12 +147,16 @@ class SessionPermissions implements Permissions {
     try {
       const needed = approvalsFor(call);
       if (needed === undefined) return false;
-      const missing = needed.filter((keys) => !keys.some((key) => this.#ofSession.has(key, [this.#sessionScope])));
+      const missing = this.#hasSessionGrants ? needed.filter((keys) => !this.#areGranted(keys)) : needed;
       if (missing.length === 0) return true;
       return approvals === undefined ? false : this.#areKept(approvals, missing);
     } catch (error) {
       return this.#notFound(error);
     }
+  }
+
+  #areGranted(keys: readonly ApprovalKey[]): boolean {
+    return keys.some((key) => this.#ofSession.has(key, [this.#sessionScope]));
   }
 
   #areKept(approvals: ApprovalStore, needed: readonly (readonly ApprovalKey[])[]): boolean | Promise<boolean> {

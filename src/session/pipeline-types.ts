@@ -1,4 +1,5 @@
-import type { ToolResult } from "../tools/tool.ts";
+import type { Progress, ToolResult } from "../tools/tool.ts";
+import type { AskHandlers } from "./asks.ts";
 import type { Disclosure } from "./deferral.ts";
 import type { SettledCode } from "./model-text.ts";
 import type { ToolCatalog } from "./tool-catalog.ts";
@@ -30,7 +31,13 @@ export interface AgentScope {
   readonly signal?: AbortSignal;
   /** What the conversation's model has been shown of the tools that are deferred. Absent: a search shows nothing. */
   readonly disclosure?: Disclosure;
+  /** Asked first what these calls, and those that they make, want to know; what is left goes to those who are attached. */
+  readonly answers?: AskHandlers;
+  /** Hears of the progress of these calls, and of those that they make, at once and in order. */
+  readonly onProgress?: ProgressListener;
 }
+
+export type ProgressListener = (update: Progress, call: { readonly toolCallId: string; readonly toolName: string }) => void;
 
 /**
  * A call that its gates have seen: it will run, it is settled without running, or it waits for a permission that is

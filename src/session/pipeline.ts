@@ -1,14 +1,17 @@
 import { randomUUID } from "node:crypto";
 import { HostError, toError } from "../base/errors.ts";
-import type { Asks, Progress, ToolResult } from "../tools/tool.ts";
+import type { AskOptions, Asks, Progress, ToolResult } from "../tools/tool.ts";
 import { failureResult } from "../tools/tool-result.ts";
+import { askForCall } from "./ask-for-call.ts";
 import type { AskKind } from "./ask-kinds.ts";
 import { CallContext, type ContextServices } from "./call-context.ts";
-import { type CallHost, logFacts, settle } from "./call-stages.ts";
+import { tellProgress } from "./call-progress.ts";
+import { logFacts, settle } from "./call-stages.ts";
 import { concludeCall } from "./conclude-call.ts";
 import { Deadlines } from "./deadlines.ts";
 import { decideCall } from "./decide-call.ts";
 import { executeCall } from "./execute-call.ts";
+import { executeRemote, type RemoteCallHost } from "./execute-remote.ts";
 import { gateCall } from "./gate-call.ts";
 import { modelText } from "./model-text.ts";
 import type { AgentScope, CallOutcome, Prepared, ToolCall } from "./pipeline-types.ts";
@@ -24,10 +27,14 @@ export interface FileChange {
   readonly toolCallId: string;
 }
 
-export interface PipelineHost extends CallHost {
+export interface PipelineHost extends RemoteCallHost {
   /** For the tools that the session brings itself. */
   readonly services: SessionServices;
   onFileChanged(change: FileChange): void;
+  readonly servers: RemoteCallHost["servers"] & {
+    /** Starts what may bring a tool that nobody has yet. Undefined: there is nothing to wait for. */
+    awaitTool(ref: string, catalog: ToolCatalog, signal: () => AbortSignal): Promise<void> | undefined;
+  };
 }
 
 /**
@@ -132,15 +139,15 @@ class CallPipeline implements Pipeline, ContextServices {
     if (run.settlement === undefined && run.agent.signal?.aborted) settle(run, "cancelled");
     if (run.settlement !== undefined) return this.#conclude(run, run.settlement);
     if (this.telemetry !== undefined) this.#trace(run, this.telemetry);
-    const ran = executeCall(run, this.#host);
+    const ran = run.tool?.origin.kind === "mcp" ? executeRemote(run, this.#host, this.telemetry) : executeCall(run, this.#host);
     if (ran instanceof Promise) return this.#track(ran.then((settled) => concludeCall(run, this.#host, settled)));
     return this.#conclude(run, ran);
   }
 
   #trace(run: RunningCall, telemetry: Telemetry): void {
     const { call, agent, parent, tool } = run;
-    const facts = { id: call.id, name: call.name, description: tool?.definition.description };
-    run.trace = telemetry.beginToolCall(facts, agent.agentId, parent?.trace?.context ?? placeOf(agent));
+    const facts = { kind: "tool", id: call.id, name: call.name, description: tool?.definition.description } as const;
+    run.trace = telemetry.begin(facts, agent.agentId, parent?.trace?.context ?? placeOf(agent));
   }
 
   #conclude(run: RunningCall, settled: NonNullable<RunningCall["settlement"]>): CallOutcome | Promise<CallOutcome> {
@@ -185,18 +192,14 @@ class CallPipeline implements Pipeline, ContextServices {
     return this.#host.config.workingDirectory;
   }
 
-  async ask<K extends AskKind>(run: RunningCall, kind: K, data: Asks[K]["data"]): Promise<Asks[K]["answer"]> {
-    const { asks, config } = this.#host;
-    const options = { toolCallId: run.call.id, agentId: run.agent.agentId, waits: config.waitForAttachments, signal: () => run.signal };
-    if (run.isOver) throw new HostError("ASK_UNANSWERED", "The call that asks is over. Ask before the handler returns.");
-    const outcome = await this.#whilePaused(run, () => asks.open(kind, data, options));
-    if (outcome.kind === "answered") return outcome.answer;
-    const why = outcome.kind === "ended" ? outcome.reason : outcome.kind;
-    throw new HostError("ASK_UNANSWERED", `Nobody answered the question of kind "${kind}" (${why}). Go on without an answer.`);
+  ask<K extends AskKind>(run: RunningCall, kind: K, data: Asks[K]["data"], options?: AskOptions): Promise<Asks[K]["answer"]> {
+    return askForCall(run, this.#host, kind, data, options);
   }
 
   async callTool(run: RunningCall, ref: string, args: unknown): Promise<ToolResult> {
     const { agent } = run;
+    const starting = this.#host.servers.awaitTool(ref, agent.catalog, () => run.signal);
+    if (starting !== undefined) await this.#whileStarting(run, starting);
     const { catalog } = agent;
     const name = resolveToolName(catalog, ref);
     if (run.isOver || run.interrupted !== undefined) return failureResult(modelText("cancelled", { tool: name }));
@@ -205,21 +208,18 @@ class CallPipeline implements Pipeline, ContextServices {
     return outcome.result;
   }
 
-  async #whilePaused<T>(run: RunningCall, ask: () => T | Promise<T>): Promise<T> {
+  /** An MCP server that comes up has its own limit: the deadline of the call does not count meanwhile. */
+  async #whileStarting(run: RunningCall, starting: Promise<void>): Promise<void> {
     run.pause();
-    try {
-      return await ask();
-    } finally {
-      run.resume();
-    }
+    // What ended the call ends it below.
+    await starting.catch(() => {});
+    run.resume();
   }
 
   progress(run: RunningCall, update: Progress): void {
     if (run.isOver) return;
     run.restartClock();
-    const { events } = this.#host;
-    if (!events.wants("tool.execution_progress")) return;
-    events.append("tool.execution_progress", { toolCallId: run.call.id, progressMessage: progressText(update) }, run.agent.agentId);
+    tellProgress(run, this.#host, update);
   }
 
   fileChanged(run: RunningCall, path: string, content: string): void {
@@ -239,10 +239,4 @@ class CallPipeline implements Pipeline, ContextServices {
 export function resolveToolName(catalog: ToolCatalog, ref: string): string {
   if (catalog.executables.has(ref)) return ref;
   return catalog.byNamespacedName.get(ref)?.definition.name ?? ref;
-}
-
-function progressText({ message, progress, total }: Progress): string {
-  if (message !== undefined) return message;
-  if (progress === undefined) return "";
-  return total === undefined ? String(progress) : `${progress}/${total}`;
 }

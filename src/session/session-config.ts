@@ -14,12 +14,14 @@ import {
 } from "../base/read-fields.ts";
 import type { ToolLike } from "../tools/define-tool.ts";
 import { type AgentOptions, agentReaders } from "./agent-options.ts";
-import { resolveAgents, type SessionAgents } from "./agents.ts";
+import { type CustomAgentOptions, resolveAgents, type SessionAgents } from "./agents.ts";
 import type { AskHandler } from "./asks.ts";
 import { type CatalogView, createCatalogView } from "./catalog-view.ts";
 import { type Hook, type HookKind, hookOptions, joinHooks, type ResolvedHooks, type SessionHooks } from "./hook-kinds.ts";
 import { toolOptionsFor } from "./model-tools.ts";
 import { compilePermissionRules, type PermissionRuleOptions, type PermissionRules } from "./permission-rules.ts";
+import { assertProvider, type ModelFactory } from "./provided-model.ts";
+import { type ResolvedServers, resolveServers, type ServerOptions, serverReaders } from "./server-options.ts";
 import type { FilterPrecedence } from "./tool-filter.ts";
 import { resolveTurnConfig, type TurnConfig, type TurnOptions, turnReaders } from "./turn-options.ts";
 
@@ -34,7 +36,7 @@ export interface LargeOutputOptions {
   readonly outputDir?: string | undefined;
 }
 
-export interface SessionOptions extends AgentOptions, TurnOptions {
+export interface SessionOptions extends AgentOptions, ServerOptions, TurnOptions {
   /** Letters, digits, "_", "-" and, not at the beginning, ".". Default: a new UUID. */
   readonly sessionId?: string | undefined;
   /**
@@ -52,6 +54,7 @@ export interface SessionOptions extends AgentOptions, TurnOptions {
   readonly toolFilterPrecedence?: FilterPrecedence | undefined;
   /** More skill folders; they take precedence over the host's. Relative ones start at the working directory. */
   readonly skillDirectories?: readonly string[] | undefined;
+  /** Skills that contribute nothing to this session, by name; `*`: none does. */
   readonly disabledSkills?: readonly string[] | undefined;
   readonly hooks?: SessionHooks | undefined;
   /** How long a hook may take, in milliseconds; one that takes longer has failed. Default: 60,000. */
@@ -62,6 +65,10 @@ export interface SessionOptions extends AgentOptions, TurnOptions {
   readonly onPermissionRequest?: AskHandler<"permission"> | undefined;
   readonly onUserInputRequest?: AskHandler<"userInput"> | undefined;
   readonly onElicitationRequest?: AskHandler<"elicitation"> | undefined;
+  /** Answers what an MCP server wants a model to write, with the result of MCP's `sampling/createMessage`. */
+  readonly onSamplingRequest?: AskHandler<"sampling"> | undefined;
+  /** Has somebody sign in to an MCP server, and gives the address that the browser came back to. */
+  readonly onMcpAuthorization?: AskHandler<"authorization"> | undefined;
   /** True: clients may still attach, so a question that nobody can answer yet stays open. Default: false. */
   readonly waitForAttachments?: boolean | undefined;
   /** Deadline of calls in milliseconds, for tools without their own. Default: 120,000. */
@@ -85,11 +92,17 @@ export interface ResolvedSessionConfig {
   /** The host's, then the session's own. */
   readonly hooks: ResolvedHooks;
   readonly hostHooks: ResolvedHooks | undefined;
+  readonly hostAgents: readonly CustomAgentOptions[] | undefined;
+  readonly modelProviders: ReadonlyMap<string, ModelFactory> | undefined;
   readonly hookTimeout: number;
   readonly permissions: PermissionRules;
   readonly onPermissionRequest: AskHandler<"permission"> | undefined;
   readonly onUserInputRequest: AskHandler<"userInput"> | undefined;
   readonly onElicitationRequest: AskHandler<"elicitation"> | undefined;
+  readonly onSamplingRequest: AskHandler<"sampling"> | undefined;
+  readonly onMcpAuthorization: AskHandler<"authorization"> | undefined;
+  /** The MCP servers that the session and its agents bring. */
+  readonly servers: ResolvedServers;
   readonly waitForAttachments: boolean;
   readonly toolTimeout: number;
   /** Infinite when results are never cut. */
@@ -103,6 +116,10 @@ export interface SessionDefaults {
   readonly workingDirectory: string;
   /** They run before the session's own. */
   readonly hostHooks?: ResolvedHooks | undefined;
+  /** Agents that every session has, unless it brings one of the same name. */
+  readonly hostAgents?: readonly CustomAgentOptions[] | undefined;
+  /** Makes the models of providers that the host knows, by `provider.type`. */
+  readonly modelProviders?: ReadonlyMap<string, ModelFactory> | undefined;
 }
 
 /**
@@ -113,22 +130,30 @@ export function resolveSessionConfig(options: SessionOptions, defaults: SessionD
   const given = readFields(options, "session options", "SESSION_OPTIONS", fields);
   const workingDirectory = resolve(defaults.workingDirectory, given.workingDirectory ?? "");
   const { largeOutput = {} } = given;
-  const agents = resolveAgents(given);
-  const view = createView(given, agents, workingDirectory);
+  assertProvider(given.provider, defaults.modelProviders);
+  const agents = resolveAgents(given, defaults.hostAgents);
+  const servers = resolveServers(given, agents, workingDirectory);
+  const view = createView(given, agents, servers, workingDirectory);
   return Object.freeze({
     sessionId: given.sessionId ?? defaults.sessionId,
     workingDirectory,
     tools: given.tools ?? [],
     view,
     agents,
-    turn: createTurn(given, agents, view),
+    turn: createTurn(given, agents, view, defaults.modelProviders),
+    // For `update`, which resolves everything anew.
     hostHooks: defaults.hostHooks,
+    hostAgents: defaults.hostAgents,
+    modelProviders: defaults.modelProviders,
     hooks: hooksOf(defaults.hostHooks, resolveHooks(given.hooks ?? {})),
     hookTimeout: given.hookTimeout ?? 60_000,
     permissions: compilePermissionRules(given.permissions ?? {}, workingDirectory),
     onPermissionRequest: given.onPermissionRequest,
     onUserInputRequest: given.onUserInputRequest,
     onElicitationRequest: given.onElicitationRequest,
+    onSamplingRequest: given.onSamplingRequest,
+    onMcpAuthorization: given.onMcpAuthorization,
+    servers,
     waitForAttachments: given.waitForAttachments ?? false,
     toolTimeout: given.toolTimeout ?? 120_000,
     largeOutput: Object.freeze({
@@ -140,12 +165,17 @@ export function resolveSessionConfig(options: SessionOptions, defaults: SessionD
   });
 }
 
-function createTurn(given: SessionOptions, { selected }: SessionAgents, { model }: CatalogView): TurnConfig {
+function createTurn(
+  given: SessionOptions,
+  { selected }: SessionAgents,
+  { model }: CatalogView,
+  modelProviders: SessionDefaults["modelProviders"],
+): TurnConfig {
   const reasoningEffort = selected?.reasoningEffort ?? given.reasoningEffort;
-  return resolveTurnConfig({ ...given, model, reasoningEffort }, toolOptionsFor(model, given.modelTools));
+  return resolveTurnConfig({ ...given, model, reasoningEffort, modelProviders }, toolOptionsFor(model, given.modelTools));
 }
 
-function createView(given: SessionOptions, { selected }: SessionAgents, workingDirectory: string): CatalogView {
+function createView(given: SessionOptions, { selected }: SessionAgents, { key }: ResolvedServers, workingDirectory: string): CatalogView {
   const { model, availableTools, excludedTools, toolFilterPrecedence, disabledSkills, toolSearch, modelTools } = given;
   return createCatalogView({
     model: selected?.model ?? model ?? given.chatModel?.id,
@@ -158,6 +188,7 @@ function createView(given: SessionOptions, { selected }: SessionAgents, workingD
     skillDirectories: absolute(given.skillDirectories, workingDirectory),
     agent: selected && { name: selected.name, tools: selected.tools },
     defaultExcludedTools: given.defaultAgent?.excludedTools,
+    servers: key,
   });
 }
 
@@ -193,10 +224,13 @@ const fields: FieldReaders<SessionOptions> = {
   hookTimeout: readPositive,
   permissions: (value, field) => fieldsReader(permissionFields)(value, field),
   ...agentReaders,
+  ...serverReaders,
   ...turnReaders,
   onPermissionRequest: readCallback,
   onUserInputRequest: readCallback,
   onElicitationRequest: readCallback,
+  onSamplingRequest: readCallback,
+  onMcpAuthorization: readCallback,
   waitForAttachments: readFlag,
   toolTimeout: readPositive,
   largeOutput: (value, field) => fieldsReader(largeOutputFields)(value, field),

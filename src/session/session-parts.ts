@@ -2,28 +2,38 @@ import { join } from "node:path";
 import { Emitter } from "../base/emitter.ts";
 import { HostError, toError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
-import type { Tool, ToolDefinition } from "../tools/tool.ts";
+import type { Asks, Tool, ToolDefinition } from "../tools/tool.ts";
 import type { SkillEntry, SourceSnapshot } from "../tools/tool-source.ts";
 import type { ApprovalStore } from "../trust/approvals.ts";
 import { type AgentNews, createAgentNews } from "./agent-news.ts";
 import { createAsks, type SessionAsks } from "./asks.ts";
 import { type Attachment, type AttachmentHost, type Attachments, createAttachments } from "./attachments.ts";
 import { type CatalogKeeper, createCatalogKeeper } from "./catalog-keeper.ts";
-import type { SessionEnvironment } from "./environment.ts";
+import type { CatalogView } from "./catalog-view.ts";
+import { ChangeTeller } from "./change-teller.ts";
+import { ConversationScope, type ScopeOptions } from "./conversation-scope.ts";
+import type { DescribedSkill, SessionEnvironment } from "./environment.ts";
 import { createEvents, type SessionEvent, type SessionEvents } from "./events.ts";
 import type { History } from "./history.ts";
 import { createHookRunner, type HookRunner } from "./hooks.ts";
 import type { ServerInstructions } from "./instructions.ts";
+import { outputsFolder } from "./large-output.ts";
 import { createOwnClient } from "./own-client.ts";
 import { createPermissions, type PermissionHost, type Permissions } from "./permissions.ts";
 import { createPipeline, type FileChange, type Pipeline, type PipelineHost } from "./pipeline.ts";
 import type { AgentScope } from "./pipeline-types.ts";
 import { createRecording, type Recording, type RecordingHost } from "./recording.ts";
+import { sampleWithModel } from "./sample-with-model.ts";
+import { ServerKeeper } from "./server-keeper.ts";
+import { findCommand, runCommand, type SessionCommand } from "./session-commands.ts";
 import { changeSessionConfig, type ResolvedSessionConfig, type SessionChange } from "./session-config.ts";
 import type { SessionLog } from "./session-log.ts";
+import { SessionMcp } from "./session-mcp.ts";
+import { SessionOffers } from "./session-offers.ts";
 import type { SessionServices } from "./session-services.ts";
 import { createSessionToolset, type SessionToolset, type ToolsetHost } from "./session-toolset.ts";
 import type { ToolCatalog } from "./tool-catalog.ts";
+import { ModelKeeper } from "./turn-model.ts";
 import { TurnRunner, type TurnRunnerHost } from "./turn-runner.ts";
 
 /** The parts of a session, put together. It is also what each of them sees of the session: its host. */
@@ -45,10 +55,16 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
   /** The program itself, as a client of the session. */
   readonly own: Attachment;
   readonly recording: Recording;
+  readonly servers: ServerKeeper;
+  readonly mcp: SessionMcp;
   readonly turns: TurnRunner;
+  /** Tells that something that the session offers may be something else now. */
+  readonly changes: ChangeTeller;
+  readonly offers: SessionOffers;
   readonly #agentNews: AgentNews;
   readonly #subscription: Disposable;
   readonly #isResumed: boolean;
+  readonly #samplingModels = new ModelKeeper();
   readonly #closing = new AbortController();
   #config: ResolvedSessionConfig;
   #externalToolsVersion = 0;
@@ -67,6 +83,7 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
     this.asks = createAsks(this.sessionId, this.events, log);
     this.hooks = createHookRunner(this);
     this.permissions = createPermissions(this);
+    this.changes = new ChangeTeller((error) => log.error("A listener for changes failed.", { error }));
     this.fileChanges = new Emitter((error) => log.error("A listener for changed files failed.", { error }));
     this.keeper = createCatalogKeeper({
       events: this.events,
@@ -81,7 +98,10 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
     this.pipeline = createPipeline(this);
     this.own = this.attachments.attach({ level: "host", name: "this program", ...createOwnClient(() => this.#config) });
     if (config.tools.length > 0) this.own.setTools(config.tools);
-    this.#subscription = environment.subscribe(() => this.keeper.invalidate());
+    this.servers = new ServerKeeper(this, environment.mcp);
+    this.mcp = new SessionMcp(this, environment.mcp);
+    this.offers = new SessionOffers(this);
+    this.#subscription = environment.subscribe(() => this.#invalidate());
     this.recording = createRecording(this, sessionLog);
     this.turns = new TurnRunner(this);
   }
@@ -107,17 +127,8 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
     if (!this.isOpen) throw closedError(this.sessionId);
   }
 
-  createScope(options: { readonly turnId?: string; readonly signal?: AbortSignal } = {}): AgentScope {
-    const { keeper } = this;
-    const { disclosure } = this.toolset;
-    return {
-      get catalog() {
-        return keeper.current;
-      },
-      hasVanished: (name) => keeper.hasVanished(name),
-      disclosure,
-      ...options,
-    };
+  createScope(options: ScopeOptions = {}): AgentScope {
+    return new ConversationScope(this.keeper, this.toolset.disclosure, options);
   }
 
   /** Settles when the session's sources are loaded; rejects with the signal's reason, or when the session is closed. */
@@ -134,7 +145,14 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
   }
 
   async #becomeReady(signal: AbortSignal): Promise<void> {
-    await this.environment.ready(signal);
+    await Promise.all([this.environment.ready(signal), this.servers.ready(signal)]);
+    this.keeper.setReady();
+  }
+
+  /** Settles when what lies on disk is loaded; MCP servers start in the background. */
+  async loadSources(): Promise<void> {
+    this.servers.start();
+    await this.environment.ready(this.#closing.signal);
     this.keeper.setReady();
   }
 
@@ -148,9 +166,12 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
       this.#config = next;
       this.recording.optionsChanged(before);
       if (next.view.key !== before.view.key) this.keeper.forgetNotices();
-      this.keeper.invalidate();
+      this.#invalidate();
       this.#agentNews.changed(before.agents, next.agents);
-      await this.load();
+      const { signal } = this.#closing;
+      const hasOthers = next.view.key !== before.view.key;
+      await Promise.all([this.environment.ready(signal), hasOthers ? this.servers.changed(signal) : undefined]);
+      this.keeper.setReady();
     } finally {
       held.end();
     }
@@ -164,8 +185,26 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
     return this.environment.skills(this.#config.view);
   }
 
-  servers(): readonly ServerInstructions[] {
-    return this.environment.servers?.(this.#config.view) ?? noServers;
+  describeSkills(): readonly DescribedSkill[] {
+    const { view } = this.#config;
+    return this.environment.describeSkills?.(view) ?? this.skills().map((skill) => describeActive(skill));
+  }
+
+  serverInstructions(view?: CatalogView): readonly ServerInstructions[] {
+    return this.servers.instructions(view);
+  }
+
+  sample(request: Asks["sampling"]["data"], signal: AbortSignal): Promise<Asks["sampling"]["answer"]> {
+    return sampleWithModel(request, this.#samplingModels.modelOf(this.#config.turn), signal);
+  }
+
+  commands(): ReadonlyMap<string, SessionCommand> {
+    return this.environment.commands?.() ?? new Map();
+  }
+
+  runCommand(name: string, argumentsText: string, signal: AbortSignal = this.#closing.signal): Promise<unknown> {
+    const called = { command: findCommand(name, this), argumentsText };
+    return runCommand(called, this, AbortSignal.any([signal, this.#closing.signal]));
   }
 
   past(): Promise<readonly SessionEvent[]> | undefined {
@@ -183,7 +222,7 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
   }
 
   outputDirectory(): string {
-    return this.#config.largeOutput.outputDir ?? join(this.environment.sessionDirectory(this.sessionId), "outputs");
+    return this.#config.largeOutput.outputDir ?? join(this.environment.sessionDirectory(this.sessionId), outputsFolder);
   }
 
   snapshots(): readonly SourceSnapshot[] {
@@ -200,7 +239,12 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
 
   onToolsChanged(hasNewContract: boolean): void {
     if (hasNewContract) this.#externalToolsVersion++;
+    this.#invalidate();
+  }
+
+  #invalidate(): void {
     this.keeper.invalidate();
+    this.changes.touch();
   }
 
   onAnswerersChanged(): void {
@@ -232,20 +276,25 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
   async #close(): Promise<void> {
     this.#closing.abort(closedError(this.sessionId));
     this.asks.close();
-    await Promise.all([this.turns.close(closedError(this.sessionId)), this.toolset.close(), this.pipeline.close()]);
+    const offersClosed = this.offers.close();
+    await Promise.all([this.turns.close(closedError(this.sessionId)), this.toolset.close(), this.pipeline.close(), offersClosed]);
     this.hooks.close();
     this.#subscription[Symbol.dispose]();
+    this.servers[Symbol.dispose]();
     this.keeper.close();
     this.attachments.close();
     if (this.events.wants("session.shutdown")) this.events.append("session.shutdown", { shutdownType: "routine" });
     this.events.close();
     await this.recording.close();
     this.fileChanges.clear();
+    this.changes.clear();
     this.environment.release();
   }
 }
 
-const noServers: readonly ServerInstructions[] = Object.freeze([]);
+function describeActive({ name, description, folder, userInvocable = true }: SkillEntry): DescribedSkill {
+  return { name, description, ...(folder !== undefined && { folder }), isActive: true, isUserInvocable: userInvocable };
+}
 
 function closedError(id: string): HostError {
   return new HostError("SESSION_CLOSED", `Session ${id} is closed. Open another one.`);

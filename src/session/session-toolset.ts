@@ -5,7 +5,7 @@ import { type CatalogView, createCatalogView, withSessionTools } from "./catalog
 import { createDisclosure, type Disclosure, toolsShownIn } from "./deferral.ts";
 import type { SessionEnvironment } from "./environment.ts";
 import type { SessionEvent } from "./events.ts";
-import { assembleInstructions } from "./instructions.ts";
+import { assembleInstructions, type ServerInstructions } from "./instructions.ts";
 import { createLiveCatalog } from "./live-catalog.ts";
 import type { ResolvedSessionConfig } from "./session-config.ts";
 import type { SessionServices } from "./session-services.ts";
@@ -31,6 +31,10 @@ export interface ToolsetHost extends TurnHost {
   /** Says something to the session's own agent; it goes on if it is at rest. */
   notify(message: string): void;
   transcriptPath(): string;
+  /** Starts the MCP servers of a view, and waits a while until each was tried. */
+  readonly servers: { ready(signal: AbortSignal, view: CatalogView): Promise<void> };
+  /** What the MCP servers of a view say about their use. */
+  serverInstructions(view?: CatalogView): readonly ServerInstructions[];
 }
 
 /** A session's tools with those that it brings itself, for its own conversation and for those of sub-agents. */
@@ -113,13 +117,14 @@ class Toolset implements SessionToolset {
     const view = childViews(profile, model);
     const catalog = createLiveCatalog(() => this.#assemble(view(this.#host.config.view), depth), this.#host.log);
     const { turn } = this.#host.config;
-    const instructions = this.#instructionsOf(profile, agentId);
+    const instructions = this.#instructionsOf(profile, agentId, () => view(this.#host.config.view));
     return new ChildConversation(
       {
         agentId,
         catalog,
         maxIterations: turn.maxIterations,
         streaming: turn.streaming,
+        ready: (signal) => this.#host.servers.ready(signal, view(this.#host.config.view)),
         model: () => models.modelOf(childTurn(this.#host.config, profile, model)),
         instructions: () => instructions(),
       },
@@ -128,13 +133,14 @@ class Toolset implements SessionToolset {
   }
 
   /** The system message of a sub-agent. It is made once: what it was told stays. */
-  #instructionsOf(profile: AgentProfile, agentId: string): () => Promise<string> {
+  #instructionsOf(profile: AgentProfile, agentId: string, view: () => CatalogView): () => Promise<string> {
     const { events } = this.#host;
     let made: Promise<string> | undefined;
     const make = async (): Promise<string> => {
       const agentPrompt = await agentPromptOf(profile, this.services, agentId);
       const { workingDirectory } = this.#host.config;
-      const content = await assembleInstructions({ workingDirectory, agentPrompt, skills: [], listingTokens: 0, wishes: [] });
+      const servers = this.#host.serverInstructions(view());
+      const content = await assembleInstructions({ workingDirectory, agentPrompt, skills: [], listingTokens: 0, servers, wishes: [] });
       events.append("system.message", { role: "system", content }, agentId);
       return content;
     };

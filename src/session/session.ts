@@ -1,9 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { ToolLike } from "../tools/define-tool.ts";
 import type { ToolDefinition, ToolResult } from "../tools/tool.ts";
+import type { SkillEntry } from "../tools/tool-source.ts";
 import type { SessionAsks } from "./asks.ts";
 import type { Attachment, AttachmentOptions } from "./attachments.ts";
-import type { SessionEnvironment } from "./environment.ts";
+import { type CallOptions, listenTo } from "./call-options.ts";
+import type { ScopeOptions } from "./conversation-scope.ts";
+import type { DescribedSkill, SessionEnvironment } from "./environment.ts";
 import type { EventSink, SessionEvent, SessionEvents, Unsubscribe } from "./events.ts";
 import type { History } from "./history.ts";
 import type { HookRunner } from "./hooks.ts";
@@ -16,21 +19,16 @@ import type { ToolsDiff } from "./pushed-tools.ts";
 import type { SendOptions } from "./send-options.ts";
 import { changeSessionConfig, type ResolvedSessionConfig, type SessionChange, type SessionOptions } from "./session-config.ts";
 import type { SessionLog } from "./session-log.ts";
+import type { SessionMcp } from "./session-mcp.ts";
+import { SessionOffering } from "./session-offering.ts";
 import { SessionParts } from "./session-parts.ts";
 import type { ToolCatalog } from "./tool-catalog.ts";
 import type { AssistantReply } from "./turn-types.ts";
 
-export type { ListedTool };
-
-export interface CallOptions {
-  /** Default: a new UUID. */
-  readonly toolCallId?: string;
-  /** Cancels the call. */
-  readonly signal?: AbortSignal;
-}
+export type { CallOptions, ListedTool };
 
 /** One conversation's tools and everything that a call of them goes through. */
-export class Session implements AsyncDisposable {
+export class Session extends SessionOffering implements AsyncDisposable {
   readonly id: string;
   /** The door of everything that happens. Sinks such as a wire or a log are added here. */
   readonly events: SessionEvents;
@@ -43,6 +41,7 @@ export class Session implements AsyncDisposable {
 
   constructor(config: ResolvedSessionConfig, environment: SessionEnvironment, sessionLog?: SessionLog) {
     const parts = new SessionParts(config, environment, sessionLog);
+    super(parts.offers);
     this.id = parts.sessionId;
     this.events = parts.events;
     this.asks = parts.asks;
@@ -73,25 +72,48 @@ export class Session implements AsyncDisposable {
   }
 
   /** The session's own conversation, for `prepare`; its `catalog` is always the one of now. */
-  createScope(options: { readonly turnId?: string; readonly signal?: AbortSignal } = {}): AgentScope {
+  createScope(options: ScopeOptions = {}): AgentScope {
     return this.#parts.createScope(options);
   }
 
-  /** Waits until the session's sources are loaded; rejects with the signal's reason. */
+  /**
+   * Waits until the session's sources are loaded and its MCP servers were tried, those no longer than the host's
+   * `mcp.startupWait`; what a slow one has later still counts. Rejects with the signal's reason.
+   */
   async ready(signal?: AbortSignal): Promise<void> {
     await this.#parts.load(signal);
   }
 
+  /** Waits for what lies on disk alone; MCP servers start in the background. @internal */
+  loadSources(): Promise<void> {
+    return this.#parts.loadSources();
+  }
+
+  /** The session's MCP servers: how they stand, and starting and stopping them. */
+  get mcp(): SessionMcp {
+    return this.#parts.mcp;
+  }
+
   /**
-   * Calls a tool by its name or as `server/tool`, through hooks, checks and permission like a model's call.
+   * Calls a tool by its name or as `server/tool`, through hooks, checks and permission like a model's call. A name that
+   * nothing has yet waits a while for MCP servers that are still starting.
    * @throws HostError `SESSION_CLOSED`; what goes wrong with the call itself is a result.
    */
   async callTool(name: string, args?: unknown, options: CallOptions = {}): Promise<ToolResult> {
     this.#parts.assertOpen();
-    const scope = this.#scope;
-    const call = { id: options.toolCallId ?? randomUUID(), name: resolveToolName(scope.catalog, name), arguments: args };
-    const outcome = this.#parts.pipeline.call(call, options.signal === undefined ? scope : this.createScope({ signal: options.signal }));
-    return (outcome instanceof Promise ? await outcome : outcome).result;
+    const { toolCallId = randomUUID(), signal } = options;
+    const starting = this.#parts.servers.awaitTool(name, this.#scope.catalog, () => signal ?? never);
+    // A call that is cancelled meanwhile settles as any other that is.
+    if (starting !== undefined) await starting.catch(() => {});
+    const listening = listenTo(options);
+    const scope = listening === undefined ? this.#scope : this.createScope(listening);
+    const call = { id: toolCallId, name: resolveToolName(scope.catalog, name), arguments: args };
+    try {
+      const outcome = this.#parts.pipeline.call(call, scope);
+      return (outcome instanceof Promise ? await outcome : outcome).result;
+    } finally {
+      listening?.end();
+    }
   }
 
   /** Takes the calls of one message of a model through their gates, in order. @throws HostError `SESSION_CLOSED` */
@@ -148,6 +170,40 @@ export class Session implements AsyncDisposable {
   /** The callable tools in the order they are advertised. */
   listTools(): readonly ListedTool[] {
     return listTools(this.catalog);
+  }
+
+  /** The skills that are active, lowest precedence first. The same array until something about them changes. */
+  listSkills(): readonly SkillEntry[] {
+    this.#parts.assertOpen();
+    return this.#parts.skills();
+  }
+
+  /** All skills of the session, lowest precedence first, those that are switched off among them. */
+  describeSkills(): readonly DescribedSkill[] {
+    this.#parts.assertOpen();
+    return this.#parts.describeSkills();
+  }
+
+  /** The commands that plugins bring, for `runCommand`, or `/name arguments` as a message. */
+  get commands(): readonly { readonly name: string; readonly description?: string | undefined }[] {
+    return Array.from(this.#parts.commands().values(), ({ name, description }) => ({ name, description }));
+  }
+
+  /**
+   * Runs a command of a plugin and gives what it gives; the model is not asked.
+   * @throws HostError `COMMAND_UNKNOWN`, `COMMAND_FAILED` with the cause, `SESSION_CLOSED`; what the signal says when it fires.
+   */
+  async runCommand(name: string, argumentsText = "", options: { readonly signal?: AbortSignal } = {}): Promise<unknown> {
+    this.#parts.assertOpen();
+    return this.#parts.runCommand(name, argumentsText, options.signal);
+  }
+
+  /**
+   * Tells that tools, skills, prompts or resources of the session may be others now; once for all changes before it. Look
+   * and compare.
+   */
+  onChanged(listener: () => void): Disposable {
+    return this.#parts.changes.on("changed", listener);
   }
 
   /** Listens to one type of event, or to all. A listener that fails is logged and keeps nobody else from hearing. */
@@ -232,3 +288,5 @@ export class Session implements AsyncDisposable {
     return this.disconnect();
   }
 }
+
+const never: AbortSignal = new AbortController().signal;

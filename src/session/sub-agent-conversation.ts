@@ -18,6 +18,8 @@ export interface ChildOptions {
   /** How often the model is asked for one prompt. */
   readonly maxIterations: number;
   readonly streaming: boolean;
+  /** Settles when its MCP servers were tried, or after a while. Rejects with the signal's reason. */
+  ready(signal: AbortSignal): Promise<void>;
   /** @throws HostError `MODEL_MISSING`. */
   model(): TurnModel;
   instructions(catalog: ToolCatalog): string | Promise<string>;
@@ -77,6 +79,11 @@ export class ChildConversation implements TurnAgent, Disposable {
 
   /** Lets the agent work on what was said, until it has answered. Never rejects. */
   async run(signal: AbortSignal, budget: TurnRun["budget"]): Promise<TurnEnd> {
+    try {
+      await this.#options.ready(signal);
+    } catch {
+      // The signal has fired; what it is given to read is still its own.
+    }
     await this.takeIn();
     return runTurn(this, this.#host, { interactionId: randomUUID(), signal, budget, counter: { next: 0 } });
   }

@@ -7,20 +7,14 @@ import { packageVersion } from "../base/package-version.ts";
 /** A place in a trace. Opaque to all but this module. */
 export type TraceContext = Context;
 
-/** A model call as a span tells of it. */
-export interface ModelCallFacts {
-  readonly model: string;
-  /** `openai` for everything that speaks its protocol. */
-  readonly provider: string;
-  /** Host and port, or host alone. */
-  readonly address: string;
-}
-
-export interface ToolCallFacts {
-  readonly id: string;
-  readonly name: string;
-  readonly description: string | undefined;
-}
+/** What a span is of, and what is to be known of it. */
+export type StepFacts =
+  | { readonly kind: "agent" }
+  /** A model call. `provider`: `openai` for everything that speaks its protocol. `address`: host and port, or host alone. */
+  | { readonly kind: "model"; readonly model: string; readonly provider: string; readonly address: string }
+  | { readonly kind: "tool"; readonly id: string; readonly name: string; readonly description: string | undefined }
+  /** A request to an MCP server, by the server's own name for the tool. */
+  | { readonly kind: "mcp"; readonly tool: string; readonly transport: "stdio" | "http" | "sse" | undefined };
 
 /** What a step came to. An error is a code, never a message: those quote what was said. */
 export interface StepEnd {
@@ -29,15 +23,13 @@ export interface StepEnd {
 }
 
 /**
- * Spans of a session by the OpenTelemetry conventions for generative AI: `invoke_agent`, `chat <model>`,
- * `execute_tool <name>`. They hold names, ids and counts, nothing of what was said. Where they go is decided by the SDK
- * that the program has registered; a fault of it is logged and keeps nothing from running.
+ * Spans of a session by the OpenTelemetry conventions for generative AI and for MCP: `invoke_agent`, `chat <model>`,
+ * `execute_tool <name>`, `tools/call <name>`. They hold names, ids and counts, nothing of what was said. Where they go is
+ * decided by the SDK that the program has registered; a fault of it is logged and keeps nothing from running.
  */
 export interface Telemetry {
   /** `parent` absent: the caller's own place, where the program's context manager knows it. */
-  beginAgent(agentId: string | undefined, parent: TraceContext | undefined): TracedStep | undefined;
-  beginModelCall(facts: ModelCallFacts, agentId: string | undefined, parent: TraceContext | undefined): TracedStep | undefined;
-  beginToolCall(facts: ToolCallFacts, agentId: string | undefined, parent: TraceContext | undefined): TracedStep | undefined;
+  begin(facts: StepFacts, agentId: string | undefined, parent: TraceContext | undefined): TracedStep | undefined;
 }
 
 /**
@@ -86,60 +78,50 @@ class SessionTelemetry implements Telemetry {
     this.#log = log;
   }
 
-  beginAgent(agentId: string | undefined, parent: TraceContext | undefined): TracedStep | undefined {
-    return this.#begin("invoke_agent", this.#api.SpanKind.INTERNAL, { "gen_ai.operation.name": "invoke_agent" }, agentId, parent);
-  }
-
-  beginModelCall(
-    { model, provider, address }: ModelCallFacts,
-    agentId: string | undefined,
-    parent: TraceContext | undefined,
-  ): TracedStep | undefined {
-    const attributes = {
-      "gen_ai.operation.name": "chat",
-      "gen_ai.provider.name": provider,
-      "gen_ai.request.model": model,
-      ...serverOf(address),
-    };
-    return this.#begin(`chat ${model}`, this.#api.SpanKind.CLIENT, attributes, agentId, parent);
-  }
-
-  beginToolCall(
-    { id, name, description }: ToolCallFacts,
-    agentId: string | undefined,
-    parent: TraceContext | undefined,
-  ): TracedStep | undefined {
-    const attributes = {
-      "gen_ai.operation.name": "execute_tool",
-      "gen_ai.tool.name": name,
-      "gen_ai.tool.call.id": id,
-      "gen_ai.tool.type": "function",
-      ...(description !== undefined && { "gen_ai.tool.description": description }),
-    };
-    return this.#begin(`execute_tool ${name}`, this.#api.SpanKind.INTERNAL, attributes, agentId, parent);
-  }
-
-  #begin(
-    name: string,
-    kind: number,
-    own: Attributes,
-    agentId: string | undefined,
-    parent: TraceContext | undefined,
-  ): TracedStep | undefined {
+  begin(facts: StepFacts, agentId: string | undefined, parent: TraceContext | undefined): TracedStep | undefined {
+    const { name, isRemote, attributes: own } = describeStep(facts);
     try {
       const attributes = {
         ...own,
         "gen_ai.conversation.id": this.#sessionId,
         ...(agentId !== undefined && { "gen_ai.agent.id": agentId }),
       };
-      const around = parent ?? this.#api.context.active();
-      const span = this.#tracer.startSpan(name, { kind, attributes }, around);
+      const { SpanKind, context } = this.#api;
+      const around = parent ?? context.active();
+      const span = this.#tracer.startSpan(name, { kind: isRemote ? SpanKind.CLIENT : SpanKind.INTERNAL, attributes }, around);
       return new TracedStep(this.#api, span, around, this.#log);
     } catch (error) {
       this.#log.error("A span could not be begun.", { span: name, sessionId: this.#sessionId, error: toError(error) });
       return undefined;
     }
   }
+}
+
+function describeStep(facts: StepFacts): { readonly name: string; readonly isRemote: boolean; readonly attributes: Attributes } {
+  switch (facts.kind) {
+    case "agent":
+      return { name: "invoke_agent", isRemote: false, attributes: { "gen_ai.operation.name": "invoke_agent" } };
+    case "model": {
+      const { model, provider, address } = facts;
+      const names = { "gen_ai.operation.name": "chat", "gen_ai.provider.name": provider, "gen_ai.request.model": model };
+      return { name: `chat ${model}`, isRemote: true, attributes: { ...names, ...serverOf(address) } };
+    }
+    case "tool": {
+      const { id, name, description } = facts;
+      const about = description === undefined ? {} : { "gen_ai.tool.description": description };
+      const attributes = { ...toolCall(name), "gen_ai.tool.call.id": id, "gen_ai.tool.type": "function", ...about };
+      return { name: `execute_tool ${name}`, isRemote: false, attributes };
+    }
+    case "mcp": {
+      const { tool, transport } = facts;
+      const network = transport === undefined ? {} : { "network.transport": transport === "stdio" ? "pipe" : "tcp" };
+      return { name: `tools/call ${tool}`, isRemote: true, attributes: { "mcp.method.name": "tools/call", ...toolCall(tool), ...network } };
+    }
+  }
+}
+
+function toolCall(name: string): Attributes {
+  return { "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name };
 }
 
 /** A span that has begun. */

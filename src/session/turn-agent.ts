@@ -7,6 +7,7 @@ import type { ServerInstructions } from "./instructions.ts";
 import type { QueuedMessage } from "./message-queue.ts";
 import { toolsChangedNotice } from "./model-text.ts";
 import type { AgentScope } from "./pipeline-types.ts";
+import { type CommandHost, commandIn, runCommand } from "./session-commands.ts";
 import type { ResolvedSessionConfig } from "./session-config.ts";
 import type { ToolCatalog } from "./tool-catalog.ts";
 import { InstructionKeeper } from "./turn-instructions.ts";
@@ -15,7 +16,7 @@ import type { TurnAgent, TurnHost } from "./turn-types.ts";
 import { userSkillContext } from "./user-skill.ts";
 
 /** What the conversation of a session needs of it. */
-export interface TurnAgentHost extends TurnHost {
+export interface TurnAgentHost extends TurnHost, CommandHost {
   readonly config: ResolvedSessionConfig;
   readonly history: History;
   createScope(turn: { readonly turnId?: string; readonly signal?: AbortSignal }): AgentScope;
@@ -23,7 +24,7 @@ export interface TurnAgentHost extends TurnHost {
   advertised(catalog: ToolCatalog): readonly ToolDefinition[];
   skills(): readonly SkillEntry[];
   /** What connected servers say about their use. The same array until it changes. */
-  servers(): readonly ServerInstructions[];
+  serverInstructions(): readonly ServerInstructions[];
   /** What was recorded before this session went on; undefined: it has just begun. */
   past(): Promise<readonly SessionEvent[]> | undefined;
 }
@@ -57,7 +58,7 @@ export class SessionTurnAgent implements TurnAgent {
         agentPrompt: await prompts.promptOf(agents.selected),
         skills: host.skills(),
         listingTokens: turn.listingTokens,
-        servers: host.servers(),
+        servers: host.serverInstructions(),
         wishes: turn.systemMessages,
       };
     };
@@ -104,16 +105,23 @@ export class SessionTurnAgent implements TurnAgent {
     void this.history;
   }
 
-  /** Takes a message into the conversation: through its hooks, with what the model must know before it. Rejects when the signal fires. */
-  async say(message: QueuedMessage, { interactionId, signal }: Interaction): Promise<void> {
+  /**
+   * Takes a message into the conversation: through its hooks, with what the model must know before it. False: it was a
+   * command, which is done, and there is nothing to answer. Rejects when the signal fires, or the command fails.
+   */
+  async say(message: QueuedMessage, { interactionId, signal }: Interaction): Promise<boolean> {
     const { hooks, events } = this.#host;
     const submitted = await hooks.run("userPromptSubmitted", { prompt: message.prompt }, { signal });
+    // Only a person gives commands: what an agent has to say may begin with a slash, too.
+    const called = message.source === undefined ? commandIn(submitted.prompt, this.#host) : undefined;
+    const given = called && (await runCommand(called, this.#host, signal));
+    if (called !== undefined && (typeof given !== "string" || given.trim() === "")) return false;
     const starts = !this.#hasBegun;
     const past = starts ? await this.#readPast() : undefined;
     const { catalog } = this.#host.createScope({});
     await this.instructions(catalog);
     const { prompt } = submitted;
-    const told = (await userSkillContext(prompt, this.#host)) ?? prompt;
+    const told = (given as string | undefined) ?? (await userSkillContext(prompt, this.#host)) ?? prompt;
     const parts = [this.#noticeFor(catalog), told, message.attachments.text, ...submitted.additionalContext];
     const { transformedPrompt } = await hooks.run(
       "userPromptTransformed",
@@ -133,6 +141,7 @@ export class SessionTurnAgent implements TurnAgent {
       ...(source !== undefined && { source }),
     };
     events.append("user.message", data);
+    return true;
   }
 
   async #readPast(): Promise<readonly SessionEvent[] | undefined> {

@@ -39,7 +39,7 @@ export async function callModel(call: ModelCall, host: TurnHost): Promise<ModelR
 
 function beginStep({ agent, model, run }: ModelCall, { pipeline }: TurnHost): TracedStep | undefined {
   const { chat, provider } = model;
-  return pipeline.telemetry?.beginModelCall({ model: chat.id, provider, address: chat.address }, agent.agentId, run.trace);
+  return pipeline.telemetry?.begin({ kind: "model", model: chat.id, provider, address: chat.address }, agent.agentId, run.trace);
 }
 
 /** What a span tells of an answer: counts and names only. */

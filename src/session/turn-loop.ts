@@ -14,7 +14,7 @@ import type { AssistantReply, TurnAgent, TurnEnd, TurnHost, TurnRun } from "./tu
  * used up or the signal fires; never rejects.
  */
 export async function runTurn(agent: TurnAgent, host: TurnHost, run: TurnRun): Promise<TurnEnd> {
-  const step = host.pipeline.telemetry?.beginAgent(agent.agentId, run.trace);
+  const step = host.pipeline.telemetry?.begin({ kind: "agent" }, agent.agentId, run.trace);
   if (step === undefined) return runRounds(agent, host, run);
   const end = await step.within(() => runRounds(agent, host, { ...run, trace: step.context }));
   step.end(end.kind === "failed" ? { error: errorType(end.error) } : {});

@@ -1,16 +1,7 @@
-import {
-  type FieldReaders,
-  fieldsReader,
-  isPlainRecord,
-  mustBe,
-  readFields,
-  readFlag,
-  readPositive,
-  readText,
-  readTexts,
-} from "../base/read-fields.ts";
+import { fieldsReader, isPlainRecord, mustBe, readFlag, readPositive, readText, readTexts } from "../base/read-fields.ts";
 import type { ChatModel } from "../models/model.ts";
 import { createModel, type ProviderOptions } from "../models/provider.ts";
+import { isPluginProvider, type ModelProviders, type SessionProvider } from "./provided-model.ts";
 import { readSystemMessage, type SystemMessageOptions } from "./system-message.ts";
 
 /** What a model can do, with the field names of the Copilot SDK. What is absent is guessed from the model's name. */
@@ -21,8 +12,8 @@ export interface ModelCapabilities {
 
 /** The options of a session that its conversation with a model depends on. */
 export interface TurnOptions {
-  /** Where `model` is served. */
-  readonly provider?: ProviderOptions | undefined;
+  /** Where `model` is served: an endpoint, or by its type a provider that a plugin brings. */
+  readonly provider?: SessionProvider | undefined;
   /** A model of this program; takes the place of `provider`. */
   readonly chatModel?: ChatModel | undefined;
   readonly modelCapabilities?: ModelCapabilities | undefined;
@@ -42,7 +33,8 @@ export interface TurnOptions {
 /** The same, checked and complete. */
 export interface TurnConfig {
   readonly model: string | undefined;
-  readonly provider: ProviderOptions | undefined;
+  readonly provider: SessionProvider | undefined;
+  readonly modelProviders: ModelProviders | undefined;
   readonly chatModel: ChatModel | undefined;
   readonly capabilities: ModelCapabilities;
   readonly reasoningEffort: string | undefined;
@@ -56,13 +48,14 @@ export interface TurnConfig {
 
 /** Fills in what options leave open. */
 export function resolveTurnConfig(
-  given: TurnOptions & { readonly model?: string | undefined },
+  given: TurnOptions & { readonly model?: string | undefined; readonly modelProviders?: ModelProviders | undefined },
   overrides: Pick<TurnOptions, "systemMessage">,
 ): TurnConfig {
   const wishes = [given.systemMessage, overrides.systemMessage];
   return Object.freeze({
     model: given.model,
     provider: given.provider,
+    modelProviders: given.modelProviders,
     chatModel: given.chatModel,
     capabilities: given.modelCapabilities ?? {},
     reasoningEffort: given.reasoningEffort,
@@ -76,31 +69,24 @@ export function resolveTurnConfig(
 
 type Readers = { readonly [K in keyof TurnOptions]-?: (value: unknown, field: string) => Exclude<TurnOptions[K], undefined> };
 
-/** Readers for each option. @throws HostError `SESSION_OPTIONS`, and `MODEL_OPTIONS` for a provider. */
+/** Readers for each option. @throws HostError `MODEL_OPTIONS` for a provider. */
 export const turnReaders: Readers = {
   provider: readProvider,
-  chatModel: checked((value, path) => (isChatModel(value) ? value : mustBe(path, "an object with id, address and complete"))),
-  modelCapabilities: checked(readCapabilities),
-  reasoningEffort: checked(readText),
-  streaming: checked(readFlag),
+  chatModel: (value, path) => (isChatModel(value) ? value : mustBe(path, "an object with id, address and complete")),
+  modelCapabilities: readCapabilities,
+  reasoningEffort: readText,
+  streaming: readFlag,
   systemMessage: readSystemMessage,
-  skillListing: checked(fieldsReader<NonNullable<TurnOptions["skillListing"]>>({ maxTokens: readPositive })),
-  maxIterations: checked(readPositive),
-  additionalDirectories: checked(readTexts),
+  skillListing: fieldsReader<NonNullable<TurnOptions["skillListing"]>>({ maxTokens: readPositive }),
+  maxIterations: readPositive,
+  additionalDirectories: readTexts,
 };
 
-/** A reader whose complaints come as `SESSION_OPTIONS`. */
-function checked<T>(read: (value: unknown, path: string) => T): (value: unknown, field: string) => T {
-  return (value, field) => {
-    const readers: FieldReaders<Record<string, unknown>> = { [field]: read };
-    return readFields<Record<string, unknown>>({ [field]: value }, "session options", "SESSION_OPTIONS", readers)[field] as T;
-  };
-}
-
 // The same object comes back once it was checked, so that an update of other options keeps the connection's knowledge.
-function readProvider(value: unknown): ProviderOptions {
-  createModel({ ...(value as ProviderOptions), model: "any" });
-  return Object.isFrozen(value) ? (value as ProviderOptions) : Object.freeze({ ...(value as ProviderOptions) });
+function readProvider(value: unknown): SessionProvider {
+  // What a plugin's provider takes is its own to check.
+  if (!isPluginProvider(value)) createModel({ ...(value as ProviderOptions), model: "any" });
+  return Object.isFrozen(value) ? (value as SessionProvider) : Object.freeze({ ...(value as SessionProvider) });
 }
 
 function isChatModel(value: unknown): value is ChatModel {

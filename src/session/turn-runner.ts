@@ -135,8 +135,8 @@ export class TurnRunner {
     try {
       signal.throwIfAborted();
       await this.#host.ready(signal);
-      await this.#agent.say(message, interaction);
-      return await this.#runTurns(run);
+      const isToAnswer = await this.#agent.say(message, interaction);
+      return isToAnswer ? await this.#runTurns(run) : { kind: "ended", reason: "answered", reply: undefined };
     } catch (error) {
       if (signal.aborted) return { kind: "aborted" };
       await this.#isToBeRetried(toError(error), "system", Number.POSITIVE_INFINITY, signal);
@@ -199,11 +199,12 @@ export class TurnRunner {
   async #takeIn(): Promise<boolean> {
     const { signal } = this.#current!;
     const steering = this.#queue.takeSteering();
+    let isAnythingSaid = false;
     for (const message of steering) {
       this.#answering.push(message.id);
-      await this.#agent.say(message, { interactionId: this.#interactionId, signal });
+      isAnythingSaid = (await this.#agent.say(message, { interactionId: this.#interactionId, signal })) || isAnythingSaid;
     }
-    return steering.length > 0;
+    return isAnythingSaid;
   }
 
   #toMessageEnd(end: TurnEnd): MessageEnd {

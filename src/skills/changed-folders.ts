@@ -48,7 +48,8 @@ function isCode(path: string, { runners }: FolderParts): boolean {
   return extension === ".json" || runners.some((runner) => runner.extensions.includes(extension));
 }
 
-function folderOf(path: string, folders: ReadonlyMap<string, SkillFolder>): SkillFolder | undefined {
+/** The skill folder that a path lies in. */
+export function folderOf(path: string, folders: ReadonlyMap<string, SkillFolder>): SkillFolder | undefined {
   for (let at = path; ; at = dirname(at)) {
     const folder = folders.get(at);
     if (folder !== undefined || dirname(at) === at) return folder;

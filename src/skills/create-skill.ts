@@ -4,15 +4,27 @@ import { HostError } from "../base/errors.ts";
 import { expandPrompt } from "../formats/prompt-file.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import type { Tool } from "../tools/tool.ts";
+import { createFileResources } from "./file-resources.ts";
+import type { FolderListing } from "./folder-listing.ts";
 import type { SkillText } from "./read-skill.ts";
 import type { Skill } from "./skill.ts";
+import type { SkillOffers } from "./skill-offers.ts";
 import { pathInSkill } from "./skill-path.ts";
 
 const maxResourceBytes = 32 * 1024 * 1024;
 
-/** Puts a generation of a skill together from its text and its tools. */
-export function createSkill(folder: string, text: SkillText, tools: readonly Tool[], generation: number): Skill {
+export interface SkillParts {
+  readonly text: SkillText;
+  readonly tools: readonly Tool[];
+  readonly offers: SkillOffers;
+  readonly listing: FolderListing;
+  readonly generation: number;
+}
+
+/** Puts a generation of a skill together from its text, its tools, and what else it offers. */
+export function createSkill(folder: string, { text, tools, offers, listing, generation }: SkillParts): Skill {
   const { manifest, document } = text;
+  const read = (path: string): Promise<Uint8Array> => readResource(folder, path);
   let signature: string | undefined;
   const promptMode = manifest?.promptMode ?? (manifest ? "eager" : "on-demand");
   return Object.freeze({
@@ -27,6 +39,12 @@ export function createSkill(folder: string, text: SkillText, tools: readonly Too
     enabled: manifest?.enabled ?? true,
     hiddenFromModel: document?.disableModelInvocation ?? false,
     tools,
+    offeredPrompts: offers.prompts,
+    get resources() {
+      return offers.resources.resources;
+    },
+    resourceTemplates: offers.resourceTemplates,
+    files: createFileResources(listing, { name: text.name, description: text.description, read }),
     mcpServers: manifest?.mcpServers ?? {},
     requires: manifest?.requires ?? {},
     engines: manifest?.engines ?? {},
@@ -39,7 +57,7 @@ export function createSkill(folder: string, text: SkillText, tools: readonly Too
     hasInstructions: text.body === undefined ? promptMode === "on-demand" && text.prompts.length > 0 : text.body.trim() !== "",
     userInvocable: document?.userInvocable ?? true,
     instructions: (argumentsText?: string) => Promise.resolve(instructionsOf(folder, text, argumentsText)),
-    read: (path: string) => readResource(folder, path),
+    read,
   });
 }
 
@@ -50,7 +68,7 @@ function instructionsOf(folder: string, { document, body, prompts }: SkillText, 
     return [...prompts.map((prompt) => prompt.text), ...given].join("\n\n");
   }
   if (argumentsText === undefined) return body;
-  return expandPrompt(document.body, { baseDir: folder, argumentsText, argumentNames: document.argumentNames ?? [] });
+  return expandPrompt(document.body, { baseDir: folder, argumentsText, argumentNames: document.arguments?.map(({ name }) => name) ?? [] });
 }
 
 function signatureOf(text: SkillText, tools: readonly Tool[]): string {

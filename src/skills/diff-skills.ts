@@ -1,18 +1,16 @@
-import type { Tool } from "../tools/tool.ts";
-import type { Skill, SkillChange } from "./skill.ts";
+import type { NamesChange, Skill, SkillChange } from "./skill.ts";
 
-/** What a reload changed in a skill's tools; before or after may be absent. */
+/** What a reload changed in what a skill offers; before or after may be absent. */
 export function diffSkill(before: Skill | undefined, after: Skill | undefined, durationMs: number): SkillChange {
   const skill = (after ?? before) as Skill;
-  const [old, now] = [byName(before), byName(after)];
+  const diff = <T>(itemsOf: (skill: Skill) => ReadonlyMap<string, T>, isSame: (a: T, b: T) => boolean): NamesChange =>
+    diffNames(before ? itemsOf(before) : new Map(), after ? itemsOf(after) : new Map(), isSame);
   return {
     name: skill.name,
     folder: skill.folder,
-    tools: {
-      added: [...now.keys()].filter((name) => !old.has(name)),
-      updated: [...now].filter(([name, tool]) => old.has(name) && old.get(name) !== tool).map(([name]) => name),
-      removed: [...old.keys()].filter((name) => !now.has(name)),
-    },
+    tools: diff(toolsOf, Object.is),
+    prompts: diff(promptsOf, hasSameRevision),
+    resources: diff(resourcesOf, hasSameRevision),
     durationMs,
   };
 }
@@ -29,11 +27,45 @@ export function isSameSkill(before: Skill, after: Skill): boolean {
     before.displayName === after.displayName &&
     before.hiddenFromModel === after.hiddenFromModel &&
     before.userInvocable === after.userInvocable &&
+    isSameList(before.offeredPrompts, after.offeredPrompts) &&
+    isSameList(before.resources, after.resources) &&
+    isSameList(before.resourceTemplates, after.resourceTemplates) &&
     JSON.stringify([before.author, before.mcpServers, before.requires, before.engines]) ===
       JSON.stringify([after.author, after.mcpServers, after.requires, after.engines])
   );
 }
 
-function byName(skill: Skill | undefined): Map<string, Tool> {
-  return new Map(skill?.tools.map((tool) => [tool.definition.name, tool]));
+interface Revised {
+  readonly revision: string;
+}
+
+function isSameList(before: readonly Revised[], after: readonly Revised[]): boolean {
+  return before.length === after.length && before.every((item, index) => hasSameRevision(item, after[index]!));
+}
+
+/** The texts of a skill are read anew each time, so that equal offers may be two objects. */
+function hasSameRevision(a: Revised, b: Revised): boolean {
+  return a === b || a.revision === b.revision;
+}
+
+function diffNames<T>(old: ReadonlyMap<string, T>, now: ReadonlyMap<string, T>, isSame: (a: T, b: T) => boolean): NamesChange {
+  return {
+    added: [...now.keys()].filter((name) => !old.has(name)),
+    updated: [...now].filter(([name, item]) => old.has(name) && !isSame(old.get(name) as T, item)).map(([name]) => name),
+    removed: [...old.keys()].filter((name) => !now.has(name)),
+  };
+}
+
+function toolsOf({ tools }: Skill): ReadonlyMap<string, object> {
+  return new Map(tools.map((tool) => [tool.definition.name, tool]));
+}
+
+function promptsOf({ offeredPrompts }: Skill): ReadonlyMap<string, Revised> {
+  return new Map(offeredPrompts.map((prompt) => [prompt.definition.name, prompt]));
+}
+
+function resourcesOf({ resources, resourceTemplates }: Skill): ReadonlyMap<string, Revised> {
+  const byAddress = new Map<string, Revised>(resources.map((resource) => [resource.definition.uri, resource]));
+  for (const template of resourceTemplates) byAddress.set(template.definition.uriTemplate, template);
+  return byAddress;
 }

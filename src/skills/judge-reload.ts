@@ -1,7 +1,9 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
+import type { Resource } from "../tools/resource.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { Generation } from "./load-skill.ts";
 import type { SkillText } from "./read-skill.ts";
+import type { SkillOffers } from "./skill-offers.ts";
 import type { ToolUnit } from "./stage-tool.ts";
 import type { ToolEntries } from "./tool-entries.ts";
 
@@ -11,11 +13,12 @@ export interface Attempt {
   readonly listed: ToolEntries;
   readonly units: readonly ToolUnit[];
   readonly tools: readonly Tool[];
+  readonly offers: SkillOffers;
 }
 
 /** Whether a fault would take away something that works now. What the author took out on purpose is no loss. */
 export function losesSomething(before: Generation, attempt: Attempt): boolean {
-  return losesText(before, attempt.text) || before.units.some((unit) => losesTools(before, unit, attempt));
+  return losesText(before, attempt.text) || before.units.some((unit) => losesOfUnit(before, unit, attempt));
 }
 
 function losesText({ text: before }: Generation, { lost }: SkillText): boolean {
@@ -24,10 +27,22 @@ function losesText({ text: before }: Generation, { lost }: SkillText): boolean {
   return before.prompts.some((prompt) => lost.prompts.includes(prompt.path));
 }
 
-function losesTools(before: Generation, unit: ToolUnit, { listed, units, tools }: Attempt): boolean {
-  const serving = before.skill.tools.filter((tool) => unit.tools.includes(tool));
-  const isGone = serving.some(({ definition }) => !tools.some((tool) => tool.definition.name === definition.name));
+function losesOfUnit({ skill }: Generation, unit: ToolUnit, { listed, units, tools, offers }: Attempt): boolean {
+  const isGone =
+    loses(unit.tools, skill.tools, tools, ({ definition }) => definition.name) ||
+    loses(unit.prompts, skill.offeredPrompts, offers.prompts, ({ definition }) => definition.name) ||
+    loses(listedBy(unit), skill.resources, offers.resources.resources, ({ definition }) => definition.uri) ||
+    loses(unit.resourceTemplates, skill.resourceTemplates, offers.resourceTemplates, ({ definition }) => definition.uriTemplate);
   return isGone && (isFaulty(unit, units) || listed.lost.some((path) => unit.path === path || unit.path?.startsWith(`${path}/`)));
+}
+
+function listedBy({ resources, resourceLists }: ToolUnit): readonly Resource[] {
+  return [...resources, ...resourceLists.flatMap((list) => list.resources)];
+}
+
+/** Whether something of the unit that serves has nothing of its name in its place. */
+function loses<T>(own: readonly T[], serving: readonly T[], next: readonly T[], nameOf: (item: T) => string): boolean {
+  return serving.some((item) => own.includes(item) && !next.some((other) => nameOf(other) === nameOf(item)));
 }
 
 /** Whether what took a unit's place has a fault. Tools written into the manifest have no place that they could be known by. */

@@ -3,9 +3,11 @@ import type { ModuleLoader } from "../io/module-loader.ts";
 import type { Tool } from "../tools/tool.ts";
 import { checkEngines } from "./check-engines.ts";
 import { createSkill } from "./create-skill.ts";
+import type { FolderListing } from "./folder-listing.ts";
 import { losesSomething } from "./judge-reload.ts";
 import { readSkill, type SkillText } from "./read-skill.ts";
 import type { Skill } from "./skill.ts";
+import { assembleSkillOffers } from "./skill-offers.ts";
 import { type StageContext, stageTool, type ToolUnit } from "./stage-tool.ts";
 import { listToolEntries, type ToolEntries, type ToolEntry } from "./tool-entries.ts";
 import type { ToolRunner } from "./tool-runner.ts";
@@ -33,6 +35,10 @@ export interface LoadSkillOptions {
   readonly hostVersion: string;
   readonly importTimeout: number;
   readonly signal: AbortSignal;
+  /** The files of the folder. */
+  readonly listing: FolderListing;
+  /** Another list of resources has taken the place of one that a module of the skill gave. */
+  onResourcesChanged?(): void;
   /** Told of each text file that was read, with what it contained. */
   seen(file: string, bytes: Uint8Array): void;
 }
@@ -48,35 +54,38 @@ export async function loadSkill(
   changed: ReadonlySet<string>,
   options: LoadSkillOptions,
 ): Promise<Staged> {
-  const text = readSkill(folder, options.seen);
+  const extensions = options.runners.flatMap((runner) => runner.extensions);
+  const text = readSkill(folder, options.seen, extensions);
   if (text === undefined) return { kind: "absent" };
   const refused = checkEngines(text, options.hostVersion);
-  const listed = listEntries(folder, text, refused, options);
+  const listed = listEntries(folder, text, refused, extensions);
   const generation = (before?.skill.generation ?? 0) + 1;
   const kept = before?.skill.name === text.name ? before.units.filter((unit) => isUntouched(unit, changed)) : [];
-  const units = await stageUnits(listed.entries, kept, { ...options, target: { skill: { name: text.name, folder }, generation } });
+  const target = { skill: { name: text.name, folder }, generation, onResourcesChanged: () => options.onResourcesChanged?.() };
+  const units = await stageUnits(listed.entries, kept, { ...options, target });
   const { tools, twins } = withoutTwins(units, text.name);
-  const diagnostics = [...text.diagnostics, ...listed.diagnostics, ...units.flatMap((unit) => unit.diagnostics), ...twins];
+  const offers = assembleSkillOffers(folder, text, units);
+  const ofUnits = units.flatMap((unit) => unit.diagnostics);
+  const diagnostics = [...text.diagnostics, ...listed.diagnostics, ...ofUnits, ...twins, ...offers.diagnostics];
   const isUseless = refused !== undefined || (text.document === undefined && text.manifest === undefined);
-  if (options.signal.aborted || isUseless || (before && losesSomething(before, { text, listed, units, tools }))) {
+  if (options.signal.aborted || isUseless || (before && losesSomething(before, { text, listed, units, tools, offers }))) {
     await discard(
       units.filter((unit) => !kept.includes(unit)),
       options.loader,
     );
     return { kind: "rejected", diagnostics, files: new Set([...text.files, ...units.flatMap((unit) => [...unit.files])]) };
   }
-  const skill = createSkill(folder, text, tools, generation);
+  const skill = createSkill(folder, { text, tools, offers, listing: options.listing, generation });
   const replaced = before?.units.filter((unit) => !units.includes(unit)) ?? [];
   return { kind: "ready", generation: { skill, text, units, files: text.files, diagnostics }, replaced };
 }
 
-function listEntries(folder: string, text: SkillText, refused: Diagnostic | undefined, { runners }: LoadSkillOptions): ToolEntries {
+function listEntries(folder: string, text: SkillText, refused: Diagnostic | undefined, extensions: readonly string[]): ToolEntries {
   if (refused) return { entries: [], diagnostics: [refused], lost: [] };
   // A manifest that cannot be read may have said which tools there are, or that there are none; and what is switched off
   // does not run.
   if (text.lost.manifest || text.manifest?.enabled === false) return { entries: [], diagnostics: [], lost: [] };
-  const extensions = runners.flatMap((runner) => runner.extensions);
-  const listed = listToolEntries(folder, text.manifest?.tools, extensions, text.manifestFile);
+  const listed = listToolEntries(folder, text.manifest ?? {}, extensions, text.manifestFile);
   return { ...listed, diagnostics: listed.diagnostics.map((diagnostic) => ({ source: text.name, ...diagnostic })) };
 }
 

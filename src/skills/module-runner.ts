@@ -1,6 +1,7 @@
 import type { ModuleLoader } from "../io/module-loader.ts";
+import { makeOffers } from "./make-offers.ts";
 import { makeTools } from "./make-tools.ts";
-import { toolsOfModule } from "./tool-module.ts";
+import { definitionsOfModule } from "./tool-module.ts";
 import type { ToolRunner } from "./tool-runner.ts";
 
 export const moduleExtensions: readonly string[] = [".ts", ".mts", ".cts", ".tsx", ".js", ".mjs", ".cjs", ".jsx"];
@@ -12,9 +13,10 @@ export function createModuleRunner(loader: ModuleLoader): ToolRunner {
     async load(file, target, scope) {
       const { exports, files } = await loader.load(file, scope);
       const api = { skill: target.skill, signal: scope.signal, onDispose: scope.onDispose };
-      const { definitions, diagnostics } = await toolsOfModule(exports, file, api, scope);
-      const made = makeTools(definitions, file, target);
-      return { tools: made.tools, files, diagnostics: [...diagnostics, ...made.diagnostics] };
+      const { tools, diagnostics, ...others } = await definitionsOfModule(exports, file, api, scope);
+      const made = makeTools(tools, file, target);
+      const offered = await makeOffers(others, file, target, scope);
+      return { ...offered, tools: made.tools, files, diagnostics: [...diagnostics, ...made.diagnostics, ...offered.diagnostics] };
     },
   };
 }

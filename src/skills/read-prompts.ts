@@ -3,28 +3,39 @@ import { extname, join } from "node:path";
 import { globSync, isDynamicPattern } from "tinyglobby";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { maxDocumentBytes } from "../formats/limits.ts";
-import { expandPrompt, parsePromptFile } from "../formats/prompt-file.ts";
+import { expandPrompt, type PromptFile, parsePromptFile } from "../formats/prompt-file.ts";
 import { type Reading, readText } from "./read-text.ts";
 import type { SkillPrompt } from "./skill.ts";
 import { pathInSkill } from "./skill-path.ts";
 
 const promptExtensions = new Set([".md", ".txt", ".markdown"]);
 
+/** A prompt file as it was read. */
+export interface ReadPrompt extends SkillPrompt {
+  readonly prompt: PromptFile;
+}
+
 /**
  * Reads a skill's prompts: without a list those in `prompts/`, by name; with one what it names, in its order. A folder
- * stands for the prompts in it, a pattern for its matches by name.
+ * stands for the prompts in it, a pattern for its matches by name. Modules among them are left to whoever runs them.
  */
-export function readPrompts(listed: readonly string[] | undefined, manifestFile: string, reading: Reading): SkillPrompt[] {
+export function readPrompts(
+  listed: readonly string[] | undefined,
+  manifestFile: string,
+  reading: Reading,
+  moduleExtensions: readonly string[],
+): ReadPrompt[] {
   const { folder } = reading;
   const paths = listed === undefined ? promptsIn(folder) : listed.flatMap((item) => matchesOf(folder, item));
-  return [...new Set(paths)].flatMap((path): SkillPrompt[] => {
-    const text = readPrompt(path, manifestFile, reading);
-    if (text === undefined) reading.lost.prompts.push(path);
-    return text === undefined ? [] : [{ path, text }];
+  const texts = [...new Set(paths)].filter((path) => !moduleExtensions.includes(extname(path)));
+  return texts.flatMap((path): ReadPrompt[] => {
+    const read = readPrompt(path, manifestFile, reading);
+    if (read === undefined) reading.lost.prompts.push(path);
+    return read ?? [];
   });
 }
 
-function readPrompt(path: string, manifestFile: string, reading: Reading): string | undefined {
+function readPrompt(path: string, manifestFile: string, reading: Reading): [ReadPrompt] | undefined {
   const { folder, files, diagnostics } = reading;
   const confined = pathInSkill(folder, path, existsSync(manifestFile) ? manifestFile : join(folder, path));
   if (!confined.ok) {
@@ -40,7 +51,7 @@ function readPrompt(path: string, manifestFile: string, reading: Reading): strin
   if (text === undefined) return undefined;
   const { prompt, diagnostics: found } = parsePromptFile(text, confined.path);
   diagnostics.push(...found);
-  return expandPrompt(prompt.body, { baseDir: folder });
+  return [{ path, text: expandPrompt(prompt.body, { baseDir: folder }), prompt }];
 }
 
 function matchesOf(folder: string, item: string): string[] {

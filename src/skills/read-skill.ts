@@ -5,7 +5,8 @@ import { maxDocumentBytes } from "../formats/limits.ts";
 import { expandPrompt } from "../formats/prompt-file.ts";
 import { parseSkillDocument, type SkillDocument } from "../formats/skill-document.ts";
 import { maxManifestBytes, parseSkillManifest, type SkillManifest } from "../formats/skill-manifest.ts";
-import { readPrompts } from "./read-prompts.ts";
+import { moduleExtensions } from "./module-runner.ts";
+import { type ReadPrompt, readPrompts } from "./read-prompts.ts";
 import { type Reading, readText } from "./read-text.ts";
 import type { SkillPrompt } from "./skill.ts";
 
@@ -14,9 +15,13 @@ export interface SkillText {
   readonly name: string;
   readonly description: string;
   readonly document?: SkillDocument;
+  /** What its file is called: `SKILL.md` in some spelling. */
+  readonly documentName?: string;
   readonly manifest?: SkillManifest;
   readonly manifestFile: string;
   readonly prompts: readonly SkillPrompt[];
+  /** The same, with what their front matter says. */
+  readonly promptFiles: readonly ReadPrompt[];
   /** The body of SKILL.md with its placeholders expanded. */
   readonly body?: string;
   /** The files it was read from. */
@@ -38,24 +43,30 @@ interface LostText {
  * Reads the manifest, the SKILL.md and the prompts of a folder; absent when it holds no skill (any more). With both files
  * SKILL.md gives name, description and instructions, as every other host reads them, and skill.json the machinery.
  */
-export function readSkill(folder: string, seen: (file: string, bytes: Uint8Array) => void): SkillText | undefined {
+export function readSkill(
+  folder: string,
+  seen: (file: string, bytes: Uint8Array) => void,
+  codeExtensions: readonly string[] = moduleExtensions,
+): SkillText | undefined {
   const reading: Reading = { folder, files: new Set(), diagnostics: [], lost: { manifest: false, document: false, prompts: [] }, seen };
   const { files, diagnostics, lost } = reading;
   const manifestFile = join(folder, "skill.json");
   const manifest = existsSync(manifestFile) ? readManifest(manifestFile, reading) : undefined;
-  const document = readDocument(reading);
+  const fileName = documentName(folder);
+  const document = fileName === undefined ? undefined : readDocument(fileName, reading);
   if (files.size === 0) return undefined;
   const name = (document && declares(document, "name") ? document.name : undefined) ?? manifest?.name ?? basename(folder);
   if (document && manifest && declares(document, "name") && document.name !== manifest.name)
     diagnostics.push(namesDiffer(document.name, manifest.name, manifestFile));
-  const prompts = lost.manifest ? [] : readPrompts(manifest?.prompts, manifestFile, reading);
+  const promptFiles = lost.manifest ? [] : readPrompts(manifest?.prompts, manifestFile, reading, codeExtensions);
   return {
     name,
     description: describe(document, manifest),
-    ...(document ? { document, body: expandPrompt(document.body, { baseDir: folder }) } : {}),
+    ...(document && fileName ? { document, documentName: fileName, body: expandPrompt(document.body, { baseDir: folder }) } : {}),
     ...(manifest ? { manifest } : {}),
     manifestFile,
-    prompts,
+    prompts: promptFiles.map(({ path, text }) => ({ path, text })),
+    promptFiles,
     files,
     lost,
     diagnostics: diagnostics.map((diagnostic) => ({ source: name, ...diagnostic })),
@@ -71,10 +82,8 @@ function readManifest(file: string, reading: Reading): SkillManifest | undefined
   return manifest;
 }
 
-function readDocument(reading: Reading): SkillDocument | undefined {
+function readDocument(name: string, reading: Reading): SkillDocument | undefined {
   const { folder } = reading;
-  const name = documentName(folder);
-  if (name === undefined) return undefined;
   const file = join(folder, name);
   if (name !== "SKILL.md") reading.diagnostics.push(otherCase(file, name));
   const text = readText(file, maxDocumentBytes, reading);

@@ -2,6 +2,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { renameTool } from "../tools/create-tool.ts";
 import type { Tool } from "../tools/tool.ts";
 import { nearestToolName } from "../tools/tool-name.ts";
+import { type ResolvedOffers, resolveOffers } from "./resolve-offers.ts";
 import type { LoadedFolder, Skill, SkillsSnapshot } from "./skill.ts";
 
 /** What happens when two skills, or tools of two skills, have one name. */
@@ -44,6 +45,8 @@ export interface ResolvedSkills {
   readonly skills: readonly Skill[];
   readonly tools: readonly Tool[];
   readonly shadowed: readonly ShadowedTool[];
+  /** What they offer beside tools. */
+  readonly offers: ResolvedOffers;
   /** Folders of which nothing could be loaded. */
   readonly failed: readonly LoadedFolder[];
   readonly diagnostics: readonly Diagnostic[];
@@ -64,9 +67,12 @@ export function resolveOverrides(loaded: SkillsSnapshot, view: SkillsView): Reso
   const settled = standings.map((standing) => (standing.state === "active" ? settle(standing.skill, winners) : standing));
   const skills = settled.filter((s) => s.state === "active").map((s) => s.skill);
   const { tools, shadowed } = chooseTools(skills, view.conflicts, diagnostics);
+  const offers = resolveOffers(skills, (name) => policyFor(view.conflicts, name));
+  diagnostics.push(...offers.diagnostics);
   const names = new Set(candidates.map((skill) => skill.name));
-  for (const name of view.disabledSkills) if (!names.has(name)) diagnostics.push(unknownName(name));
-  return { standings: settled, skills, tools, shadowed, failed: folders.filter((folder) => folder.skill === undefined), diagnostics };
+  for (const name of view.disabledSkills) if (!names.has(name) && name !== "*") diagnostics.push(unknownName(name));
+  const failed = folders.filter((folder) => folder.skill === undefined);
+  return { standings: settled, skills, tools, shadowed, offers, failed, diagnostics };
 }
 
 /** The folders of the roots in order; one that several roots bring counts where it comes last. */
@@ -82,6 +88,7 @@ function foldersOf(loaded: SkillsSnapshot, roots: readonly string[]): LoadedFold
 }
 
 function own(skill: Skill, view: SkillsView): { state: SkillState; rule: string } {
+  if (view.disabledSkills.has("*")) return { state: "disabled", rule: "disabledSkills has them all" };
   if (view.disabledSkills.has(skill.name)) return { state: "disabled", rule: "its name is in disabledSkills" };
   if (!skill.enabled) return { state: "disabled", rule: 'its manifest says "enabled": false' };
   return { state: "active", rule: "no other skill has its name" };

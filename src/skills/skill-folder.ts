@@ -4,6 +4,7 @@ import { errorMessage } from "../base/errors.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import { diffSkill, isSameSkill } from "./diff-skills.ts";
 import type { FileHashes } from "./file-hashes.ts";
+import { FolderListing } from "./folder-listing.ts";
 import type { FolderNews } from "./folder-news.ts";
 import { type Generation, loadSkill, type Staged } from "./load-skill.ts";
 import type { Retirement } from "./retirement.ts";
@@ -19,6 +20,10 @@ export interface FolderParts {
   readonly hashes: FileHashes;
   readonly retirement: Retirement;
   onEdited?(files: readonly string[]): void;
+  /** Told of trouble with a folder that loading it does not show. */
+  onProblem?(problem: Diagnostic): void;
+  /** What a skill lists as resources may be something else now, though its generation is the same. */
+  onResourcesChanged?(): void;
 }
 
 /**
@@ -29,6 +34,7 @@ export class SkillFolder {
   readonly path: string;
   /** Settles when the folder has been loaded once, whatever came of it, or has ended. */
   readonly settled: Promise<void>;
+  readonly listing: FolderListing;
   readonly #parts: FolderParts;
   /** What changed since the generation that serves was made. */
   readonly #changed = new Set<string>();
@@ -45,6 +51,7 @@ export class SkillFolder {
   constructor(path: string, parts: FolderParts) {
     this.path = path;
     this.#parts = parts;
+    this.listing = createListing(path, parts);
     this.settled = new Promise((resolve) => {
       this.#settle = resolve;
     });
@@ -112,7 +119,9 @@ export class SkillFolder {
       hashes.record(file, bytes);
     };
     try {
-      const options = { loader, runners, hostVersion, importTimeout, signal, seen: onRead };
+      const { listing } = this;
+      const onResourcesChanged = (): void => this.#parts.onResourcesChanged?.();
+      const options = { loader, runners, hostVersion, importTimeout, signal, listing, onResourcesChanged, seen: onRead };
       const staged = await loadSkill(this.path, this.#generation, changed, options);
       if (staged.kind === "ready") this.#recordCode(staged.generation, seen, start);
       return staged;
@@ -166,6 +175,17 @@ export class SkillFolder {
     this.#isLoaded = true;
     this.#settle();
   }
+}
+
+function createListing(folder: string, parts: FolderParts): FolderListing {
+  let isTold = false;
+  return new FolderListing(folder, {
+    onLimit(problem) {
+      if (problem !== undefined) parts.onProblem?.(problem);
+      else if (isTold) parts.onEdited?.([folder]);
+      isTold = problem !== undefined;
+    },
+  });
 }
 
 function areEqual(before: readonly Diagnostic[], after: readonly Diagnostic[]): boolean {

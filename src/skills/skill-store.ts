@@ -3,7 +3,7 @@ import { Emitter } from "../base/emitter.ts";
 import type { Logger } from "../base/logger.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import { type PathChange, type TreeWatcher, type WatchBackend, watchTree } from "../io/watch-tree.ts";
-import { findChangedFolders } from "./changed-folders.ts";
+import { findChangedFolders, folderOf } from "./changed-folders.ts";
 import { FileHashes } from "./file-hashes.ts";
 import { type ChangedFolders, FolderLoads } from "./folder-loads.ts";
 import { Publisher } from "./publisher.ts";
@@ -48,13 +48,22 @@ export class SkillStore implements AsyncDisposable {
   readonly #loads: FolderLoads;
   readonly #publisher: Publisher;
   readonly #problems: Emitter<{ problem: Diagnostic }>;
+  readonly #lists: Emitter<{ changed: undefined }>;
   readonly #watcher: TreeWatcher | undefined;
 
   constructor({ log, importTimeout = 10_000, ...options }: SkillStoreOptions) {
     const report = (error: Error): void => log.error("A listener of the skill store failed.", { error });
-    this.#parts = { ...options, importTimeout, hashes: new FileHashes(), retirement: new Retirement(log) };
-    this.#publisher = new Publisher(() => this.#takeSnapshot(), report);
     this.#problems = new Emitter(report);
+    this.#lists = new Emitter(report);
+    this.#parts = {
+      ...options,
+      importTimeout,
+      hashes: new FileHashes(),
+      retirement: new Retirement(log),
+      onProblem: (problem) => this.#problems.emit("problem", problem),
+      onResourcesChanged: () => this.#lists.emit("changed", undefined),
+    };
+    this.#publisher = new Publisher(() => this.#takeSnapshot(), report);
     this.#watcher = options.watch ? this.#startWatching(options.watchBackend ?? "auto") : undefined;
     this.#watch = new SkillWatch(this.#watcher);
     this.#loads = new FolderLoads({ parts: this.#parts, roots: this.#roots, watch: this.#watch, publisher: this.#publisher, log });
@@ -78,7 +87,12 @@ export class SkillStore implements AsyncDisposable {
     return this.#publisher.onChange(listener);
   }
 
-  /** Tells of trouble with watching. */
+  /** Tells that skills may list other resources, though the snapshot is the same: files came or went, or a module said so. */
+  onResources(listener: () => void): Disposable {
+    return this.#lists.on("changed", listener);
+  }
+
+  /** Tells of trouble with watching, and with folders beyond what loading them shows. */
   onProblem(listener: (problem: Diagnostic) => void): Disposable {
     return this.#problems.on("problem", listener);
   }
@@ -105,6 +119,7 @@ export class SkillStore implements AsyncDisposable {
     const { folders } = this.#loads;
     const files = new Set([...folders.values()].flatMap((folder) => [...folder.files]));
     const changed = this.#findChanged([...files].map((path) => ({ path, kind: "changed", directory: false })));
+    this.#noteFiles([...folders.keys()]);
     this.#roots.rescan();
     // What is new in a folder is among no known files, so all are looked at.
     this.#loads.bring(folders.keys(), changed);
@@ -124,6 +139,7 @@ export class SkillStore implements AsyncDisposable {
     await this.#parts.retirement.ended(closingGrace);
     this.#publisher.close();
     this.#problems.clear();
+    this.#lists.clear();
   }
 
   #startWatching(backend: WatchBackend | "auto"): TreeWatcher {
@@ -132,9 +148,16 @@ export class SkillStore implements AsyncDisposable {
   }
 
   #onWatched(changes: readonly PathChange[]): void {
+    this.#noteFiles(changes.map(({ path }) => path));
     const changed = this.#findChanged(changes);
     this.#roots.rescan(changes);
     this.#loads.bring(changed.keys(), changed);
+  }
+
+  /** What a skill is not made of belongs to it all the same, as a file that can be read. */
+  #noteFiles(paths: readonly string[]): void {
+    const isWanted = paths.map((path) => folderOf(path, this.#loads.folders)?.listing.note(path) ?? false);
+    if (isWanted.includes(true)) this.#lists.emit("changed", undefined);
   }
 
   #findChanged(changes: readonly PathChange[]): ChangedFolders {

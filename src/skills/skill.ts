@@ -1,6 +1,8 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
+import type { Prompt } from "../tools/prompt.ts";
+import type { Resource, ResourceTemplate } from "../tools/resource.ts";
 import type { Tool } from "../tools/tool.ts";
-import type { SkillEntry } from "../tools/tool-source.ts";
+import type { ResourceSet, SkillEntry } from "../tools/tool-source.ts";
 
 /** A prompt file of a skill, as text, with `{baseDir}` and the like already expanded. */
 export interface SkillPrompt {
@@ -23,6 +25,12 @@ export interface Skill extends SkillEntry {
   /** The model is not told of it; a person may still use it. */
   readonly hiddenFromModel: boolean;
   readonly tools: readonly Tool[];
+  /** What a person may call up: its instructions, its prompt files, and what its modules define. */
+  readonly offeredPrompts: readonly Prompt[];
+  /** What its modules define. */
+  readonly resources: readonly Resource[];
+  readonly resourceTemplates: readonly ResourceTemplate[];
+  readonly files: ResourceSet;
   /** As written in the manifest; whoever connects MCP servers parses them. */
   readonly mcpServers: Readonly<Record<string, unknown>>;
   readonly requires: Readonly<Record<string, string>>;
@@ -68,10 +76,20 @@ export interface SkillsChange {
   readonly files: readonly string[];
 }
 
+/** The names of what came, became another, and went. */
+export interface NamesChange {
+  readonly added: readonly string[];
+  readonly updated: readonly string[];
+  readonly removed: readonly string[];
+}
+
 export interface SkillChange {
   readonly name: string;
   readonly folder: string;
-  readonly tools: { readonly added: readonly string[]; readonly updated: readonly string[]; readonly removed: readonly string[] };
+  readonly tools: NamesChange;
+  readonly prompts: NamesChange;
+  /** What its modules define, by address or template. Its files are no part of this. */
+  readonly resources: NamesChange;
   readonly durationMs: number;
 }
 

@@ -6,14 +6,18 @@ import { ModuleError } from "../io/module-loader/module-error.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import { createScope, type OwnedScope } from "../io/scope.ts";
 import { wrapExecute } from "../tools/create-tool.ts";
+import type { Prompt } from "../tools/prompt.ts";
+import type { Resource, ResourceTemplate } from "../tools/resource.ts";
 import type { Tool } from "../tools/tool.ts";
+import type { ResourceSet } from "../tools/tool-source.ts";
 import { countCalls } from "./calls-in-flight.ts";
+import { countOffers } from "./count-offers.ts";
 import { makeTools } from "./make-tools.ts";
 import { readToolJson } from "./read-tool-json.ts";
 import type { ToolEntry } from "./tool-entries.ts";
 import { handlerOf } from "./tool-handler.ts";
 import { moduleFailure } from "./tool-module.ts";
-import type { RunnerTarget, ToolRunner } from "./tool-runner.ts";
+import type { LoadedTools, RunnerTarget, ToolRunner } from "./tool-runner.ts";
 
 /** What one entry came to. It is carried from generation to generation for as long as none of its files changes. */
 export interface ToolUnit {
@@ -23,6 +27,10 @@ export interface ToolUnit {
   /** Absent for a tool that is written into the manifest. */
   readonly path?: string;
   readonly tools: readonly Tool[];
+  readonly prompts: readonly Prompt[];
+  readonly resources: readonly Resource[];
+  readonly resourceTemplates: readonly ResourceTemplate[];
+  readonly resourceLists: readonly ResourceSet[];
   readonly diagnostics: readonly Diagnostic[];
   /** Every file it is made of; a lazily loaded handler adds its own when it runs. */
   readonly files: ReadonlySet<string>;
@@ -55,6 +63,7 @@ export async function stageTool(entry: ToolEntry, context: StageContext): Promis
     state: entry.state,
     ...(entry.kind === "inline" ? {} : { path: entry.path }),
     tools: staged.tools.map((tool) => (tool.hasHandler ? wrapExecute(tool, calls.track, calls.hold) : tool)),
+    ...countOffers(staged, calls),
     diagnostics: staged.diagnostics.map((diagnostic) => ({ source, ...diagnostic })),
     files,
     retire: async () => {
@@ -65,10 +74,7 @@ export async function stageTool(entry: ToolEntry, context: StageContext): Promis
   };
 }
 
-interface Staged {
-  readonly tools: readonly Tool[];
-  readonly diagnostics: readonly Diagnostic[];
-}
+type Staged = Omit<LoadedTools, "files">;
 
 async function stageModule(file: string, files: Set<string>, context: StageContext, scope: OwnedScope): Promise<Staged> {
   const runner = context.runners.find((candidate) => candidate.extensions.includes(extname(file)));

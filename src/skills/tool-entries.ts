@@ -32,38 +32,64 @@ export interface ToolEntries {
 
 const notTools = /\.d\.[cm]?ts$|\.(test|spec)\.[cm]?[jt]sx?$/;
 
+/** The lists of a manifest that may name modules. */
+export interface ListedFiles {
+  readonly tools?: readonly unknown[];
+  readonly prompts?: readonly string[];
+  readonly resources?: readonly string[];
+}
+
 /**
  * Decides what a skill's tools are made of. Without a list in the manifest: every tool JSON and every module in
  * `tools/`, by name, except helpers (`_name`), tests and type declarations. With one: what it names, in its order;
  * a pattern's matches by name. A module beside a tool JSON of the same name is that tool's handler, not an entry.
+ *
+ * Modules that define prompts are found the same way in `prompts/` and its list, beside the prompts that are text. Those
+ * that define resources are only found by their list: a folder `resources/` holds files of any kind in other skills.
  */
-export function listToolEntries(
-  folder: string,
-  listed: readonly unknown[] | undefined,
-  extensions: readonly string[],
-  manifest: string,
-): ToolEntries {
-  const listing: Listing = { folder, manifest, extensions, isListed: listed !== undefined, diagnostics: [], lost: [] };
-  const items = (listed ?? ["tools"]).flatMap((item, index): (string | ToolEntry)[] =>
-    typeof item === "string" ? expandItem(item, listing) : [inlineEntry(item, index, manifest)],
+export function listToolEntries(folder: string, lists: ListedFiles, extensions: readonly string[], manifest: string): ToolEntries {
+  const diagnostics: Diagnostic[] = [];
+  const lost: string[] = [];
+  const listing = (key: Listing["key"]): Listing => {
+    return { folder, manifest, extensions, key, isListed: lists[key] !== undefined, diagnostics, lost };
+  };
+  const ofTools = listing("tools");
+  const items = (lists.tools ?? ["tools"]).flatMap((item, index): (string | ToolEntry)[] =>
+    typeof item === "string" ? expandItem(item, ofTools) : [inlineEntry(item, index, manifest)],
   );
   const jsonBases = new Set(items.flatMap((item) => (typeof item === "string" && item.endsWith(".json") ? withoutExtension(item) : [])));
   const entries = new Map<string, ToolEntry>();
-  for (const item of items) {
-    const entry = typeof item === "string" ? toEntry(item, jsonBases, listing) : item;
+  const add = (item: string | ToolEntry, place: Listing): void => {
+    const entry = typeof item === "string" ? toEntry(item, jsonBases, place) : item;
     if (entry) entries.set(entry.key, entry);
-  }
-  return { entries: [...entries.values()], diagnostics: listing.diagnostics, lost: listing.lost };
+  };
+  for (const item of items) add(item, ofTools);
+  for (const item of lists.prompts ?? ["prompts"])
+    for (const path of promptModules(item, listing("prompts"))) add(path, listing("prompts"));
+  const ofResources = listing("resources");
+  for (const item of lists.resources ?? []) for (const path of expandItem(item, ofResources)) add(path, ofResources);
+  return { entries: [...entries.values()], diagnostics, lost };
 }
 
 interface Listing {
   readonly folder: string;
   readonly manifest: string;
   readonly extensions: readonly string[];
-  /** Whether the manifest names the tools. */
+  readonly key: keyof ListedFiles;
+  /** Whether the manifest names them. */
   readonly isListed: boolean;
   readonly diagnostics: Diagnostic[];
   readonly lost: string[];
+}
+
+/** Whoever reads the prompts that are text tells what is wrong with the rest of the list. */
+function promptModules(item: string, listing: Listing): string[] {
+  if (isModule(item, listing)) return expandItem(item, listing);
+  return expandItem(item, { ...listing, diagnostics: [], lost: [] }).filter((path) => isModule(path, listing));
+}
+
+function isModule(path: string, { extensions }: Listing): boolean {
+  return extensions.includes(extname(path));
 }
 
 function inlineEntry(value: unknown, index: number, file: string): ToolEntry {
@@ -72,11 +98,11 @@ function inlineEntry(value: unknown, index: number, file: string): ToolEntry {
 
 /** The files an item of the list stands for, relative to the skill, with forward slashes. */
 function expandItem(item: string, listing: Listing): string[] {
-  const { folder, manifest, diagnostics } = listing;
+  const { folder, diagnostics } = listing;
   if (isDynamicPattern(item)) {
     const found = globSync(item, { cwd: folder, expandDirectories: false, followSymbolicLinks: false }).sort();
     const matches = found.filter((match) => isTool(match, listing));
-    if (matches.length === 0) diagnostics.push(nothingMatches(item, manifest));
+    if (matches.length === 0) diagnostics.push(nothingMatches(item, listing));
     return matches.filter((match) => isConfined(match, listing));
   }
   const path = item.replace(/^(?:\.\/)+/, "").replace(/\/+$/, "");
@@ -94,7 +120,7 @@ function filesAt(path: string, listing: Listing): string[] {
   } catch (error) {
     // Without a list a skill need not have tools.
     if (!isListed) return [];
-    diagnostics.push(missing(path, error, listing.manifest));
+    diagnostics.push(missing(path, error, listing));
   }
   lost.push(path);
   return [];
@@ -125,21 +151,21 @@ function isTool(path: string, listing: Listing): boolean {
   return !name.startsWith("_") && !name.startsWith(".") && !notTools.test(name) && isRunnable(path, listing);
 }
 
-function isRunnable(path: string, { extensions }: Listing): boolean {
-  return extname(path) === ".json" || extensions.includes(extname(path));
+function isRunnable(path: string, listing: Listing): boolean {
+  return isModule(path, listing) || (extname(path) === ".json" && listing.key === "tools");
 }
 
 function toEntry(path: string, jsonBases: ReadonlySet<string>, listing: Listing): ToolEntry | undefined {
-  const { folder, extensions, diagnostics } = listing;
+  const { folder, extensions, key, diagnostics } = listing;
   const file = join(folder, path);
   const extension = extname(path);
-  if (extension === ".json") {
+  if (extension === ".json" && key === "tools") {
     const sibling = siblingOf(file, extensions);
     return { kind: "json", key: `json:${path}`, state: sibling ?? "", file, path, ...(sibling === undefined ? {} : { sibling }) };
   }
   if (extensions.includes(extension))
     return jsonBases.has(withoutExtension(path)) ? undefined : { kind: "module", key: `module:${path}`, state: "", file, path };
-  diagnostics.push(noRunner(file, extension, extensions));
+  diagnostics.push(noRunner(file, extension, listing));
   return undefined;
 }
 
@@ -152,18 +178,18 @@ function withoutExtension(path: string): string {
   return path.slice(0, path.length - extname(path).length);
 }
 
-function nothingMatches(pattern: string, file: string): Diagnostic {
+function nothingMatches(pattern: string, { key, manifest }: Listing): Diagnostic {
   return {
     severity: "warning",
     code: "TOOL_PATTERN_EMPTY",
-    file,
-    message: `The pattern ${JSON.stringify(pattern)} in "tools" matches no tool. Correct or remove it.`,
+    file: manifest,
+    message: `The pattern ${JSON.stringify(pattern)} in "${key}" matches ${key === "tools" ? "no tool" : "no module"}. Correct or remove it.`,
   };
 }
 
-function missing(path: string, error: unknown, file: string): Diagnostic {
-  const message = `The file ${JSON.stringify(path)} in "tools" cannot be read (${errorMessage(error)}). Add it, or take it out of the list.`;
-  return { severity: "error", code: "TOOL_FILE_MISSING", file, message };
+function missing(path: string, error: unknown, { key, manifest }: Listing): Diagnostic {
+  const message = `The file ${JSON.stringify(path)} in "${key}" cannot be read (${errorMessage(error)}). Add it, or take it out of the list.`;
+  return { severity: "error", code: "TOOL_FILE_MISSING", file: manifest, message };
 }
 
 function noFolder(file: string): Diagnostic {
@@ -172,7 +198,8 @@ function noFolder(file: string): Diagnostic {
   return { severity: "error", code: "TOOLS_NOT_A_FOLDER", file, message };
 }
 
-function noRunner(file: string, extension: string, extensions: readonly string[]): Diagnostic {
-  const message = `Nothing here runs ${extension || "files without an extension"} as a tool. Use .json or one of ${extensions.join(" ")}.`;
+function noRunner(file: string, extension: string, { key, extensions }: Listing): Diagnostic {
+  const [what, known] = key === "tools" ? ["as a tool", [".json or one of", ...extensions]] : ["as a module", ["one of", ...extensions]];
+  const message = `Nothing here runs ${extension || "files without an extension"} ${what}. Use ${known.join(" ")}.`;
   return { severity: "error", code: "TOOL_FILE_UNKNOWN", file, message };
 }

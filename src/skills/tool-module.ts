@@ -1,6 +1,8 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
 import type { Scope } from "../io/scope.ts";
+import { type DefinedPrompt, isDefinedPrompt } from "../tools/define-prompt.ts";
+import { type DefinedResource, isDefinedResource } from "../tools/define-resource.ts";
 import { isToolLike, type ToolLike } from "../tools/define-tool.ts";
 import type { ToolContext } from "../tools/tool.ts";
 import { normalizeResult } from "../tools/tool-result.ts";
@@ -20,33 +22,50 @@ export interface ExecuteContext extends ToolContext {
   readonly workspaceRoot: string;
 }
 
+/** What a module defines, each once, in the order of its kind. */
 export interface ModuleDefinitions {
-  readonly definitions: readonly ToolLike[];
+  readonly tools: readonly ToolLike[];
+  readonly prompts: readonly DefinedPrompt[];
+  readonly resources: readonly DefinedResource[];
   readonly diagnostics: readonly Diagnostic[];
 }
 
 type Exports = Readonly<Record<string, unknown>>;
+type Definition = ToolLike | DefinedPrompt | DefinedResource;
 
 /**
- * Finds the tools that a module defines: `SCHEMA` with `execute`, a default export that is a tool, a list of tools or
- * a function that returns them, and named exports that are tools. A `dispose` export, and one in what the function
+ * Finds the tools, prompts and resources that a module defines: `SCHEMA` with `execute`, a default export that is one, a
+ * list of them or a function that returns them, and named exports. A `dispose` export, and one in what the function
  * returns, runs when the generation ends. What cannot be used becomes a diagnostic. Rejects with what the function throws.
  */
-export async function toolsOfModule(exports: Exports, file: string, api: SkillApi, scope: Scope): Promise<ModuleDefinitions> {
+export async function definitionsOfModule(exports: Exports, file: string, api: SkillApi, scope: Scope): Promise<ModuleDefinitions> {
   const collected: Collected = { file, found: [], diagnostics: [] };
   const { found, diagnostics } = collected;
   registerDisposer(exports["dispose"], scope);
   if (typeof exports["execute"] === "function") collectExecute(exports, collected);
   if (!repeatsNames(exports)) await collectDefault(exports["default"], collected, { api, scope });
-  for (const name of Object.keys(exports).sort()) if (name !== "default" && isToolLike(exports[name])) found.push(exports[name]);
+  for (const name of Object.keys(exports).sort()) {
+    const value = exports[name];
+    if (name !== "default" && isDefinition(value)) found.push(value);
+  }
   if (found.length === 0 && diagnostics.length === 0) diagnostics.push(exportsNothing(file));
-  return { definitions: [...new Set(found)], diagnostics };
+  const distinct = [...new Set(found)];
+  return {
+    tools: distinct.filter(isToolLike),
+    prompts: distinct.filter(isDefinedPrompt),
+    resources: distinct.filter(isDefinedResource),
+    diagnostics,
+  };
 }
 
 interface Collected {
   readonly file: string;
-  readonly found: ToolLike[];
+  readonly found: Definition[];
   readonly diagnostics: Diagnostic[];
+}
+
+function isDefinition(value: unknown): value is Definition {
+  return isToolLike(value) || isDefinedPrompt(value) || isDefinedResource(value);
 }
 
 function collectExecute(exports: Exports, { file, found, diagnostics }: Collected): void {
@@ -89,28 +108,35 @@ async function collectDefault(
   { api, scope }: { readonly api: SkillApi; readonly scope: Scope },
 ): Promise<void> {
   if (value === undefined) return;
-  const isFactory = typeof value === "function" && !isToolLike(value);
+  const isFactory = typeof value === "function" && !isDefinition(value);
   const produced: unknown = isFactory ? await (value as (api: SkillApi) => unknown)(api) : value;
   if (typeof produced === "function" && isFactory) return registerDisposer(produced, scope);
-  if (isBundle(produced)) registerDisposer(produced.dispose, scope);
-  const items = isBundle(produced) ? produced.tools : produced;
-  if (isFactory && (items === undefined || items === null)) return;
-  (Array.isArray(items) ? items : [items]).forEach((item, index) => {
-    if (isToolLike(item)) found.push(item);
-    else diagnostics.push(notATool(file, Array.isArray(items) ? `item ${index} of the default export` : "the default export", item));
-  });
+  if (isBundle(produced)) registerDisposer(produced["dispose"], scope);
+  const parts: readonly (readonly [name: string, value: unknown])[] = isBundle(produced)
+    ? bundleKeys.map((key) => [`${key} of the default export`, produced[key]])
+    : [["the default export", produced]];
+  for (const [what, items] of parts) {
+    if ((isFactory || isBundle(produced)) && (items === undefined || items === null)) continue;
+    (Array.isArray(items) ? items : [items]).forEach((item, index) => {
+      if (isDefinition(item)) found.push(item);
+      else diagnostics.push(isNothing(file, Array.isArray(items) ? `item ${index} of ${what}` : what, item));
+    });
+  }
 }
 
 /** What CommonJS exports by name is also its default export, as one object. */
 function repeatsNames(exports: Exports): boolean {
   const whole = exports["default"];
-  if (typeof whole !== "object" || whole === null || Array.isArray(whole) || isToolLike(whole)) return false;
+  if (typeof whole !== "object" || whole === null || Array.isArray(whole) || isDefinition(whole)) return false;
   const keys = Object.keys(whole).filter((key) => key !== "default" && key !== "__esModule");
   return keys.every((key) => Object.hasOwn(exports, key) && exports[key] === (whole as Exports)[key]);
 }
 
-function isBundle(value: unknown): value is { readonly tools: unknown; readonly dispose?: unknown } {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && !isToolLike(value) && "tools" in value;
+const bundleKeys = ["tools", "prompts", "resources"] as const;
+
+function isBundle(value: unknown): value is Exports {
+  if (typeof value !== "object" || value === null || Array.isArray(value) || isDefinition(value)) return false;
+  return bundleKeys.some((key) => key in value);
 }
 
 type Disposer = () => void | Promise<void>;
@@ -132,7 +158,7 @@ export function registerDisposer(value: unknown, scope: Scope): void {
 
 function exportsNothing(file: string): Diagnostic {
   const message =
-    "This module exports no tool. Export one made with defineTool(…), a list of them, or SCHEMA and execute; a helper's name starts with an underscore.";
+    "This module exports no tool, prompt or resource. Export one made with defineTool(…), definePrompt(…) or defineResource(…), a list of them, or SCHEMA and execute; a helper's name starts with an underscore.";
   return { severity: "error", code: "MODULE_NO_TOOLS", file, message };
 }
 
@@ -142,7 +168,7 @@ function noSchema(file: string): Diagnostic {
   return { severity: "error", code: "MODULE_NO_SCHEMA", file, message };
 }
 
-function notATool(file: string, what: string, item: unknown): Diagnostic {
+function isNothing(file: string, what: string, item: unknown): Diagnostic {
   const kind =
     item === null
       ? "null"
@@ -155,7 +181,7 @@ function notATool(file: string, what: string, item: unknown): Diagnostic {
     severity: "error",
     code: "MODULE_NOT_A_TOOL",
     file,
-    message: `In this module ${what} is ${kind}, not a tool. Make it with defineTool(name, { … }).`,
+    message: `In this module ${what} is ${kind}, not a tool, prompt or resource. Make it with defineTool(name, { … }), definePrompt or defineResource.`,
   };
 }
 

@@ -1,16 +1,26 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { Scope } from "../io/scope.ts";
+import type { Prompt } from "../tools/prompt.ts";
+import type { Resource, ResourceTemplate } from "../tools/resource.ts";
 import type { Tool } from "../tools/tool.ts";
+import type { ResourceSet } from "../tools/tool-source.ts";
 
 /** Where tools are being loaded for: what their origin says, and which generation of the skill they belong to. */
 export interface RunnerTarget {
   readonly skill: { readonly name: string; readonly folder: string };
   readonly generation: number;
+  /** To be called when what a `resourceLists` of it holds has become another list. */
+  onResourcesChanged?(): void;
 }
 
-/** The tools of one file, every file they are made of, and advice about them. */
+/** The tools of one file, and what else it defines, every file they are made of, and advice about them. */
 export interface LoadedTools {
   readonly tools: readonly Tool[];
+  readonly prompts?: readonly Prompt[];
+  readonly resources?: readonly Resource[];
+  readonly resourceTemplates?: readonly ResourceTemplate[];
+  /** Resources that come and go without the file being loaded again. */
+  readonly resourceLists?: readonly ResourceSet[];
   readonly files: ReadonlySet<string>;
   readonly diagnostics: readonly Diagnostic[];
 }

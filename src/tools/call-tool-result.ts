@@ -56,7 +56,8 @@ function isKnownBlock(block: Block): boolean {
   }
 }
 
-function textFor(blocks: readonly Block[], structuredContent: unknown, isFailure: boolean): string {
+/** What a model reads of blocks and structured content. */
+export function textFor(blocks: readonly Block[], structuredContent: unknown, isFailure: boolean): string {
   const texts = blocks.map(textOf).filter((text) => text !== undefined);
   if (texts.length > 0) return texts.join("\n");
   if (structuredContent !== undefined) return JSON.stringify(structuredContent);

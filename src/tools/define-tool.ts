@@ -1,4 +1,5 @@
 import { HostError } from "../base/errors.ts";
+import { isDefinedPrompt } from "./define-prompt.ts";
 import type { StandardSchema } from "./standard-schema.ts";
 import type { JsonSchema, PermissionRequest, ToolAnnotations, ToolContext, ToolInvocation } from "./tool.ts";
 
@@ -94,6 +95,7 @@ export function isToolLike(value: unknown): value is ToolLike {
   try {
     if ((value as Partial<DefinedTool>)[toolBrand] === true) return true;
     const { name, handler } = value as Partial<ToolLike>;
+    if (isDefinedPrompt(value)) return false;
     return typeof name === "string" && typeof handler === "function";
   } catch {
     // A getter or proxy that throws: whatever it is, it is not a tool.

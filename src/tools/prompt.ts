@@ -1,4 +1,4 @@
-import type { Asks, ToolOrigin } from "./tool.ts";
+import type { AskOptions, Asks, ToolOrigin } from "./tool.ts";
 
 /** A block of MCP content (specification 2025-11-25, ContentBlock): text, image, audio, resource link or embedded resource. */
 export type ContentBlock = { readonly type: string; readonly [field: string]: unknown };
@@ -33,7 +33,7 @@ export interface OfferContext {
   /** Fires when nobody waits for the answer any more. */
   readonly signal: AbortSignal;
   /** Asks whoever is attached; rejects when nobody can answer. */
-  ask<K extends keyof Asks>(kind: K, data: Asks[K]["data"]): Promise<Asks[K]["answer"]>;
+  ask<K extends keyof Asks>(kind: K, data: Asks[K]["data"], options?: AskOptions): Promise<Asks[K]["answer"]>;
 }
 
 /** Suggestions for an argument, best first; at most 100 of them count. */

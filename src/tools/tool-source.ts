@@ -3,6 +3,12 @@ import type { Prompt } from "./prompt.ts";
 import type { Resource, ResourceTemplate } from "./resource.ts";
 import type { Tool } from "./tool.ts";
 
+/** Resources that come and go while whoever offers them stays the same. */
+export interface ResourceSet {
+  /** Found when it is first read. The same array until something about them changes. */
+  readonly resources: readonly Resource[];
+}
+
 /** What a session needs of a skill, wherever the skill lives. */
 export interface SkillEntry {
   readonly name: string;
@@ -12,6 +18,8 @@ export interface SkillEntry {
   /** `eager`: its prompts are context for every turn. Default: `on-demand`, they are given when the skill is used. */
   readonly promptMode?: "eager" | "on-demand";
   readonly prompts?: readonly { readonly path: string; readonly text: string }[];
+  /** Its files, as resources `skill://<skill>/<path>`. Absent: none of them are offered. */
+  readonly files?: ResourceSet;
   /** The model is not told of it; a person may still use it. */
   readonly hiddenFromModel?: boolean;
   /** False: it has nothing to give when it is used, such as one that only brings tools. */

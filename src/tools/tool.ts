@@ -89,9 +89,14 @@ export interface Asks {
   };
   /** A server wants a model to write something: the parameters and result of MCP's `sampling/createMessage`. */
   sampling: { data: Readonly<Record<string, unknown>>; answer: Readonly<Record<string, unknown>> };
+  /** Which folders are worked in, as MCP's `roots/list` has it. */
+  roots: {
+    data: Readonly<Record<string, never>>;
+    answer: { readonly roots: readonly { readonly uri: string; readonly name?: string }[] };
+  };
   /** Somebody must sign in at an address; the answer is the address that the browser came back to. */
   authorization: {
-    data: { serverName: string; url: string; redirectUrl: string };
+    data: { serverName: string; serverUrl?: string; url: string; redirectUrl: string };
     answer: { callbackUrl: string };
   };
 }
@@ -132,11 +137,16 @@ export type PermissionDecision =
   | { readonly kind: "user-not-available" }
   | { readonly decision: "allow" | "deny"; readonly reason?: string };
 
+export interface AskOptions {
+  /** What the answer is filed under where several are asked for at once. Default: the kind and a number. */
+  readonly key?: string;
+}
+
 /** What a handler gets as its third argument: the ways back into the session. */
 export interface ToolContext {
   readonly invocation: ToolInvocation;
   /** Asks whoever is attached; the call's clock stops while it waits. Rejects when nobody can answer or the call ends. */
-  ask<K extends keyof Asks>(kind: K, data: Asks[K]["data"]): Promise<Asks[K]["answer"]>;
+  ask<K extends keyof Asks>(kind: K, data: Asks[K]["data"], options?: AskOptions): Promise<Asks[K]["answer"]>;
   /** Calls another tool of the session by name or `server/tool`, through every gate. Never rejects for what that tool does. */
   callTool(ref: string, args: unknown): Promise<ToolResult>;
   /** Reports progress and restarts the deadline. */

@@ -41,7 +41,11 @@ const maxBytes = 1024 * 1024;
 
 /** How long an answer of `has` holds before its file is looked at again, in milliseconds: calls ask it one after another. */
 const holdsFor = 250;
-const maxAnswers = 10_000;
+
+interface Answer {
+  readonly has: boolean;
+  readonly until: number;
+}
 
 interface Read {
   /** Differs when the file may hold something else. */
@@ -54,8 +58,8 @@ class FolderApprovals implements ApprovalStore {
   readonly #report: (diagnostic: Diagnostic) => void;
   /** What was read before; a file that did not change since is not read again. */
   readonly #read = new Map<string, Read>();
-  /** What `has` answered lately, by what it was asked. */
-  readonly #answers = new Map<string, { readonly has: boolean; readonly until: number }>();
+  /** What `has` answered lately, by what it was asked and the scope. Who asks often asks with the same object. */
+  #answers = new WeakMap<ApprovalKey, Map<string, Answer>>();
 
   constructor({ directory, onDiagnostic = () => {} }: FileApprovalsOptions) {
     this.#directory = directory;
@@ -63,16 +67,19 @@ class FolderApprovals implements ApprovalStore {
   }
 
   has(key: ApprovalKey, scopes: readonly ApprovalScope[]): boolean {
+    const answers = this.#answers.get(key) ?? new Map<string, Answer>();
+    this.#answers.set(key, answers);
+    return scopes.some((scope) => this.#hasIn(key, scope, answers));
+  }
+
+  #hasIn(key: ApprovalKey, scope: ApprovalScope, answers: Map<string, Answer>): boolean {
+    const place = scope.kind === "user" ? scope.kind : `${scope.kind} ${scope.id}`;
     const now = performance.now();
-    return scopes.some((scope) => {
-      const text = approvalText(key, scope);
-      const known = this.#answers.get(text);
-      if (known !== undefined && known.until > now) return known.has;
-      const has = this.#approvalIn(nameOfText(text)) !== undefined;
-      if (this.#answers.size >= maxAnswers) this.#answers.clear();
-      this.#answers.set(text, { has, until: now + holdsFor });
-      return has;
-    });
+    const known = answers.get(place);
+    if (known !== undefined && known.until > now) return known.has;
+    const has = this.#approvalIn(fileNameOf(key, scope)) !== undefined;
+    answers.set(place, { has, until: now + holdsFor });
+    return has;
   }
 
   async remember(value: Approval): Promise<void> {
@@ -88,13 +95,13 @@ class FolderApprovals implements ApprovalStore {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
     await this.#setAsideDamaged(name);
     await writeFileAtomic(join(this.#directory, name), text, { mode: 0o600 });
-    this.#answers.clear();
+    this.#answers = new WeakMap();
   }
 
   async forget(query: Parameters<ApprovalStore["forget"]>[0]): Promise<number> {
     const found = (await this.#all()).filter(({ approval }) => isMatch(approval, query));
     for (const { name } of found) await rm(join(this.#directory, name), { force: true });
-    this.#answers.clear();
+    this.#answers = new WeakMap();
     return found.length;
   }
 
@@ -148,11 +155,7 @@ class FolderApprovals implements ApprovalStore {
 }
 
 function fileNameOf(key: ApprovalKey, scope: ApprovalScope): string {
-  return nameOfText(approvalText(key, scope));
-}
-
-function nameOfText(text: string): string {
-  return `${sha256(text)}.json`;
+  return `${sha256(approvalText(key, scope))}.json`;
 }
 
 /** Undefined: there is no such file, or none that can be looked at. */

@@ -49,3 +49,8 @@ test("never throws, whatever is logged and whatever the sink does", () => {
   expect(() => log.debug("x", cyclic)).not.toThrow();
   expect(() => logInto([], "debug").info("x", { big: 1n })).not.toThrow();
 });
+
+test("counts of tokens and the number of a request are no secrets", () => {
+  const frame = { params: { _meta: { progressToken: 7 }, maxTokens: 100 }, usage: { outputTokens: 3 }, refreshTokens: ["r"], token: 5 };
+  expect(redact(frame)).toEqual({ ...frame, refreshTokens: "[redacted]", token: "[redacted]" });
+});

@@ -1,7 +1,7 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
-import type { Ask } from "../../src/session/asks.ts";
 import type { Attachment } from "../../src/session/attachments.ts";
 import type { SessionEvent } from "../../src/session/events.ts";
+import type { Ask } from "../../src/session/open-ask.ts";
 import type { AgentScope, CallOutcome, Prepared, ToolCall } from "../../src/session/pipeline-types.ts";
 import type { ToolsDiff } from "../../src/session/pushed-tools.ts";
 import type { Session } from "../../src/session/session.ts";

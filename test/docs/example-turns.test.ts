@@ -25,7 +25,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
   vi.stubEnv("WEATHER_URL", `http://127.0.0.1:${(service.address() as AddressInfo).port}`);
   model = await startScriptedModel();
-  host = await createHost({ skillDirectories: [examples], workingDirectory, watch: false });
+  host = await createHost({ skillDirectories: [examples], plugins: [], workingDirectory, watch: false });
 });
 
 afterAll(async () => {

@@ -5,6 +5,11 @@ import { format } from "node:util";
 import { Ajv } from "ajv";
 import { createTestHost } from "skillhost/testing";
 import { expect, vi } from "vitest";
+import type { CliIo } from "../../src/cli/cli-io.ts";
+import { loadConfig } from "../../src/cli/find-config.ts";
+import { parseCommandLine } from "../../src/cli/program.ts";
+import { createVariableLookup } from "../../src/formats/expand-variables.ts";
+import { parseMcpConfig } from "../../src/formats/mcp-config.ts";
 import { startCli } from "../cli/run-cli.ts";
 import type { ScriptedReply } from "../doubles/scripted-model.ts";
 import { commandsOf, type Sample, splitCommand } from "./markdown-samples.ts";
@@ -17,8 +22,9 @@ export function isSample({ language }: Sample): boolean {
   return languages.has(language);
 }
 
+/** A block that is run by itself. What stands in a folder of skills or servers is run by them. */
 export function isProgram({ language, file = "" }: Sample): boolean {
-  return /^[jt]sx?$/.test(language) && !file.startsWith("skills/");
+  return /^[jt]sx?$/.test(language) && !/^(?:skills|servers)\//.test(file);
 }
 
 /** Writes the files that the samples of a document are, each where it says it belongs. */
@@ -83,6 +89,11 @@ export function modelReplies({ place, directives }: Sample): readonly ScriptedRe
   });
 }
 
+/** Whether a command goes on until it is stopped; what it prints first says that it works. */
+function isLasting(words: readonly string[]): boolean {
+  return words[1] === "dev" || (words[1] === "mcp" && words.includes("--http"));
+}
+
 /** Runs the commands of a shell block that are ours and returns the others. Each must end as its `exits` directive says, or with 0. */
 export async function runCommands(folder: string, sample: Sample, env: Readonly<Record<string, string>> = {}): Promise<readonly string[]> {
   const wanted = Number(sample.directives.find(({ name }) => name === "exits")?.rest ?? 0);
@@ -94,7 +105,7 @@ export async function runCommands(folder: string, sample: Sample, env: Readonly<
       continue;
     }
     const running = startCli(words.slice(1), { cwd: folder, env });
-    if (words[1] === "dev") {
+    if (isLasting(words)) {
       await running.line(() => true);
       running.interrupt();
     }
@@ -104,14 +115,33 @@ export async function runCommands(folder: string, sample: Sample, env: Readonly<
   return others;
 }
 
-/** Checks a JSON sample by the schema that its place or its `$schema` names. False: neither does. */
-export function checkJson({ place, file = "", text }: Sample): boolean {
+/** Checks a JSON sample by what reads such files, or by the schema that its place or its `$schema` names. False: neither does. */
+export function checkJson(folder: string, { place, file = "", text }: Sample): boolean {
+  if (basename(file) === "skillhost.json") return loadConfig(join(folder, file), folder) !== undefined;
+  if (/^(?:\.?mcp|claude_desktop_config)\.json$/.test(basename(file))) return checkServers(place, file, text);
   const value = JSON.parse(text) as { readonly $schema?: unknown };
   const name = schemaOf(file) ?? (typeof value.$schema === "string" ? basename(value.$schema) : undefined);
   if (name === undefined) return file !== "";
   const ajv = new Ajv({ strict: false, schemas: ["skill.schema.json", "tool.schema.json"].map(readSchema) });
   const validate = ajv.getSchema(`skillhost/${name}`) ?? expect.fail(`${place}: there is no schema ${name}`);
   expect(validate(value), `${place}: ${JSON.stringify(validate.errors)}`).toBe(true);
+  return true;
+}
+
+/** Every server in it can be started, and one that is skillhost itself has arguments that our command line understands. */
+function checkServers(place: string, file: string, text: string): boolean {
+  const variables = createVariableLookup({ environment: {}, places: { workspace: "/work", home: "/home/me", separator: "/" } });
+  const { servers, diagnostics } = parseMcpConfig(text, { file, variables });
+  expect(diagnostics, place).toEqual([]);
+  expect(servers.length, place).toBeGreaterThan(0);
+  for (const server of servers) {
+    if (server.state !== "ready") throw new Error(`${place}: ${server.name} cannot be started`);
+    const { spec } = server;
+    if (spec.type !== "stdio" || !spec.args.includes("skillhost")) continue;
+    const output = { isTTY: false, write: (said: string) => expect.fail(`${place}: ${said}`) };
+    const io = { stdout: output, stderr: output } as unknown as CliIo;
+    expect(parseCommandLine(spec.args.slice(spec.args.indexOf("skillhost") + 1), io).kind, place).toBe("command");
+  }
   return true;
 }
 

@@ -193,7 +193,7 @@ test("parsePromptFile and expandPrompt take every text", () => {
       expectSound(diagnostics, text);
       const unchanged = expandPrompt(prompt.body.replaceAll(/[${]/g, ""), { baseDir: "/b", argumentsText: "", argumentNames: ["name"] });
       if (unchanged !== prompt.body.replaceAll(/[${]/g, "")) expect.fail("text without placeholders changed");
-      expandPrompt(prompt.body, { baseDir: "/b", argumentsText, argumentNames: prompt.argumentNames ?? ["name"] });
+      expandPrompt(prompt.body, { baseDir: "/b", argumentsText, argumentNames: prompt.arguments?.map(({ name }) => name) ?? ["name"] });
     }),
     runs,
   );

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { expandArguments, expandPrompt, parsePromptFile } from "../../src/formats/prompt-file.ts";
+import { expandArguments, expandPrompt, parsePromptFile, takesArguments } from "../../src/formats/prompt-file.ts";
 
 describe("parsePromptFile", () => {
   test("takes a text without front matter as it is", () => {
@@ -11,8 +11,41 @@ describe("parsePromptFile", () => {
       "---\nname: review\ndescription: Reviews.\narguments: file line\n---\nReview $file",
       "p.md",
     );
-    expect(prompt).toEqual({ name: "review", description: "Reviews.", argumentNames: ["file", "line"], body: "Review $file" });
+    expect(prompt).toEqual({
+      name: "review",
+      description: "Reviews.",
+      arguments: [{ name: "file" }, { name: "line" }],
+      body: "Review $file",
+    });
     expect(diagnostics).toEqual([]);
+  });
+
+  test.each([
+    ["[file, line]", [{ name: "file" }, { name: "line" }]],
+    [
+      "\n  - file\n  - name: line\n    description: Which one.\n    required: yes\n  - name: file",
+      [{ name: "file" }, { name: "line", description: "Which one.", required: true }],
+    ],
+    ["[]", []],
+  ])("arguments %j are names, or objects with a name; the first of two of one name counts", (written, expected) => {
+    const { prompt, diagnostics } = parsePromptFile(`---\narguments: ${written}\n---\nText`, "p.md");
+    expect([prompt.arguments, diagnostics]).toEqual([expected, []]);
+  });
+
+  test.each([
+    ["[{ description: nameless }, a]", /objects with a name/],
+    ["[[a], a]", /objects with a name/],
+    ["[{ name: [b] }, a]", /`name` of an argument must be text/],
+    ["[{ name: a, required: often }]", /`required` of an argument must be true or false/],
+  ])("in arguments %s what cannot be used is left out, with a warning", (written, message) => {
+    const { prompt, diagnostics } = parsePromptFile(`---\narguments: ${written}\n---\nText`, "p.md");
+    expect(prompt.arguments).toEqual([{ name: "a" }]);
+    expect(diagnostics[0]).toMatchObject({ code: "PROMPT_FIELD_TYPE", severity: "warning", message: expect.stringMatching(message) });
+  });
+
+  test("reads what people are shown, and whether they may call it up", () => {
+    const text = "---\ntitle: Review\nargument-hint: [file]\nuser-invocable: false\n---\nReview";
+    expect(parsePromptFile(text, "p.md").prompt).toEqual({ title: "Review", argumentHint: "[file]", userInvocable: false, body: "Review" });
   });
 
   test("reports what it cannot use, with file and line", () => {
@@ -35,6 +68,43 @@ describe("expandPrompt", () => {
     });
     expect(expanded).toBe("/$0/$&/$ARGUMENTS '{baseDir}' $0 {baseDir} /$0/$&/$ARGUMENTS");
   });
+});
+
+describe("expandPrompt with values by name", () => {
+  const expand = (body: string, argumentValues: Record<string, string>): string =>
+    expandPrompt(body, { argumentNames: ["city", "days", "__proto__"], argumentValues });
+
+  test.each<[what: string, body: string, values: Record<string, string>, expected: string]>([
+    ["by name", "$city for $days", { city: "Oslo", days: "3" }, "Oslo for 3"],
+    ["by name in braces", "${city}s ${days}d ${other}", { city: "Oslo", days: "3" }, "Oslos 3d ${other}"],
+    ["by place", "$0 $1 $ARGUMENTS[0]", { days: "3", city: "Oslo" }, "Oslo 3 Oslo"],
+    ["all of them", "For $ARGUMENTS.", { days: "3", city: "New York" }, "For New York 3."],
+    ["one that was not given", "<$city><$0><${days}>", { days: "3" }, "<><$0><3>"],
+    ["never twice", "$city ${days}", { city: "$days ${days} $ARGUMENTS", days: "$city" }, "$days ${days} $ARGUMENTS $city"],
+    ["escaped", "\\$city \\${city} $days", { city: "Oslo", days: "3" }, "$city ${city} 3"],
+    ["appended if nothing takes them", "Weather.", { city: "Oslo", days: "3" }, "Weather.\n\nARGUMENTS: Oslo 3"],
+    ["nothing to append", "Weather.", {}, "Weather."],
+    ["a name of every object", "$__proto__ $constructor", { city: "x" }, " $constructor"],
+  ])("%s", (_what, body, values, expected) => {
+    expect(expand(body, values)).toBe(expected);
+  });
+
+  test("a value that is large fills a body full of placeholders only so far", () => {
+    expect(expand("$city ".repeat(100_000), { city: "x".repeat(10_000) }).length).toBeLessThan(20_000_000);
+  });
+});
+
+test.each([
+  ["Do $ARGUMENTS", true],
+  ["$0", true],
+  ["$ARGUMENTS[1]", true],
+  ["It costs $5", true],
+  ["{baseDir} $name ${name}", false],
+  ["\\$ARGUMENTS", false],
+  ["$ARGUMENTSX", false],
+  ["", false],
+])("whether %j has a place for arguments: %s", (body, expected) => {
+  expect(takesArguments(body)).toBe(expected);
 });
 
 describe("expandArguments", () => {

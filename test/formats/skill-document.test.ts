@@ -53,7 +53,7 @@ describe("fields", () => {
     ["[file, line]", ["file", "line"]],
     ["\n  - file\n  - line", ["file", "line"]],
   ])("arguments %s are names", (written, expected) => {
-    expect(withKeys(`arguments: ${written}`).document.argumentNames).toEqual(expected);
+    expect(withKeys(`arguments: ${written}`).document.arguments?.map(({ name }) => name)).toEqual(expected);
   });
 
   test.each(["true", "yes", "on", "1", "True", "'yes'"])("disable-model-invocation: %s is true", (word) => {

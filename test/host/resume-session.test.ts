@@ -16,6 +16,7 @@ const shout = { name: "shout", handler: ({ text }: { text?: string }) => `SAID $
 async function hostIn(folder: string, options: HostOptions = {}): Promise<Host> {
   const base = {
     skillDirectories: [],
+    plugins: [],
     watch: false,
     logger: silentLogger,
     workingDirectory: folder,

@@ -114,7 +114,10 @@ describe("tools", () => {
       }),
     ]);
     expect(session.catalog.executables.has("t")).toBe(false);
-    const posing: Tool = Object.freeze({ ...make!("one"), origin: { kind: "external" as const, source: "someone", nativeName: "t" } });
+    const made = make!("one");
+    const { signature, revision } = made;
+    const origin = { kind: "external" as const, source: "someone", nativeName: "t" };
+    const posing: Tool = Object.freeze({ ...made, signature, revision, origin });
     source.publish([posing]);
     expect((await call("t")).textResultForLlm).toBe("one");
     expect(session.catalog.executables.get("t")?.origin).toMatchObject({ kind: "plugin", source: "p" });

@@ -3,7 +3,7 @@ import type { Diagnostic } from "../../src/base/diagnostic.ts";
 import type { Host } from "../../src/host/host.ts";
 import { createTestHost, type TestHost, type TestHostOptions } from "../../src/testing.ts";
 import type { Tool } from "../../src/tools/tool.ts";
-import type { ToolSource } from "../../src/tools/tool-source.ts";
+import type { SourceSnapshot, ToolSource } from "../../src/tools/tool-source.ts";
 import { tempFolder } from "../skills/kit.ts";
 
 /** A host over an empty folder with these plugins, ended after the test. */
@@ -22,7 +22,7 @@ export function found(host: Host, code: string): readonly Diagnostic[] {
 export function sourceOfTools(
   id: string,
   initial: readonly Tool[] = [],
-): ToolSource & { publish(tools: readonly Tool[]): void; readonly ended: number } {
+): ToolSource & { publish(tools: readonly Tool[]): void; offer(offers: Partial<SourceSnapshot>): void; readonly ended: number } {
   const listeners = new Set<() => void>();
   const state = { snapshot: { tools: initial, skills: [], diagnostics: [] } as ToolSource["snapshot"], ended: 0 };
   return {
@@ -40,6 +40,11 @@ export function sourceOfTools(
     },
     publish(tools) {
       state.snapshot = { ...state.snapshot, tools };
+      for (const listener of listeners) listener();
+    },
+    offer(offers) {
+      const { tools, skills, diagnostics } = state.snapshot;
+      state.snapshot = { tools, skills, diagnostics, ...offers };
       for (const listener of listeners) listener();
     },
     async [Symbol.asyncDispose]() {

@@ -97,7 +97,7 @@ describe("what cannot be an agent is refused with the place of the fault", () =>
     [{ agent: "b" }, /there are none/],
     [{ customAgents: [{}] }, /customAgents\[0\]\.name must be/],
     [{ customAgents: [{ name: "a", tools: "view" }] }, /customAgents\[0\]\.tools must be a list/],
-    [{ customAgents: [{ name: "a", colour: "red" }] }, /customAgents\[0\]\.colour must be left out/],
+    [{ customAgents: [{ name: "a", colour: "red" }] }, /customAgents\[0\]\.colour is not one of the fields of customAgents\[0\]: name, /],
     [{ customAgents: [{ name: "a", tools: ["a*"] }], agent: "a" }, /agent\.tools\[0\]: "a\*" is not a tool pattern/],
     [{ defaultAgent: { excludedTools: ["*"] } }, /defaultAgent\.excludedTools\[0\]/],
     [{ toolSearch: { deferThreshold: -1 } }, /toolSearch\.deferThreshold must be a whole number/],

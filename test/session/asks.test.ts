@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type AskKind, type AskOutcome, noResult } from "../../src/session/ask-kinds.ts";
 import { type AskHandlers, createAsks } from "../../src/session/asks.ts";
 import { createEvents, type SessionEvent } from "../../src/session/events.ts";
+import type { AskInvocation } from "../../src/session/open-ask.ts";
 import { deferred, type LogLine, recordingLogger, settleMicrotasks } from "./session-kit.ts";
 
 const permission = { kind: "custom-tool", toolCallId: "c1", toolName: "t", toolArgs: {} };
@@ -229,4 +230,80 @@ test("a callback that fails is logged and counts as not there; for a pending too
   const data = { toolCallId: "c", toolName: "t", arguments: {}, workingDirectory: "/" };
   expect(await asks.open("tool", data, {})).toMatchObject({ answer: { error: "provider" } });
   expect(lines.filter(({ level }) => level === "error")).toHaveLength(2);
+});
+
+describe("a question of a call whose caller answers", () => {
+  test("goes to the caller alone, and to the others only when the caller leaves it", async () => {
+    const { asks, attach, seen } = table();
+    const asked: string[] = [];
+    const answering = (name: string, answer: unknown) => (): unknown => {
+      asked.push(name);
+      return answer;
+    };
+    attach("program", ["permission"], { permission: answering("program", approve) });
+    const caller = (answer: unknown): AskHandlers => ({ permission: answering("caller", answer) });
+    expect(asks.open("permission", permission, { caller: caller(reject) })).toMatchObject({ answer: reject, from: "caller" });
+    expect(asked.splice(0)).toEqual(["caller"]);
+    expect(asks.open("permission", permission, { caller: caller(noResult) })).toMatchObject({ answer: approve, from: "program" });
+    expect(asked.splice(0)).toEqual(["caller", "program"]);
+    expect(asks.open("permission", permission, { caller: {} })).toMatchObject({ from: "program" });
+    expect(seen.filter(({ type }) => type === "permission.requested")).toHaveLength(3);
+  });
+
+  test("stays the caller's while it thinks, whoever comes; one that fails leaves it to the others", async () => {
+    const { asks, attach } = table();
+    const thinking = deferred<unknown>();
+    const outcome = asks.open("permission", permission, { caller: { permission: () => thinking.promise } });
+    attach("late", ["permission"], { permission: () => approve });
+    const [ask] = asks.pending;
+    expect(asks.answer(ask!.id, approve, "late")).toBe(false);
+    thinking.reject(new Error("gone"));
+    expect(await outcome).toMatchObject({ kind: "answered", from: "late" });
+  });
+
+  test("ends when neither it nor anybody else answers", async () => {
+    const { asks } = table();
+    expect(asks.open("permission", permission, { caller: { permission: () => noResult } })).toEqual({ kind: "ended", reason: "nobody" });
+  });
+});
+
+describe("whoever answers", () => {
+  test("is told of the call and the key, and by a signal that the question is withdrawn, but not after its own answer", async () => {
+    const { asks, attach } = table();
+    const told: { readonly id: string; readonly invocation: AskInvocation }[] = [];
+    const answers = { one: deferred<unknown>(), two: deferred<unknown>() };
+    for (const id of ["one", "two"] as const) {
+      const note = (_data: unknown, invocation: AskInvocation): Promise<unknown> => {
+        told.push({ id, invocation });
+        return answers[id].promise;
+      };
+      attach(id, ["elicitation"], { elicitation: note });
+    }
+    const outcome = asks.open("elicitation", { message: "?" }, { toolCallId: "c", agentId: "a", key: "who" });
+    const [one, two] = told.map(({ invocation }) => invocation);
+    expect(one).toMatchObject({ sessionId: "session-1", toolCallId: "c", agentId: "a", key: "who" });
+    expect(one!.signal.aborted).toBe(false);
+    answers.one.resolve({ action: "decline" });
+    await outcome;
+    expect([one!.signal.aborted, two!.signal.aborted]).toEqual([false, true]);
+  });
+
+  test("hears of what a server asks, in the session's words and with the server's name", () => {
+    const { asks, attach, seen } = table();
+    attach("one", ["elicitation", "sampling"]);
+    const hostile = { message: "Pay?", requestId: "forged", toolCallId: "forged", elicitationSource: "bank" };
+    void asks.open("elicitation", hostile, { toolCallId: "c", serverName: "shop" });
+    void asks.open("sampling", { messages: [], requestId: "forged" }, { toolCallId: "c", serverName: "shop" });
+    const [elicitation, sampling] = asks.pending;
+    expect(seen.map(({ data }) => data)).toEqual([
+      { message: "Pay?", mode: "form", elicitationSource: "shop", requestId: elicitation!.id, toolCallId: "c" },
+      {
+        requestId: sampling!.id,
+        toolCallId: "c",
+        serverName: "shop",
+        mcpRequestId: "c",
+        request: { messages: [], requestId: "forged" },
+      },
+    ]);
+  });
 });

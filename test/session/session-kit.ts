@@ -7,6 +7,7 @@ import { createCatalogMemo } from "../../src/session/catalog-memo.ts";
 import { createSession } from "../../src/session/create-session.ts";
 import type { SessionEnvironment } from "../../src/session/environment.ts";
 import type { SessionEvent } from "../../src/session/events.ts";
+import type { OfferSource } from "../../src/session/offers.ts";
 import { approveAll } from "../../src/session/permissions.ts";
 import type { Session } from "../../src/session/session.ts";
 import type { SessionOptions } from "../../src/session/session-config.ts";
@@ -41,6 +42,8 @@ export interface TestEnvironment extends SessionEnvironment {
   publish(...sources: CatalogSource[]): void;
   /** Replaces the skills and tells sessions. */
   publishSkills(...skills: SkillEntry[]): void;
+  /** Replaces what is offered beside tools and tells sessions. */
+  publishOffers(...sources: OfferSource[]): void;
   /** The next catalogs fail with this. */
   failWith(error: Error | undefined): void;
   /** Makes `ready` wait until the promise settles. */
@@ -63,6 +66,7 @@ export function createTestEnvironment(...initial: CatalogSource[]): TestEnvironm
   const lines: LogLine[] = [];
   let sources: readonly CatalogSource[] = initial;
   let skills: readonly SkillEntry[] = [];
+  let offers: readonly OfferSource[] = [];
   let failure: Error | undefined;
   let ready: Promise<void> = Promise.resolve();
   const state = { released: false, assemblies: 0 };
@@ -84,6 +88,7 @@ export function createTestEnvironment(...initial: CatalogSource[]): TestEnvironm
       return memo([...sources, ...clients], view);
     },
     skills: () => skills,
+    offerSources: () => offers,
     subscribe(listener) {
       const own = (): void => listener();
       listeners.add(own);
@@ -104,6 +109,10 @@ export function createTestEnvironment(...initial: CatalogSource[]): TestEnvironm
     },
     publishSkills(...next) {
       skills = next;
+      for (const listener of listeners) listener();
+    },
+    publishOffers(...next) {
+      offers = next;
       for (const listener of listeners) listener();
     },
     failWith(error) {

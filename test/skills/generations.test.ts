@@ -90,6 +90,8 @@ export const c = defineTool("c", { description: "C.", handler: () => "c" });
           name: "s",
           folder: join(root, "s"),
           tools: { added: ["c"], updated: ["b"], removed: ["a"] },
+          prompts: { added: [], updated: [], removed: [] },
+          resources: { added: [], updated: [], removed: [] },
           durationMs: expect.any(Number),
         },
       ],

@@ -4,7 +4,19 @@ import { Retirement } from "../../src/skills/retirement.ts";
 import type { ToolUnit } from "../../src/skills/stage-tool.ts";
 
 function unit(retired: Promise<readonly Error[]>, abandon: () => Promise<readonly Error[]> = async () => []): ToolUnit {
-  return { key: "tools/x.ts", state: "", tools: [], diagnostics: [], files: new Set(), retire: () => retired, abandon };
+  return {
+    key: "tools/x.ts",
+    state: "",
+    tools: [],
+    prompts: [],
+    resources: [],
+    resourceTemplates: [],
+    resourceLists: [],
+    diagnostics: [],
+    files: new Set(),
+    retire: () => retired,
+    abandon,
+  };
 }
 
 const logged = () => {

@@ -34,6 +34,8 @@ export async function call(context: CommandContext, name: string, json: string |
       onPermissionRequest: (data, invocation) => limit.pausedWhile(() => permission.handler(data, invocation)),
       onUserInputRequest: userInput && ((data, invocation) => limit.pausedWhile(() => userInput(data, invocation))),
     });
+    // A tool of an MCP server is known when the server has been started.
+    if (findTool(session, name) === undefined) await session.ready(io.signal);
     const tool = findTool(session, name) ?? unknownTool(name, session, host);
     if (session.catalog.executables.get(tool.name)?.hasHandler === false) throw withoutHandler(tool);
     const result = await limit.run((signal) => session.callTool(name, args, { signal: AbortSignal.any([io.signal, signal]) }));
@@ -63,9 +65,20 @@ function withoutHandler({ name }: ListedTool): CliError {
 function unknownTool(name: string, session: Session, host: Host): never {
   const tools = session.listTools().map((tool) => tool.name);
   const isKnown = host.explain(name).tools.length > 0;
-  const hint = isKnown ? ` It exists and is not offered: see "skillhost explain ${name}".` : didYouMean(name, tools);
+  const hint = isKnown
+    ? ` It exists and is not offered: see "skillhost explain ${name}".`
+    : (heldHint(name, host) ?? didYouMean(name, tools));
   const errors = host.diagnostics.filter(({ severity }) => severity === "error");
   throw new CliError("TOOL_UNKNOWN", `There is no tool "${name}".${hint} "skillhost list" shows what there is.`, 1, errors);
+}
+
+/** Of a tool that its server has changed. */
+function heldHint(name: string, host: Host): string | undefined {
+  for (const { name: server, held } of host.listServers()) {
+    const tool = held.find((each) => name === `${server}/${each.name}` || name === `${server}-${each.name}`);
+    if (tool !== undefined) return ` It is held back: "skillhost approve ${server} ${tool.name}" shows why.`;
+  }
+  return undefined;
 }
 
 function report({ io, out }: CommandContext, tool: ListedTool, result: ToolResult, host: Host): void {

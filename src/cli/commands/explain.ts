@@ -29,8 +29,9 @@ export function explain(context: CommandContext, name: string, options: ExplainO
       ...(available && { availableTools: available }),
       ...(excluded && { excludedTools: excluded }),
     });
+    if (isUnknown(host.explain(name))) await session.ready(context.io.signal);
     const explanation = host.explain(name);
-    if (explanation.skills.length + explanation.tools.length === 0) throw unknownName(name, host);
+    if (isUnknown(explanation)) throw unknownName(name, host);
     const filtered = filterOf(name, session);
     const filters = session.catalog.notices.map(({ message }) => message);
     if (out.isJson)
@@ -38,6 +39,11 @@ export function explain(context: CommandContext, name: string, options: ExplainO
     else print(explanation, filtered, filters, out);
     return 0;
   });
+}
+
+/** The tools of MCP servers are known when those have been started. */
+function isUnknown({ skills, tools }: Explanation): boolean {
+  return skills.length + tools.length === 0;
 }
 
 function filterOf(name: string, session: Session): Filtered | undefined {

@@ -2,25 +2,31 @@ import type { Diagnostic } from "../../base/diagnostic.ts";
 import type { SkillInfo } from "../../host/host.ts";
 import { approveAll } from "../../session/permissions.ts";
 import type { CommandContext } from "../command-context.ts";
+import { readConfiguredServers } from "../configured-servers.ts";
+import { type ListedServer, serverHeading, withFiles } from "../describe-server.ts";
 import { counted, skillHeading } from "../describe-skill.ts";
 import { withHost } from "../open-host.ts";
 import type { Output } from "../output.ts";
 import { visibleLine } from "../visible-text.ts";
 
-/** Lists skills with their tools and prompts, and every diagnostic where it belongs. */
+/** Lists skills with their tools and prompts, MCP servers without starting them, and every diagnostic where it belongs. */
 export function list(context: CommandContext): Promise<number> {
   const { out } = context;
   return withHost(context, {}, async (host) => {
-    const { skills, diagnostics } = host;
+    const { skills } = host;
+    const configured = readConfiguredServers(context);
+    const servers = withFiles(host.listServers(), configured);
+    const diagnostics = distinct([...configured.diagnostics, ...host.diagnostics]);
     const session = await host.createSession({ onPermissionRequest: approveAll, persist: false });
     const tools = session.listTools();
     if (out.isJson) {
-      out.envelope({ ok: true, data: { skills, tools }, diagnostics });
+      out.envelope({ ok: true, data: { skills, tools, servers }, diagnostics });
       return 0;
     }
     for (const skill of skills) printSkill(skill, out);
-    printRest(skills, diagnostics, out);
-    out.line(`${counted(skills.length, "skill")}, ${counted(tools.length, "tool")}.`);
+    printServers(servers, diagnostics, out);
+    printRest(skills, servers, diagnostics, out);
+    out.line(totals(skills, tools.length, servers));
     if (skills.length === 0) out.note('Make one with "skillhost new skill <name>", or name a directory with --skills.');
     return 0;
   });
@@ -38,12 +44,41 @@ function printSkill(skill: SkillInfo, out: Output): void {
   out.line();
 }
 
-/** What concerns no skill alone: clashes of names, directories that cannot be read. */
-function printRest(skills: readonly SkillInfo[], diagnostics: readonly Diagnostic[], out: Output): void {
-  const printed = new Set(skills.flatMap((skill) => skill.diagnostics));
-  const rest = diagnostics.filter((diagnostic) => !printed.has(diagnostic));
+function printServers(servers: readonly ListedServer[], diagnostics: readonly Diagnostic[], out: Output): void {
+  if (servers.length > 0) out.line(out.style.bold("MCP servers"));
+  for (const server of servers) {
+    out.line(`  ${serverHeading(server, out)}`);
+    const own = diagnostics.filter((diagnostic) => isOf(diagnostic, server));
+    // What is wrong is said once: with its place, where there is one.
+    const isToTell = server.error !== undefined && server.status !== "disabled";
+    if (isToTell && !own.some(({ severity }) => severity === "error")) out.line(`    ${visibleLine(server.error)}`);
+    for (const diagnostic of own) out.line(`    ${out.diagnostic(diagnostic)}`);
+  }
+  if (servers.length > 0) out.line();
+}
+
+function isOf({ code, source }: Diagnostic, { name }: ListedServer): boolean {
+  return source === name && code.startsWith("MCP_");
+}
+
+/** What concerns no skill or server alone: clashes of names, directories that cannot be read. */
+function printRest(skills: readonly SkillInfo[], servers: readonly ListedServer[], diagnostics: readonly Diagnostic[], out: Output): void {
+  const printed = new Set(skills.flatMap((skill) => skill.diagnostics).map((diagnostic) => JSON.stringify(diagnostic)));
+  const rest = diagnostics.filter(
+    (diagnostic) => !printed.has(JSON.stringify(diagnostic)) && !servers.some((server) => isOf(diagnostic, server)),
+  );
   for (const diagnostic of rest) out.line(out.diagnostic(diagnostic));
   if (rest.length > 0) out.line();
+}
+
+function totals(skills: readonly SkillInfo[], tools: number, servers: readonly ListedServer[]): string {
+  const ofServers = servers.length > 0 ? `, ${counted(servers.length, "MCP server")}` : "";
+  return `${counted(skills.length, "skill")}, ${counted(tools, "tool")}${ofServers}.`;
+}
+
+/** The host reads a configuration's servers again, and may find the same. */
+function distinct(diagnostics: readonly Diagnostic[]): readonly Diagnostic[] {
+  return [...new Map(diagnostics.map((diagnostic) => [JSON.stringify(diagnostic), diagnostic])).values()];
 }
 
 function shortened(text: string): string {

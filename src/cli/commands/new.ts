@@ -71,7 +71,7 @@ function chooseSkill(context: CommandContext, wanted: string | undefined): Found
 }
 
 function isUsed({ folder, text }: FoundSkill, tool: string): boolean {
-  const { entries } = listToolEntries(folder, text.manifest?.tools, moduleExtensions, text.manifestFile);
+  const { entries } = listToolEntries(folder, text.manifest ?? {}, moduleExtensions, text.manifestFile);
   return entries.some(({ file }) => file === join(folder, "tools", `${tool}.ts`));
 }
 

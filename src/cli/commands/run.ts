@@ -9,11 +9,13 @@ import type { SessionOptions } from "../../session/session-config.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { withHost } from "../open-host.ts";
+import { type ChosenAgent, chooseAgent } from "../project-agents.ts";
 import { modelFrom } from "../run-model.ts";
 import { createTurnReport, type TurnReport } from "../turn-report.ts";
 import { visibleLine } from "../visible-text.ts";
 
 export interface RunCommandOptions {
+  readonly agent?: string;
   readonly model?: string;
   readonly baseUrl?: string;
   readonly system?: string;
@@ -30,10 +32,12 @@ export interface RunCommandOptions {
 export async function run(context: CommandContext, given: string, options: RunCommandOptions): Promise<number> {
   const { io, out } = context;
   const exported = options.export === undefined ? undefined : { file: resolve(io.cwd, options.export), format: formatOf(options.export) };
-  const sessionOptions = toSessionOptions(options, context);
+  const chosen = options.agent === undefined ? undefined : chooseAgent(context, options.agent);
+  const sessionOptions = toSessionOptions(options, context, chosen);
   const prompt = given === "-" ? await io.stdin.read(io.signal) : given;
   if (prompt.trim() === "") throw usageError("The prompt is empty. Say what is to be done.");
-  const outcome = await withHost(context, {}, async (host) => {
+  for (const diagnostic of chosen?.diagnostics ?? []) if (diagnostic.severity !== "info" && !out.isJson) out.complainOf(diagnostic);
+  const outcome = await withHost(context, { workspace: true }, async (host) => {
     const session = await host.createSession(sessionOptions);
     const report = createTurnReport(io, out);
     session.on((event) => {
@@ -46,19 +50,21 @@ export async function run(context: CommandContext, given: string, options: RunCo
       if (exported !== undefined) await exportTo(session, exported.file, exported.format);
     }
   });
-  out.envelope({ ...outcome, diagnostics: [] });
+  out.envelope({ ...outcome, diagnostics: chosen?.diagnostics ?? [] });
   return outcome.ok ? 0 : 1;
 }
 
-function toSessionOptions(options: RunCommandOptions, { io }: CommandContext): SessionOptions {
+function toSessionOptions(options: RunCommandOptions, { io }: CommandContext, chosen: ChosenAgent | undefined): SessionOptions {
+  const excluded = [...(chosen?.options.excludedTools ?? []), ...(options.excluded ?? [])];
   return {
+    ...chosen?.options,
     ...modelFrom(options, io.env),
     // Nobody can go on with it: there is no command for that.
     persist: false,
     streaming: options.stream,
     systemMessage: options.system === undefined ? undefined : { content: options.system },
     availableTools: options.available,
-    excludedTools: options.excluded,
+    excludedTools: excluded.length > 0 ? excluded : undefined,
     permissions: { allow: options.allow, deny: options.deny },
     onPermissionRequest: options.yes === true ? approveAll : undefined,
   };

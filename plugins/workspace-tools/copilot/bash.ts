@@ -1,0 +1,94 @@
+import { describeCommand } from "../operations/describe-command.ts";
+import type { Shell } from "../operations/shell.ts";
+import type { ShellStart, Shells } from "../operations/shells.ts";
+import { type Call, type CopilotTool, failure } from "./copilot-tool.ts";
+import { detachedText, exitText, interruptedText, runningText, startedText } from "./texts.ts";
+
+interface BashArgs {
+  readonly command: string;
+  readonly description: string;
+  readonly shellId?: string;
+  readonly mode?: "sync" | "async";
+  readonly detach?: boolean;
+  readonly initial_wait?: number;
+}
+
+const defaultWait = 30;
+export const maxWait = 600;
+
+export function createBashTool(shells: Shells): CopilotTool<BashArgs> {
+  return {
+    name: "bash",
+    description: `Runs a command with bash in the working directory, each in a shell of its own: neither variables nor the folder last until the next.
+- sync (the default) waits for the end, at most initial_wait seconds. A command that takes longer goes on, and read_bash waits for it again. What it started in the background ends with it, and its input is empty.
+- async starts it and returns: for servers, and for what is given input with write_bash. Its output is read with read_bash.
+- Output streams come in the order in which they were written.`,
+    parameters: {
+      type: "object",
+      properties: {
+        command: { type: "string", minLength: 1, description: "The command line." },
+        description: { type: "string", description: "What the command does, in a few words, for the person who is asked for permission." },
+        shellId: { type: "string", minLength: 1, maxLength: 64, description: "A name for the shell. Default: the next free number." },
+        mode: { type: "string", enum: ["sync", "async"], description: "Default: sync." },
+        detach: { type: "boolean", description: "With async: the command goes on after the session. Default: false." },
+        initial_wait: {
+          type: "number",
+          minimum: 0,
+          maximum: maxWait,
+          description: `With sync: seconds to wait for the end. Default: ${defaultWait}.`,
+        },
+      },
+      required: ["command", "description"],
+      additionalProperties: false,
+    },
+    annotations: { destructiveHint: true, openWorldHint: true },
+    // Longer than it ever waits: what takes longer goes on, and is no failure.
+    timeout: (maxWait + 30) * 1000,
+    describe({ command, description }) {
+      return { request: { kind: "shell", intention: description, ...describeCommand(command) } };
+    },
+    async run(args, call) {
+      const { mode = "sync", detach = false } = args;
+      const isDetached = mode === "async" && detach;
+      const { command, shellId: id } = args;
+      const started = await shells.start(call.sessionId, { command, workingDirectory: call.workingDirectory, mode, isDetached, id });
+      if (started.kind !== "started") return failure(startFault(started, id));
+      return mode === "sync" ? waitForEnd(started.shell, args, call, shells) : leaveRunning(started.shell, call, shells);
+    },
+  };
+}
+
+async function waitForEnd(shell: Shell, { initial_wait = defaultWait }: BashArgs, call: Call, shells: Shells): Promise<unknown> {
+  const { signal } = call.context.invocation;
+  await shell.wait(initial_wait * 1000, signal);
+  if (shell.exitCode !== undefined) {
+    shells.forget(call.sessionId, shell);
+    return withLine(shell.output.take(), exitText(shell.exitCode));
+  }
+  if (signal.aborted) return interrupted(shell, call, shells);
+  const output = shell.output.take();
+  return withLine(output, runningText(shell.spec.id, initial_wait, output !== ""));
+}
+
+async function leaveRunning(shell: Shell, call: Call, shells: Shells): Promise<unknown> {
+  // The session may have ended while it was being started.
+  if (call.context.invocation.signal.aborted) return interrupted(shell, call, shells);
+  return shell.spec.isDetached ? detachedText(shell.spec.id) : startedText(shell.spec.id);
+}
+
+async function interrupted(shell: Shell, { sessionId }: Call, shells: Shells): Promise<unknown> {
+  await shells.stop(sessionId, shell);
+  return failure(interruptedText);
+}
+
+function startFault(start: Exclude<ShellStart, { kind: "started" }>, id: string | undefined): string {
+  if (start.kind === "busy") return `A command is still running in the shell "${id}". Name another shellId, or end it with stop_bash.`;
+  if (start.kind === "too-many") return "Too many commands are running. Look at them with list_bash and end some with stop_bash.";
+  if (start.kind === "too-long") return "The command is too long. Write it to a file with create, and run that.";
+  return "The command could not be started: the shell or the working directory is not there.";
+}
+
+/** What a command wrote, and a line of ours after it. */
+export function withLine(output: string, line: string): string {
+  return output === "" || output.endsWith("\n") ? output + line : `${output}\n${line}`;
+}

@@ -1,0 +1,45 @@
+import type { ToolContext, ToolLike } from "skillhost";
+import type { Machine } from "../operations/machine.ts";
+import type { Roots } from "../operations/places.ts";
+import type { Shells } from "../operations/shells.ts";
+import type { FileWriter } from "../operations/write-files.ts";
+import { createBashTool } from "./bash.ts";
+import { toToolLike } from "./copilot-tool.ts";
+import { createCreateTool } from "./create.ts";
+import { createEditTool } from "./edit.ts";
+import { globTool } from "./glob.ts";
+import { grepTool } from "./grep.ts";
+import { createListBashTool, createReadBashTool, createStopBashTool, createWriteBashTool } from "./shell-tools.ts";
+import { viewTool } from "./view.ts";
+import { createWebFetchTool } from "./web-fetch.ts";
+
+/** What the tools work with. */
+export interface CopilotToolsParts {
+  readonly machine: Pick<Machine, "fetch">;
+  readonly writer: FileWriter;
+  /** Undefined: there is no bash here, so neither are its tools. */
+  readonly shells: Shells | undefined;
+  /** The folders that a call may reach. */
+  rootsOf(context: ToolContext): Roots;
+}
+
+/** The operations under the names, and with the texts, of the Copilot runtime's tools. */
+export function createCopilotTools({ machine, writer, shells, rootsOf }: CopilotToolsParts): readonly ToolLike[] {
+  const ofFiles = [
+    toToolLike(viewTool, rootsOf),
+    toToolLike(createCreateTool(writer), rootsOf),
+    toToolLike(createEditTool(writer), rootsOf),
+    toToolLike(grepTool, rootsOf),
+    toToolLike(globTool, rootsOf),
+    toToolLike(createWebFetchTool(machine), rootsOf),
+  ];
+  if (shells === undefined) return ofFiles;
+  const ofShells = [
+    toToolLike(createBashTool(shells), rootsOf),
+    toToolLike(createReadBashTool(shells), rootsOf),
+    toToolLike(createWriteBashTool(shells), rootsOf),
+    toToolLike(createStopBashTool(shells), rootsOf),
+    toToolLike(createListBashTool(shells), rootsOf),
+  ];
+  return [...ofShells, ...ofFiles];
+}

@@ -1,0 +1,59 @@
+import { stat } from "node:fs/promises";
+import { diffOfNewFile } from "../operations/text-diff.ts";
+import type { FileWriter } from "../operations/write-files.ts";
+import { type CopilotTool, failure, placeFor } from "./copilot-tool.ts";
+import { createdText, existsText } from "./texts.ts";
+
+interface CreateArgs {
+  readonly path: string;
+  readonly file_text: string;
+}
+
+/** Longer contents are not repeated beside the diff. */
+const maxContents = 100_000;
+
+export function createCreateTool(writer: FileWriter): CopilotTool<CreateArgs> {
+  return {
+    name: "create",
+    description: `Creates a file, and the folders that it lies in. A file that is there already is left alone: use edit to change it.`,
+    parameters: {
+      type: "object",
+      properties: {
+        path: { type: "string", description: "Path of the new file, absolute or relative to the working directory." },
+        file_text: { type: "string", description: "All of its text." },
+      },
+      required: ["path", "file_text"],
+      additionalProperties: false,
+    },
+    metadata: { editingStyle: "edit" },
+    async describe({ path, file_text }, call) {
+      const found = await placeFor(path, call, "write");
+      if ("refusal" in found) return found;
+      const { place } = found;
+      if (await exists(place.real)) return { refusal: existsText(place.path) };
+      const request = {
+        kind: "write",
+        intention: `Create ${place.path}`,
+        fileName: place.real,
+        diff: diffOfNewFile(place.path, file_text),
+        ...(file_text.length <= maxContents && { newFileContents: file_text }),
+        canOfferSessionApproval: true,
+      };
+      return { request, places: [place] };
+    },
+    async run({ path, file_text }, call) {
+      const found = await placeFor(path, call, "write");
+      if ("refusal" in found) return failure(found.refusal);
+      const { place } = found;
+      const creation = await writer.create(place, file_text);
+      if (creation.kind === "exists") return failure(existsText(place.path));
+      if (creation.kind === "failed") return failure(`File ${place.path} cannot be created.`);
+      call.context.fileChanged(place.path, file_text);
+      return createdText(path, file_text.length);
+    },
+  };
+}
+
+async function exists(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined)) !== undefined;
+}

@@ -1,0 +1,84 @@
+import type { Place } from "../operations/places.ts";
+import { diffOfChange } from "../operations/text-diff.ts";
+import { type EditFault, type FileEdit, type FileWriter, maxEditedBytes, type Passage, planEdit } from "../operations/write-files.ts";
+import { type CopilotTool, failure, placeFor } from "./copilot-tool.ts";
+import { ambiguousText, editedText, noPassageText } from "./texts.ts";
+import { faultText } from "./view.ts";
+
+interface EditArgs {
+  readonly path: string;
+  readonly old_str?: string;
+  readonly new_str?: string;
+}
+
+export function createEditTool(writer: FileWriter): CopilotTool<EditArgs> {
+  return {
+    name: "edit",
+    description: `Replaces one passage of a text file.
+- old_str must be exactly what the file has, white space and line breaks included, and stand there once: take in lines around it if it does not.
+- Without new_str the passage is removed.
+- Several edits of one message are made one after the other, in their order.`,
+    parameters: {
+      type: "object",
+      properties: {
+        path: { type: "string", description: "Path of the file, absolute or relative to the working directory." },
+        old_str: { type: "string", description: "The passage to replace, without line numbers. Empty only for a file that is empty." },
+        new_str: { type: "string", description: "What takes its place." },
+      },
+      required: ["path"],
+      additionalProperties: false,
+    },
+    metadata: { editingStyle: "edit" },
+    async describe(args, call) {
+      const found = await placeFor(args.path, call, "write");
+      if ("refusal" in found) return found;
+      const { place } = found;
+      const planned = await planEdit(place, passageOf(args));
+      const request = {
+        kind: "write",
+        intention: `Edit ${place.path}`,
+        fileName: place.real,
+        // An edit that fits nowhere may fit when one before it has been made: it is asked for all the same.
+        diff: planned.kind === "edited" ? planned.diff : passageDiff(place, passageOf(args)),
+        ...(planned.kind === "edited" && planned.text.length <= maxContents && { newFileContents: planned.text }),
+        canOfferSessionApproval: true,
+      };
+      return { request, places: [place] };
+    },
+    async run(args, call) {
+      const found = await placeFor(args.path, call, "write");
+      if ("refusal" in found) return failure(found.refusal);
+      const { place } = found;
+      const edit = await writer.edit(place, passageOf(args));
+      if (edit.kind !== "edited") return failure(editText(edit, place, args));
+      call.context.fileChanged(place.path, edit.text);
+      return editedText(args.path);
+    },
+  };
+}
+
+/** Longer contents are not repeated beside the diff. */
+const maxContents = 100_000;
+
+function passageOf({ old_str = "", new_str = "" }: EditArgs): Passage {
+  return { old: old_str, new: new_str };
+}
+
+/** The passage by itself, where nobody knows yet where it stands. */
+function passageDiff({ path }: Place, passage: Passage): string {
+  return diffOfChange(path, { before: passage.old, after: passage.new, at: 0, removed: passage.old.length, added: passage.new.length });
+}
+
+function editText(edit: Exclude<FileEdit, { kind: "edited" }>, place: Place, { old_str }: EditArgs): string {
+  if (edit.kind === "ambiguous") return ambiguousText(place.path, edit.count);
+  if (edit.fault === "missing-passage" && !old_str) return `old_str is needed: ${place.path} is not empty. Name the passage to replace.`;
+  return faultTexts[edit.fault]?.(place.path) ?? faultText(edit.fault as "missing", place);
+}
+
+const faultTexts: { readonly [F in EditFault]?: (path: string) => string } = {
+  "missing-passage": noPassageText,
+  "too-large": (path) => `File ${path} is larger than the ${maxEditedBytes / 1024 / 1024} MB that can be edited.`,
+  binary: (path) => `File ${path} is binary and cannot be edited.`,
+  encoding: (path) => `File ${path} is not UTF-8 throughout, and editing it would damage the rest of it.`,
+  unwritable: (path) => `File ${path} cannot be written.`,
+};

@@ -1,0 +1,67 @@
+import type { GlobPattern } from "../operations/glob-pattern.ts";
+import { filesOf, namesHidden, parseNames, searchBudget } from "../operations/search-tree.ts";
+import { type CopilotTool, failure } from "./copilot-tool.ts";
+import { describeSearch, placeParameters, rootsFor, type SearchPlaces, type ShownRoot } from "./search-roots.ts";
+import { noFilesText } from "./texts.ts";
+
+interface GlobArgs extends SearchPlaces {
+  readonly pattern: string;
+}
+
+export const globTool: CopilotTool<GlobArgs> = {
+  name: "glob",
+  description: `Finds files by a pattern for their paths, such as "**/*.ts" or "src/**/*.{js,jsx}".
+- * and ? stay within a name, ** stands for any folders, {a,b} for either, [a-z] for one character.
+- Hidden files are found only by patterns that name them; what .gitignore names is not found.`,
+  parameters: {
+    type: "object",
+    properties: {
+      pattern: { type: "string", description: "The pattern, from the folder that is searched." },
+      ...placeParameters,
+    },
+    required: ["pattern"],
+    additionalProperties: false,
+  },
+  annotations: { readOnlyHint: true },
+  timeout: 60_000,
+  describe: (args, call) => describeSearch(fromRoot(args), `Find files by ${JSON.stringify(args.pattern.slice(0, 200))}`, call),
+  async run(args, call) {
+    const search = fromRoot(args);
+    const pattern = parseNames(`./${search.pattern}`);
+    if (pattern === undefined) return failure("The pattern cannot be used: it is too long or has too many alternatives.");
+    const roots = await rootsFor(search, call);
+    if ("refusal" in roots) return failure(roots.refusal);
+    return findFiles(pattern, namesHidden(search.pattern), roots, call.context.invocation.signal);
+  },
+};
+
+/** A pattern that is absolute is about the folder that its names without wildcards lead to. */
+function fromRoot(args: GlobArgs): GlobArgs {
+  const pattern = args.pattern.replace(/^(\.\/+)+/, "");
+  if (!pattern.startsWith("/")) return { ...args, pattern };
+  const names = pattern.split("/");
+  const wild = names.findIndex((name) => /[*?[{]/.test(name));
+  const end = wild === -1 ? names.length - 1 : wild;
+  return { pattern: names.slice(end).join("/"), paths: names.slice(0, end).join("/") || "/" };
+}
+
+const maxFiles = 5_000;
+
+async function findFiles(pattern: GlobPattern, hidden: boolean, roots: readonly ShownRoot[], signal: AbortSignal): Promise<string> {
+  const found: string[] = [];
+  const end = performance.now() + searchBudget;
+  let isPart = false;
+  const filter = { hidden, accepts: (names: readonly string[]) => pattern.matches(names.join("/")) };
+  for (const { root, prefix } of roots) {
+    const files = filesOf(root, filter, signal, Math.max(0, end - performance.now()));
+    for (let step = await files.next(); ; step = await files.next()) {
+      if (step.done === true || found.length >= maxFiles) {
+        isPart ||= step.done !== true || step.value;
+        break;
+      }
+      found.push(prefix + step.value.names.join("/"));
+    }
+  }
+  const note = isPart ? ["[There may be more: name a narrower pattern or path.]"] : [];
+  return found.length === 0 ? [noFilesText, ...note].join(" ") : [...found, ...note].join("\n");
+}

@@ -1,0 +1,121 @@
+import { describeCommand } from "../operations/describe-command.ts";
+import type { Shell } from "../operations/shell.ts";
+import type { Shells } from "../operations/shells.ts";
+import { maxWait, withLine } from "./bash.ts";
+import { type Call, type CopilotTool, failure } from "./copilot-tool.ts";
+import { laterExitText, noShellsText, runningText, stoppedText, unknownShellText } from "./texts.ts";
+
+interface ReadArgs {
+  readonly shellId: string;
+  readonly delay: number;
+}
+
+interface WriteArgs extends ReadArgs {
+  readonly input: string;
+}
+
+const shellId = { type: "string", description: "The shellId that bash gave, or was given." } as const;
+const delay = { type: "number", minimum: 0, maximum: maxWait, description: "Seconds to wait for more output or the end." } as const;
+// Longer than they ever wait.
+const timeout = (maxWait + 30) * 1000;
+
+export function createReadBashTool(shells: Shells): CopilotTool<ReadArgs> {
+  return {
+    name: "read_bash",
+    description:
+      "Waits for a command that is running, and gives what it wrote since it was last read. It returns at once when the command ends.",
+    parameters: { type: "object", properties: { shellId, delay }, required: ["shellId", "delay"], additionalProperties: false },
+    annotations: { readOnlyHint: true },
+    timeout,
+    async run({ shellId: id, delay: seconds }, call) {
+      const shell = shells.find(call.sessionId, id);
+      return shell === undefined ? failure(unknownText(id, call, shells)) : waitAndRead(shell, seconds, call, shells);
+    },
+  };
+}
+
+export function createWriteBashTool(shells: Shells): CopilotTool<WriteArgs> {
+  return {
+    name: "write_bash",
+    description: `Gives input to a command that was started with mode "async", and then does what read_bash does. A line break is added at the end, and {enter} stands for one.`,
+    parameters: {
+      type: "object",
+      properties: { shellId, input: { type: "string", description: "What to type." }, delay },
+      required: ["shellId", "input", "delay"],
+      additionalProperties: false,
+    },
+    annotations: { destructiveHint: true, openWorldHint: true },
+    timeout,
+    describe({ shellId: id, input }, call) {
+      const shell = shells.find(call.sessionId, id);
+      if (shell === undefined) return { refusal: unknownText(id, call, shells) };
+      // What reads it may be anything, so that nothing is said of commands: they may not be ones.
+      const facts = { ...describeCommand(toInput(input).trimEnd()), commands: [], canOfferSessionApproval: false };
+      return { request: { kind: "shell", intention: `Give input to: ${shell.spec.command.slice(0, 500)}`, ...facts } };
+    },
+    async run({ shellId: id, input, delay: seconds }, call) {
+      const shell = shells.find(call.sessionId, id);
+      if (shell === undefined) return failure(unknownText(id, call, shells));
+      const { mode, isDetached } = shell.spec;
+      if (mode !== "async" || isDetached)
+        return failure(`The command in shell "${id}" takes no input. Start one with mode "async", not detached, for that.`);
+      if (!shell.write(toInput(input))) return failure(`The command in shell "${id}" has ended or takes no more input.`);
+      return waitAndRead(shell, seconds, call, shells);
+    },
+  };
+}
+
+export function createStopBashTool(shells: Shells): CopilotTool<Pick<ReadArgs, "shellId">> {
+  return {
+    name: "stop_bash",
+    description: "Ends a command that is running, with all that it started.",
+    parameters: { type: "object", properties: { shellId }, required: ["shellId"], additionalProperties: false },
+    async run({ shellId: id }, call) {
+      const shell = shells.find(call.sessionId, id);
+      if (shell === undefined) return failure(unknownText(id, call, shells));
+      await shells.stop(call.sessionId, shell);
+      return stoppedText(id);
+    },
+  };
+}
+
+export function createListBashTool(shells: Shells): CopilotTool<Readonly<Record<never, never>>> {
+  return {
+    name: "list_bash",
+    description: "Lists the commands that are running, and those that have ended and whose output nobody has read.",
+    parameters: { type: "object", properties: {}, additionalProperties: false },
+    annotations: { readOnlyHint: true },
+    async run(_args, { sessionId }) {
+      const all = shells.list(sessionId);
+      return all.length === 0 ? noShellsText : ["Active shell sessions:", ...all.map(shellLines)].join("\n");
+    },
+  };
+}
+
+async function waitAndRead(shell: Shell, seconds: number, call: Call, shells: Shells): Promise<string> {
+  await shell.wait(seconds * 1000, call.context.invocation.signal);
+  const output = shell.output.take();
+  const { id } = shell.spec;
+  if (shell.exitCode === undefined) return withLine(output, runningText(id, seconds, output !== ""));
+  shells.forget(call.sessionId, shell);
+  return withLine(output, laterExitText(id, shell.exitCode));
+}
+
+function unknownText(id: string, { sessionId }: Call, shells: Shells): string {
+  return unknownShellText(
+    id,
+    shells.list(sessionId).map(({ spec }) => spec.id),
+  );
+}
+
+function shellLines({ spec, pid, exitCode, elapsed, output }: Shell): string {
+  const status = exitCode === undefined ? "running" : `completed (exit code: ${exitCode})`;
+  const unread = output.isEmpty ? "no" : "yes";
+  const facts = `  shellId: ${spec.id}, pid: ${pid}, mode: ${spec.mode}, status: ${status}, elapsed: ${elapsed}s, commands: 1, unread output: ${unread}`;
+  return `${facts}\n    current command: ${spec.command.slice(0, 500)}`;
+}
+
+function toInput(text: string): string {
+  const input = text.replaceAll("{enter}", "\n");
+  return input.endsWith("\n") ? input : `${input}\n`;
+}

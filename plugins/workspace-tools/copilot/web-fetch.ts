@@ -1,0 +1,79 @@
+import { type FetchedPage, fetchPage } from "../operations/fetch-page.ts";
+import type { Machine } from "../operations/machine.ts";
+import { type CopilotTool, failure } from "./copilot-tool.ts";
+import { cutFetchText, fetchEndText, fetchedText } from "./texts.ts";
+
+interface WebFetchArgs {
+  readonly url: string;
+  readonly max_length?: number;
+  readonly start_index?: number;
+  readonly raw?: boolean;
+}
+
+const defaultLength = 5_000;
+const maxLength = 20_000;
+
+export function createWebFetchTool(machine: Pick<Machine, "fetch">): CopilotTool<WebFetchArgs> {
+  return {
+    name: "web_fetch",
+    description: `Gets a page over HTTP and gives what it says as text with Markdown, a part at a time.
+Redirects to another host are told, not followed.`,
+    parameters: {
+      type: "object",
+      properties: {
+        url: { type: "string", description: "An http or https address." },
+        max_length: {
+          type: "integer",
+          minimum: 1,
+          maximum: maxLength,
+          default: defaultLength,
+          description: "How many characters to give.",
+        },
+        start_index: { type: "integer", minimum: 0, default: 0, description: "Where to go on: how many characters to leave out." },
+        raw: { type: "boolean", default: false, description: "Gives HTML as it came." },
+      },
+      required: ["url"],
+      additionalProperties: false,
+    },
+    annotations: { readOnlyHint: true, openWorldHint: true },
+    describe({ url }) {
+      const refusal = addressFault(url);
+      return refusal === undefined ? { request: { kind: "url", intention: "Fetch a web page", url } } : { refusal };
+    },
+    async run(args, { context }) {
+      const { url, raw = false } = args;
+      const refusal = addressFault(url);
+      if (refusal !== undefined) return failure(refusal);
+      const page = await fetchPage(url, raw, context.invocation.signal, machine);
+      return page.kind === "page" ? part(page, args) : failure(`Fetching ${shortened(url)} failed: ${faultText(page)}`);
+    },
+  };
+}
+
+function addressFault(url: string): string | undefined {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed === undefined || !/^https?:$/.test(parsed.protocol)) return `${shortened(url)} is no http or https address.`;
+  return parsed.username === "" && parsed.password === "" ? undefined : "The address holds a user name or password, which cannot be sent.";
+}
+
+function part(
+  { text, isPart }: Extract<FetchedPage, { kind: "page" }>,
+  { url, start_index = 0, max_length = defaultLength }: WebFetchArgs,
+): string {
+  if (start_index >= text.length && start_index > 0) return fetchedText(url, fetchEndText);
+  const end = start_index + max_length;
+  const shown = text.slice(start_index, end);
+  if (end < text.length) return fetchedText(url, shown + cutFetchText(end));
+  return fetchedText(url, isPart ? `${shown}\n\n[The page is longer than what is read of it.]` : shown);
+}
+
+function faultText(page: Exclude<FetchedPage, { kind: "page" }>): string {
+  if (page.kind === "redirect") return `it redirects to another host. Call web_fetch with ${shortened(page.url)} instead.`;
+  if (page.kind === "status") return `the server answered with HTTP status ${page.status}.`;
+  if (page.kind === "binary") return `it is no text${page.contentType === "" ? "" : ` but ${page.contentType.slice(0, 100)}`}.`;
+  return page.message;
+}
+
+function shortened(url: string): string {
+  return url.length > 500 ? `${url.slice(0, 500)}…` : url;
+}

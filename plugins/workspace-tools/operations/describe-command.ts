@@ -1,0 +1,111 @@
+import { parseCommandLine } from "skillhost";
+
+/** What a command line would do, as far as it can be told by reading it: the fields of a permission request. */
+export interface CommandFacts {
+  readonly fullCommandText: string;
+  readonly commands: readonly { readonly identifier: string; readonly readOnly: boolean }[];
+  /** Each command of the line by itself. */
+  readonly commandSegments: readonly string[];
+  readonly possiblePaths: readonly string[];
+  readonly possibleUrls: readonly { readonly url: string }[];
+  readonly hasWriteFileRedirection: boolean;
+  /** Whether what it does can be approved for longer by naming its commands. */
+  readonly canOfferSessionApproval: boolean;
+}
+
+export function describeCommand(text: string): CommandFacts {
+  const { commands, isClear } = parseCommandLine(text);
+  const facts = new Map<string, boolean>();
+  // One name may stand for several commands: it reads only if all do.
+  for (const words of commands) facts.set(identifierOf(words), isReadOnly(words) && facts.get(identifierOf(words)) !== false);
+  return {
+    fullCommandText: text,
+    commands: Array.from(facts, ([identifier, readOnly]) => ({ identifier, readOnly })),
+    commandSegments: commands.map((words) => words.join(" ")),
+    possiblePaths: [...new Set([...commands.flatMap(pathsIn), ...redirectionTargets(text)])],
+    possibleUrls: [...new Set(commands.flat().flatMap(urlsIn))].map((url) => ({ url })),
+    hasWriteFileRedirection: writesFile(text),
+    canOfferSessionApproval: isClear && commands.length > 0 && commands.every(isSaidByItsName),
+  };
+}
+
+type Words = readonly string[];
+
+/** Commands that run another one: whoever approved them by name would approve everything. */
+const carriers: ReadonlySet<string> = new Set(
+  "sudo doas env command builtin exec eval source . nohup setsid stdbuf nice ionice time timeout xargs parallel watch busybox sh bash zsh dash ksh fish ssh find if then else elif while until do ! {".split(
+    " ",
+  ),
+);
+
+function isSaidByItsName([program = ""]: Words): boolean {
+  // After a variable that is set for it (PATH=…) a command may be another one than its name says.
+  return !carriers.has(program) && !/^[A-Za-z_]\w*\+?=/.test(program);
+}
+
+/** Programs that do many things: what they do is named by their next word. */
+const multiple: ReadonlySet<string> = new Set(
+  "git gh npm npx pnpm yarn bun deno cargo go dotnet docker docker-compose kubectl helm terraform pip pip3 uv poetry gem bundle brew apt apt-get systemctl make just az aws gcloud".split(
+    " ",
+  ),
+);
+
+function identifierOf(words: Words): string {
+  const [program = ""] = words;
+  return hasPart(words) ? `${program} ${words[1]}` : program;
+}
+
+function hasPart([program = "", next = ""]: Words): boolean {
+  return multiple.has(program) && /^[a-z][\w:-]*$/i.test(next);
+}
+
+const readers: ReadonlySet<string> = new Set(
+  "basename cat cd cmp comm cut date df diff dirname du echo expr false file fold grep head hexdump hostname id jq less ls md5sum nl od printf ps pwd readlink realpath rg sha256sum sort stat strings tac tail test tr tree true type uname uniq wc which whoami".split(
+    " ",
+  ),
+);
+const readingParts: Readonly<Record<string, ReadonlySet<string>>> = {
+  git: new Set("blame describe diff grep log ls-files ls-tree rev-parse shortlog show status".split(" ")),
+  npm: new Set("ls list view outdated".split(" ")),
+};
+
+/** Whether a command only reads, as people commonly use it. For people who decide, and for nothing else. */
+function isReadOnly(words: Words): boolean {
+  const [program = "", next = ""] = words;
+  // sort -o and git's --output write.
+  if (words.some((word) => /^(-o|--output)/.test(word))) return false;
+  return readers.has(program) || (Object.hasOwn(readingParts, program) && readingParts[program]!.has(next));
+}
+
+/** Words that may name files: generous, since what is forbidden is looked for among them. */
+function pathsIn(words: Words): readonly string[] {
+  const own = words.slice(hasPart(words) ? 2 : 1);
+  return own.flatMap((word) => {
+    if (word === "" || /^[a-z][a-z0-9+.-]*:\/\//i.test(word)) return [];
+    if (word.startsWith("-")) return /^--?[\w-]+=(.+)$/.exec(word)?.[1] ?? [];
+    return word;
+  });
+}
+
+function urlsIn(word: string): readonly string[] {
+  return (word.match(/https?:\/\/[^\s'"<>|;)]+/gi) ?? []).filter((url) => URL.canParse(url));
+}
+
+// Looked for in the text itself: the words of the line come without them. Quotes are not taken into account, so that at
+// worst a ">" that is only text counts.
+const redirection = /(?<sign>[<>][>|&]?)\s*["']?(?<target>[^\s"'&|;<>()]+)/g;
+
+function redirectionTargets(text: string): readonly string[] {
+  return redirections(text).map(({ target }) => target);
+}
+
+function writesFile(text: string): boolean {
+  return redirections(text).some(({ sign, target }) => sign.startsWith(">") && !/^\/dev\/(null|stdout|stderr)$/.test(target));
+}
+
+/** Without those that lead to another stream, such as `2>&1`. */
+function redirections(text: string): readonly { readonly sign: string; readonly target: string }[] {
+  return Array.from(text.matchAll(redirection), ({ groups }) => ({ sign: groups!["sign"]!, target: groups!["target"]! })).filter(
+    ({ sign, target }) => !(sign.endsWith("&") && /^(\d+-?|-)$/.test(target)),
+  );
+}

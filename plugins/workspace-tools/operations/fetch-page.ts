@@ -1,0 +1,49 @@
+import { htmlToText } from "./html-text.ts";
+import type { Machine } from "./machine.ts";
+
+export type FetchedPage =
+  | { readonly kind: "page"; readonly text: string; readonly isPart: boolean }
+  /** It answered with an address elsewhere, for which nobody has given permission. */
+  | { readonly kind: "redirect"; readonly url: string }
+  | { readonly kind: "status"; readonly status: number }
+  | { readonly kind: "binary"; readonly contentType: string }
+  | { readonly kind: "failed"; readonly message: string };
+
+const maxBytes = 5 * 1024 * 1024;
+const timeout = 30_000;
+
+/** Gets a page over HTTP and gives what it says. Redirects are followed on the same host only. `raw`: HTML stays HTML. */
+export async function fetchPage(url: string, raw: boolean, signal: AbortSignal, machine: Pick<Machine, "fetch">): Promise<FetchedPage> {
+  const first = new URL(url);
+  let elsewhere: string | undefined;
+  const answer = await machine.fetch({
+    url,
+    method: "GET",
+    headers: { accept: "text/html, text/markdown, text/plain, application/json;q=0.9, */*;q=0.5", "user-agent": "skillhost" },
+    signal: AbortSignal.any([signal, AbortSignal.timeout(timeout)]),
+    maxBytes,
+    allowHost(next) {
+      if (isSameHost(first, next)) return true;
+      elsewhere = next.href;
+      return false;
+    },
+  });
+  if (elsewhere !== undefined) return { kind: "redirect", url: elsewhere };
+  if (answer.kind === "failed") return { kind: "failed", message: answer.message };
+  if (answer.status < 200 || answer.status > 299) return { kind: "status", status: answer.status };
+  const contentType = (answer.headers["content-type"] ?? "").split(";")[0]!.trim().toLowerCase();
+  if (!isText(contentType, answer.bytes)) return { kind: "binary", contentType };
+  const isHtml = /html/.test(contentType) || (contentType === "" && /^\s*<(!doctype html|html)/i.test(answer.text.slice(0, 500)));
+  return { kind: "page", text: isHtml && !raw ? htmlToText(answer.text, answer.url) : answer.text, isPart: answer.truncated };
+}
+
+/** The same name, on the port of its scheme or the one that was asked for. */
+function isSameHost(first: URL, next: URL): boolean {
+  if (first.hostname !== next.hostname) return false;
+  return first.port === next.port || (first.port === "" && next.port === "");
+}
+
+function isText(contentType: string, bytes: Uint8Array): boolean {
+  if (/^text\/|json|xml|javascript|ecmascript|yaml|toml|csv|x-www-form-urlencoded/.test(contentType)) return true;
+  return (contentType === "" || contentType === "application/octet-stream") && !bytes.subarray(0, 8192).includes(0);
+}

@@ -1,0 +1,87 @@
+import { stat } from "node:fs/promises";
+import { globsOfType } from "./file-types.ts";
+import { type GlobPattern, parseGlob } from "./glob-pattern.ts";
+import type { Place } from "./places.ts";
+import { type FoundFile, walkFiles } from "./walk-files.ts";
+
+/** Where a search looks. */
+export interface SearchRoot {
+  readonly place: Place;
+  readonly isFolder: boolean;
+}
+
+/** A place as something to search. Undefined: it is not there, or is neither a file nor a folder. */
+export async function toSearchRoot(place: Place): Promise<SearchRoot | undefined> {
+  try {
+    const stats = await stat(place.real);
+    return stats.isDirectory() || stats.isFile() ? { place, isFolder: stats.isDirectory() } : undefined;
+  } catch {
+    // Missing, or closed to us.
+    return undefined;
+  }
+}
+
+/** Which files a search is about, by their names. */
+export interface FileFilter {
+  /** `names` begin at the folder that is searched. */
+  accepts(names: readonly string[]): boolean;
+  /** Whether it is about files whose names begin with a dot, too. */
+  readonly hidden: boolean;
+}
+
+/** Reads what limits a search; otherwise what of it cannot be read. */
+export function parseFileFilter({
+  glob,
+  type,
+}: {
+  readonly glob?: string | undefined;
+  readonly type?: string | undefined;
+}): FileFilter | string {
+  const ofType = type === undefined ? undefined : globsOfType(type);
+  if (type !== undefined && ofType === undefined) return `the type "${type.slice(0, 50)}" is not known`;
+  const isNegated = glob?.startsWith("!") === true;
+  const own = glob === undefined ? undefined : parseNames(isNegated ? glob.slice(1) : glob);
+  if (glob !== undefined && own === undefined) return "the glob is too long or has too many alternatives";
+  const types = ofType?.map((pattern) => parseNames(pattern)!);
+  return {
+    hidden: !isNegated && glob !== undefined && namesHidden(glob),
+    accepts(names) {
+      const path = names.join("/");
+      if (types?.some((pattern) => pattern.matches(path)) === false) return false;
+      return own === undefined || own.matches(path) !== isNegated;
+    },
+  };
+}
+
+/** Whether a pattern names something that begins with a dot. */
+export function namesHidden(glob: string): boolean {
+  return /(^|[/{,])\.[^./{},]/.test(glob);
+}
+
+/** As in ignore files, a pattern without a slash is about names anywhere below. */
+export function parseNames(glob: string): GlobPattern | undefined {
+  const text = glob.replace(/^\.?\//, "");
+  return parseGlob(glob.includes("/") ? text : `**/${text}`);
+}
+
+/** How long a search may take. What it found by then is given. */
+export const searchBudget = 20_000;
+
+/** The files below a root that a filter accepts; a file that is named itself always counts. */
+export async function* filesOf(
+  root: SearchRoot,
+  filter: FileFilter,
+  signal: AbortSignal,
+  budget: number,
+): AsyncGenerator<FoundFile, boolean> {
+  if (!root.isFolder) {
+    yield { path: root.place.real, names: [] };
+    return false;
+  }
+  const walk = walkFiles(root.place.real, { signal, budget, top: root.place.root, hidden: filter.hidden });
+  for (;;) {
+    const { done, value } = await walk.next();
+    if (done === true) return value.isPart;
+    if (filter.accepts(value.names)) yield value;
+  }
+}

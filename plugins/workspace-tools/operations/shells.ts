@@ -1,0 +1,139 @@
+import type { Machine } from "./machine.ts";
+import { Shell, type ShellSpec } from "./shell.ts";
+import { shellEnvironment } from "./shell-environment.ts";
+
+export interface ShellsOptions {
+  readonly machine: Pick<Machine, "startProcess">;
+  /** Absolute. */
+  readonly bash: string;
+}
+
+export interface StartRequest {
+  readonly command: string;
+  readonly workingDirectory: string;
+  readonly mode: ShellSpec["mode"];
+  readonly isDetached: boolean;
+  /** Absent: the next number that is free. */
+  readonly id?: string | undefined;
+}
+
+export type ShellStart =
+  | { readonly kind: "started"; readonly shell: Shell }
+  | { readonly kind: "busy" | "too-many" | "too-long" }
+  | { readonly kind: "failed"; readonly message: string };
+
+const maxRunning = 32;
+/** Ended ones whose output may still be read. */
+const maxKept = 64;
+// One argument of a program takes no more on Linux.
+const maxCommandBytes = 120_000;
+
+/** The shells of all sessions, each session with its own. */
+export class Shells {
+  readonly #options: ShellsOptions;
+  readonly #bySession = new Map<string, Map<string, Shell>>();
+  readonly #numbers = new Map<string, number>();
+  /** Ids that are taken though nothing runs yet. */
+  readonly #starting = new Set<string>();
+
+  constructor(options: ShellsOptions) {
+    this.#options = options;
+  }
+
+  /** Starts a command in a process group of its own. One that has ended gives up its id. */
+  async start(sessionId: string, request: StartRequest): Promise<ShellStart> {
+    const shells = this.#of(sessionId);
+    const running = [...shells.values()].filter(({ exitCode }) => exitCode === undefined);
+    if (Buffer.byteLength(request.command) > maxCommandBytes) return { kind: "too-long" };
+    if (running.length + this.#starting.size >= maxRunning) return { kind: "too-many" };
+    const id = request.id ?? this.#nextId(sessionId, shells);
+    const key = JSON.stringify([sessionId, id]);
+    if (this.#starting.has(key) || running.some(({ spec }) => spec.id === id)) return { kind: "busy" };
+    this.#starting.add(key);
+    try {
+      return await this.#start(sessionId, { ...request, id }, request.workingDirectory);
+    } finally {
+      this.#starting.delete(key);
+    }
+  }
+
+  async #start(sessionId: string, { id, command, mode, isDetached }: ShellSpec, workingDirectory: string): Promise<ShellStart> {
+    const spec: ShellSpec = { id, command, mode, isDetached };
+    const started = await this.#options.machine.startProcess({
+      command: this.#options.bash,
+      args: ["--noprofile", "--norc", "-c", scriptOf(spec)],
+      cwd: workingDirectory,
+      environment: shellEnvironment(),
+    });
+    if (started.kind !== "spawned") return { kind: "failed", message: started.message };
+    const shell = new Shell(spec, started.process);
+    this.#keep(sessionId, shell);
+    return { kind: "started", shell };
+  }
+
+  find(sessionId: string, id: string): Shell | undefined {
+    return this.#bySession.get(sessionId)?.get(id);
+  }
+
+  /** In the order in which they were started. */
+  list(sessionId: string): readonly Shell[] {
+    return [...(this.#bySession.get(sessionId)?.values() ?? [])];
+  }
+
+  /** Ends a shell, and forgets it. */
+  async stop(sessionId: string, shell: Shell): Promise<void> {
+    this.forget(sessionId, shell);
+    await shell.stop();
+  }
+
+  forget(sessionId: string, { spec: { id } }: Shell): void {
+    this.#bySession.get(sessionId)?.delete(id);
+  }
+
+  /** The session is over: all that it started ends, but for what is detached. */
+  async endSession(sessionId: string): Promise<void> {
+    const shells = this.list(sessionId);
+    const lasting = shells.filter(({ spec, exitCode }) => spec.isDetached && exitCode === undefined);
+    this.#numbers.delete(sessionId);
+    this.#bySession.delete(sessionId);
+    // Found again when the session is gone on with.
+    if (lasting.length > 0) this.#bySession.set(sessionId, new Map(lasting.map((shell) => [shell.spec.id, shell])));
+    await Promise.all(shells.filter((shell) => !lasting.includes(shell)).map((shell) => shell.stop()));
+  }
+
+  /** Ends all. */
+  async close(): Promise<void> {
+    const all = [...this.#bySession.values()].flatMap((shells) => [...shells.values()]);
+    this.#bySession.clear();
+    await Promise.all(all.map((shell) => shell.stop()));
+  }
+
+  #of(sessionId: string): Map<string, Shell> {
+    const shells = this.#bySession.get(sessionId) ?? new Map<string, Shell>();
+    this.#bySession.set(sessionId, shells);
+    return shells;
+  }
+
+  #keep(sessionId: string, shell: Shell): void {
+    const shells = this.#of(sessionId);
+    shells.delete(shell.spec.id);
+    shells.set(shell.spec.id, shell);
+    const ended = [...shells.values()].filter(({ exitCode }) => exitCode !== undefined);
+    for (const old of ended.slice(0, Math.max(0, ended.length - maxKept))) shells.delete(old.spec.id);
+  }
+
+  #nextId(sessionId: string, shells: ReadonlyMap<string, Shell>): string {
+    let number = this.#numbers.get(sessionId) ?? 0;
+    while (shells.has(String(number))) number++;
+    this.#numbers.set(sessionId, number + 1);
+    return String(number);
+  }
+}
+
+/**
+ * What the command writes to either stream arrives in the order in which it was written. One that is waited for finds
+ * its input empty, as nobody could give it any; /dev/null and no closed pipe, which tools such as ripgrep would read.
+ */
+function scriptOf({ command, mode, isDetached }: ShellSpec): string {
+  return `exec 2>&1${mode === "async" && !isDetached ? "" : " </dev/null"}\n${command}`;
+}

@@ -1,0 +1,121 @@
+import type { Dirent } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { join, relative, sep } from "node:path";
+import { type IgnoreRules, isIgnored, parseIgnoreFile } from "./ignore-rules.ts";
+import { openFile, readWhole } from "./open-file.ts";
+
+export interface WalkOptions {
+  readonly signal: AbortSignal;
+  /** Milliseconds; what is not reached by then is left out. */
+  readonly budget: number;
+  /** The folder itself or one above it: ignore files from there on count. */
+  readonly top: string;
+  /** Whether files and folders whose names begin with a dot are found, too. */
+  readonly hidden?: boolean;
+}
+
+/** A file below the folder that is walked. */
+export interface FoundFile {
+  /** Absolute. */
+  readonly path: string;
+  /** The names from the folder on. */
+  readonly names: readonly string[];
+}
+
+/** How a walk ended; `isPart`: there was more than its time allowed. */
+export interface WalkEnd {
+  readonly isPart: boolean;
+}
+
+interface Level {
+  readonly path: string;
+  /** From the top. */
+  readonly names: readonly string[];
+  /** What counts here, the outermost first, each with the number of names from the top to its folder. */
+  readonly rules: readonly { readonly depth: number; readonly rules: IgnoreRules }[];
+}
+
+const ignoreFiles = [".gitignore", ".ignore", ".rgignore"];
+const maxIgnoreBytes = 1024 * 1024;
+const maxDepth = 256;
+
+/**
+ * The regular files below a folder, in order, as ripgrep chooses them: without hidden ones and those that ignore files
+ * name, and without following links, which could lead anywhere.
+ */
+export async function* walkFiles(folder: string, options: WalkOptions): AsyncGenerator<FoundFile, WalkEnd> {
+  const deadline = performance.now() + options.budget;
+  const start = await startAt(folder, options.top);
+  const open: Level[] = [start];
+  for (let level = open.pop(); level !== undefined; level = open.pop()) {
+    options.signal.throwIfAborted();
+    if (performance.now() > deadline) return { isPart: true };
+    const entries = await readFolder(level.path);
+    const here = await withOwnRules(level, entries);
+    const folders: Level[] = [];
+    for (const entry of entries) {
+      const names = [...level.names, entry.name];
+      if (isHidden(entry.name, options.hidden) || isLeftOut(here, names, entry.isDirectory())) continue;
+      const path = join(level.path, entry.name);
+      if (entry.isFile()) yield { path, names: names.slice(start.names.length) };
+      else if (entry.isDirectory() && names.length < maxDepth) folders.push({ path, names, rules: here.rules });
+    }
+    open.push(...folders.reverse());
+  }
+  return { isPart: false };
+}
+
+function isHidden(name: string, hidden = false): boolean {
+  return name.startsWith(".") && (!hidden || name === ".git");
+}
+
+/** Where a walk begins, with the rules of the folders above it. */
+async function startAt(folder: string, top: string): Promise<Level> {
+  const names = relative(top, folder)
+    .split(sep)
+    .filter((name) => name !== "");
+  let level: Level = { path: top, names: [], rules: [] };
+  for (const name of names) {
+    level = await withOwnRules(level, await readFolder(level.path));
+    level = { path: join(level.path, name), names: [...level.names, name], rules: level.rules };
+  }
+  return level;
+}
+
+async function readFolder(path: string): Promise<readonly Dirent[]> {
+  try {
+    const entries = await readdir(path, { withFileTypes: true });
+    return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  } catch {
+    // It went away, or is closed to us: the rest is searched all the same.
+    return [];
+  }
+}
+
+async function withOwnRules(level: Level, entries: readonly Dirent[]): Promise<Level> {
+  const found = ignoreFiles.filter((name) => entries.some((entry) => entry.name === name && entry.isFile()));
+  if (found.length === 0) return level;
+  const rules = await Promise.all(found.map((name) => readRules(join(level.path, name))));
+  return { ...level, rules: [...level.rules, { depth: level.names.length, rules: rules.flat() }] };
+}
+
+async function readRules(path: string): Promise<IgnoreRules> {
+  const opened = await openFile({ real: path });
+  if (!opened.ok) return [];
+  try {
+    const bytes = await readWhole(opened.file, opened.size, maxIgnoreBytes);
+    return bytes === undefined ? [] : parseIgnoreFile(bytes.toString("utf8"));
+  } finally {
+    await opened.file.close();
+  }
+}
+
+/** The innermost file that says anything decides. */
+function isLeftOut({ rules }: Level, names: readonly string[], isFolder: boolean): boolean {
+  for (let at = rules.length - 1; at >= 0; at--) {
+    const { depth, rules: own } = rules[at]!;
+    const verdict = isIgnored(own, names.slice(depth), isFolder);
+    if (verdict !== undefined) return verdict;
+  }
+  return false;
+}

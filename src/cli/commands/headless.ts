@@ -1,0 +1,106 @@
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { errorMessage, toError } from "../../base/errors.ts";
+import type { Logger } from "../../base/logger.ts";
+import type { Host } from "../../host/host.ts";
+import { onAbort } from "../../io/on-abort.ts";
+import { hideSecrets } from "../../servers/copilot/hide-secrets.ts";
+import { CopilotServer } from "../../servers/copilot/server.ts";
+import type { CliIo } from "../cli-io.ts";
+import { openLog } from "../command-log.ts";
+import { type HeadlessArguments, parseHeadlessArguments } from "../headless-arguments.ts";
+
+/**
+ * Serves clients of the Copilot SDK, over stdin and stdout or on a port, until they have gone or want it to end. Settles
+ * with the exit code and never rejects. The host is made when a client first needs it, so that clients are answered at once.
+ */
+export async function headless(argv: readonly string[], io: CliIo): Promise<number> {
+  const parsed = parseHeadlessArguments(argv);
+  if (!parsed.ok) {
+    io.stderr.write(`error: ${parsed.problem}\n`);
+    return 2;
+  }
+  try {
+    return await serve(parsed.value, io);
+  } catch (error) {
+    io.stderr.write(`error: ${errorMessage(error)}\n`);
+    return 1;
+  }
+}
+
+async function serve(options: HeadlessArguments, io: CliIo): Promise<number> {
+  // Before anything else is loaded: what other code prints must not get into the protocol.
+  const streams = options.transport.kind === "stdio" ? io.takeStreams?.() : undefined;
+  const opened = openLog(options.logLevel, options.logFile, io);
+  const secrets = new Set<string>();
+  const log = hideSecrets(opened.log, secrets);
+  const stray = io.onStrayError?.((error) => log.error("Code of a skill failed outside of any call.", { error }));
+  const server = createServer(options, io, log, secrets);
+  const stopped = onAbort(io.signal, () => server.requestShutdown());
+  try {
+    if (streams !== undefined) {
+      const client = server.accept(streams);
+      await Promise.race([client.wire.closed, server.shutdown]);
+    } else await listen(server, options, io);
+    return 0;
+  } finally {
+    stopped[Symbol.dispose]();
+    await closeInTime(server, log);
+    streams?.[Symbol.dispose]();
+    stray?.[Symbol.dispose]();
+    opened[Symbol.dispose]();
+  }
+}
+
+function createServer(options: HeadlessArguments, io: CliIo, log: Logger, secrets: Set<string>): CopilotServer {
+  const { env } = io;
+  const home = homeOf(env);
+  const variable = options.authTokenVariable;
+  const gitHubToken = (variable === undefined ? undefined : env[variable]) || env["GH_TOKEN"] || env["GITHUB_TOKEN"] || undefined;
+  return new CopilotServer({
+    openHost: () => openHost(options, io, log, home),
+    log,
+    secrets,
+    environment: env,
+    token: env["COPILOT_CONNECTION_TOKEN"] || undefined,
+    gitHubToken,
+    sessionsDirectory: join(home, "sessions"),
+    mcpConfigFile: join(env["COPILOT_HOME"] ? resolve(env["COPILOT_HOME"]) : home, "mcp-config.json"),
+    allowsAll: options.allowsAll,
+    idleTimeout: options.idleTimeoutSeconds === undefined ? undefined : options.idleTimeoutSeconds * 1_000,
+  });
+}
+
+/** Where everything is kept that outlives the process. Clients name a folder of their own by COPILOT_HOME. */
+function homeOf(env: CliIo["env"]): string {
+  const copilotHome = env["COPILOT_HOME"];
+  if (copilotHome) return join(resolve(copilotHome), "skillhost");
+  return env["SKILLHOST_HOME"] || join(homedir(), ".skillhost");
+}
+
+async function openHost(options: HeadlessArguments, io: CliIo, log: Logger, home: string): Promise<Host> {
+  const { openHeadlessHost } = await import("../open-headless-host.ts");
+  return openHeadlessHost(options, io, log, home);
+}
+
+async function listen(server: CopilotServer, { transport }: HeadlessArguments, io: CliIo): Promise<void> {
+  if (transport.kind !== "tcp") throw new Error("There are no streams to serve over. Use --port.");
+  const { listenForClients } = await import("../../servers/copilot/listen.ts");
+  const listening = await listenForClients(server, transport);
+  io.stdout.write(`CLI server listening on port ${listening.port}\n`);
+  await server.shutdown;
+  await listening[Symbol.asyncDispose]();
+}
+
+const closingMs = 2_000;
+
+/** A tool that ignores that its call was cancelled may run for ever; whoever waits for this process should not. */
+async function closeInTime(server: CopilotServer, log: Logger): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((settle) => {
+    timer = setTimeout(settle, closingMs);
+  });
+  const closed = server.close().catch((error: unknown) => log.error("The server could not be closed properly.", { error: toError(error) }));
+  await Promise.race([closed, late]);
+  clearTimeout(timer);
+}

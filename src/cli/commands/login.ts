@@ -1,0 +1,84 @@
+import type { Host } from "../../host/host.ts";
+import type { AskToSignIn } from "../../session/session-servers.ts";
+import type { CommandContext } from "../command-context.ts";
+import { counted } from "../describe-skill.ts";
+import { withHost } from "../open-host.ts";
+import { visibleLine } from "../visible-text.ts";
+
+export interface LoginOptions {
+  readonly again?: boolean;
+  readonly browser?: boolean;
+}
+
+/** Signs in to a remote MCP server, and says whether it can be used. */
+export function login(context: CommandContext, server: string, options: LoginOptions): Promise<number> {
+  return withHost(context, {}, async (host) => {
+    let isAsked = false;
+    const asking: AskToSignIn = (data, signal) => {
+      isAsked = true;
+      return authorize(context, options, data, signal);
+    };
+    const info = await host.signInToServer(server, { authorize: asking, signal: context.io.signal, again: options.again === true });
+    return report(context, info, isAsked);
+  });
+}
+
+/** Signs out of a remote MCP server. */
+export function logout(context: CommandContext, server: string): Promise<number> {
+  const { io, out } = context;
+  return withHost(context, {}, async (host) => {
+    await host.signOutOfServer(server, { signal: io.signal });
+    if (out.isJson) out.envelope({ ok: true, data: { server }, diagnostics: [] });
+    else out.line(`Signed out of ${visibleLine(server)}.`);
+    return 0;
+  });
+}
+
+/** The address goes to stderr, whatever else is left out: without it nothing goes on. */
+async function authorize(
+  { io, out }: CommandContext,
+  { browser }: LoginOptions,
+  { serverName, url }: Parameters<AskToSignIn>[0],
+  signal: AbortSignal,
+): ReturnType<AskToSignIn> {
+  io.stderr.write(`To sign in to ${visibleLine(serverName)}, open this address in a browser:\n${visibleLine(url)}\n`);
+  if (browser === true) {
+    const { openBrowser } = await import("../open-browser.ts");
+    if (!(await openBrowser(url, io))) out.note("The browser could not be opened from here.");
+  }
+  const { ask } = io;
+  if (ask === undefined || !io.stdin.isTTY || !io.stderr.isTTY) return untilAborted(signal);
+  const question = "If the browser is on another machine, paste the address that it ends up at:\n> ";
+  const callbackUrl = (await ask(question, signal)).trim();
+  // Only Enter: they go on in the browser.
+  return callbackUrl === "" ? untilAborted(signal) : { callbackUrl };
+}
+
+function untilAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+}
+
+type ServerInfo = Awaited<ReturnType<Host["signInToServer"]>>;
+
+function report({ out }: CommandContext, info: ServerInfo, isAsked: boolean): number {
+  const isConnected = info.status === "connected";
+  const error = { code: "MCP_NOT_CONNECTED", message: info.error ?? `The server is ${info.status}.` };
+  if (out.isJson) {
+    out.envelope({
+      ok: isConnected,
+      data: { server: info, signedIn: isAsked && isConnected },
+      diagnostics: info.diagnostics,
+      ...(!isConnected && { error }),
+    });
+  } else if (isConnected) {
+    const how = isAsked ? "Signed in to" : "Nothing was asked for by";
+    out.line(`${how} ${visibleLine(info.name)}, which has ${counted(info.tools.length, "tool")}.`);
+    if (!isAsked) out.note("It needs no sign-in, or the last one still holds. For another one, use --again.");
+  } else {
+    out.complain(visibleLine(error.message));
+  }
+  return isConnected ? 0 : 1;
+}

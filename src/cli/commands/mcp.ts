@@ -1,0 +1,94 @@
+import { onAbort } from "../../io/on-abort.ts";
+import { type McpHttpFace, serveMcp } from "../../servers/mcp/serve-mcp.ts";
+import { approveAll } from "../../session/permissions.ts";
+import type { SessionOptions } from "../../session/session-config.ts";
+import { usageError } from "../cli-error.ts";
+import type { CommandContext } from "../command-context.ts";
+import { withHost } from "../open-host.ts";
+import { chooseAgent } from "../project-agents.ts";
+
+export interface McpCommandOptions {
+  /** True: without a port. */
+  readonly http?: number | true;
+  readonly host: string;
+  readonly token?: string;
+  readonly allowHost?: readonly string[];
+  readonly allowOrigin?: readonly string[];
+  readonly allow?: readonly string[];
+  readonly deny?: readonly string[];
+  readonly yes?: boolean;
+  readonly agent?: string;
+  readonly available?: readonly string[];
+  readonly excluded?: readonly string[];
+}
+
+/** Serves MCP clients until their end of the line is closed, or, over HTTP, until it is told to stop. */
+export function mcp(context: CommandContext, options: McpCommandOptions): Promise<number> {
+  return options.http === undefined ? overStdio(context, options) : overHttp(context, options, options.http);
+}
+
+async function overStdio(context: CommandContext, options: McpCommandOptions): Promise<number> {
+  const { io, log } = context;
+  const serving = servingOptions(context, options);
+  if (io.takeStreams === undefined) throw usageError("There are no streams to serve MCP over. Use --http.");
+  // Before any skill is loaded: what its code prints must not get into the protocol.
+  const streams = io.takeStreams();
+  try {
+    return await withHost(context, { watch: true }, async (host) => {
+      const { input, output } = streams;
+      const face = await serveMcp(host, { ...serving, transport: "stdio", input, output, logger: log });
+      const stop = onAbort(io.signal, () => void face[Symbol.asyncDispose]());
+      await face.closed;
+      stop[Symbol.dispose]();
+      return 0;
+    });
+  } finally {
+    streams[Symbol.dispose]();
+  }
+}
+
+function overHttp(context: CommandContext, options: McpCommandOptions, http: number | true): Promise<number> {
+  const { io, log } = context;
+  const serving = servingOptions(context, options);
+  const token = options.token ?? (io.env["SKILLHOST_TOKEN"] || undefined);
+  return withHost(context, { watch: true }, async (host) => {
+    const face = await serveMcp(host, {
+      ...serving,
+      transport: "http",
+      port: http === true ? undefined : http,
+      host: options.host,
+      token,
+      allowedHosts: options.allowHost,
+      allowedOrigins: options.allowOrigin,
+      logger: log,
+    });
+    announce(context, face, token === undefined);
+    await new Promise<void>((resolve) => void onAbort(io.signal, resolve));
+    await face[Symbol.asyncDispose]();
+    return 0;
+  });
+}
+
+function servingOptions(
+  context: CommandContext,
+  { allow, deny, yes, agent, available, excluded = [] }: McpCommandOptions,
+): { readonly session: SessionOptions; readonly asksPermission: boolean } {
+  const chosen = agent === undefined ? undefined : chooseAgent(context, agent);
+  for (const diagnostic of chosen?.diagnostics ?? []) if (diagnostic.severity !== "info") context.out.complainOf(diagnostic);
+  const excludedTools = [...excluded, ...(chosen?.options.excludedTools ?? [])];
+  const session: SessionOptions = {
+    ...chosen?.options,
+    permissions: { allow, deny },
+    availableTools: available,
+    excludedTools: excludedTools.length > 0 ? excludedTools : undefined,
+    onPermissionRequest: yes === true ? approveAll : undefined,
+  };
+  return { session, asksPermission: yes !== true };
+}
+
+function announce({ io, out }: CommandContext, { url, token }: McpHttpFace, isMadeUp: boolean): void {
+  if (out.isJson) out.envelope({ ok: true, data: { url }, diagnostics: [] });
+  else out.line(`MCP is served at ${url}`);
+  // Not on stdout: that may be a file that others read.
+  if (isMadeUp && token !== undefined) io.stderr.write(`Requests must carry this header:\nAuthorization: Bearer ${token}\n`);
+}

@@ -1,0 +1,115 @@
+import { homedir } from "node:os";
+import { basename, dirname, resolve, sep } from "node:path";
+import type { Diagnostic, Position } from "../base/diagnostic.ts";
+import { decodeText } from "../formats/decode-text.ts";
+import { createVariableLookup, type VariableLookup } from "../formats/expand-variables.ts";
+import { maxJsonBytes } from "../formats/limits.ts";
+import { type McpConfig, parseMcpConfig } from "../formats/mcp-config.ts";
+import type { ParsedServer } from "../formats/parse-server-spec.ts";
+import { toServerConfig } from "../formats/server-config.ts";
+import { readTextFile } from "../io/read-bounded.ts";
+import { CliError } from "./cli-error.ts";
+import type { CommandContext } from "./command-context.ts";
+
+/** A server with the file that configures it. */
+export interface ConfiguredServer {
+  readonly server: ParsedServer;
+  readonly file: string;
+  /** Where its entry begins. */
+  readonly start: Position | undefined;
+}
+
+export interface ConfiguredServers {
+  /** No two have one name: of those the last counts. */
+  readonly all: readonly ConfiguredServer[];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+const read = new WeakMap<CommandContext, ConfiguredServers>();
+
+/**
+ * Reads the MCP servers of the configuration, then those of each `--mcp-config`. A file that cannot be read at all ends the
+ * command; a server that cannot be used takes none of the others along.
+ * @throws CliError `MCP_CONFIG`
+ */
+export function readConfiguredServers(context: CommandContext): ConfiguredServers {
+  const known = read.get(context) ?? readAll(context);
+  read.set(context, known);
+  return known;
+}
+
+function readAll({ io, options, config }: CommandContext): ConfiguredServers {
+  const byName = new Map<string, ConfiguredServer>();
+  const diagnostics: Diagnostic[] = [];
+  const add = (file: string, found: McpConfig): void => {
+    diagnostics.push(...found.diagnostics);
+    for (const server of found.servers) {
+      const before = byName.get(server.name);
+      if (before !== undefined) diagnostics.push(replaced(server.name, before.file, file, found.places.get(server.name)));
+      // What counts last stands last.
+      byName.delete(server.name);
+      byName.set(server.name, { server, file, start: found.places.get(server.name) });
+    }
+  };
+  if (config.serversIn !== undefined) add(config.serversIn.file, readFile(config.serversIn.file, io.env, io.cwd, config.serversIn.at));
+  for (const name of options.mcpConfig ?? []) add(resolve(io.cwd, name), readFile(resolve(io.cwd, name), io.env, io.cwd));
+  return { all: [...byName.values()], diagnostics };
+}
+
+function replaced(name: string, before: string, file: string, start: Position | undefined): Diagnostic {
+  const message = `The MCP server ${JSON.stringify(name)} of ${before} is replaced by the one of this file.`;
+  return { severity: "info", code: "MCP_NAME_TAKEN", message, file, ...(start && { range: { start } }), source: name };
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+function readFile(file: string, environment: Environment, cwd: string, at?: readonly string[]): McpConfig {
+  const text = readTextFile(file, maxJsonBytes);
+  if (!text.ok) return refuse(file, [text.diagnostic]);
+  const folder = projectOf(file);
+  const found = parseMcpConfig(decodeText(text.bytes, file).text, {
+    file,
+    folder,
+    variables: variablesOf(environment, folder, isInProjectFolder(file) ? folder : cwd),
+    ...(at && { at, dialect: "skillhost" as const }),
+  });
+  // Without servers there is nothing to go on with; with them, what is wrong with some is told where they are listed.
+  const isUnusable = found.servers.length === 0 && found.diagnostics.some(({ severity }) => severity === "error");
+  return isUnusable ? refuse(file, found.diagnostics) : found;
+}
+
+function variablesOf(environment: Environment, folder: string, workspace: string): VariableLookup {
+  return createVariableLookup({ environment, places: { folder, workspace, home: homedir(), separator: sep } });
+}
+
+// Editors and clients keep their files in a folder of their own, within the one that they are about.
+function projectOf(file: string): string {
+  return isInProjectFolder(file) ? dirname(dirname(file)) : dirname(file);
+}
+
+function isInProjectFolder(file: string): boolean {
+  return /^\.(?:vscode|cursor|gemini|codex|copilot|github|claude)(?:-plugin)?$/.test(basename(dirname(file)));
+}
+
+function refuse(file: string, diagnostics: readonly Diagnostic[]): never {
+  throw new CliError(
+    "MCP_CONFIG",
+    `No MCP servers can be read from ${file}. Mend what is listed below, or name another file.`,
+    2,
+    diagnostics,
+  );
+}
+
+/** The servers as the options of a host take them: literal. One that was refused says why. */
+export function toHostServers({ all, diagnostics }: ConfiguredServers): Readonly<Record<string, unknown>> {
+  const servers: Record<string, unknown> = Object.create(null);
+  for (const { server } of all) servers[server.name] = toHostServer(server, diagnostics);
+  return servers;
+}
+
+function toHostServer(server: ParsedServer, diagnostics: readonly Diagnostic[]): unknown {
+  if (server.state === "ready") return toServerConfig(server.spec);
+  if (server.state === "unconfigured") return server.server;
+  const why = diagnostics.filter(({ severity, source }) => severity === "error" && source === server.name);
+  return { name: server.name, reason: why.map(({ message }) => message).join(" ") || "Its entry cannot be used." };
+}

@@ -1,0 +1,112 @@
+import { accessSync, constants, type Dirent, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { satisfies } from "semver";
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { errorMessage } from "../../base/errors.ts";
+
+/** What this package runs on, as its package.json says. */
+export const supportedNode = "^20.19.0 || >=22.12.0";
+
+export interface MachineFacts {
+  readonly nodeVersion: string;
+  /** How many folders the system watches for one user; undefined where it does not count them so. */
+  readonly watchLimit: number | undefined;
+  /** Folders below the skill directories, or as many as were counted. */
+  readonly folders: number;
+}
+
+/** What is to be known of this machine for skills in these directories. */
+export function readMachine(roots: readonly string[]): MachineFacts {
+  return { nodeVersion: process.versions.node, watchLimit: readWatchLimit(), folders: countFolders(roots) };
+}
+
+/** Says what is wrong with a machine. */
+export function checkMachine({ nodeVersion, watchLimit, folders }: MachineFacts): readonly Diagnostic[] {
+  const found: Diagnostic[] = [];
+  if (!satisfies(nodeVersion, supportedNode, { includePrerelease: true })) {
+    const message = `Node ${nodeVersion} is not supported. Install one that is: ${supportedNode}.`;
+    found.push({ severity: "error", code: "DOCTOR_NODE_VERSION", message });
+  }
+  if (watchLimit !== undefined && folders > watchLimit / 2) {
+    const message = `There are ${folders} folders to watch, and this system watches at most ${watchLimit} for all programs of a user. Raise it (sysctl fs.inotify.max_user_watches=524288), or give deeper skill directories.`;
+    found.push({ severity: "warning", code: "DOCTOR_WATCH_LIMIT", message });
+  }
+  return found;
+}
+
+function readWatchLimit(): number | undefined {
+  if (process.platform !== "linux") return undefined;
+  try {
+    const limit = Number(readFileSync("/proc/sys/fs/inotify/max_user_watches", "utf8"));
+    return Number.isInteger(limit) && limit > 0 ? limit : undefined;
+  } catch {
+    // Not every kernel says so, and then there is nothing to compare.
+    return undefined;
+  }
+}
+
+const mostCounted = 200_000;
+
+function countFolders(roots: readonly string[]): number {
+  const waiting = [...roots];
+  let count = 0;
+  while (waiting.length > 0 && count < mostCounted) {
+    const folder = waiting.pop()!;
+    for (const entry of entriesOf(folder)) {
+      if (!entry.isDirectory() || entry.name === "node_modules" || entry.name === ".git") continue;
+      count++;
+      waiting.push(join(folder, entry.name));
+    }
+  }
+  return count;
+}
+
+function entriesOf(folder: string): readonly Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    // What cannot be listed is not watched either, and the skills' own diagnostics tell it.
+    return [];
+  }
+}
+
+/** A folder that the host writes to. */
+export interface WrittenFolder {
+  readonly what: string;
+  readonly path: string;
+  /** Whoever can write here decides what is allowed, or reads what opens other doors. */
+  readonly isPrivate: boolean;
+}
+
+/** Says what is wrong with the folders that a host keeps things in. They need not exist yet. */
+export function checkFolders(folders: readonly WrittenFolder[]): readonly Diagnostic[] {
+  return folders.flatMap((folder) => checkFolder(folder));
+}
+
+function checkFolder({ what, path, isPrivate }: WrittenFolder): readonly Diagnostic[] {
+  const existing = nearestExisting(path);
+  const problem = whyNotWritable(existing);
+  if (problem !== undefined) {
+    const message = `The folder for ${what} cannot be written (${problem}). Correct its permissions, or set SKILLHOST_HOME to a folder that can be.`;
+    return [{ severity: "error", code: "DOCTOR_FOLDER", message, file: path }];
+  }
+  if (!isPrivate || existing !== path || process.platform === "win32" || (statSync(path).mode & 0o022) === 0) return [];
+  const message = `Others can write to the folder for ${what}. Take that from them (chmod go-w).`;
+  return [{ severity: "error", code: "DOCTOR_FOLDER_OPEN", message, file: path }];
+}
+
+function nearestExisting(path: string): string {
+  let at = path;
+  while (!existsSync(at) && dirname(at) !== at) at = dirname(at);
+  return at;
+}
+
+function whyNotWritable(path: string): string | undefined {
+  try {
+    if (!statSync(path).isDirectory()) return `${path} is a file`;
+    accessSync(path, constants.W_OK | constants.X_OK);
+    return undefined;
+  } catch (error) {
+    return errorMessage(error);
+  }
+}

@@ -1,0 +1,213 @@
+import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
+import { errorMessage, HostError } from "../../base/errors.ts";
+import { adviseServers } from "../../formats/advise-servers.ts";
+import type { McpServerSpec } from "../../formats/mcp-server-spec.ts";
+import type { McpConnection } from "../../mcp/connection.ts";
+import type { ServerConnector } from "../../mcp/server-connector.ts";
+import { StderrTail } from "../../mcp/stderr-tail.ts";
+import type { ListedServer } from "../describe-server.ts";
+import { counted } from "../describe-skill.ts";
+import { didYouMean } from "../nearest-names.ts";
+import type { GatheredServer } from "./gather-servers.ts";
+import type { RecordedCalls } from "./recorded-calls.ts";
+
+/**
+ * What is looked at for each server, in this order. `start`: its program runs and answers. `tools`: it offers tools, and
+ * those that its configuration names. `access`: its address can be reached and lets us in. `time`: it answers within its
+ * timeout. `log`: what it and the protocol said. `calls`: its tools are called.
+ */
+export type StepName = "start" | "tools" | "access" | "time" | "log" | "calls";
+
+export interface Step {
+  readonly step: StepName;
+  readonly state: "ok" | "failed" | "warning" | "skipped";
+  readonly detail: string;
+}
+
+export interface CheckedServer {
+  readonly name: string;
+  readonly status: "ok" | "failed" | "needs-auth" | "not_configured" | "disabled" | "not_started";
+  readonly steps: readonly Step[];
+  readonly findings: readonly Diagnostic[];
+  readonly error?: string;
+  readonly stderrTail?: string;
+}
+
+export interface ServerCheckOptions {
+  readonly connect: ServerConnector;
+  readonly workingDirectory: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Milliseconds that a server may take here, however long its configuration allows. */
+  readonly timeout: number;
+  readonly recorded: RecordedCalls;
+  /** Whether an error was found in its configuration. */
+  isRefused(name: string): boolean;
+  readonly signal: AbortSignal;
+}
+
+/** Starts a server, or goes to its address, and sees how far that gets. What was started is ended. Never rejects but with the signal's reason. */
+export async function checkServer({ info, spec }: GatheredServer, options: ServerCheckOptions): Promise<CheckedServer> {
+  const check = new ServerCheck(info);
+  if (info.status === "not_configured") {
+    // Where the configuration was refused, an error with its place says so.
+    if (!options.isRefused(info.name)) check.find("warning", "DOCTOR_MCP_UNCONFIGURED", `it needs configuration. ${info.error ?? ""}`);
+    return check.done("not_configured");
+  }
+  if (spec?.isDisabled === true) return check.done("disabled");
+  if (spec === undefined) return check.done(info.status === "disabled" ? "disabled" : "not_started");
+  for (const advice of adviseServers([spec], options.environment)) check.take(advice);
+  if (spec.tools?.length === 0) return check.done("not_started");
+  await tryOut(spec, check, options);
+  check.step("calls", ...callsOf(spec.name, options.recorded));
+  if (spec.type === "stdio") check.step("access", "skipped", "it has no address");
+  return check.done();
+}
+
+const stepNames: readonly StepName[] = ["start", "tools", "access", "time", "log", "calls"];
+
+class ServerCheck {
+  readonly stderr = new StderrTail();
+  readonly #info: ListedServer;
+  readonly #steps = new Map<StepName, Step>();
+  readonly #findings: Diagnostic[] = [];
+  #failure: { readonly status: CheckedServer["status"]; readonly error: string } | undefined;
+
+  constructor(info: ListedServer) {
+    this.#info = info;
+  }
+
+  step(step: StepName, state: Step["state"], detail: string): void {
+    this.#steps.set(step, { step, state, detail });
+  }
+
+  take(finding: Diagnostic): void {
+    const { file, range } = this.#info;
+    this.#findings.push({ ...finding, ...(file !== undefined && { file }), ...(range && { range }) });
+  }
+
+  /** `message` goes on after the server's name. */
+  find(severity: Severity, code: string, message: string): void {
+    const { name } = this.#info;
+    this.take({ severity, code, message: `MCP server ${JSON.stringify(name)}: ${message.trim()}`, source: name });
+  }
+
+  fail(status: CheckedServer["status"], error: string): void {
+    this.#failure = { status, error };
+  }
+
+  done(status: CheckedServer["status"] = "ok"): CheckedServer {
+    const stderrTail = this.stderr.text.trim();
+    return {
+      name: this.#info.name,
+      status,
+      steps: this.#steps.size === 0 ? [] : stepNames.map((name) => this.#steps.get(name) ?? notReached(name)),
+      findings: this.#findings,
+      ...this.#failure,
+      ...(stderrTail !== "" && { stderrTail }),
+    };
+  }
+}
+
+function notReached(step: StepName): Step {
+  return { step, state: "skipped", detail: "it did not get so far" };
+}
+
+async function tryOut(spec: McpServerSpec, check: ServerCheck, options: ServerCheckOptions): Promise<void> {
+  const { connect, workingDirectory, signal } = options;
+  const own = spec.timeout ?? 60_000;
+  const timeout = Math.min(own, options.timeout);
+  const started = performance.now();
+  const request = { workingDirectory, signal, timeout, prior: undefined, onStderr: (text: string) => check.stderr.add(text) };
+  let hasAnswered = false;
+  try {
+    await using connection = await connect(spec, request);
+    hasAnswered = true;
+    told(spec, connection, check);
+    const tools = await connection.listTools({ signal, timeout });
+    judgeTools(spec, tools, check);
+    judgeTime(performance.now() - started, own, check);
+    const { lastLine } = check.stderr;
+    check.step("log", "ok", lastLine === undefined ? "nothing on stderr" : `last on stderr: ${lastLine}`);
+  } catch (error) {
+    signal.throwIfAborted();
+    explain(spec, error, check, { timeout, own, hasAnswered });
+  }
+}
+
+function told(spec: McpServerSpec, { serverInfo, protocolVersion }: McpConnection, check: ServerCheck): void {
+  const who = serverInfo === undefined ? "" : `${serverInfo.name} ${serverInfo.version}, `;
+  check.step("start", "ok", `answers (${who}protocol ${protocolVersion})`);
+  if (spec.type !== "stdio") check.step("access", "ok", "its address lets us in");
+}
+
+function judgeTools(spec: McpServerSpec, tools: readonly Readonly<Record<string, unknown>>[], check: ServerCheck): void {
+  const names = tools.flatMap(({ name }) => (typeof name === "string" ? [name] : []));
+  const unknown = [...(spec.tools ?? []), ...(spec.excludedTools ?? [])].filter((name) => !names.includes(name));
+  for (const name of unknown) {
+    const hint = didYouMean(name, names) || " Correct the name, or take it out.";
+    check.find("warning", "DOCTOR_MCP_TOOL_UNKNOWN", `it has no tool ${JSON.stringify(name)}, which its configuration names.${hint}`);
+  }
+  if (names.length === 0)
+    check.find("warning", "DOCTOR_MCP_TOOLS_NONE", "it offers no tools. See its documentation for what it needs to have some.");
+  const offered = names.filter((name) => (spec.tools?.includes(name) ?? true) && spec.excludedTools?.includes(name) !== true).length;
+  const isDoubtful = names.length === 0 || unknown.length > 0;
+  check.step("tools", isDoubtful ? "warning" : "ok", `${offered} of its ${names.length} tools are offered`);
+}
+
+function judgeTime(milliseconds: number, own: number, check: ServerCheck): void {
+  const took = `${Math.round(milliseconds)} ms of the ${own} ms that it may take`;
+  check.step("time", milliseconds > own / 2 ? "warning" : "ok", took);
+  if (milliseconds > own / 2) check.find("warning", "DOCTOR_MCP_SLOW", `it took ${took}. Give it a longer "timeout", in milliseconds.`);
+}
+
+interface Attempt {
+  readonly timeout: number;
+  readonly own: number;
+  /** It connected; listing its tools was what failed. */
+  readonly hasAnswered: boolean;
+}
+
+function explain(spec: McpServerSpec, error: unknown, check: ServerCheck, { timeout, own, hasAnswered }: Attempt): void {
+  const code = error instanceof HostError ? error.code : "MCP_ANSWER";
+  const message = errorMessage(error);
+  check.fail(code === "MCP_UNAUTHORIZED" ? "needs-auth" : "failed", message);
+  check.step(code === "MCP_TIMEOUT" ? "time" : hasAnswered ? "tools" : spec.type === "stdio" ? "start" : "access", "failed", message);
+  const { lastLine } = check.stderr;
+  const said = lastLine === undefined ? "nothing on stderr" : `last on stderr: ${lastLine}`;
+  check.step("log", "ok", `${said}; --log-level debug shows each message`);
+  const [finding, remedy] = hasAnswered && code !== "MCP_TIMEOUT" ? ["DOCTOR_MCP_TOOLS", listRemedy] : findingFor(spec, code);
+  // The message names the server itself.
+  const sentence = /[.!?]$/.test(message) ? message : `${message}.`;
+  check.take({
+    severity: "error",
+    code: finding,
+    message: `${sentence} ${limitOf(code, timeout, own)}${remedy}`.trim(),
+    source: spec.name,
+  });
+}
+
+function limitOf(code: string, timeout: number, own: number): string {
+  if (code !== "MCP_TIMEOUT" || timeout === own) return "";
+  return `Its own limit is ${own} ms, which --timeout can give it here. `;
+}
+
+const listRemedy = "It answers, and cannot list its tools: report that to whoever makes it, or try another version.";
+
+/** What to do about a connection that did not come about. */
+function findingFor(spec: McpServerSpec, code: string): readonly [code: string, remedy: string] {
+  const isLocal = spec.type === "stdio";
+  if (code === "MCP_UNAUTHORIZED")
+    return ["DOCTOR_MCP_ACCESS", `Sign in with "skillhost login ${spec.name}", or write a valid Authorization header into "headers".`];
+  if (code === "MCP_TIMEOUT")
+    return ["DOCTOR_MCP_TIMEOUT", 'If it is only slow, give it a longer "timeout"; --log-level debug shows what it says.'];
+  if (code === "MCP_NOT_STARTED" && isLocal) return ["DOCTOR_MCP_START", ""];
+  if (isLocal) return ["DOCTOR_MCP_START", "Run its command by hand, with the variables of its env alone, to see why."];
+  return ["DOCTOR_MCP_ACCESS", 'Check "url", "type" and "headers", and that this machine reaches the address.'];
+}
+
+function callsOf(name: string, { sessions, calls }: RecordedCalls): readonly [Step["state"], string] {
+  const count = calls.get(name) ?? 0;
+  if (sessions === 0) return ["skipped", "no sessions are kept that could have called its tools"];
+  const last = `in the last ${counted(sessions, "session")}`;
+  return ["ok", count === 0 ? `none of its tools was called ${last}` : `${counted(count, "call")} ${last}`];
+}

@@ -1,0 +1,91 @@
+import { parseArgs } from "node:util";
+import { errorMessage } from "../base/errors.ts";
+import { type LogLevel, logLevels } from "../base/logger.ts";
+
+/** How skillhost was started as the runtime of a Copilot SDK client. */
+export interface HeadlessArguments {
+  readonly transport: { readonly kind: "stdio" } | { readonly kind: "tcp"; readonly port: number; readonly host: string };
+  readonly logLevel?: LogLevel;
+  readonly logFile?: string;
+  /** The variable that holds the token to sign in to models with. */
+  readonly authTokenVariable?: string;
+  readonly idleTimeoutSeconds?: number;
+  readonly allowsAll: boolean;
+  readonly skills: readonly string[];
+  readonly config?: string;
+  readonly mcpConfig: readonly string[];
+  readonly pluginDirectories: readonly string[];
+}
+
+export type ParsedHeadless = { readonly ok: true; readonly value: HeadlessArguments } | { readonly ok: false; readonly problem: string };
+
+// All that the SDK's clients give their runtime, and the options that every command of skillhost has.
+const options = {
+  headless: { type: "boolean" },
+  stdio: { type: "boolean" },
+  port: { type: "string" },
+  host: { type: "string" },
+  server: { type: "boolean" },
+  "no-auto-update": { type: "boolean" },
+  "no-auto-login": { type: "boolean" },
+  "log-level": { type: "string" },
+  "log-file": { type: "string" },
+  "auth-token-env": { type: "string" },
+  "session-idle-timeout": { type: "string" },
+  remote: { type: "boolean" },
+  yolo: { type: "boolean" },
+  "allow-all-tools": { type: "boolean" },
+  "allow-all": { type: "boolean" },
+  "no-color": { type: "boolean" },
+  "no-custom-instructions": { type: "boolean" },
+  "disable-builtin-mcps": { type: "boolean" },
+  quiet: { type: "boolean" },
+  "plugin-dir": { type: "string", multiple: true },
+  skills: { type: "string", multiple: true },
+  config: { type: "string" },
+  "mcp-config": { type: "string", multiple: true },
+} as const;
+
+/** Reads the arguments of `--headless`. Clients of the SDK name more log levels than there are here. */
+export function parseHeadlessArguments(argv: readonly string[]): ParsedHeadless {
+  try {
+    const { values } = parseArgs({ args: [...argv], options, strict: true, allowPositionals: false });
+    const port = numberOf("--port", values.port, 0, 65_535);
+    const idleTimeoutSeconds = numberOf("--session-idle-timeout", values["session-idle-timeout"], 0, 2_147_483);
+    if (values.stdio === true && port !== undefined) return { ok: false, problem: "--stdio and --port exclude each other." };
+    const host = values.host ?? "127.0.0.1";
+    const value: HeadlessArguments = {
+      transport: values.stdio === true ? { kind: "stdio" } : { kind: "tcp", port: port ?? 0, host },
+      ...given("logLevel", logLevelOf(values["log-level"])),
+      ...given("logFile", values["log-file"]),
+      ...given("authTokenVariable", values["auth-token-env"]),
+      ...given("idleTimeoutSeconds", idleTimeoutSeconds === 0 ? undefined : idleTimeoutSeconds),
+      allowsAll: (values.yolo ?? values["allow-all"] ?? values["allow-all-tools"]) === true,
+      skills: values.skills ?? [],
+      ...given("config", values.config),
+      mcpConfig: values["mcp-config"] ?? [],
+      pluginDirectories: values["plugin-dir"] ?? [],
+    };
+    return { ok: true, value };
+  } catch (error) {
+    return { ok: false, problem: errorMessage(error) };
+  }
+}
+
+function logLevelOf(level: string | undefined): LogLevel | undefined {
+  if (level === undefined || level === "none" || level === "default") return level === "none" ? "error" : undefined;
+  if (level === "all" || level === "trace") return "debug";
+  if ((logLevels as readonly string[]).includes(level)) return level as LogLevel;
+  throw new Error(`--log-level must be one of none, ${logLevels.join(", ")}, all.`);
+}
+
+function numberOf(name: string, text: string | undefined, from: number, to: number): number | undefined {
+  if (text === undefined) return undefined;
+  const number = Number(text);
+  if (/^\d+$/.test(text) && number >= from && number <= to) return number;
+  throw new Error(`${name} must be a whole number from ${from} to ${to}, not ${JSON.stringify(text.slice(0, 50))}.`);
+}
+
+function given<K extends string, V>(key: K, value: V | undefined): { readonly [P in K]?: V } {
+  return value === undefined ? {} : ({ [key]: value } as { readonly [P in K]?: V });
+}

@@ -1,0 +1,35 @@
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { Logger } from "../base/logger.ts";
+import { startHost } from "../host/create-host.ts";
+import type { Host } from "../host/host.ts";
+import type { CliIo } from "./cli-io.ts";
+import type { CommandContext } from "./command-context.ts";
+import { loadConfig } from "./find-config.ts";
+import type { HeadlessArguments } from "./headless-arguments.ts";
+import { toHostOptions } from "./open-host.ts";
+import { createOutput } from "./output.ts";
+
+/** The host behind a server for the Copilot SDK: configured as for any command, and watching. */
+export function openHeadlessHost(options: HeadlessArguments, io: CliIo, log: Logger, home: string): Promise<Host> {
+  const config = loadConfig(options.config, io.cwd);
+  const { skills, mcpConfig } = options;
+  const context: CommandContext = {
+    io,
+    out: createOutput(io, { json: false, quiet: true, color: false, command: "headless" }),
+    options: { ...(skills.length > 0 && { skills }), ...(mcpConfig.length > 0 && { mcpConfig }), color: false },
+    config,
+    log,
+  };
+  const hostOptions = toHostOptions(context, [], true);
+  const ofPlugins = options.pluginDirectories
+    .map((folder) => join(resolve(io.cwd, folder), "skills"))
+    .filter((folder) => existsSync(folder));
+  return startHost({
+    ...hostOptions,
+    skillDirectories: [...(hostOptions.skillDirectories ?? []), ...ofPlugins],
+    sessionsDirectory: join(home, "sessions"),
+    approvalsDirectory: join(home, "approvals"),
+    mcp: { cacheDirectory: join(home, "mcp-cache"), credentialsDirectory: join(home, "oauth") },
+  });
+}

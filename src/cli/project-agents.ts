@@ -1,0 +1,116 @@
+import { type Dirent, readdirSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve, sep } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { type ParsedAgent, parseAgentFile } from "../formats/agent-file.ts";
+import { decodeText } from "../formats/decode-text.ts";
+import { createVariableLookup, type VariableLookup } from "../formats/expand-variables.ts";
+import { maxDocumentBytes } from "../formats/limits.ts";
+import { readTextFile } from "../io/read-bounded.ts";
+import type { SessionOptions } from "../session/session-config.ts";
+import { CliError } from "./cli-error.ts";
+import type { CommandContext } from "./command-context.ts";
+import { didYouMean } from "./nearest-names.ts";
+
+/** Where clients look for the agents of a project; of one name the first counts. */
+const folders = [".github/agents", ".claude/agents", "agents"];
+
+type AgentOptions = Pick<SessionOptions, "customAgents" | "agent" | "excludedTools">;
+
+export interface ChosenAgent {
+  /** With the other agents of the project, which it may start. */
+  readonly options: AgentOptions;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+interface ProjectAgent extends ParsedAgent {
+  readonly file: string;
+  readonly agent: NonNullable<ParsedAgent["agent"]>;
+}
+
+/**
+ * Finds an agent by its name or title among those of the project, or reads it from the file that is named.
+ * @throws CliError `AGENT_UNKNOWN`; `AGENT_FILE` for a file that describes none; `AGENT_NOT_INVOCABLE` for one that only
+ * other agents may start.
+ */
+export function chooseAgent({ io, config }: CommandContext, name: string): ChosenAgent {
+  const directory = config.workingDirectory ?? io.cwd;
+  const variables = createVariableLookup({
+    environment: io.env,
+    places: { folder: directory, workspace: directory, home: homedir(), separator: sep },
+  });
+  const agents = readProject(directory, variables);
+  const isFile = /\.md$/i.test(name) || /[\\/]/.test(name);
+  const chosen = isFile ? readOne(resolve(io.cwd, name), variables) : find(name, agents, directory);
+  if (!chosen.userInvocable) {
+    throw new CliError("AGENT_NOT_INVOCABLE", `The agent "${chosen.agent.name}" is only for other agents to start (${chosen.file}).`, 1);
+  }
+  return toOptions(chosen, agents);
+}
+
+function toOptions(chosen: ProjectAgent, agents: readonly ProjectAgent[]): ChosenAgent {
+  const others = agents.filter(({ agent }) => agent.name !== chosen.agent.name);
+  // What an agent must not have can be kept from a session as a whole, so only from the agent that it is.
+  const startable = others.filter(({ excludedTools }) => excludedTools.length === 0);
+  const leftOut = others.filter(({ excludedTools }) => excludedTools.length > 0).map(leftOutDiagnostic);
+  return {
+    options: {
+      customAgents: [chosen, ...startable].map(({ agent }) => agent),
+      agent: chosen.agent.name,
+      ...(chosen.excludedTools.length > 0 && { excludedTools: chosen.excludedTools }),
+    },
+    diagnostics: [...chosen.diagnostics, ...leftOut],
+  };
+}
+
+function leftOutDiagnostic({ agent, file }: ProjectAgent): Diagnostic {
+  const message = `The agent "${agent.name}" cannot be started by another: tools are kept from it (disallowedTools), and here that works only for the agent that is run. Name the tools that it may have instead.`;
+  return { severity: "info", code: "AGENT_LEFT_OUT", message, file };
+}
+
+function find(name: string, agents: readonly ProjectAgent[], directory: string): ProjectAgent {
+  const found =
+    agents.find(({ agent }) => agent.name === name) ?? agents.find(({ agent }) => agent.displayName?.toLowerCase() === name.toLowerCase());
+  if (found !== undefined) return found;
+  const names = agents.flatMap(({ agent }) => [agent.name, ...(agent.displayName === undefined ? [] : [agent.displayName])]);
+  const known = names.length === 0 ? ` There are none in ${folders.join(", ")} of ${directory}.` : didYouMean(name, names);
+  throw new CliError("AGENT_UNKNOWN", `No agent is named "${name}".${known} A file can be named instead.`, 1);
+}
+
+function readOne(file: string, variables: VariableLookup): ProjectAgent {
+  const read = readTextFile(file, maxDocumentBytes);
+  if (!read.ok) throw new CliError("AGENT_FILE", `The agent's file cannot be read.`, 1, [read.diagnostic]);
+  const parsed = parseAgentFile(decodeText(read.bytes, file).text, file, { variables });
+  if (parsed.agent === undefined) throw new CliError("AGENT_FILE", `${file} describes no agent.`, 1, parsed.diagnostics);
+  return { ...parsed, agent: parsed.agent, file };
+}
+
+function readProject(directory: string, variables: VariableLookup): readonly ProjectAgent[] {
+  const byName = new Map<string, ProjectAgent>();
+  for (const file of folders.flatMap((folder) => filesIn(join(directory, folder), 3))) {
+    const read = readTextFile(file, maxDocumentBytes);
+    const parsed = read.ok ? parseAgentFile(decodeText(read.bytes, file).text, file, { variables }) : undefined;
+    if (parsed?.agent !== undefined && !byName.has(parsed.agent.name))
+      byName.set(parsed.agent.name, { ...parsed, agent: parsed.agent, file });
+  }
+  return [...byName.values()];
+}
+
+const mostFiles = 500;
+
+function filesIn(folder: string, depth: number): readonly string[] {
+  const entries = entriesOf(folder).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const files = entries.filter((entry) => entry.isFile() && /\.md$/i.test(entry.name)).map(({ name }) => join(folder, name));
+  const below =
+    depth > 0 ? entries.filter((entry) => entry.isDirectory()).flatMap(({ name }) => filesIn(join(folder, name), depth - 1)) : [];
+  return [...files, ...below].slice(0, mostFiles);
+}
+
+function entriesOf(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    // A project need not have such a folder.
+    return [];
+  }
+}

@@ -1,0 +1,75 @@
+import { canonicalJson, sha256 } from "../base/canonical-json.ts";
+import { errorMessage } from "../base/errors.ts";
+import type { Logger } from "../base/logger.ts";
+import type { McpServerSpec, RemoteServerSpec } from "../formats/mcp-server-spec.ts";
+import type { ServerOAuth } from "../mcp/oauth/create-oauth.ts";
+import type { ServerConnector } from "../mcp/server-connector.ts";
+import type { AskToSignIn, ServerPolicy } from "../session/session-servers.ts";
+
+export interface ConnectorOptions {
+  readonly log: Logger;
+  readonly policy: ServerPolicy;
+  /** Where what people signed in with is kept: the user's own folder. */
+  readonly credentialsDirectory: string;
+  /** Has somebody sign in to the server at an address. */
+  readonly askToSignIn: (url: string) => AskToSignIn;
+  /** Whether there is anybody who could be asked to sign in to the server at an address. */
+  readonly isAttended: (url: string) => boolean;
+}
+
+/** Connects a host's MCP servers, and has people sign in where one wants it. */
+export interface OwnedConnector extends Disposable {
+  readonly connect: ServerConnector;
+  /** Has somebody sign in anew. Settles when that is done, or when nobody does. */
+  signIn(spec: McpServerSpec): Promise<void>;
+  /** How a server is signed in to. Undefined: it is not, or not by OAuth. */
+  oauthOf(spec: McpServerSpec): Promise<ServerOAuth> | undefined;
+}
+
+/** The client is imported when the first server is: most programs need none, and it takes longer than all the rest. */
+export function createConnector(options: ConnectorOptions): OwnedConnector {
+  const { log, policy } = options;
+  const sessions = new Map<string, Promise<ServerOAuth>>();
+  const oauthOf = (spec: McpServerSpec): Promise<ServerOAuth> | undefined => {
+    if (spec.type === "stdio" || hasAuthorization(spec)) return undefined;
+    const { name, url, headers, oauth } = spec;
+    const key = sha256(canonicalJson([name, url, headers, oauth ?? null]));
+    const known = sessions.get(key) ?? openOAuth(spec, options);
+    sessions.set(key, known);
+    return known;
+  };
+  return {
+    async connect(spec, request) {
+      const [{ connectServer }, auth] = await Promise.all([import("../mcp/connect-server.ts"), oauthOf(spec)]);
+      return connectServer(spec, { ...request, log, requests: policy, auth });
+    },
+    async signIn(spec) {
+      try {
+        await (await oauthOf(spec))?.signIn();
+      } catch (error) {
+        log.warning(`Nobody signed in to the MCP server "${spec.name}".`, { error: errorMessage(error) });
+      }
+    },
+    oauthOf,
+    [Symbol.dispose]() {
+      for (const opening of sessions.values()) void opening.then((oauth) => oauth[Symbol.dispose]());
+      sessions.clear();
+    },
+  };
+}
+
+/** Whoever wrote a token into the configuration wants that one used. */
+function hasAuthorization({ headers }: RemoteServerSpec): boolean {
+  return Object.keys(headers).some((name) => name.toLowerCase() === "authorization");
+}
+
+async function openOAuth({ name, url, headers, oauth }: RemoteServerSpec, options: ConnectorOptions): Promise<ServerOAuth> {
+  const { log, credentialsDirectory, askToSignIn, isAttended } = options;
+  const [{ createOAuth }, { createFileCredentials }] = await Promise.all([
+    import("../mcp/oauth/create-oauth.ts"),
+    import("../mcp/oauth/file-credentials.ts"),
+  ]);
+  const store = createFileCredentials({ directory: credentialsDirectory, log });
+  const people = { authorize: askToSignIn(url), isAttended: () => isAttended(url) };
+  return createOAuth({ serverName: name, serverUrl: url, spec: oauth, headers, store, ...people, log });
+}

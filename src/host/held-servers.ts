@@ -1,0 +1,170 @@
+import type { ServerChange } from "../mcp/lease.ts";
+import type { CatalogView } from "../session/catalog-view.ts";
+import type { ResolvedServers } from "../session/server-options.ts";
+import { type ConfiguredServers, chooseServers, type OwnedServer } from "./configured-servers.ts";
+import type { ServerSet, ServerSets } from "./server-sets.ts";
+
+/** Whose servers: those of an agent with servers of its own, or the session's. */
+export type WhoseView = Pick<CatalogView, "agent">;
+
+/** What a user of servers says of them: a session, or the host itself. */
+export interface ServerUser {
+  readonly servers: ResolvedServers;
+  readonly view: WhoseView;
+}
+
+/** The servers of one conversation. */
+export interface Held {
+  readonly outside: readonly OwnedServer[];
+  readonly user: ServerUser;
+  readonly version: number;
+  readonly owned: readonly OwnedServer[];
+  /** Undefined: there are none. */
+  readonly set: ServerSet | undefined;
+  readonly listening: readonly Disposable[];
+}
+
+export interface HeldServersHost {
+  readonly sets: ServerSets;
+  readonly configured: ConfiguredServers;
+  /** What is configured outside of the session, by its skills of now. */
+  outside(): readonly OwnedServer[];
+  /** What the servers offer may be something else now. */
+  changed(): void;
+  /** A server of the session's own conversation is another now. */
+  heard(change: ServerChange): void;
+}
+
+/** Which sets one session holds: one for its own conversation, and one for each agent with servers of its own. */
+export class HeldServers implements Disposable {
+  /** Switched off and on here, whatever is configured. */
+  readonly stopped: Set<string> = new Set();
+  readonly #enabled = new Set<string>();
+  readonly #host: HeldServersHost;
+  readonly #held = new Map<string, Held>();
+  /** The conversations that servers were started for. */
+  readonly #started = new Set<string>();
+  /** Counts what was switched off or on. */
+  #version = 0;
+  #user: ServerUser | undefined;
+
+  constructor(host: HeldServersHost) {
+    this.#host = host;
+  }
+
+  get user(): ServerUser | undefined {
+    return this.#user;
+  }
+
+  get own(): Held | undefined {
+    return this.#user && this.of(this.#user.view);
+  }
+
+  /** All that are held. */
+  get all(): readonly Held[] {
+    return [...this.#held.values()];
+  }
+
+  of(view: WhoseView): Held | undefined {
+    return this.#hold(this.#keyOf(view));
+  }
+
+  adopt(user: ServerUser): void {
+    this.#user = user;
+    this.refresh();
+  }
+
+  /** Looks again at what is configured. */
+  refresh(): void {
+    const user = this.#user;
+    if (user === undefined) return;
+    for (const [key, held] of this.#held) {
+      if (key === "" || user.servers.ofAgents.has(key)) this.#hold(key);
+      else this.#letGo(key, held);
+    }
+    this.#hold(this.#keyOf(user.view));
+  }
+
+  start(view: WhoseView): void {
+    this.#started.add(this.#keyOf(view));
+    this.of(view)?.set?.lease.start();
+  }
+
+  stop(name: string): void {
+    this.stopped.add(name);
+    this.#version++;
+    this.refresh();
+  }
+
+  /** Takes back `stop`; with `enables`, it overrules a configuration that has it disabled. */
+  unstop(name: string, enables = false): void {
+    this.stopped.delete(name);
+    if (enables) this.#enabled.add(name);
+    this.#version++;
+    this.refresh();
+  }
+
+  [Symbol.dispose](): void {
+    this.#user = undefined;
+    for (const [key, held] of [...this.#held]) this.#letGo(key, held);
+  }
+
+  /** Agents without servers of their own share the session's. */
+  #keyOf({ agent }: WhoseView): string {
+    return agent !== undefined && this.#user?.servers.ofAgents.has(agent) ? agent : "";
+  }
+
+  /** The servers of now. */
+  #hold(key: string): Held | undefined {
+    const user = this.#user;
+    if (user === undefined) return undefined;
+    const outside = this.#host.outside();
+    const before = this.#held.get(key);
+    const version = this.#version;
+    if (before?.outside === outside && before.user === user && before.version === version) return before;
+    const agent = key === "" ? undefined : key;
+    const owned = chooseServers(outside, { servers: user.servers, agent, stopped: this.stopped, enabled: this.#enabled });
+    return this.#swap(key, before, { outside, user, version, owned });
+  }
+
+  /** The set from before is let go of when the new one is held: connections that are in both live on. */
+  #swap(key: string, before: Held | undefined, facts: Pick<Held, "outside" | "user" | "version" | "owned">): Held {
+    const { sets } = this.#host;
+    const servers = facts.owned.map(({ server }) => server);
+    const set = servers.length === 0 ? undefined : sets.hold(servers);
+    const isSame = before !== undefined && before.set === set;
+    const held: Held = { ...facts, set, listening: isSame ? before.listening : this.#listenTo(key, set) };
+    this.#held.set(key, held);
+    if (isSame && set !== undefined) sets.release(set);
+    if (isSame) return held;
+    if (before !== undefined) this.#end(before);
+    if (this.#started.has(key)) set?.lease.start();
+    this.#host.changed();
+    return held;
+  }
+
+  #listenTo(key: string, set: ServerSet | undefined): readonly Disposable[] {
+    if (set === undefined) return [];
+    return [set.view.subscribe(() => this.#host.changed()), set.lease.subscribe((change) => void this.#hear(change, key, set))];
+  }
+
+  /** Tells of what a server has become when its tools can be called: whoever hears of it may do that at once. */
+  async #hear(change: ServerChange, key: string, set: ServerSet): Promise<void> {
+    await set.view.ready(never);
+    const isOwn = this.#user !== undefined && key === this.#keyOf(this.#user.view);
+    if (isOwn && this.#held.get(key)?.set === set) this.#host.heard(change);
+  }
+
+  #letGo(key: string, held: Held): void {
+    this.#held.delete(key);
+    this.#started.delete(key);
+    this.#end(held);
+  }
+
+  #end({ set, listening }: Held): void {
+    for (const each of listening) each[Symbol.dispose]();
+    if (set !== undefined) this.#host.sets.release(set);
+  }
+}
+
+const never: AbortSignal = new AbortController().signal;

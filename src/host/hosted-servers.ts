@@ -1,0 +1,227 @@
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { Emitter } from "../base/emitter.ts";
+import { HostError } from "../base/errors.ts";
+import type { Logger } from "../base/logger.ts";
+import { unlessAborted } from "../io/on-abort.ts";
+import type { ServerChange, SupervisedServer } from "../mcp/lease.ts";
+import type { ServerView } from "../mcp/server-view.ts";
+import type { ServerInstructions } from "../session/instructions.ts";
+import { isStartable } from "../session/server-options.ts";
+import type { AskToSignIn, ServerInfo, ServerNews, ServerPolicy, SessionServers } from "../session/session-servers.ts";
+import type { CatalogSource } from "../session/tool-catalog.ts";
+import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
+import type { ConfiguredServers } from "./configured-servers.ts";
+import { describeServer, toCatalogSources } from "./describe-server.ts";
+import { HeldServers, type ServerUser, type WhoseView } from "./held-servers.ts";
+import { ServerNewsDesk } from "./server-news-desk.ts";
+import type { ServerSet, ServerSets } from "./server-sets.ts";
+
+export interface SignInOptions {
+  /** Has a person sign in at an address. The signal fires when that is not needed any more. */
+  readonly authorize: AskToSignIn;
+  readonly signal?: AbortSignal | undefined;
+  /** Also when there are tokens already, such as for another account. */
+  readonly again?: boolean | undefined;
+}
+
+export interface HostedServersParts {
+  readonly sets: ServerSets;
+  readonly configured: ConfiguredServers;
+  readonly policy: ServerPolicy;
+  /** Milliseconds that a conversation waits for servers to start. */
+  readonly startupWait: number;
+  readonly log: Logger;
+}
+
+type Snapshot = ServerView["snapshot"];
+
+/** The servers of one session, over the sets that it shares with others: one for its own conversation, and one for each agent with servers of its own. */
+export class HostedServers implements SessionServers, Disposable {
+  readonly policy: ServerPolicy;
+  readonly #parts: HostedServersParts;
+  readonly #held: HeldServers;
+  /** Sets that were waited for: a server that does not come up is waited for once. */
+  readonly #waitedFor = new WeakSet<ServerSet>();
+  readonly #changed: Emitter<{ changed: undefined; news: ServerNews }>;
+  readonly #news: ServerNewsDesk;
+  #asker: Disposable | undefined;
+
+  constructor(parts: HostedServersParts, skills: () => ResolvedSkills) {
+    this.policy = parts.policy;
+    this.#parts = parts;
+    this.#changed = new Emitter((error) => parts.log.error("A listener for MCP servers failed.", { error }));
+    this.#news = new ServerNewsDesk((news) => this.#changed.emit("news", news));
+    const { sets, configured } = parts;
+    this.#held = new HeldServers({
+      sets,
+      configured,
+      outside: () => configured.outside(skills()),
+      changed: () => this.#changed.emit("changed", undefined),
+      heard: (change) => this.#hear(change),
+    });
+  }
+
+  /** Takes on what a session says of its servers. What is as it was goes on. */
+  adopt(user: ServerUser): void {
+    this.#held.adopt(user);
+    this.#follow();
+  }
+
+  /** Looks again at what is configured: skills may have changed. */
+  refresh(): void {
+    this.#held.refresh();
+    this.#follow();
+  }
+
+  /** What catalogs are assembled of. The same arrays until something in them changes. */
+  sources(view: WhoseView): readonly CatalogSource[] {
+    return toCatalogSources(this.snapshot(view));
+  }
+
+  /** Undefined: there are no servers. */
+  snapshot(view: WhoseView): Snapshot | undefined {
+    return this.#held.of(view)?.set?.view.snapshot;
+  }
+
+  get diagnostics(): readonly Diagnostic[] {
+    return this.#held.user?.servers.diagnostics ?? [];
+  }
+
+  list(): readonly ServerInfo[] {
+    const { set, owned } = this.#held.own ?? {};
+    if (set === undefined || owned === undefined) return [];
+    const offers = new Map(set.view.snapshot.servers.map((offer) => [offer.name, offer]));
+    return set.lease.servers.map((server, index) =>
+      describeServer(server, offers.get(server.name), owned[index]!.origin, this.#held.stopped),
+    );
+  }
+
+  instructions(view: WhoseView): readonly ServerInstructions[] {
+    return this.snapshot(view)?.instructions ?? none;
+  }
+
+  transportOf(name: string): ServerInfo["transport"] {
+    return this.#held.own?.set?.lease.servers.find((server) => server.name === name)?.status.type;
+  }
+
+  isPending(view: WhoseView): boolean {
+    const set = this.#held.of(view)?.set;
+    if (set === undefined || this.#waitedFor.has(set)) return false;
+    return set.lease.servers.some(({ state }) => state === "idle" || state === "starting");
+  }
+
+  start(view: WhoseView): void {
+    this.#held.start(view);
+  }
+
+  async ready(view: WhoseView, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    this.start(view);
+    const set = this.#held.of(view)?.set;
+    if (set === undefined) return;
+    if (!this.#waitedFor.has(set)) await set.lease.ready(signal, { waitMs: Math.min(this.#parts.startupWait, longestWait) });
+    this.#waitedFor.add(set);
+    await set.view.ready(signal);
+  }
+
+  /** Starts those of the own conversation, and waits until each has answered or failed. Rejects with the signal's reason. */
+  async connect(signal: AbortSignal): Promise<void> {
+    const set = this.#held.own?.set;
+    await set?.lease.ready(signal, { waitMs: longestWait, fresh: true });
+    await set?.view.ready(signal);
+  }
+
+  startServer(name: string): void {
+    this.#find(name);
+    this.#held.unstop(name);
+    this.#follow();
+    this.#parts.sets.start(this.#find(name));
+  }
+
+  stopServer(name: string): void {
+    this.#find(name);
+    this.#held.stop(name);
+    this.#follow();
+  }
+
+  async restartServer(name: string): Promise<void> {
+    this.#find(name);
+    this.#held.unstop(name);
+    this.#follow();
+    await this.#find(name).restart();
+  }
+
+  /** Has somebody sign in to a server, where it wants that, and connects to it. */
+  async signIn(name: string, { authorize, signal, again = false }: SignInOptions): Promise<ServerInfo> {
+    const server = this.#find(name);
+    const oauth = await this.#parts.sets.oauthOf(server);
+    const asker = this.#parts.sets.addAsker({ ask: authorize, uses: (url) => "url" in server.spec && server.spec.url === url });
+    try {
+      if (again) await oauth.signIn({ signal });
+      await unlessAborted(server.restart(), signal);
+      await this.#held.own?.set?.view.ready(signal ?? new AbortController().signal);
+    } finally {
+      asker[Symbol.dispose]();
+    }
+    return this.list().find((info) => info.name === name)!;
+  }
+
+  /** Takes back and forgets what somebody signed in to a server with, and ends the connection. */
+  async signOut(name: string, signal: AbortSignal | undefined): Promise<void> {
+    const server = this.#find(name);
+    const oauth = await this.#parts.sets.oauthOf(server);
+    await oauth.signOut({ signal });
+    await server.stop();
+  }
+
+  enableServer(name: string): void {
+    this.#find(name);
+    this.#held.unstop(name, true);
+    this.#follow();
+  }
+
+  subscribe(listener: (news: ServerNews) => void): Disposable {
+    return this.#changed.on("news", listener);
+  }
+
+  /** Tells that what the servers offer is something else now. */
+  onChanged(listener: () => void): Disposable {
+    return this.#changed.on("changed", listener);
+  }
+
+  onSignIn(ask: AskToSignIn): void {
+    this.#asker?.[Symbol.dispose]();
+    this.#asker = this.#parts.sets.addAsker({ ask, uses: (url) => this.#uses(url) });
+  }
+
+  [Symbol.dispose](): void {
+    this.#asker?.[Symbol.dispose]();
+    this.#changed.clear();
+    this.#held[Symbol.dispose]();
+  }
+
+  #find(name: string): SupervisedServer {
+    const found = this.#held.own?.set?.lease.servers.find((server) => server.name === name);
+    if (found === undefined) throw new HostError("MCP_SERVER_UNKNOWN", `There is no MCP server ${JSON.stringify(name)}.`);
+    return found;
+  }
+
+  #uses(url: string): boolean {
+    const servers = this.#held.all.flatMap(({ owned }) => owned);
+    return servers.some(({ server }) => isStartable(server) && server.type !== "stdio" && server.url === url);
+  }
+
+  #follow(): void {
+    this.#news.follow(this.#held.own?.set?.lease.servers ?? [], this.#held.stopped);
+  }
+
+  #hear({ server, kind }: ServerChange): void {
+    if (kind === "lists") this.#news.tellLists(server);
+    else this.#news.tellStatus(server, this.#held.stopped);
+  }
+}
+
+// Timers hold no more.
+const longestWait = 2 ** 31 - 1;
+
+const none: readonly ServerInstructions[] = Object.freeze([]);

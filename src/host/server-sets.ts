@@ -1,0 +1,164 @@
+import { canonicalJson, sha256 } from "../base/canonical-json.ts";
+import { HostError, toError } from "../base/errors.ts";
+import type { ServerLease, SupervisedServer } from "../mcp/lease.ts";
+import type { ServerOAuth } from "../mcp/oauth/create-oauth.ts";
+import { createServerView, type ServerView } from "../mcp/server-view.ts";
+import { McpSupervisor } from "../mcp/supervisor.ts";
+import { type ConfiguredServer, isStartable } from "../session/server-options.ts";
+import type { AskToSignIn } from "../session/session-servers.ts";
+import type { ApprovalStore } from "../trust/approvals.ts";
+import { createConnector, type OwnedConnector } from "./connect-servers.ts";
+import type { ResolvedHostOptions } from "./host-options.ts";
+
+/** A set of servers with what it offers, for all who have the same set. */
+export interface ServerSet {
+  readonly key: string;
+  readonly servers: readonly ConfiguredServer[];
+  readonly lease: ServerLease;
+  readonly view: ServerView;
+}
+
+/** Somebody who may be asked to sign in, for the servers that they use. */
+export interface SignInAsker {
+  uses(url: string): boolean;
+  readonly ask: AskToSignIn;
+}
+
+interface SharedSet extends ServerSet {
+  users: number;
+}
+
+/** The MCP servers of a host. Whoever has equal servers shares one set, so that a thousand sessions see one catalog. */
+export class ServerSets implements AsyncDisposable {
+  readonly #options: ResolvedHostOptions;
+  readonly #approvals: ApprovalStore;
+  readonly #connector: OwnedConnector;
+  readonly #supervisor: McpSupervisor;
+  readonly #sets = new Map<string, SharedSet>();
+  readonly #askers = new Set<SignInAsker>();
+  readonly #ending = new Set<Promise<void>>();
+
+  constructor(options: ResolvedHostOptions, approvals: ApprovalStore) {
+    const { log, workingDirectory, mcp } = options;
+    this.#options = options;
+    this.#approvals = approvals;
+    this.#connector = createConnector({
+      log,
+      policy: mcp,
+      credentialsDirectory: mcp.credentialsDirectory,
+      isAttended: (url) => [...this.#askers].some((asker) => asker.uses(url)),
+      askToSignIn: (url) => (data, signal) => this.#askToSignIn(url, data, signal),
+    });
+    this.#supervisor = new McpSupervisor({
+      connect: this.#connector.connect,
+      workingDirectory,
+      log,
+      cacheDirectory: mcp.cacheDirectory,
+      readyWait: mcp.startupWait,
+    });
+  }
+
+  /** Takes hold of a set; nothing is started by that. Give it back with `release`. */
+  hold(servers: readonly ConfiguredServer[]): ServerSet {
+    const key = sha256(canonicalJson(servers));
+    const set = this.#sets.get(key) ?? this.#make(key, servers);
+    set.users++;
+    this.#sets.set(key, set);
+    return set;
+  }
+
+  release({ key }: ServerSet): void {
+    const set = this.#sets.get(key);
+    if (set === undefined || --set.users > 0) return;
+    this.#sets.delete(key);
+    this.#end(set);
+  }
+
+  /** Starts a server, whatever kept it from it: somebody is asked to sign in, if that is what it wants. */
+  start(server: SupervisedServer): void {
+    const { spec } = server;
+    if (server.state !== "needs-auth" || !isStartable(spec)) server.start();
+    else void this.#connector.signIn(spec).then(() => server.start());
+  }
+
+  /** How a server is signed in to. @throws HostError `MCP_NO_SIGN_IN` when it is not, or not by OAuth. */
+  async oauthOf(server: SupervisedServer): Promise<ServerOAuth> {
+    const { spec, name } = server;
+    const oauth = isStartable(spec) ? await this.#connector.oauthOf(spec) : undefined;
+    if (oauth !== undefined) return oauth;
+    const why = "It runs on this machine, has a token in its configuration, or lacks an address.";
+    throw new HostError("MCP_NO_SIGN_IN", `The MCP server ${JSON.stringify(name)} is not signed in to by OAuth. ${why}`);
+  }
+
+  /** Approves what is held back of a server, all of it or one tool. Gives how much it was. */
+  async approve(server: string, tool: string | undefined): Promise<number> {
+    const holding = [...this.#sets.values()].filter(({ servers }) => servers.some(({ name }) => name === server));
+    if (holding.length === 0) {
+      const known = [...new Set([...this.#sets.values()].flatMap(({ servers }) => servers.map(({ name }) => name)))];
+      const advice = known.length === 0 ? "There are none." : `These are there: ${known.join(", ")}.`;
+      throw new HostError("MCP_SERVER_UNKNOWN", `There is no MCP server ${JSON.stringify(server)}. ${advice}`);
+    }
+    // One after the other: what the first approves, the others find approved.
+    let approved = 0;
+    for (const { view } of holding) approved += await view.approve(server, tool);
+    return approved;
+  }
+
+  /** Until it is disposed of, somebody may be asked to sign in. */
+  addAsker(asker: SignInAsker): Disposable {
+    this.#askers.add(asker);
+    return { [Symbol.dispose]: () => void this.#askers.delete(asker) };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const set of this.#sets.values()) this.#end(set);
+    this.#sets.clear();
+    await Promise.allSettled(this.#ending);
+    await this.#supervisor[Symbol.asyncDispose]();
+    this.#connector[Symbol.dispose]();
+  }
+
+  /** A view ends when what it has seen is kept: else the next program would take a changed definition for a new one. */
+  #end({ view, lease }: SharedSet): void {
+    const ending = this.#close(view).finally(() => this.#ending.delete(ending));
+    this.#ending.add(ending);
+    lease[Symbol.dispose]();
+  }
+
+  async #close(view: ServerView): Promise<void> {
+    try {
+      await view[Symbol.asyncDispose]();
+    } catch (error) {
+      this.#options.log.error("What an MCP server was seen to offer could not be kept.", { error: toError(error) });
+    }
+  }
+
+  #make(key: string, servers: readonly ConfiguredServer[]): SharedSet {
+    const { log, mcp } = this.#options;
+    const lease = this.#supervisor.acquire(servers);
+    const view = createServerView(lease, {
+      approvals: this.#approvals,
+      pins: mcp.pins,
+      howToApprove: ({ server, name, kind }) => {
+        const names = kind === "tool" ? [server, name] : [server];
+        const call = `host.approveServer(${names.map((each) => JSON.stringify(each)).join(", ")})`;
+        return `Look at it, and if it is as it should be, approve it with "skillhost approve ${names.join(" ")}" or ${call}.`;
+      },
+      onError: (error) => log.error("Something of an MCP server could not be kept.", { error: toError(error) }),
+    });
+    return { key, servers, lease, view, users: 0 };
+  }
+
+  /** One after the other, until somebody does. */
+  async #askToSignIn(url: string, ...[data, signal]: Parameters<AskToSignIn>): ReturnType<AskToSignIn> {
+    for (const asker of [...this.#askers].filter((each) => each.uses(url))) {
+      try {
+        return await asker.ask({ ...data, serverUrl: url }, signal);
+      } catch (error) {
+        if (signal.aborted) throw error;
+      }
+    }
+    const advice = "Give a session that uses it onMcpAuthorization, or sign in by the command line.";
+    throw new HostError("ASK_UNANSWERED", `Nobody is there to sign in to the MCP server "${data.serverName}". ${advice}`);
+  }
+}

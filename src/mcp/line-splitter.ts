@@ -1,0 +1,67 @@
+const lineBreak = 0x0a;
+const carriageReturn = 0x0d;
+// The id of a message stands at its beginning or at its end, whoever wrote it.
+const edge = 512;
+
+/** The two ends of a line that was longer than allowed. */
+export interface LongLine {
+  readonly head: string;
+  readonly tail: string;
+}
+
+/** Cuts a stream of bytes into lines of UTF-8. A line over the limit is not kept: only its ends are told. */
+export class LineSplitter {
+  readonly #limit: number;
+  readonly #onLine: (line: string) => void;
+  readonly #onLong: (line: LongLine) => void;
+  #chunks: Buffer[] = [];
+  #length = 0;
+  #head: string | undefined;
+
+  constructor(limit: number, onLine: (line: string) => void, onLong: (line: LongLine) => void) {
+    this.#limit = limit;
+    this.#onLine = onLine;
+    this.#onLong = onLong;
+  }
+
+  push(chunk: Buffer): void {
+    let start = 0;
+    for (let at = chunk.indexOf(lineBreak); at !== -1; at = chunk.indexOf(lineBreak, start)) {
+      this.#endLine(chunk.subarray(start, at));
+      start = at + 1;
+    }
+    if (start < chunk.length) this.#keep(chunk.subarray(start));
+  }
+
+  #keep(part: Buffer): void {
+    this.#chunks.push(part);
+    this.#length += part.length;
+    if (this.#length <= this.#limit) return;
+    const all = Buffer.concat(this.#chunks);
+    this.#head ??= all.toString("utf8", 0, edge);
+    // A copy: a slice would keep the megabytes alive that it was cut from.
+    this.#chunks = [Buffer.from(all.subarray(-edge))];
+    this.#length = this.#limit;
+  }
+
+  #endLine(rest: Buffer): void {
+    // What most lines are: a piece of one chunk.
+    if (this.#chunks.length === 0 && rest.length <= this.#limit) {
+      this.#emit(rest);
+      return;
+    }
+    this.#keep(rest);
+    const line = Buffer.concat(this.#chunks);
+    const head = this.#head;
+    this.#chunks = [];
+    this.#length = 0;
+    this.#head = undefined;
+    if (head === undefined) this.#emit(line);
+    else this.#onLong({ head, tail: line.toString("utf8") });
+  }
+
+  #emit(line: Buffer): void {
+    const end = line.at(-1) === carriageReturn ? line.length - 1 : line.length;
+    if (end > 0) this.#onLine(line.toString("utf8", 0, end));
+  }
+}

@@ -1,0 +1,88 @@
+import { BlockList, isIP, isIPv6 } from "node:net";
+import type { FetchLike } from "@modelcontextprotocol/client";
+import { boundedFetch } from "../../io/bounded-fetch.ts";
+
+export interface AuthFetchOptions {
+  /** The MCP server that somebody configured; every other address comes from what it and those it names answer. */
+  readonly serverUrl: URL;
+  /** Configured for the MCP server; no other origin gets them. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * What authorization is talked over with: answers of limited size and time, no redirect to another origin, no address
+ * within this machine or a private network unless the MCP server itself is one, and https but for loopback. Addresses
+ * come from strangers: without this a server could have us send requests to services that only we can reach.
+ */
+export function createAuthFetch({ serverUrl, headers, signal }: AuthFetchOptions): FetchLike {
+  return async (target, init = {}) => {
+    const url = new URL(target);
+    if (!mayContact(url, serverUrl)) throw new RefusedAddress(refusal(url));
+    const own = url.origin === serverUrl.origin ? headers : {};
+    const outcome = await boundedFetch({
+      url: url.href,
+      method: init.method ?? "GET",
+      headers: { ...own, ...Object.fromEntries(new Headers(init.headers)) },
+      ...(init.body === undefined || init.body === null ? {} : { body: String(init.body) }),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+      maxBytes,
+    });
+    signal.throwIfAborted();
+    // A TypeError, as of fetch: the SDK takes any other error for "there is no such document".
+    if (outcome.kind === "failed") throw new TypeError(outcome.message);
+    if (outcome.truncated) throw new TypeError(`${url.host} answered with more than ${maxBytes} bytes.`);
+    const body = withoutBody.has(outcome.status) ? null : Buffer.from(outcome.bytes);
+    return new Response(body, { status: outcome.status, headers: outcome.headers });
+  };
+}
+
+/** Whether an address that a stranger named may be contacted, or a person's browser be sent there. */
+export function mayContact(url: URL, server: URL): boolean {
+  if (url.protocol !== "https:" && url.protocol !== "http:") return false;
+  if (url.origin === server.origin) return true;
+  const reach = reachOf(url.hostname);
+  if (url.protocol === "http:" && reach !== "machine") return false;
+  return ranks[reach] <= ranks[reachOf(server.hostname)];
+}
+
+const timeoutMs = 30_000;
+const maxBytes = 1024 * 1024;
+const withoutBody: ReadonlySet<number> = new Set([204, 205, 304]);
+
+class RefusedAddress extends TypeError {}
+
+function refusal(url: URL): string {
+  return `The address ${url.origin}, which was named for signing in, is not contacted: it must be https, and not within this machine or a private network.`;
+}
+
+/** From where an address can be reached. Names are not looked up: only what says so itself is taken for private. */
+type Reach = "world" | "network" | "machine";
+
+const ranks: Readonly<Record<Reach, number>> = { world: 0, network: 1, machine: 2 };
+
+function reachOf(hostname: string): Reach {
+  const host = hostname.replace(/^\[|\]$/g, "");
+  if (host === "localhost" || host.endsWith(".localhost")) return "machine";
+  if (isIP(host) === 0) return "world";
+  const family = isIPv6(host) ? "ipv6" : "ipv4";
+  if (machine.check(host, family)) return "machine";
+  return network.check(host, family) ? "network" : "world";
+}
+
+const machine = blockList(["127.0.0.0", 8], ["0.0.0.0", 8], ["::1", 128], ["::", 128]);
+const network = blockList(
+  ["10.0.0.0", 8],
+  ["172.16.0.0", 12],
+  ["192.168.0.0", 16],
+  ["169.254.0.0", 16],
+  ["100.64.0.0", 10],
+  ["fc00::", 7],
+  ["fe80::", 10],
+);
+
+function blockList(...subnets: readonly (readonly [address: string, prefix: number])[]): BlockList {
+  const list = new BlockList();
+  for (const [address, prefix] of subnets) list.addSubnet(address, prefix, isIPv6(address) ? "ipv6" : "ipv4");
+  return list;
+}

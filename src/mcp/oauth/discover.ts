@@ -1,0 +1,71 @@
+import type { AuthorizationServerMetadata, FetchLike, OAuthProtectedResourceMetadata } from "@modelcontextprotocol/client";
+import { HostError } from "../../base/errors.ts";
+import { isSameIssuer } from "./credentials.ts";
+import type { OAuthTarget } from "./target.ts";
+
+/** The authorization server that an MCP server names. */
+export interface AuthorizationServer {
+  readonly issuer: string;
+  readonly url: string;
+  /** Undefined: it publishes none, and its endpoints have the names that the first revision of MCP gave them. */
+  readonly metadata: AuthorizationServerMetadata | undefined;
+  readonly resourceMetadata: OAuthProtectedResourceMetadata | undefined;
+  /** What tokens are asked for (RFC 8707), as the server spells it. */
+  readonly resource: string | undefined;
+}
+
+/**
+ * Finds out where to sign in to a server. Every time anew: a server may change its authorization server at any time.
+ * Rejects when the metadata is another issuer's or for another resource.
+ */
+export async function discoverAuthorizationServer(
+  target: OAuthTarget,
+  resourceMetadataUrl: string | undefined,
+  fetch: FetchLike,
+): Promise<AuthorizationServer> {
+  const { discoverOAuthServerInfo, checkResourceAllowed, resourceUrlFromServerUrl } = await import("@modelcontextprotocol/client");
+  const found = await discoverOAuthServerInfo(target.server.url, {
+    fetchFn: fetch,
+    ...(resourceMetadataUrl !== undefined && { resourceMetadataUrl: new URL(resourceMetadataUrl) }),
+  });
+  const { authorizationServerUrl: url, authorizationServerMetadata: metadata, resourceMetadata } = found;
+  const requestedResource = resourceUrlFromServerUrl(target.server.url);
+  const chosen = chosenResource(target);
+  // Whoever configured another resource wants that one; what the server says of itself must be about this server.
+  const isChosen = resourceMetadata !== undefined && new URL(resourceMetadata.resource).href === chosen;
+  if (resourceMetadata && !isChosen && !checkResourceAllowed({ requestedResource, configuredResource: resourceMetadata.resource })) {
+    throw new HostError(
+      "OAUTH_RESOURCE",
+      `its metadata is that of ${resourceMetadata.resource}, and tokens for that are not asked for on behalf of ${requestedResource.href}`,
+    );
+  }
+  return { issuer: metadata?.issuer ?? url, url, metadata, resourceMetadata, resource: chosen ?? resourceMetadata?.resource };
+}
+
+/** @throws HostError `OAUTH_RESOURCE` */
+function chosenResource({ spec: { resource } }: OAuthTarget): string | undefined {
+  if (resource === undefined || URL.canParse(resource)) return resource && new URL(resource).href;
+  throw new HostError("OAUTH_RESOURCE", "oauth.resource is not an address");
+}
+
+/**
+ * Keeps a configured client to its authorization server: a server that names another one would otherwise be handed the
+ * secret by us.
+ * @throws HostError `OAUTH_ISSUER`
+ */
+export async function checkIssuer(target: OAuthTarget, issuer: string): Promise<void> {
+  const { clientId, clientSecret, issuer: expected } = target.spec;
+  if (clientId === undefined) return;
+  if (expected !== undefined) {
+    if (isSameIssuer(expected, issuer)) return;
+    throw new HostError("OAUTH_ISSUER", `it names ${issuer} as its authorization server, and oauth.issuer allows ${expected} only`);
+  }
+  if (clientSecret === undefined) return;
+  const kept = await target.store.list(target.server);
+  const before = kept.find(({ grant, registration }) => (grant?.client ?? registration)?.client_id === clientId)?.issuer;
+  if (before === undefined || isSameIssuer(before, issuer)) return;
+  throw new HostError(
+    "OAUTH_ISSUER",
+    `it names ${issuer} as its authorization server, where it was ${before}, which oauth.clientSecret was used at. If that is right, set oauth.issuer`,
+  );
+}

@@ -1,0 +1,122 @@
+import { chmod, mkdir, readdir, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { sha256 } from "../../base/canonical-json.ts";
+import { HostError } from "../../base/errors.ts";
+import { type Logger, silentLogger } from "../../base/logger.ts";
+import { writeFileAtomic } from "../../io/atomic-write.ts";
+import { type FileLock, takeFileLock } from "../../io/file-lock.ts";
+import { readTextFile } from "../../io/read-bounded.ts";
+import { type CredentialStore, type Credentials, latestFirst, type ServerKey } from "./credentials.ts";
+import { readCredentials, writeCredentials } from "./credentials-text.ts";
+
+export interface FileCredentialsOptions {
+  /** The folder that holds them, the user's own; it need not exist. It is closed to others. */
+  readonly directory: string;
+  readonly log?: Logger;
+}
+
+/**
+ * Credentials that outlive the program: a file for each server and authorization server, which only the user can read.
+ * A damaged file counts as none, is told to the log by its name alone, and is replaced by the next sign-in.
+ */
+export function createFileCredentials({ directory, log = silentLogger }: FileCredentialsOptions): CredentialStore {
+  return {
+    async list(server) {
+      const prefix = `${prefixOf(server)}.`;
+      const names = (await kept(directory, () => namesIn(directory))).filter((name) => name.startsWith(prefix) && name.endsWith(".json"));
+      const found = names.map((name) => ({ name, credentials: load(join(directory, name), server, log) }));
+      const honest = found.filter(({ name, credentials }) => credentials && fileNameOf(server, credentials.issuer) === name);
+      return latestFirst(honest.map(({ credentials }) => credentials!));
+    },
+    async exclusively(server, issuer, signal, work) {
+      await makePrivate(directory);
+      const file = join(directory, fileNameOf(server, issuer));
+      const lock = await takeTurn(`${file}.lock`, signal);
+      try {
+        return await work({
+          current: sameIssuer(load(file, server, log), issuer),
+          save: (next) => (next === undefined ? rm(file, { force: true }) : store(file, writeCredentials(server, next))),
+        });
+      } finally {
+        lock.release();
+      }
+    },
+  };
+}
+
+const maxBytes = 1024 * 1024;
+/** Those who wait, wait for an exchange with an authorization server, which takes a good part of a second. */
+const lookEveryMs = 20;
+
+async function takeTurn(path: string, signal: AbortSignal): Promise<FileLock> {
+  for (;;) {
+    signal.throwIfAborted();
+    const taken = await kept(path, () => takeFileLock(path));
+    if (taken.kind === "held") return taken.lock;
+    await delay(lookEveryMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+  }
+}
+
+async function store(file: string, text: string): Promise<void> {
+  await kept(file, async () => {
+    // A file keeps its mode when it is replaced: one that somebody opened to others must not stay so.
+    await chmod(file, 0o600).catch(ignoreMissing);
+    await writeFileAtomic(file, text, { mode: 0o600 });
+  });
+}
+
+async function makePrivate(directory: string): Promise<void> {
+  await kept(directory, async () => {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    if (((await stat(directory)).mode & 0o077) !== 0 && process.platform !== "win32") await chmod(directory, 0o700);
+  });
+}
+
+function load(file: string, server: ServerKey, log: Logger): Credentials | undefined {
+  const read = readTextFile(file, maxBytes);
+  if (!read.ok && read.diagnostic.code === "FILE_MISSING") return undefined;
+  const credentials = read.ok ? readCredentials(read.text, server) : undefined;
+  if (credentials === undefined)
+    log.warning(`Stored credentials of MCP server "${server.name}" cannot be read and are not used.`, { file });
+  return credentials;
+}
+
+/** The name is a digest of the issuer: what stands in another's file is not its. */
+function sameIssuer(credentials: Credentials | undefined, issuer: string): Credentials | undefined {
+  return credentials?.issuer === issuer ? credentials : undefined;
+}
+
+function fileNameOf(server: ServerKey, issuer: string): string {
+  return `${prefixOf(server)}.${sha256(issuer).slice(0, 16)}.json`;
+}
+
+function prefixOf({ name, url }: ServerKey): string {
+  const readable = name.replace(/[^\w-]+/g, "-").slice(0, 40);
+  return `${readable}-${sha256(JSON.stringify([name, url])).slice(0, 16)}`;
+}
+
+async function namesIn(directory: string): Promise<readonly string[]> {
+  try {
+    return await readdir(directory);
+  } catch (error) {
+    ignoreMissing(error);
+    return [];
+  }
+}
+
+function ignoreMissing(error: unknown): void {
+  if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+}
+
+/** What the system has against keeping credentials, as what it means. */
+async function kept<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? "unknown error";
+    throw new HostError("OAUTH_STORE", `Credentials cannot be kept in ${path} (${code}). Check that the folder is yours.`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,84 @@
+import type { OAuthTokens } from "@modelcontextprotocol/client";
+import { explain } from "./auth-errors.ts";
+import { type ClientIdentity, type Grant, isSameIssuer } from "./credentials.ts";
+import { checkIssuer, discoverAuthorizationServer } from "./discover.ts";
+import { type Challenge, configuredClient, fetchFor, type OAuthTarget } from "./target.ts";
+
+export type Renewal =
+  | { readonly kind: "renewed"; readonly grant: Grant }
+  /** It is good for nothing any more. `isClientUnknown`: the server does not know this client either. */
+  | { readonly kind: "rejected"; readonly why: string; readonly isClientUnknown: boolean }
+  /** The server names another authorization server, which must not see it. It may come to be of use again. */
+  | { readonly kind: "moved"; readonly why: string }
+  /** Nobody could tell: it may do so later. */
+  | { readonly kind: "unavailable"; readonly why: string };
+
+/** Exchanges a refresh token, once. Trouble is a value. */
+export async function renewGrant(target: OAuthTarget, grant: Grant, signal: AbortSignal): Promise<Renewal> {
+  const { OAuthError, refreshAuthorization } = await import("@modelcontextprotocol/client");
+  const fetch = fetchFor(target, signal);
+  try {
+    const server = await discoverAuthorizationServer(target, grant.resourceMetadataUrl, fetch);
+    if (!isSameIssuer(server.issuer, grant.client.issuer)) {
+      return { kind: "moved", why: `it now names ${server.issuer} as its authorization server` };
+    }
+    const tokens = await refreshAuthorization(server.url, {
+      ...(server.metadata && { metadata: server.metadata }),
+      clientInformation: configuredClient(target.spec, server.issuer) ?? grant.client,
+      refreshToken: grant.refreshToken!,
+      ...(server.resource !== undefined && { resource: server.resource }),
+      fetchFn: fetch,
+    });
+    return { kind: "renewed", grant: toGrant(tokens, grant.client, grant) };
+  } catch (error) {
+    const why = await explain(error);
+    const code = error instanceof OAuthError ? error.code : "";
+    if (!finalCodes.has(code)) return { kind: "unavailable", why };
+    return { kind: "rejected", why, isClientUnknown: code !== "invalid_grant" };
+  }
+}
+
+/** Signs in as the client itself (`client_credentials`). Trouble is a value. */
+export async function obtainOwnGrant(target: OAuthTarget, challenge: Challenge, signal: AbortSignal): Promise<Renewal> {
+  const { ClientCredentialsProvider, computeScopeUnion, fetchToken } = await import("@modelcontextprotocol/client");
+  const fetch = fetchFor(target, signal);
+  try {
+    const server = await discoverAuthorizationServer(target, challenge.resourceMetadataUrl, fetch);
+    await checkIssuer(target, server.issuer);
+    const { clientId = "", clientSecret = "", scopes } = target.spec;
+    const scope = computeScopeUnion(scopes?.join(" "), challenge.scope);
+    const provider = new ClientCredentialsProvider({ clientId, clientSecret, expectedIssuer: server.issuer });
+    const tokens = await fetchToken(provider, server.url, {
+      ...(server.metadata && { metadata: server.metadata }),
+      ...(server.resource !== undefined && { resource: server.resource }),
+      ...(scope !== undefined && { scope }),
+      fetchFn: fetch,
+    });
+    const request = { scope, resourceMetadataUrl: challenge.resourceMetadataUrl };
+    return { kind: "renewed", grant: toGrant(tokens, { issuer: server.issuer, client_id: clientId }, request) };
+  } catch (error) {
+    return { kind: "unavailable", why: await explain(error) };
+  }
+}
+
+/** What was asked for, which an answer need not repeat. */
+export interface GrantRequest {
+  readonly scope: string | undefined;
+  readonly resourceMetadataUrl: string | undefined;
+}
+
+export function toGrant(tokens: OAuthTokens, client: ClientIdentity, request: GrantRequest): Grant {
+  const now = Date.now();
+  return {
+    client,
+    accessToken: tokens.access_token,
+    refreshToken: tokens.refresh_token,
+    scope: tokens.scope ?? request.scope,
+    expiresAt: tokens.expires_in === undefined ? undefined : now + tokens.expires_in * 1000,
+    obtainedAt: now,
+    resourceMetadataUrl: request.resourceMetadataUrl,
+  };
+}
+
+// What RFC 6749 lets a token endpoint say of a refresh token, or of the client, for good.
+const finalCodes: ReadonlySet<string> = new Set(["invalid_grant", "invalid_client", "unauthorized_client"]);

@@ -1,0 +1,166 @@
+import { HostError } from "../../base/errors.ts";
+import { type LoopbackCallback, openLoopbackCallback } from "../../io/loopback-callback.ts";
+import { mayContact } from "./auth-fetch.ts";
+import { type Authorize, awaitCallback } from "./await-callback.ts";
+import type { ClientIdentity, Credentials, Grant } from "./credentials.ts";
+import { type AuthorizationServer, checkIssuer, discoverAuthorizationServer } from "./discover.ts";
+import { toGrant } from "./renew-grant.ts";
+import { SignInClient } from "./sign-in-client.ts";
+import { type Challenge, fetchFor, type OAuthTarget } from "./target.ts";
+
+/**
+ * Signs in with a person's help, and keeps the tokens. The client registers itself only where it is not known yet, or
+ * not any more. Rejects with what went wrong, in the middle of a sentence.
+ */
+export async function signIn(target: OAuthTarget, challenge: Challenge, authorize: Authorize, signal: AbortSignal): Promise<Grant> {
+  const authorizationServer = await discoverAuthorizationServer(target, challenge.resourceMetadataUrl, fetchFor(target, signal));
+  await checkIssuer(target, authorizationServer.issuer);
+  const attempt: Attempt = { target, challenge, authorize, authorizationServer };
+  const known = await knownRegistration(attempt);
+  if (known === undefined) return signInAs(attempt, undefined, signal);
+  try {
+    return await signInAs(attempt, known, signal);
+  } catch (error) {
+    if (!(await isClientForgotten(error))) throw error;
+    target.log.info(`The authorization server of MCP server "${target.server.name}" has forgotten this client, which registers again.`);
+    return signInAs(attempt, undefined, signal);
+  }
+}
+
+interface Attempt {
+  readonly target: OAuthTarget;
+  readonly challenge: Challenge;
+  readonly authorize: Authorize;
+  readonly authorizationServer: AuthorizationServer;
+}
+
+async function signInAs(attempt: Attempt, known: ClientIdentity | undefined, signal: AbortSignal): Promise<Grant> {
+  const callback = await openCallback(attempt.target, known);
+  try {
+    return await signInAt(callback, attempt, known, signal);
+  } finally {
+    await callback[Symbol.asyncDispose]();
+  }
+}
+
+async function signInAt(
+  callback: LoopbackCallback,
+  attempt: Attempt,
+  known: ClientIdentity | undefined,
+  signal: AbortSignal,
+): Promise<Grant> {
+  const client = new SignInClient({
+    target: attempt.target,
+    authorizationServer: attempt.authorizationServer,
+    redirectUrl: callback.url,
+    // Another port was to be had only: for the server that is another client.
+    registration: known?.redirect_uris?.includes(callback.url) ? known : undefined,
+    keepRegistration: (registration) => change(attempt, signal, (kept) => ({ ...kept, registration })),
+  });
+  await prepare(attempt, client, signal);
+  const address = checkAddress(client.address, attempt.target);
+  const request = { serverName: attempt.target.server.name, url: address.href, state: client.state(), callback };
+  const params = await awaitCallback(request, attempt.authorize, signal);
+  const grant = await redeem(attempt, client, params, signal);
+  await change(attempt, signal, (kept) => ({ ...kept, grant }));
+  return grant;
+}
+
+/** Everything up to the address that the person is sent to, which is the SDK's work. */
+async function prepare({ target, challenge, authorizationServer }: Attempt, client: SignInClient, signal: AbortSignal): Promise<void> {
+  const { auth, computeScopeUnion } = await import("@modelcontextprotocol/client");
+  const scope = computeScopeUnion(target.spec.scopes?.join(" "), challenge.scope);
+  await auth(client, {
+    serverUrl: target.server.url,
+    ...(scope !== undefined && { scope }),
+    ...(challenge.resourceMetadataUrl !== undefined &&
+      authorizationServer.resourceMetadata && { resourceMetadataUrl: new URL(challenge.resourceMetadataUrl) }),
+    fetchFn: fetchFor(target, signal),
+  });
+}
+
+/** The code that came back, for tokens. Whose answer it is, is looked at before anything else in it (RFC 9207). */
+async function redeem(
+  { authorizationServer, challenge, target }: Attempt,
+  client: SignInClient,
+  params: URLSearchParams,
+  signal: AbortSignal,
+) {
+  const { OAuthError, exchangeAuthorization, validateAuthorizationResponseIssuer } = await import("@modelcontextprotocol/client");
+  const { issuer, metadata, resource, url } = authorizationServer;
+  const iss = params.get("iss") ?? undefined;
+  validateAuthorizationResponseIssuer({
+    iss,
+    expectedIssuer: metadata?.issuer,
+    issParameterSupported: metadata?.authorization_response_iss_parameter_supported === true,
+  });
+  const refusal = params.get("error");
+  if (refusal !== null) throw new OAuthError(refusal, params.get("error_description") ?? refusal);
+  const code = params.get("code");
+  if (code === null) throw new HostError("OAUTH_CALLBACK", "the authorization server answered neither a code nor an error");
+  const identity = client.client!;
+  const tokens = await exchangeAuthorization(url, {
+    ...(metadata && { metadata }),
+    clientInformation: identity,
+    authorizationCode: code,
+    ...(iss !== undefined && { iss }),
+    codeVerifier: client.codeVerifier(),
+    redirectUri: client.redirectUrl,
+    ...(resource !== undefined && { resource }),
+    fetchFn: fetchFor(target, signal),
+  });
+  const scope = client.address?.searchParams.get("scope") ?? undefined;
+  const keeper = target.spec.clientId === undefined ? identity : { issuer, client_id: identity.client_id };
+  return toGrant(tokens, keeper, { scope, resourceMetadataUrl: challenge.resourceMetadataUrl });
+}
+
+/** How this client registered itself here, unless it must not be used any more, or another way is configured by now. */
+async function knownRegistration({ target, authorizationServer }: Attempt): Promise<ClientIdentity | undefined> {
+  const { spec, store, server } = target;
+  const takesAddress = authorizationServer.metadata?.client_id_metadata_document_supported === true;
+  if (spec.clientId !== undefined || (spec.clientMetadataUrl !== undefined && takesAddress)) return undefined;
+  const registration = (await store.list(server)).find(({ issuer }) => issuer === authorizationServer.issuer)?.registration;
+  const ends = registration?.client_secret_expires_at ?? 0;
+  return ends !== 0 && ends * 1000 < Date.now() ? undefined : registration;
+}
+
+async function openCallback({ spec }: OAuthTarget, known: ClientIdentity | undefined): Promise<LoopbackCallback> {
+  const options = { path: "/callback", thanks: "Thank you. You can close this window and go back to where you came from." };
+  // Where people register a client by hand they are told to give "localhost"; the loopback address is safer (RFC 8252).
+  const hostname = spec.clientId === undefined ? "127.0.0.1" : "localhost";
+  if (spec.callbackPort !== undefined) return await openConfigured({ ...options, hostname, port: spec.callbackPort });
+  const before = known?.redirect_uris?.[0];
+  try {
+    return await openLoopbackCallback({ ...options, hostname, port: before === undefined ? 0 : Number(new URL(before).port) });
+  } catch {
+    // Somebody else has that port by now: any will do, for the price of registering again.
+    return await openLoopbackCallback({ ...options, hostname });
+  }
+}
+
+async function openConfigured(options: Parameters<typeof openLoopbackCallback>[0]): Promise<LoopbackCallback> {
+  try {
+    return await openLoopbackCallback(options);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? "unknown error";
+    throw new HostError("OAUTH_PORT", `port ${options.port} of oauth.callbackPort cannot be listened on (${code})`, { cause: error });
+  }
+}
+
+function checkAddress(address: URL | undefined, { server }: OAuthTarget): URL {
+  if (address !== undefined && mayContact(address, new URL(server.url))) return address;
+  throw new HostError(
+    "OAUTH_ADDRESS",
+    `nobody is sent to ${address?.origin}: it must be https, and not within this machine or a private network`,
+  );
+}
+
+function change({ target, authorizationServer }: Attempt, signal: AbortSignal, next: (kept: Credentials) => Credentials): Promise<void> {
+  const { issuer } = authorizationServer;
+  return target.store.exclusively(target.server, issuer, signal, (entry) => entry.save(next(entry.current ?? { issuer })));
+}
+
+async function isClientForgotten(error: unknown): Promise<boolean> {
+  const { OAuthError } = await import("@modelcontextprotocol/client");
+  return error instanceof OAuthError && (error.code === "invalid_client" || error.code === "unauthorized_client");
+}

@@ -1,0 +1,57 @@
+/** Opens the one subscription that all who watch a resource share. */
+export type OpenWatch = (uri: string) => Promise<AsyncDisposable>;
+
+interface Watch {
+  readonly listeners: Set<() => void>;
+  readonly opened: Promise<AsyncDisposable>;
+}
+
+/** Who watches which resources of a server; a resource is subscribed to once, for as long as somebody watches it. */
+export class ResourceWatches {
+  readonly #open: OpenWatch;
+  readonly #watches = new Map<string, Watch>();
+
+  constructor(open: OpenWatch) {
+    this.#open = open;
+  }
+
+  async add(uri: string, listener: () => void): Promise<AsyncDisposable> {
+    const watch = this.#watches.get(uri) ?? this.#create(uri);
+    const own = (): void => listener();
+    watch.listeners.add(own);
+    try {
+      await watch.opened;
+    } catch (error) {
+      // The next one who watches it tries afresh.
+      this.#forget(uri, watch);
+      throw error;
+    }
+    return { [Symbol.asyncDispose]: () => this.#remove(uri, watch, own) };
+  }
+
+  announce(uri: string): void {
+    for (const listener of [...(this.#watches.get(uri)?.listeners ?? [])]) listener();
+  }
+
+  clear(): void {
+    this.#watches.clear();
+  }
+
+  #create(uri: string): Watch {
+    const watch: Watch = { listeners: new Set(), opened: this.#open(uri) };
+    this.#watches.set(uri, watch);
+    return watch;
+  }
+
+  async #remove(uri: string, watch: Watch, listener: () => void): Promise<void> {
+    watch.listeners.delete(listener);
+    if (watch.listeners.size > 0 || this.#watches.get(uri) !== watch) return;
+    this.#forget(uri, watch);
+    const subscription = await watch.opened;
+    await subscription[Symbol.asyncDispose]();
+  }
+
+  #forget(uri: string, watch: Watch): void {
+    if (this.#watches.get(uri) === watch) this.#watches.delete(uri);
+  }
+}

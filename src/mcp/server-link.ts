@@ -1,0 +1,18 @@
+import type { Transport } from "@modelcontextprotocol/client";
+import type { ConnectionEnd } from "./connection.ts";
+
+/** A transport of the SDK that also knows how it ended. It is connected once and ends once. */
+export interface ServerLink extends Transport {
+  /** Why it is over; undefined while it is not. Set before `onclose` is called. */
+  readonly end: ConnectionEnd | undefined;
+  /** Settles when it is over. Never rejects. */
+  readonly ended: Promise<ConnectionEnd>;
+  /** Takes the id of an answer that is too long to be read; false: it belongs to nobody. */
+  onunreadable?: ((id: number, message: string) => boolean) | undefined;
+  /** Of a local server. */
+  readonly pid: number | undefined;
+  /** Ends it because nothing can come of it any more. */
+  lose(message: string): void;
+  /** Ends it, and waits until nothing is left of what it started. */
+  close(): Promise<void>;
+}

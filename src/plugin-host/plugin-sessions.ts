@@ -1,0 +1,54 @@
+import { toError } from "../base/errors.ts";
+import type { Logger } from "../base/logger.ts";
+
+/** What plugins are told of a session that is open. */
+export interface PluginSession {
+  readonly id: string;
+  readonly workingDirectory: string;
+  /** Folders that its tools may work in beside the working directory. Absolute. */
+  readonly additionalDirectories: readonly string[];
+  /** Folders whose files its model is told to read: where long results are kept, and those of its skills. Absolute. */
+  readonly readableDirectories: readonly string[];
+}
+
+type ClosedListener = (sessionId: string) => void | Promise<void>;
+
+/** The sessions of a host, as plugins see them. */
+export class PluginSessions {
+  readonly #log: Logger;
+  readonly #open = new Map<string, PluginSession>();
+  readonly #listeners = new Set<ClosedListener>();
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  find(id: string): PluginSession | undefined {
+    return this.#open.get(id);
+  }
+
+  /** Also when something about an open one has changed. */
+  open(session: PluginSession): void {
+    this.#open.set(session.id, session);
+  }
+
+  close(id: string): void {
+    if (!this.#open.delete(id)) return;
+    for (const listener of [...this.#listeners]) void this.#tell(listener, id);
+  }
+
+  onClosed(listener: ClosedListener): Disposable {
+    // A function of our own, so that adding one twice gives two subscriptions with a life each.
+    const own: ClosedListener = (id) => listener(id);
+    this.#listeners.add(own);
+    return { [Symbol.dispose]: () => void this.#listeners.delete(own) };
+  }
+
+  async #tell(listener: ClosedListener, id: string): Promise<void> {
+    try {
+      await listener(id);
+    } catch (error) {
+      this.#log.error("A plugin failed when it was told that a session is closed.", { sessionId: id, error: toError(error) });
+    }
+  }
+}

@@ -1,0 +1,27 @@
+import { randomUUID } from "node:crypto";
+import type { Logger } from "../../base/logger.ts";
+import { ModelRequests } from "./model-requests.ts";
+import { type AnswerRequest, Wire, type WireStreams } from "./wire.ts";
+import type { WireSession } from "./wire-session.ts";
+
+/** Which of the protocols a client speaks: 2 has calls and permissions as requests to it, 3 as events that it answers. */
+export type ProtocolVersion = 2 | 3;
+
+/** A program that is connected. */
+export class Client {
+  readonly id: string = randomUUID();
+  readonly wire: Wire;
+  /** The sessions that it hears of. */
+  readonly sessions: Set<WireSession> = new Set();
+  /** Until it says `connect`, it may be one of those that only ping. */
+  version: ProtocolVersion | undefined;
+  isAuthenticated = false;
+  /** It offers to carry requests to models. */
+  carriesModelRequests = false;
+  readonly modelRequests: ModelRequests;
+
+  constructor(streams: WireStreams, answer: (client: Client) => AnswerRequest, log: Logger) {
+    this.modelRequests = new ModelRequests(this);
+    this.wire = new Wire(streams, (method, params, signal) => answer(this)(method, params, signal), log);
+  }
+}

@@ -1,0 +1,47 @@
+import type { Client } from "../client.ts";
+import { Params } from "../params.ts";
+import { notSupported, toRpcError } from "../rpc-error.ts";
+import type { CopilotServer } from "../server.ts";
+import type { AnswerRequest } from "../wire.ts";
+import { handshake } from "./handshake.ts";
+import type { Call, Method, MethodFamily } from "./method.ts";
+import { families, methodTable } from "./table.ts";
+
+/** Finds the method of a request and has it answered. */
+export function answerRequest(server: CopilotServer, client: Client): AnswerRequest {
+  return (method, values, signal) => {
+    const call: Call = { server, client, params: new Params(method, values), signal };
+    try {
+      const answer = answerAtOnce(method, call);
+      return answer instanceof Promise ? answer.catch((error: unknown) => Promise.reject(toRpcError(method, error))) : answer;
+    } catch (error) {
+      throw toRpcError(method, error);
+    }
+  };
+}
+
+/** A promise only where something takes time: most families are loaded when they are first asked for. */
+function answerAtOnce(method: string, call: Call): unknown {
+  const first = Object.hasOwn(handshake, method) ? handshake[method] : undefined;
+  if (first !== undefined && (method === "connect" || call.client.isAuthenticated)) return first(call);
+  if (!call.client.isAuthenticated) throw notConnected(method);
+  return (loaded.get(method) ?? load(method))(call);
+}
+
+const loaded = new Map<string, Method>();
+
+function load(method: string): Method {
+  const entry = methodTable.get(method);
+  if (entry === undefined) throw notSupported(`There is no method ${method.slice(0, 100)} in this protocol, as far as skillhost knows it.`);
+  if ("reason" in entry) throw notSupported(`${method} is not supported by skillhost: ${entry.reason}`);
+  const loading = families[entry.family]();
+  return async (call) => {
+    const family: MethodFamily = await loading;
+    for (const [name, known] of Object.entries(family)) loaded.set(name, known);
+    return loaded.get(method)!(call);
+  };
+}
+
+function notConnected(method: string): Error {
+  return new Error(`AUTHENTICATION_FAILED: ${method} needs a connection that has said its token. Send connect with the token first.`);
+}

@@ -1,0 +1,55 @@
+import { packageVersion } from "../../../base/package-version.ts";
+import type { Client, ProtocolVersion } from "../client.ts";
+import type { Params } from "../params.ts";
+import type { Call, MethodFamily } from "./method.ts";
+
+/** The methods that clients begin with. They need nothing that takes time to load. */
+export const handshake: MethodFamily = {
+  connect({ server, client, params }) {
+    refuseOtherVersions(params);
+    if (!server.accepts(params.optionalText("token"))) {
+      throw new Error("AUTHENTICATION_FAILED: the token is missing or is not the one that this server was started with.");
+    }
+    client.isAuthenticated = true;
+    client.version = 3;
+    return { ok: true, protocolVersion: 3, version: packageVersion };
+  },
+  ping({ client, params }) {
+    refuseOtherVersions(params);
+    const message = params.optionalText("message");
+    return {
+      message: message === undefined ? "pong" : `pong: ${message}`,
+      timestamp: new Date().toISOString(),
+      protocolVersion: versionOf(client),
+    };
+  },
+  "status.get": ({ client }) => ({ version: packageVersion, protocolVersion: versionOf(client) }),
+  "auth.getStatus": (call) => authStatus(call),
+  "runtime.shutdown"({ server }) {
+    // After the answer has gone out.
+    setImmediate(() => server.requestShutdown());
+  },
+};
+
+/** Clients of protocol 3 begin with `connect`; who pings before that knows no newer protocol than 2. */
+function versionOf(client: Client): ProtocolVersion {
+  client.version ??= 2;
+  return client.version;
+}
+
+function refuseOtherVersions(params: Params): void {
+  const wanted = params.optionalNumber("protocolVersion");
+  if (wanted === undefined || wanted === 2 || wanted === 3) return;
+  throw new Error(
+    `This client speaks version ${wanted} of the protocol, and skillhost speaks versions 2 and 3. Use an SDK of one of these.`,
+  );
+}
+
+function authStatus({ server: { options } }: Call): object {
+  if (options.gitHubToken !== undefined) return { isAuthenticated: true, authType: "env", statusMessage: "A token was given." };
+  const { COPILOT_API_URL: copilot, OPENAI_BASE_URL: openai } = options.environment;
+  const endpoint = copilot || openai;
+  return endpoint
+    ? { isAuthenticated: true, authType: "api-key", statusMessage: "Models are served by the endpoint of the environment." }
+    : { isAuthenticated: false, statusMessage: "No token was given, and no endpoint is named." };
+}

@@ -1,0 +1,120 @@
+import type { SessionInfo } from "../../../host/session-info.ts";
+import { badParams } from "../rpc-error.ts";
+import { createWireSession, findSession, leaveSession, resumeWireSession } from "../sessions.ts";
+import type { WireSession } from "../wire-session.ts";
+import { workspacePathOf } from "../workspace.ts";
+import type { Call, MethodFamily } from "./method.ts";
+
+/** Sessions begin, go on and end. */
+export const lifecycle: MethodFamily = {
+  async "session.create"(call) {
+    const session = await createWireSession(call.server, call.client, call.params);
+    call.server.tellLifecycle("session.created", session.id, session);
+    return describeOpened(call, session);
+  },
+  async "session.resume"(call) {
+    const session = await resumeWireSession(call.server, call.client, call.params);
+    return { ...describeOpened(call, session), openCanvases: [] };
+  },
+  "session.destroy": leave,
+  "session.detach": leave,
+  async "session.shutdown"({ server, params }) {
+    await server.end(findSession(server, params));
+  },
+  async "session.delete"(call) {
+    const sessionId = call.params.text("sessionId");
+    return deleteSession(call, sessionId).then(
+      () => ({ success: true }),
+      (error: Error) => ({ success: false, error: error.message }),
+    );
+  },
+  async "session.list"(call) {
+    const filter = call.params.optionalRecord("filter");
+    const all = await listSessions(call);
+    return { sessions: filter === undefined ? all : all.filter(({ context }) => fits(context, filter)) };
+  },
+  async "session.getMetadata"(call) {
+    const sessionId = call.params.text("sessionId");
+    const session = (await listSessions(call)).find((other) => other.sessionId === sessionId);
+    return session === undefined ? {} : { session };
+  },
+  async "session.getLastId"(call) {
+    const [last] = await listSessions(call);
+    return last === undefined ? {} : { sessionId: last.sessionId };
+  },
+  // There is no screen that one of the sessions could be on.
+  "session.getForeground": () => ({}),
+  "session.setForeground": () => ({ success: false, error: "skillhost has no screen that a session could be shown on." }),
+};
+
+/** A session as lists of them have it. */
+export interface ListedSession {
+  readonly sessionId: string;
+  readonly startTime: string;
+  readonly modifiedTime: string;
+  readonly summary?: string;
+  readonly isRemote: false;
+  readonly context?: { readonly cwd: string };
+}
+
+/** All sessions that there are, the last changed first. */
+export async function listSessions({ server }: Call): Promise<readonly ListedSession[]> {
+  const all = await (await server.host()).listSessions();
+  const listed = all.map((info) => describeListed(info, server.sessions.get(info.sessionId)));
+  return listed.sort((a, b) => b.modifiedTime.localeCompare(a.modifiedTime));
+}
+
+/** @throws HostError `SESSION_NOT_FOUND`, `SESSION_IN_USE`. */
+export async function deleteSession({ server }: Call, sessionId: string): Promise<void> {
+  const open = server.sessions.get(sessionId);
+  server.sessions.delete(sessionId);
+  const host = await server.host();
+  await open?.close();
+  try {
+    await host.deleteSession(sessionId);
+  } catch (error) {
+    // What was open and never written down is gone by now.
+    if (open === undefined) throw error;
+  }
+  server.tellLifecycle("session.deleted", sessionId);
+}
+
+function describeListed(
+  { sessionId, startTime, modifiedTime, summary, workingDirectory }: SessionInfo,
+  open: WireSession | undefined,
+): ListedSession {
+  const now = new Date().toISOString();
+  return {
+    sessionId,
+    startTime: startTime ?? open?.createdAt.toISOString() ?? now,
+    modifiedTime: open?.modifiedAt.toISOString() ?? modifiedTime ?? now,
+    ...(summary !== undefined && { summary }),
+    isRemote: false,
+    ...(workingDirectory !== undefined && { context: { cwd: workingDirectory } }),
+  };
+}
+
+/** Only the folder is known of a session; whoever wants a repository or a branch finds none. */
+function fits(context: ListedSession["context"], filter: Readonly<Record<string, unknown>>): boolean {
+  const wanted = Object.entries(filter).filter(([, value]) => value !== null && value !== undefined);
+  return wanted.every(([key, value]) => key === "cwd" && context?.cwd === value);
+}
+
+function describeOpened({ server, params }: Call, session: WireSession): object {
+  const isInfinite = params.optionalRecord("infiniteSessions")?.["enabled"] !== false;
+  return {
+    sessionId: session.id,
+    ...(isInfinite && { workspacePath: workspacePathOf(server, session.id) }),
+    capabilities: { ui: { elicitation: session.canElicit } },
+  };
+}
+
+async function leave({ server, client, params }: Call): Promise<object> {
+  const sessionId = params.text("sessionId");
+  if (sessionId === "") throw badParams(params.method, "sessionId is empty.");
+  const session = server.sessions.get(sessionId);
+  // Whoever leaves twice has left.
+  if (session === undefined) return { success: true };
+  await leaveSession(server, session, client);
+  return { success: true };
+}

@@ -1,0 +1,151 @@
+import type { Session } from "../../../session/session.ts";
+import type { ServerInfo } from "../../../session/session-servers.ts";
+import { notSupported } from "../rpc-error.ts";
+import { findSession } from "../sessions.ts";
+import { describeHostState, describeServer, sourceOf } from "../wire-server.ts";
+import type { Call, MethodFamily } from "./method.ts";
+
+/** The MCP servers of a session, and those that this user has configured. */
+export const mcp: MethodFamily = {
+  async "session.mcp.list"(call) {
+    const session = await started(call);
+    const servers = session.mcp.list();
+    return { servers: servers.map(describeServer), ...(servers.length > 0 && { host: describeHostState(servers) }) };
+  },
+  async "session.mcp.listTools"(call) {
+    const session = await started(call);
+    const server = connected(session, call.params.text("serverName"));
+    return {
+      tools: server.tools.map(({ nativeName, description }) => ({ name: nativeName, ...(description !== undefined && { description }) })),
+    };
+  },
+  async "session.mcp.isServerRunning"(call) {
+    const server = find(sessionOf(call), call.params.text("serverName"));
+    return { running: server?.status === "connected" };
+  },
+  async "session.mcp.startServer"(call) {
+    const session = sessionOf(call);
+    const name = call.params.text("serverName");
+    const config = call.params.optionalRecord("config");
+    if (config !== undefined) await session.update({ mcpServers: { ...session.config.options.mcpServers, [name]: config } });
+    session.mcp.start(name);
+    await session.ready(call.signal());
+  },
+  "session.mcp.stopServer": (call) => sessionOf(call).mcp.stop(call.params.text("serverName")),
+  "session.mcp.restartServer": (call) => sessionOf(call).mcp.restart(call.params.text("serverName")),
+  async "session.mcp.enable"(call) {
+    const session = withServers(call);
+    await session.mcp.enable(call.params.text("serverName"));
+  },
+  async "session.mcp.disable"(call) {
+    const session = withServers(call);
+    await session.mcp.disable(call.params.text("serverName"));
+  },
+  "session.mcp.reload"(call) {
+    sessionOf(call);
+    throw new Error("MCP config reload not available: what is configured for a session is given with it.");
+  },
+  async "session.mcp.reloadWithConfig"(call) {
+    await sessionOf(call).update({ mcpServers: call.params.record("config") });
+  },
+  async "session.mcp.setEnvValueMode"(call) {
+    const mode = call.params.text("mode");
+    await sessionOf(call).update({ envValueMode: mode as "direct" | "indirect" });
+    return { mode };
+  },
+  "session.mcp.removeGitHub"(call) {
+    sessionOf(call);
+    return { removed: false };
+  },
+  // What a server wants written is asked as an event; there is nothing here that could be called off.
+  "session.mcp.cancelSamplingExecution"(call) {
+    sessionOf(call);
+    return { cancelled: false };
+  },
+  "session.mcp.oauth.login"(call) {
+    const session = sessionOf(call);
+    const name = call.params.text("serverName");
+    if (session.mcp.list().length === 0) throw new Error("MCP host is not available: this session has no MCP servers.");
+    const server = find(session, name);
+    if (server === undefined) throw new Error(`MCP server ${JSON.stringify(name)} is not configured.`);
+    if (server.transport === "stdio") throw new Error(`MCP server ${JSON.stringify(name)} is not a remote server.`);
+    throw notSupported(
+      `${call.params.method} is not supported by skillhost: sign in with "skillhost login ${name}", which all sessions share.`,
+    );
+  },
+  async "session.mcp.resources.list"(call) {
+    const { session, isOfServer } = await offersOf(call);
+    return { resources: session.offers.resources.filter(isOfServer).map(({ definition }) => definition) };
+  },
+  async "session.mcp.resources.listTemplates"(call) {
+    const { session, isOfServer } = await offersOf(call);
+    return { resourceTemplates: session.offers.resourceTemplates.filter(isOfServer).map(({ definition }) => definition) };
+  },
+  async "session.mcp.resources.read"(call) {
+    const { session } = await offersOf(call);
+    return { contents: await session.readResource(call.params.text("uri"), { signal: call.signal() }) };
+  },
+  async "mcp.discover"({ server }) {
+    const all = (await server.host()).listServers();
+    return {
+      servers: all.map((info) => ({ name: info.name, type: info.transport, source: sourceOf(info), enabled: info.status !== "disabled" })),
+    };
+  },
+  "mcp.config.list": async ({ server }) => ({ servers: (await server.mcpConfig()).list() }),
+  async "mcp.config.add"({ server, params }) {
+    await (await server.mcpConfig()).add(params.text("name"), params.record("config"));
+  },
+  async "mcp.config.update"({ server, params }) {
+    await (await server.mcpConfig()).update(params.text("name"), params.record("config"));
+  },
+  async "mcp.config.remove"({ server, params }) {
+    await (await server.mcpConfig()).remove(params.text("name"));
+  },
+  async "mcp.config.enable"({ server, params }) {
+    await (await server.mcpConfig()).setDisabled(params.texts("names"), false);
+  },
+  async "mcp.config.disable"({ server, params }) {
+    await (await server.mcpConfig()).setDisabled(params.texts("names"), true);
+  },
+  async "mcp.config.reload"({ server }) {
+    await (await server.mcpConfig()).reload();
+  },
+};
+
+function sessionOf({ server, params }: Call): Session {
+  return findSession(server, params).session;
+}
+
+/** Servers start when somebody first wants to know of them. */
+async function started(call: Call): Promise<Session> {
+  const session = sessionOf(call);
+  await session.ready(call.signal());
+  return session;
+}
+
+function withServers(call: Call): Session {
+  const session = sessionOf(call);
+  if (session.mcp.list().length === 0) throw new Error("No MCP host initialized: this session has no MCP servers.");
+  return session;
+}
+
+function find(session: Session, name: string): ServerInfo | undefined {
+  return session.mcp.list().find((server) => server.name === name);
+}
+
+function connected(session: Session, name: string): ServerInfo {
+  const server = find(session, name);
+  if (server?.status === "connected") return server;
+  const why = server === undefined ? "there is none of this name" : (server.error ?? server.status);
+  throw new Error(`MCP server ${JSON.stringify(name)} is not connected: ${why}.`);
+}
+
+interface OfServer {
+  readonly origin: { readonly kind: string; readonly source: string };
+}
+
+async function offersOf(call: Call): Promise<{ readonly session: Session; readonly isOfServer: (offer: OfServer) => boolean }> {
+  const session = await started(call);
+  const { name } = connected(session, call.params.text("serverName"));
+  return { session, isOfServer: ({ origin }) => origin.kind === "mcp" && origin.source === name };
+}

@@ -1,0 +1,95 @@
+import { isPlainRecord } from "../../../base/read-fields.ts";
+import type { SendOptions } from "../../../session/send-options.ts";
+import { defaultModel } from "../model-endpoint.ts";
+import type { Params } from "../params.ts";
+import { findSession } from "../sessions.ts";
+import type { WireSession } from "../wire-session.ts";
+import type { Call, MethodFamily } from "./method.ts";
+
+/** What is said in a session, and what has happened in it. */
+export const messages: MethodFamily = {
+  async "session.send"(call) {
+    const session = findSession(call.server, call.params);
+    const command = session.commands.find(call.params.text("prompt"));
+    if (command !== undefined) return { messageId: await runCommand(session, command) };
+    await chooseModel(call, session);
+    return { messageId: await session.session.send(toMessage(call.params)) };
+  },
+  async "session.abort"({ server, params }) {
+    await findSession(server, params).session.abort();
+    return { success: true };
+  },
+  async "session.interruptMainTurn"({ server, params }) {
+    await findSession(server, params).session.abort();
+    return { success: true };
+  },
+  async "session.getMessages"({ server, params }) {
+    return { events: await findSession(server, params).past() };
+  },
+  "session.log"({ server, params }) {
+    const { session } = findSession(server, params);
+    const { level = "info", type = "log" } = { level: params.optionalText("level"), type: params.optionalText("type") };
+    const url = params.optionalText("url");
+    const said = { message: params.text("message"), ...(url !== undefined && { url }) };
+    let eventId = "";
+    const sink = session.events.addSink((event) => {
+      eventId ||= event.id;
+    });
+    if (level === "error") session.events.append("session.error", { errorType: type, ...said });
+    else if (level === "warning") session.events.append("session.warning", { warningType: type, ...said });
+    else session.events.append("session.info", { infoType: type, ...said });
+    sink[Symbol.dispose]();
+    return { eventId };
+  },
+};
+
+/** A command that a client brought is that client's to do; the message reaches no model. */
+async function runCommand(session: WireSession, { name, args }: { readonly name: string; readonly args: string }): Promise<string> {
+  const { events } = session.session;
+  const ran = session.commands.run(name, args);
+  void ran.then((error) => {
+    if (!session.session.isOpen) return;
+    if (error !== undefined) events.append("session.error", { errorType: "command", message: `Command "/${name}" failed: ${error}` });
+    events.append("session.idle", {});
+  });
+  return `command-${name}`;
+}
+
+/** The model of a session that named none is found out when it is first needed. */
+async function chooseModel({ server }: Call, { session }: WireSession): Promise<void> {
+  const { turn } = session.config;
+  if (turn.chatModel !== undefined || turn.model !== undefined || turn.provider === undefined) return;
+  const { firstModel } = await import("../first-model.ts");
+  const model = defaultModel(server.options.environment) ?? (await firstModel(turn.provider));
+  await session.update({ model });
+}
+
+function toMessage(params: Params): SendOptions {
+  const mode = params.optionalText("mode");
+  const headers = params.optionalRecord("requestHeaders");
+  const source = params.optionalText("source");
+  const attachments = params.get("attachments");
+  return {
+    prompt: params.text("prompt"),
+    ...(mode !== undefined && { mode: mode as "enqueue" | "immediate" }),
+    ...(headers !== undefined && { requestHeaders: headers as Readonly<Record<string, string>> }),
+    ...(source !== undefined && source !== "user" && { source }),
+    ...(attachments !== undefined && {
+      attachments: (Array.isArray(attachments) ? attachments.map(toAttachment) : attachments) as NonNullable<SendOptions["attachments"]>,
+    }),
+  };
+}
+
+/** What clients attach beside files and blobs becomes text. */
+function toAttachment(attachment: unknown): unknown {
+  if (!isPlainRecord(attachment)) return attachment;
+  const given = Object.fromEntries(Object.entries(attachment).filter(([, value]) => value !== null));
+  const { type, path, filePath, text, displayName } = given;
+  if (type === "selection" && typeof text === "string") return toBlob(text, String(displayName ?? filePath ?? "selection"));
+  if (type === "directory" && typeof path === "string") return toBlob(`The directory ${path}`, String(displayName ?? path));
+  return given;
+}
+
+function toBlob(text: string, displayName: string): object {
+  return { type: "blob", mimeType: "text/plain", data: Buffer.from(text).toString("base64"), displayName };
+}

@@ -1,0 +1,18 @@
+import type { Client } from "../client.ts";
+import type { Params } from "../params.ts";
+import type { CopilotServer } from "../server.ts";
+
+/** A request of a client and where it came from. */
+export interface Call {
+  readonly server: CopilotServer;
+  readonly client: Client;
+  readonly params: Params;
+  /** Fires when the client cancels the request, or has gone. */
+  signal(): AbortSignal;
+}
+
+/** Answers one method. What it throws is the answer, too. */
+export type Method = (call: Call) => unknown;
+
+/** Methods by name. */
+export type MethodFamily = Readonly<Record<string, Method>>;

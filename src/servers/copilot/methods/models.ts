@@ -1,0 +1,91 @@
+import type { ModelInfo } from "../../../models/list-models.ts";
+import { listModels, type ProviderOptions } from "../../../models/provider.ts";
+import { isPluginProvider, type SessionProvider } from "../../../session/provided-model.ts";
+import type { SessionChange } from "../../../session/session-config.ts";
+import { findEndpoint } from "../model-endpoint.ts";
+import { Params } from "../params.ts";
+import { carrierOf, findSession } from "../sessions.ts";
+import type { Call, MethodFamily } from "./method.ts";
+
+/** Models, and the requests to them that a client carries. */
+export const models: MethodFamily = {
+  async "models.list"(call) {
+    const provider = providerOf(call);
+    if (provider === undefined)
+      throw new Error("Not authenticated: no endpoint for models is named, by COPILOT_API_URL or OPENAI_BASE_URL.");
+    return { models: await list(provider, call) };
+  },
+  // What is known of models is known of those that an endpoint lists.
+  "models.getBuiltInCatalog": () => ({ models: [] }),
+  async "session.model.list"(call) {
+    const { provider } = findSession(call.server, call.params).session.config.turn;
+    return { models: provider === undefined ? [] : await list(provider, call) };
+  },
+  "session.model.getCurrent"({ server, params }) {
+    const { model, reasoningEffort } = findSession(server, params).session.config.turn;
+    return { ...(model !== undefined && { modelId: model }), ...(reasoningEffort !== undefined && { reasoningEffort }) };
+  },
+  async "session.model.switchTo"({ server, params }) {
+    const session = findSession(server, params);
+    const modelId = params.text("modelId");
+    const effort = params.optionalText("reasoningEffort");
+    const capabilities = params.optionalRecord("modelCapabilities") as SessionChange["modelCapabilities"];
+    const before = session.session.config.turn.model;
+    await session.session.update({
+      model: modelId,
+      ...(effort !== undefined && { reasoningEffort: effort }),
+      ...(capabilities !== undefined && { modelCapabilities: capabilities }),
+    });
+    session.tellModel(modelId, before, effort);
+    return { modelId, status: "switched" };
+  },
+  async "session.model.setReasoningEffort"({ server, params }) {
+    await findSession(server, params).session.update({ reasoningEffort: params.optionalText("reasoningEffort") });
+    return { success: true };
+  },
+  // No plan counts what is asked of models here.
+  "account.getQuota": () => ({ quotaSnapshots: {} }),
+  "account.getCurrentAuth": ({ server: { options } }) => (options.gitHubToken === undefined ? {} : { authInfo: { type: "env" } }),
+  "llmInference.setProvider"({ client }) {
+    client.carriesModelRequests = true;
+    return { success: true };
+  },
+  "llmInference.httpResponseStart"({ client, params }) {
+    const status = params.optionalNumber("status") ?? 0;
+    return { accepted: client.modelRequests.begin(params.text("requestId"), status, params.optionalRecord("headers") ?? {}) };
+  },
+  "llmInference.httpResponseChunk"({ client, params }) {
+    const requestId = params.text("requestId");
+    const error = params.optionalRecord("error");
+    if (error !== undefined) return { accepted: client.modelRequests.fail(requestId, String(error["message"] ?? "The request failed.")) };
+    const data = params.optionalText("data") ?? "";
+    const chunk = Buffer.from(data, params.flag("binary") ? "base64" : "utf8");
+    return { accepted: client.modelRequests.receive(requestId, chunk, params.flag("end")) };
+  },
+};
+
+function providerOf({ server, client }: Call): SessionProvider | undefined {
+  const { environment, gitHubToken } = server.options;
+  const fetch = carrierOf(server)?.modelRequests.fetchFor("");
+  return findEndpoint(new Params("models.list", {}), { sessionId: "", client, environment, gitHubToken, fetch }).provider;
+}
+
+async function list(provider: SessionProvider, call: Call): Promise<readonly object[]> {
+  if (isPluginProvider(provider)) return [];
+  const found = await listModels({ ...(provider as ProviderOptions), retries: 1 }, { signal: call.signal() });
+  return found.map(describe);
+}
+
+function describe({ id, name = id, contextWindow, maxOutputTokens, vision }: ModelInfo): object {
+  return {
+    id,
+    name,
+    capabilities: {
+      supports: { vision: vision ?? false, reasoningEffort: false },
+      limits: {
+        max_context_window_tokens: contextWindow ?? 0,
+        ...(maxOutputTokens !== undefined && { max_output_tokens: maxOutputTokens }),
+      },
+    },
+  };
+}

@@ -1,0 +1,97 @@
+import { badParams } from "../rpc-error.ts";
+import { findSession, optionsOf } from "../sessions.ts";
+import type { WireSession } from "../wire-session.ts";
+import { Workspace } from "../workspace.ts";
+import type { Call, MethodFamily } from "./method.ts";
+
+/** What a session is like, and the files that it keeps for itself. */
+export const state: MethodFamily = {
+  async "session.options.update"({ server, client, params }) {
+    const session = findSession(server, params);
+    const { workingDirectory, ...change } = optionsOf(server, client, params, session.id);
+    if (workingDirectory !== undefined && workingDirectory !== session.session.config.workingDirectory) {
+      throw badParams(params.method, "the working directory of a session stays. Create another session there.");
+    }
+    if (Object.keys(change).length > 0) await session.session.update(change);
+    return { success: true };
+  },
+  "session.mode.get": (call) => sessionOf(call).mode,
+  "session.mode.set"(call) {
+    const mode = call.params.text("mode");
+    if (mode !== "interactive" && mode !== "plan" && mode !== "autopilot") {
+      throw badParams(call.params.method, 'mode must be "interactive", "plan" or "autopilot".');
+    }
+    sessionOf(call).setMode(mode);
+    return { status: "changed", modelChanged: false };
+  },
+  "session.name.get": (call) => ({ name: sessionOf(call).name ?? null }),
+  "session.name.set": (call) => sessionOf(call).setName(call.params.text("name")),
+  async "session.metadata.snapshot"(call) {
+    const session = sessionOf(call);
+    const { config } = session.session;
+    const model = config.view.model;
+    return {
+      sessionId: session.id,
+      startTime: session.createdAt.toISOString(),
+      modifiedTime: session.modifiedAt.toISOString(),
+      isRemote: false,
+      alreadyInUse: false,
+      workspacePath: workspaceOf(call).path,
+      ...(session.name !== undefined && { initialName: session.name }),
+      workingDirectory: config.workingDirectory,
+      currentMode: session.mode,
+      ...(model !== undefined && { selectedModel: model }),
+      sessionLimits: null,
+      workspace: null,
+    };
+  },
+  "session.metadata.isProcessing": (call) => ({ processing: sessionOf(call).isBusy }),
+  "session.metadata.activity"(call) {
+    const { isBusy } = sessionOf(call);
+    return { abortable: isBusy, hasActiveWork: isBusy };
+  },
+  async "session.plan.read"(call) {
+    const workspace = workspaceOf(call);
+    const content = await workspace.readPlan();
+    return { exists: content !== undefined, content: content ?? null, path: content === undefined ? null : workspace.planPath };
+  },
+  async "session.plan.update"(call) {
+    const session = sessionOf(call);
+    const isNew = await workspaceOf(call).writePlan(call.params.text("content"));
+    session.session.events.append("session.plan_changed", { operation: isNew ? "create" : "update" });
+  },
+  async "session.plan.delete"(call) {
+    const session = sessionOf(call);
+    if (await workspaceOf(call).deletePlan()) session.session.events.append("session.plan_changed", { operation: "delete" });
+  },
+  "session.workspaces.getWorkspace"(call) {
+    const session = sessionOf(call);
+    const { path } = workspaceOf(call);
+    const times = { created_at: session.createdAt.toISOString(), updated_at: session.modifiedAt.toISOString() };
+    const cwd = session.session.config.workingDirectory;
+    return { workspace: { id: session.id, cwd, ...(session.name !== undefined && { name: session.name }), ...times }, path };
+  },
+  "session.workspaces.listFiles": async (call) => ({ files: await workspaceOf(call).list() }),
+  "session.workspaces.readFile": async (call) => ({ content: await workspaceOf(call).read(call.params.text("path")) }),
+  async "session.workspaces.createFile"(call) {
+    const session = sessionOf(call);
+    const path = call.params.text("path");
+    const isNew = await workspaceOf(call).write(path, call.params.text("content"));
+    session.session.events.append("session.workspace_file_changed", { path, operation: isNew ? "create" : "update" });
+  },
+  // No files of instructions are read: what a session is to be told is in its options.
+  "session.instructions.getSources"(call) {
+    sessionOf(call);
+    return { sources: [] };
+  },
+  "instructions.discover": () => ({ sources: [] }),
+  "instructions.getDiscoveryPaths": () => ({ paths: [] }),
+};
+
+function sessionOf({ server, params }: Call): WireSession {
+  return findSession(server, params);
+}
+
+function workspaceOf(call: Call): Workspace {
+  return new Workspace(call.server, sessionOf(call).id);
+}

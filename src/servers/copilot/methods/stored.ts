@@ -1,0 +1,137 @@
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { toError } from "../../../base/errors.ts";
+import { isPlainRecord } from "../../../base/read-fields.ts";
+import { findSession } from "../sessions.ts";
+import { workspacePathOf } from "../workspace.ts";
+import { deleteSession, type ListedSession, listSessions } from "./lifecycle.ts";
+import type { Call, MethodFamily } from "./method.ts";
+
+/** All sessions that are kept, whether or not somebody is in them. */
+export const stored: MethodFamily = {
+  async "sessions.list"(call) {
+    const filter = call.params.optionalRecord("filter");
+    const cwd = filter?.["cwd"];
+    const all = await listSessions(call);
+    const limit = call.params.optionalNumber("metadataLimit") ?? Number.POSITIVE_INFINITY;
+    return { sessions: all.filter(({ context }) => typeof cwd !== "string" || context?.cwd === cwd).slice(0, limit) };
+  },
+  async "sessions.getMetadata"(call) {
+    const session = await find(call, call.params.text("sessionId"));
+    return session === undefined ? {} : { session };
+  },
+  async "sessions.close"({ server, params }) {
+    const session = server.sessions.get(params.text("sessionId"));
+    if (session !== undefined) await server.end(session);
+    return {};
+  },
+  async "sessions.delete"(call) {
+    await deleteSession(call, call.params.text("sessionId"));
+    return {};
+  },
+  async "sessions.bulkDelete"(call) {
+    const freedBytes: Record<string, number> = {};
+    for (const sessionId of call.params.texts("sessionIds")) {
+      const bytes = await sizeOf(call, sessionId);
+      if (await isDeleted(call, sessionId)) freedBytes[sessionId] = bytes;
+    }
+    return { freedBytes };
+  },
+  async "sessions.pruneOld"(call) {
+    const { params } = call;
+    const before = Date.now() - (params.optionalNumber("olderThanDays") ?? 0) * 24 * 60 * 60 * 1000;
+    const excluded = new Set([...params.texts("excludeSessionIds"), ...call.server.sessions.keys()]);
+    const old = (await listSessions(call))
+      .filter(({ modifiedTime }) => Date.parse(modifiedTime) < before)
+      .map(({ sessionId }) => sessionId);
+    const candidates = old.filter((sessionId) => !excluded.has(sessionId));
+    const dryRun = params.flag("dryRun");
+    const deleted: string[] = [];
+    let freedBytes = 0;
+    for (const sessionId of candidates) {
+      const bytes = await sizeOf(call, sessionId);
+      if (!dryRun && !(await isDeleted(call, sessionId))) continue;
+      if (!dryRun) deleted.push(sessionId);
+      freedBytes += bytes;
+    }
+    return { deleted, candidates, skipped: old.filter((sessionId) => excluded.has(sessionId)), freedBytes, dryRun };
+  },
+  async "sessions.checkInUse"(call) {
+    const host = await call.server.host();
+    const inUse = new Set((await host.listSessions()).filter(({ isInUse }) => isInUse).map(({ sessionId }) => sessionId));
+    return { inUse: call.params.texts("sessionIds").filter((sessionId) => inUse.has(sessionId)) };
+  },
+  async "sessions.enrichMetadata"(call) {
+    const known = new Map((await listSessions(call)).map((session) => [session.sessionId, session]));
+    return { sessions: call.params.records("sessions").map((given) => ({ ...given, ...known.get(String(given["sessionId"])) })) };
+  },
+  async "sessions.findByPrefix"(call) {
+    const prefix = call.params.text("prefix");
+    const found = (await listSessions(call)).filter(({ sessionId }) => sessionId.startsWith(prefix));
+    return found.length === 1 ? { sessionId: found[0]!.sessionId } : {};
+  },
+  // Sessions here belong to no task of another system.
+  "sessions.findByTaskId"({ params }) {
+    params.text("taskId");
+    return {};
+  },
+  async "sessions.getLastForContext"(call) {
+    const context = call.params.optionalRecord("context");
+    const cwd = isPlainRecord(context) ? context["cwd"] : undefined;
+    const last = (await listSessions(call)).find((session) => typeof cwd !== "string" || session.context?.cwd === cwd);
+    return last === undefined ? {} : { sessionId: last.sessionId };
+  },
+  async "sessions.getSizes"(call) {
+    const sizes: Record<string, number> = {};
+    for (const { sessionId } of await listSessions(call)) sizes[sessionId] = await sizeOf(call, sessionId);
+    return { sizes };
+  },
+  "sessions.getEventFilePath": ({ server, params }) => ({ path: join(workspacePathOf(server, params.text("sessionId")), "events.jsonl") }),
+  async "sessions.save"({ server, params }) {
+    await findSession(server, params).session.flush();
+    return {};
+  },
+  // A session is held for as long as it is open, so whoever wants it free has it closed.
+  async "sessions.releaseLock"({ server, params }) {
+    const session = server.sessions.get(params.text("sessionId"));
+    if (session !== undefined && session.clients.length === 0) await server.end(session);
+    return {};
+  },
+  // Hooks of plugins are those of every session, and no repository brings any.
+  "sessions.reloadPluginHooks"({ server, params }) {
+    findSession(server, params);
+    return {};
+  },
+  "sessions.loadDeferredRepoHooks"({ server, params }) {
+    findSession(server, params);
+    return { startupPrompts: [], hookCount: 0 };
+  },
+};
+
+async function find(call: Call, sessionId: string): Promise<ListedSession | undefined> {
+  return (await listSessions(call)).find((session) => session.sessionId === sessionId);
+}
+
+async function isDeleted(call: Call, sessionId: string): Promise<boolean> {
+  try {
+    await deleteSession(call, sessionId);
+    return true;
+  } catch (error) {
+    call.server.log.info("A session could not be deleted.", { sessionId, error: toError(error) });
+    return false;
+  }
+}
+
+async function sizeOf({ server }: Call, sessionId: string): Promise<number> {
+  // An id names a folder: one that does not is no session's.
+  if (!/^[\w-][\w.-]{0,127}$/.test(sessionId)) return 0;
+  const folder = workspacePathOf(server, sessionId);
+  try {
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+    const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => stat(join(parentPath, name)));
+    return (await Promise.all(files)).reduce((sum, { size }) => sum + size, 0);
+  } catch {
+    // Not there, or going just now.
+    return 0;
+  }
+}

@@ -1,0 +1,95 @@
+import { isPlainRecord } from "../../../base/read-fields.ts";
+import type { ListedTool } from "../../../session/list-tools.ts";
+import { badParams } from "../rpc-error.ts";
+import { toDeclarations } from "../session-options.ts";
+import { findSession } from "../sessions.ts";
+import type { WireSession } from "../wire-session.ts";
+import type { MethodFamily } from "./method.ts";
+
+/** The tools of a session, and the calls that clients answer. */
+export const tools: MethodFamily = {
+  "session.tools.handlePendingToolCall"({ server, client, params }) {
+    const session = findSession(server, params);
+    const requestId = params.text("requestId");
+    const error = params.optionalText("error");
+    if (error === undefined && !params.has("result")) throw badParams(params.method, "result or error is missing.");
+    return { success: session.answer(client, requestId, error === undefined ? { result: toResult(params.get("result")) } : { error }) };
+  },
+  "session.tools.set"({ server, client, params }) {
+    const session = findSession(server, params);
+    session.setTools(client, toDeclarations(params));
+    return { success: true };
+  },
+  async "session.tools.getCurrentMetadata"({ server, params }) {
+    const session = findSession(server, params);
+    await session.session.ready();
+    const deferred = new Map(session.session.listTools().map((tool) => [tool.name, tool.deferred]));
+    return { tools: session.session.listTools().map((tool) => toMetadata(tool, session, deferred)) };
+  },
+  async "session.tools.initializeAndValidate"({ server, params }) {
+    await findSession(server, params).session.ready();
+    return {};
+  },
+  async "session.tools.execute"({ server, params, signal }) {
+    const { session } = findSession(server, params);
+    const name = params.optionalText("toolName") ?? params.text("name");
+    const toolCallId = params.optionalText("toolCallId");
+    return session.callTool(name, params.get("arguments") ?? params.get("args"), {
+      signal: signal(),
+      ...(toolCallId !== undefined && { toolCallId }),
+    });
+  },
+  async "session.tools.getBuiltinDescriptors"({ server, params }) {
+    const { session } = findSession(server, params);
+    await session.ready();
+    return {
+      tools: session
+        .listTools()
+        .filter(({ source }) => source.kind === "builtin")
+        .map(toListed),
+    };
+  },
+  async "tools.list"({ server }) {
+    // Of no session: what every session of this server has.
+    const host = await server.host();
+    const session = await host.createSession({ persist: false });
+    try {
+      await session.ready();
+      return { tools: session.listTools().map(toListed) };
+    } finally {
+      await session.disconnect();
+    }
+  },
+};
+
+/** An empty text is a result that says nothing, as clients of the Copilot SDK mean it, and not a missing one. */
+function toResult(result: unknown): unknown {
+  if (result === undefined || result === "") return { textResultForLlm: "", resultType: "success" };
+  if (!isPlainRecord(result)) return result;
+  return Object.fromEntries(Object.entries(result).filter(([, value]) => value !== null));
+}
+
+function toListed({ name, namespacedName, description, parameters, source, deferred, signature }: ListedTool): object {
+  return {
+    name,
+    ...(namespacedName !== undefined && { namespacedName }),
+    description: description ?? "",
+    ...(parameters !== undefined && { parameters }),
+    source,
+    deferred,
+    signature,
+  };
+}
+
+function toMetadata(tool: ListedTool, { session }: WireSession, deferred: ReadonlyMap<string, boolean>): object {
+  const origin = session.catalog.executables.get(tool.name)?.origin;
+  const { name, namespacedName, description, parameters } = tool;
+  return {
+    name,
+    ...(namespacedName !== undefined && { namespacedName }),
+    description: description ?? "",
+    ...(parameters !== undefined && { input_schema: parameters }),
+    ...(origin?.kind === "mcp" && { mcpServerName: origin.source, mcpToolName: origin.nativeName }),
+    deferLoading: deferred.get(name) === true,
+  };
+}

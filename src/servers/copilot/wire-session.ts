@@ -1,0 +1,261 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { HostError } from "../../base/errors.ts";
+import type { Attachment } from "../../session/attachments.ts";
+import type { SessionEvent } from "../../session/events.ts";
+import type { Session } from "../../session/session.ts";
+import type { ToolLike } from "../../tools/define-tool.ts";
+import type { Client } from "./client.ts";
+import { ClientCommands } from "./client-commands.ts";
+import { answeredBy, areAlike, type ClientOffer, toAttachment } from "./client-offer.ts";
+import { EventTranslator, isSpareable, isStreaming, translateAll } from "./wire-events.ts";
+import { describeSkill } from "./wire-skill.ts";
+
+/** A client within a session. */
+interface Link {
+  readonly client: Client;
+  readonly attachment: Attachment;
+  readonly offer: ClientOffer;
+  /** The kinds of events that it says it answers, beside what it offers, by the handle it got. */
+  readonly interests: Map<string, Attachment>;
+  /** Events that wait until those before them were sent; undefined: none have to. */
+  waiting: SessionEvent[] | undefined;
+}
+
+export type SessionMode = "interactive" | "plan" | "autopilot";
+
+/** What sessions need of the server. */
+export interface WireSessionHost {
+  /** Something about a session is new; `persisted`: worth telling those who list sessions. */
+  onChanged(session: WireSession): void;
+}
+
+/** One session and the clients in it: what happens is told to all of them, and each answers what it may. */
+export class WireSession {
+  readonly session: Session;
+  readonly createdAt: Date = new Date();
+  readonly commands: ClientCommands;
+  readonly #host: WireSessionHost;
+  readonly #links = new Map<Client, Link>();
+  readonly #events = new EventTranslator();
+  readonly #sink: Disposable;
+  modifiedAt: Date = this.createdAt;
+  /** When something happened in it, or a client last asked for something. */
+  touchedAt: number = Date.now();
+  /** Whether a turn runs, as far as events tell. */
+  isBusy = false;
+  mode: SessionMode = "interactive";
+  /** What a client calls the session. */
+  name: string | undefined;
+  readonly #following: Disposable;
+  #skills: readonly unknown[] | undefined;
+
+  constructor(session: Session, host: WireSessionHost) {
+    this.session = session;
+    this.#host = host;
+    this.commands = new ClientCommands(session);
+    this.#sink = session.events.addSink((event) => this.#tell(event));
+    this.#following = session.onChanged(() => {
+      if (this.#skills !== undefined) this.tellSkills();
+    });
+  }
+
+  get id(): string {
+    return this.session.id;
+  }
+
+  touch(): void {
+    this.touchedAt = Date.now();
+  }
+
+  get clients(): readonly Client[] {
+    return [...this.#links.keys()];
+  }
+
+  /** Those whose hooks run. */
+  get hookClients(): readonly Client[] {
+    return [...this.#links.values()].filter(({ offer }) => offer.hooks).map(({ client }) => client);
+  }
+
+  get canElicit(): boolean {
+    return [...this.#links.values()].some(({ offer }) => offer.answersElicitation);
+  }
+
+  attachmentOf(client: Client): Attachment | undefined {
+    return this.#links.get(client)?.attachment;
+  }
+
+  /**
+   * Takes a client in. What happened before it came, of the types that are named, is sent to it first.
+   * @throws HostError as `Attachment.setTools` does; the client is not in the session then.
+   */
+  join(client: Client, offer: ClientOffer, past: "all" | ReadonlySet<string>): void {
+    const couldElicit = this.canElicit;
+    const before = this.#links.get(client);
+    const attachment =
+      before?.offer === undefined || !areAlike(before.offer, offer) ? this.session.attach(toAttachment(client, offer)) : before.attachment;
+    const tools = offer.tools ?? before?.attachment.tools.map(({ definition }) => definition);
+    try {
+      if (tools !== undefined) attachment.setTools(tools as readonly ToolLike[]);
+    } catch (error) {
+      if (attachment !== before?.attachment) void attachment[Symbol.asyncDispose]();
+      throw error;
+    }
+    const link: Link = { client, attachment, offer, interests: before?.interests ?? new Map(), waiting: [] };
+    this.#links.set(client, link);
+    if (before !== undefined && before.attachment !== attachment) void before.attachment[Symbol.asyncDispose]();
+    client.sessions.add(this);
+    this.commands.set(client, offer.commands);
+    if (couldElicit !== this.canElicit) this.#tellCapabilities();
+    void this.#catchUp(link, past);
+  }
+
+  /** Lets a client go: its tools are withdrawn, and what only it could answer is settled. */
+  async leave(client: Client): Promise<void> {
+    const link = this.#links.get(client);
+    if (link === undefined) return;
+    const couldElicit = this.canElicit;
+    this.#links.delete(client);
+    client.sessions.delete(this);
+    this.commands.remove(client);
+    for (const attachment of [link.attachment, ...link.interests.values()]) await attachment[Symbol.asyncDispose]();
+    if (this.session.isOpen && couldElicit !== this.canElicit) this.#tellCapabilities();
+  }
+
+  /** Replaces the tools of one client. @throws HostError as `Attachment.setTools`; `NOT_ATTACHED`. */
+  setTools(client: Client, tools: readonly object[]): void {
+    const attachment = this.attachmentOf(client);
+    if (attachment === undefined) throw new HostError("NOT_ATTACHED", `Resume session ${this.id} on this connection first.`);
+    attachment.setTools(tools as readonly ToolLike[]);
+  }
+
+  setMode(mode: SessionMode): void {
+    if (mode === this.mode) return;
+    this.session.events.append("session.mode_changed", { previousMode: this.mode, newMode: mode });
+    this.mode = mode;
+  }
+
+  setName(name: string): void {
+    this.name = name;
+    this.session.events.append("session.title_changed", { title: name });
+  }
+
+  /** Tells that another model answers from now on. */
+  tellModel(newModel: string, previousModel: string | undefined, reasoningEffort: string | undefined): void {
+    if (newModel === previousModel) return;
+    const previous = previousModel !== undefined && { previousModel };
+    this.session.events.append("session.model_change", {
+      newModel,
+      ...previous,
+      ...(reasoningEffort !== undefined && { reasoningEffort }),
+    });
+  }
+
+  /** Tells which skills there are, if they are others than those that were told last. */
+  tellSkills(): void {
+    const active = this.session.listSkills();
+    if (active === this.#skills) return;
+    this.#skills = active;
+    this.session.events.append("session.skills_loaded", { skills: this.session.describeSkills().map(describeSkill) });
+  }
+
+  /** Ends the session for all who are in it. */
+  async close(): Promise<void> {
+    this.commands.close();
+    await this.session.disconnect();
+    this.#sink[Symbol.dispose]();
+    this.#following[Symbol.dispose]();
+    for (const client of this.clients) client.sessions.delete(this);
+    this.#links.clear();
+  }
+
+  /** Answers a question of the session for a client: the first answer counts. False: nobody waits for it from this client. */
+  answer(client: Client, requestId: string, answer: unknown): boolean {
+    const link = this.#links.get(client);
+    if (link === undefined) return false;
+    return [link.attachment, ...link.interests.values()].some(({ id }) => this.session.asks.answer(requestId, answer, id));
+  }
+
+  /**
+   * Answers a permission for a client. That no person is there is an answer, too: it counts for all clients, since the
+   * first answer does.
+   */
+  answerPermission(client: Client, requestId: string, answer: Readonly<Record<string, unknown>>): boolean {
+    const isAnswered = this.answer(client, requestId, answer);
+    if (!isAnswered || answer["kind"] !== "user-not-available") return isAnswered;
+    for (const other of this.clients) if (other !== client) this.answer(other, requestId, answer);
+    return true;
+  }
+
+  /** A client says that it answers questions that it did not mention when it came. */
+  addInterest(client: Client, handle: string, eventType: string): void {
+    const kind = answeredBy[eventType];
+    const link = this.#links.get(client);
+    if (kind === undefined || link === undefined) return;
+    link.interests.set(handle, this.session.attach({ level: "connection", name: "a client", answers: [kind] }));
+  }
+
+  /** False: there is no such interest of this client. */
+  removeInterest(client: Client, handle: string): boolean {
+    const attachment = this.#links.get(client)?.interests.get(handle);
+    this.#links.get(client)?.interests.delete(handle);
+    void attachment?.[Symbol.asyncDispose]();
+    return attachment !== undefined;
+  }
+
+  /** All events that are kept, as clients see them. */
+  async past(): Promise<readonly SessionEvent[]> {
+    return translateAll(await this.session.getMessages());
+  }
+
+  #tellCapabilities(): void {
+    this.session.events.append("capabilities.changed", { ui: { elicitation: this.canElicit } });
+  }
+
+  /** Sends what a client missed, then what happened meanwhile, then lets it hear of things as they happen. */
+  async #catchUp(link: Link, past: "all" | ReadonlySet<string>): Promise<void> {
+    // The answer to the request that brought the client here goes first.
+    await nextTurn();
+    const missed = await this.#missed(past).catch((): readonly SessionEvent[] => []);
+    const waiting = link.waiting ?? [];
+    const later = new Set(waiting.map(({ id }) => id));
+    link.waiting = undefined;
+    for (const event of missed) if (!later.has(event.id)) this.#send(link, event, JSON.stringify(event));
+    for (const event of waiting) this.#send(link, event, JSON.stringify(event));
+  }
+
+  async #missed(past: "all" | ReadonlySet<string>): Promise<readonly SessionEvent[]> {
+    const events = await this.past();
+    if (past === "all") return events;
+    const open = new Set(this.session.asks.pending.map(({ id }) => id));
+    const last = new Map(events.filter(({ type }) => past.has(type)).map((event) => [event.type, event]));
+    return events.filter((event) => last.get(event.type) === event || open.has(String(event.data["requestId"])));
+  }
+
+  #tell(original: SessionEvent): void {
+    this.touch();
+    const event = this.#events.translate(original);
+    if (original.type === "user.message") this.isBusy = true;
+    if (original.type === "session.idle") this.isBusy = false;
+    // From the first time that they are told on, news of them is told as it comes.
+    if (original.type === "session.skills_loaded") this.#skills = this.session.listSkills();
+    if (event === undefined) return;
+    let json: string | undefined;
+    for (const link of this.#links.values()) {
+      if (link.waiting !== undefined) {
+        link.waiting.push(event);
+        continue;
+      }
+      json ??= JSON.stringify(event);
+      this.#send(link, event, json);
+    }
+    if (event.ephemeral === true && event.type !== "session.idle") return;
+    this.modifiedAt = new Date();
+    this.#host.onChanged(this);
+  }
+
+  #send({ client: { wire }, offer }: Link, event: SessionEvent, json: string): void {
+    if (isSpareable(event) && wire.isCrowded) return;
+    if (event.agentId !== undefined && !offer.wantsSubAgentStreaming && isStreaming(event)) return;
+    wire.notify("session.event", `{"sessionId":${JSON.stringify(this.id)},"event":${json}}`);
+  }
+}

@@ -1,0 +1,125 @@
+import { randomUUID } from "node:crypto";
+import { isPlainRecord } from "../../base/read-fields.ts";
+import type { AskKind } from "../../session/ask-kinds.ts";
+import { compileSchema } from "../../tools/input-schema.ts";
+import type { Asks, JsonSchema } from "../../tools/tool.ts";
+import { permissionAnswer, permissionForm } from "./permission-form.ts";
+
+/** What a client says that it can do, as it says it. */
+export type ClientCapabilities = Readonly<Record<string, unknown>>;
+
+/** A request of MCP to a client: `elicitation/create`, `sampling/createMessage` or `roots/list`. */
+export interface ClientRequest {
+  readonly method: "elicitation/create" | "sampling/createMessage" | "roots/list";
+  readonly params: Readonly<Record<string, unknown>>;
+}
+
+/** A question of the session in the words of the protocol. */
+export interface ClientQuestion {
+  readonly request: ClientRequest;
+  /** What the client must have declared, in the shape of its capabilities. */
+  readonly requires: ClientCapabilities;
+  /** The answer as the session knows it. Undefined: this is none, so it may be asked again. */
+  read(response: unknown): unknown;
+}
+
+/** Undefined: there is no way to ask a client this. */
+export function toClientQuestion<K extends AskKind>(kind: K, data: Asks[K]["data"], isShared: boolean): ClientQuestion | undefined {
+  switch (kind) {
+    case "elicitation":
+      return elicitation(data as Asks["elicitation"]["data"]);
+    case "userInput":
+      return userInput(data as Asks["userInput"]["data"]);
+    case "permission":
+      return permission(data as Asks["permission"]["data"], isShared);
+    case "sampling":
+      return sampling(data as Asks["sampling"]["data"]);
+    case "roots":
+      return { request: { method: "roots/list", params: {} }, requires: { roots: {} }, read: (response) => withList(response, "roots") };
+    default:
+      return undefined;
+  }
+}
+
+/**
+ * The part of what is required that a client has not declared; undefined when nothing is missing. A bare `elicitation: {}`
+ * declares forms, as it did before there were other modes.
+ */
+export function missingCapabilities(required: ClientCapabilities, declared: ClientCapabilities): ClientCapabilities | undefined {
+  const missing = Object.entries(required).flatMap(([name, parts]): [string, unknown][] => {
+    const has = Object.hasOwn(declared, name) ? declared[name] : undefined;
+    if (!isPlainRecord(has)) return [[name, parts]];
+    const lacking = Object.keys(isPlainRecord(parts) ? parts : {}).filter((part) => !isDeclared(name, part, has));
+    return lacking.length === 0 ? [] : [[name, Object.fromEntries(lacking.map((part) => [part, {}]))]];
+  });
+  return missing.length === 0 ? undefined : Object.fromEntries(missing);
+}
+
+function isDeclared(name: string, part: string, has: Readonly<Record<string, unknown>>): boolean {
+  if (Object.hasOwn(has, part)) return true;
+  return name === "elicitation" && part === "form" && !Object.hasOwn(has, "url");
+}
+
+const form: ClientCapabilities = { elicitation: { form: {} } };
+
+function elicitation({ message, requestedSchema, url }: Asks["elicitation"]["data"]): ClientQuestion {
+  if (url === undefined) return formQuestion(message, requestedSchema ?? { type: "object", properties: {} }, (answer) => answer);
+  const params = { mode: "url", message, url, elicitationId: randomUUID() };
+  return { request: { method: "elicitation/create", params }, requires: { elicitation: { url: {} } }, read: readAction };
+}
+
+function userInput({ question, choices = [], allowFreeform }: Asks["userInput"]["data"]): ClientQuestion {
+  const isOpen = choices.length === 0 || allowFreeform === true;
+  const hint = isOpen && choices.length > 0 ? { description: `Such as: ${choices.join(", ")}` } : {};
+  const answer = { type: "string", title: "Answer", ...(isOpen ? hint : { enum: [...choices] }) };
+  const schema = { type: "object", properties: { answer }, required: ["answer"] };
+  return formQuestion(question, schema, ({ action, content }) => {
+    if (action !== "accept") return noAnswer;
+    const text = String(content?.["answer"]);
+    return { answer: text, wasFreeform: !choices.includes(text) };
+  });
+}
+
+// What the session knows as "somebody was asked, and does not answer".
+const noAnswer: { readonly kind: "no-result" } = Object.freeze({ kind: "no-result" });
+
+function permission(data: Asks["permission"]["data"], isShared: boolean): ClientQuestion {
+  const { message, schema } = permissionForm(data, isShared);
+  return formQuestion(message, schema, permissionAnswer);
+}
+
+function sampling(params: Asks["sampling"]["data"]): ClientQuestion {
+  const usesTools = params["tools"] !== undefined || params["toolChoice"] !== undefined;
+  return {
+    request: { method: "sampling/createMessage", params },
+    requires: { sampling: usesTools ? { tools: {} } : {} },
+    read: (response) => (isPlainRecord(response) && typeof response["model"] === "string" && "content" in response ? response : undefined),
+  };
+}
+
+type ElicitationAnswer = Asks["elicitation"]["answer"];
+
+function formQuestion(message: string, requestedSchema: JsonSchema, toAnswer: (answer: ElicitationAnswer) => unknown): ClientQuestion {
+  const check = compileSchema(requestedSchema, { untrustedPatterns: true });
+  return {
+    request: { method: "elicitation/create", params: { mode: "form", message, requestedSchema } },
+    requires: form,
+    read(response) {
+      const answer = readAction(response);
+      if (answer?.action !== "accept") return answer && toAnswer(answer);
+      const content = check(answer.content);
+      return content.ok ? toAnswer({ ...answer, content: content.value as Readonly<Record<string, unknown>> }) : undefined;
+    },
+  };
+}
+
+function readAction(response: unknown): ElicitationAnswer | undefined {
+  if (!isPlainRecord(response)) return undefined;
+  const { action, content } = response;
+  if (action !== "accept" && action !== "decline" && action !== "cancel") return undefined;
+  return isPlainRecord(content) ? { action, content } : { action };
+}
+
+function withList(response: unknown, key: string): unknown {
+  return isPlainRecord(response) && Array.isArray(response[key]) ? response : undefined;
+}

@@ -1,0 +1,99 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { isIP } from "node:net";
+
+export interface HttpGuardOptions {
+  /** The address that is listened on. */
+  readonly host: string;
+  /** Every request must carry it. Undefined: none need to, which is for loopback addresses only. */
+  readonly token: string | undefined;
+  /** Names that may stand in `Host`, beside those of the loopback. */
+  readonly allowedHosts: readonly string[];
+  /** Hosts whose pages may call, beside those of the loopback. */
+  readonly allowedOrigins: readonly string[];
+  /** Requests of one address in ten seconds. */
+  readonly maxRequests: number;
+  /** The time in milliseconds. */
+  readonly now?: () => number;
+}
+
+/** Why a request is turned away, for whoever sent it. */
+export interface Refusal {
+  readonly status: 401 | 403 | 429;
+  readonly message: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Looks at a request before anything of its body is read. Undefined: it may go on. */
+export type HttpGuard = (request: Pick<IncomingMessage, "headers" | "socket">) => Refusal | undefined;
+
+const loopbackNames = ["localhost", "127.0.0.1", "[::1]"];
+const windowMs = 10_000;
+const maxAddresses = 10_000;
+
+/**
+ * Keeps web pages, strangers and floods out. A page that makes its name lead to this machine (DNS rebinding) gives itself
+ * away by `Host` or `Origin`.
+ */
+export function createHttpGuard(options: HttpGuardOptions): HttpGuard {
+  const hosts = new Set([...loopbackNames, ...options.allowedHosts.map(lower)]);
+  const origins = new Set([...loopbackNames, ...options.allowedOrigins.map(lower)]);
+  // Off the loopback a server has names that only its network knows; there the token keeps pages out.
+  const checksHost = isLoopback(options.host) || options.allowedHosts.length > 0;
+  const expected = options.token === undefined ? undefined : digest(options.token);
+  const isFlood = createFloodGate(options.maxRequests, options.now ?? Date.now);
+  return ({ headers, socket }) => {
+    if (isFlood(socket.remoteAddress ?? "")) return flooded;
+    if (checksHost && !hosts.has(hostnameOf(headers.host) ?? "")) return { status: 403, message: "This Host is not served here." };
+    const { origin, authorization } = headers;
+    if (origin !== undefined && !origins.has(originHostOf(origin) ?? "")) return { status: 403, message: "This Origin may not call." };
+    return expected === undefined ? undefined : checkToken(authorization, expected);
+  };
+}
+
+/** Whether only this machine can reach an address. */
+export function isLoopback(host: string): boolean {
+  const bare = host.replace(/^\[|\]$/g, "").toLowerCase();
+  return bare === "localhost" || bare === "::1" || (isIP(bare) === 4 && bare.startsWith("127."));
+}
+
+function checkToken(authorization: string | undefined, expected: Buffer): Refusal | undefined {
+  const given = /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1];
+  // Digests are of one length, so that comparing them tells nothing of how much was right.
+  if (given !== undefined && timingSafeEqual(digest(given), expected)) return undefined;
+  const reason = given === undefined ? "" : ', error="invalid_token"';
+  return { status: 401, message: "A bearer token is needed.", headers: { "WWW-Authenticate": `Bearer realm="skillhost"${reason}` } };
+}
+
+const flooded: Refusal = { status: 429, message: "Too many requests.", headers: { "Retry-After": String(windowMs / 1000) } };
+
+function createFloodGate(limit: number, now: () => number): (address: string) => boolean {
+  let windowEnd = 0;
+  let counts = new Map<string, number>();
+  return (address) => {
+    if (now() >= windowEnd || counts.size > maxAddresses) {
+      windowEnd = now() + windowMs;
+      counts = new Map();
+    }
+    const count = (counts.get(address) ?? 0) + 1;
+    counts.set(address, count);
+    return count > limit;
+  };
+}
+
+function hostnameOf(host: string | undefined): string | undefined {
+  if (host === undefined || /[\s/@?#\\]/.test(host)) return undefined;
+  return URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : undefined;
+}
+
+function originHostOf(origin: string): string | undefined {
+  return /^https?:\/\//i.test(origin) && URL.canParse(origin) ? new URL(origin).hostname : undefined;
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+function lower(name: string): string {
+  return name.toLowerCase();
+}

@@ -1,0 +1,155 @@
+import { randomUUID } from "node:crypto";
+import { isInitializeRequest, type Server, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
+import { toError } from "../../base/errors.ts";
+import type { Logger } from "../../base/logger.ts";
+
+export interface LegacySessionLimits {
+  /** Sessions that may be open at the same time; beyond it the one that was used longest ago is ended. */
+  readonly maxSessions: number;
+  /** A session that nobody uses for so long is ended, in milliseconds. */
+  readonly idleMs: number;
+}
+
+/** A connected server, and how what is behind it ends. */
+export interface ServedConnection {
+  readonly server: Server;
+  end(): Promise<void>;
+}
+
+interface Entry {
+  readonly transport: WebStandardStreamableHTTPServerTransport;
+  readonly connection: ServedConnection;
+  usedAt: number;
+  /** Requests that are being answered, and streams that are open. */
+  open: number;
+}
+
+/** The sessions of Streamable HTTP, as protocol revisions up to 2025-11-25 have them: each has a server of its own. */
+export class LegacySessions implements AsyncDisposable {
+  readonly #connect: () => Promise<ServedConnection>;
+  readonly #limits: LegacySessionLimits;
+  readonly #log: Logger;
+  readonly #entries = new Map<string, Entry>();
+  readonly #sweeper: NodeJS.Timeout;
+  /** Sessions that are being made. */
+  #beginning = 0;
+
+  constructor(connect: () => Promise<ServedConnection>, limits: LegacySessionLimits, log: Logger) {
+    this.#connect = connect;
+    this.#limits = limits;
+    this.#log = log;
+    this.#sweeper = setInterval(() => this.#sweep(), Math.max(1_000, limits.idleMs / 10));
+    this.#sweeper.unref();
+  }
+
+  async fetch(request: Request, parsedBody: unknown): Promise<Response> {
+    const id = request.headers.get("mcp-session-id");
+    if (id === null)
+      return isInitializeRequest(parsedBody)
+        ? this.#begin(request, parsedBody)
+        : refuse(400, -32000, "Mcp-Session-Id is missing. Send initialize first.");
+    const entry = this.#entries.get(id);
+    // The status tells a client to begin anew.
+    if (entry === undefined) return refuse(404, -32001, "There is no such session (any more). Send initialize again.");
+    return this.#answer(entry, request, parsedBody);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#sweeper);
+    await Promise.all([...this.#entries.keys()].map((id) => this.#end(id)));
+  }
+
+  async #begin(request: Request, parsedBody: unknown): Promise<Response> {
+    if (this.#beginning >= this.#limits.maxSessions) return refuse(503, -32000, "Too many sessions begin at the same time. Try again.");
+    this.#beginning++;
+    try {
+      return await this.#open(await this.#connect(), request, parsedBody);
+    } finally {
+      this.#beginning--;
+    }
+  }
+
+  async #open(connection: ServedConnection, request: Request, parsedBody: unknown): Promise<Response> {
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: randomUUID,
+      onsessioninitialized: (id) => void this.#entries.set(id, entry),
+    });
+    const entry: Entry = { transport, connection, usedAt: Date.now(), open: 0 };
+    await connection.server.connect(transport);
+    const { onclose } = transport;
+    transport.onclose = () => {
+      onclose?.();
+      if (transport.sessionId !== undefined) this.#entries.delete(transport.sessionId);
+      void connection.end().catch((error) => this.#log.warning("A session did not end well.", { error: toError(error) }));
+    };
+    try {
+      return await this.#answer(entry, request, parsedBody);
+    } finally {
+      // What was refused has no session.
+      if (transport.sessionId === undefined) await transport.close();
+      else this.#makeRoom();
+    }
+  }
+
+  async #answer(entry: Entry, request: Request, parsedBody: unknown): Promise<Response> {
+    entry.open++;
+    const done = (): void => {
+      entry.open--;
+      entry.usedAt = Date.now();
+    };
+    try {
+      const response = await entry.transport.handleRequest(request, { parsedBody });
+      return whenSent(response, done);
+    } catch (error) {
+      done();
+      throw error;
+    }
+  }
+
+  #makeRoom(): void {
+    if (this.#entries.size <= this.#limits.maxSessions) return;
+    const byUse = [...this.#entries].sort(([, a], [, b]) => Number(a.open > 0) - Number(b.open > 0) || a.usedAt - b.usedAt);
+    const [oldest] = byUse;
+    if (oldest !== undefined) void this.#end(oldest[0]);
+  }
+
+  #sweep(): void {
+    const since = Date.now() - this.#limits.idleMs;
+    for (const [id, { usedAt, open }] of this.#entries) if (open === 0 && usedAt < since) void this.#end(id);
+  }
+
+  async #end(id: string): Promise<void> {
+    const entry = this.#entries.get(id);
+    this.#entries.delete(id);
+    await entry?.transport.close();
+  }
+}
+
+/** Runs `done` when a response has gone out, its reader has gone, or there is no more of it. */
+function whenSent(response: Response, done: () => void): Response {
+  if (response.body === null) {
+    done();
+    return response;
+  }
+  const reader = response.body.getReader();
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const { done: isOver, value } = await reader.read().catch((error) => {
+        done();
+        throw error;
+      });
+      if (!isOver) return controller.enqueue(value);
+      done();
+      controller.close();
+    },
+    async cancel(reason) {
+      done();
+      await reader.cancel(reason);
+    },
+  });
+  return new Response(body, { status: response.status, statusText: response.statusText, headers: response.headers });
+}
+
+function refuse(status: number, code: number, message: string): Response {
+  return Response.json({ jsonrpc: "2.0", id: null, error: { code, message } }, { status });
+}

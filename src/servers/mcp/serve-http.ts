@@ -1,0 +1,110 @@
+import { randomBytes } from "node:crypto";
+import { createServer, type IncomingMessage, type Server as NodeServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type NodeIncomingMessageLike, toNodeHandler } from "@modelcontextprotocol/node";
+import { HostError, toError } from "../../base/errors.ts";
+import type { Logger } from "../../base/logger.ts";
+import type { Face } from "./face.ts";
+import { createHttpGuard, isLoopback, type Refusal } from "./http-guard.ts";
+import { createHttpRoutes } from "./http-routes.ts";
+
+export interface HttpOptions {
+  /** 0: any that is free. Default: 3333. */
+  readonly port?: number | undefined;
+  /** Default: 127.0.0.1, which only this machine can reach. */
+  readonly host?: string | undefined;
+  /** Default: `/mcp`. */
+  readonly path?: string | undefined;
+  /** What every request must carry as `Authorization: Bearer …`. Off the loopback one is made up where none is given. */
+  readonly token?: string | undefined;
+  /** Names beside those of the loopback that clients may reach the server by. */
+  readonly allowedHosts?: readonly string[] | undefined;
+  /** Hosts beside those of the loopback whose pages may call. */
+  readonly allowedOrigins?: readonly string[] | undefined;
+  /** Longer bodies are refused. Default: 4 MiB. */
+  readonly maxBodyBytes?: number | undefined;
+  /** Requests of one address in ten seconds. Default: 10,000. */
+  readonly maxRequests?: number | undefined;
+  /** Sessions of clients up to revision 2025-11-25 at the same time. Default: 100. */
+  readonly maxSessions?: number | undefined;
+  /** When such a session ends that nobody uses, in milliseconds. Default: 30 minutes. */
+  readonly sessionIdleMs?: number | undefined;
+}
+
+/** A face over HTTP that listens. */
+export interface McpHttpFace extends AsyncDisposable {
+  readonly url: string;
+  /** Undefined: none is needed. */
+  readonly token: string | undefined;
+}
+
+/**
+ * Serves over Streamable HTTP: revision 2026-07-28 without sessions, earlier ones with them.
+ * @throws HostError `HTTP_LISTEN` when the port is taken or the address is none of this machine.
+ */
+export async function serveHttp(face: Face, options: HttpOptions, log: Logger): Promise<McpHttpFace> {
+  const { host = "127.0.0.1", port = 3333, path = "/mcp", maxBodyBytes = 4 * 1024 * 1024 } = options;
+  const token = options.token ?? (isLoopback(host) ? undefined : randomBytes(32).toString("base64url"));
+  const guard = createHttpGuard({
+    host,
+    token,
+    allowedHosts: options.allowedHosts ?? [],
+    allowedOrigins: options.allowedOrigins ?? [],
+    maxRequests: options.maxRequests ?? 10_000,
+  });
+  const { maxSessions = 100, sessionIdleMs = 1_800_000 } = options;
+  const routes = await createHttpRoutes(face, { maxSessions, idleMs: sessionIdleMs }, log);
+  const onerror = (error: Error): void => log.warning("A request of an MCP client went wrong.", { error });
+  const handle = toNodeHandler({ fetch: (request) => routes.fetch(request) }, { maxRequestBodySize: maxBodyBytes, onerror });
+  const server = createServer(serverLimits, (request, response) => {
+    const refusal = guard(request);
+    if (refusal !== undefined) refuse(response, refusal);
+    else if (pathOf(request) !== path) refuse(response, { status: 404, message: `MCP is served at ${path}.` });
+    else void handle(request as NodeIncomingMessageLike, response).catch((error) => onerror(toError(error)));
+  });
+  server.maxConnections = maxConnections;
+  try {
+    await listen(server, host, port);
+  } catch (error) {
+    await routes[Symbol.asyncDispose]();
+    throw error;
+  }
+  const { port: actual } = server.address() as AddressInfo;
+  return {
+    url: `http://${host.includes(":") ? `[${host.replace(/^\[|\]$/g, "")}]` : host}:${actual}${path}`,
+    token,
+    async [Symbol.asyncDispose]() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      await routes[Symbol.asyncDispose]();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+const maxConnections = 512;
+// How long a client may take to send its request; what is answered may take as long as it needs.
+const serverLimits = { headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 5_000, maxHeaderSize: 16_384 };
+
+function listen(server: NodeServer, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const fail = (cause: Error): void => {
+      const message = `MCP cannot be served at ${host}:${port} (${cause.message}). Choose another port or address.`;
+      reject(new HostError("HTTP_LISTEN", message, { cause }));
+    };
+    server.once("error", fail).listen(port, host.replace(/^\[|\]$/g, ""), () => {
+      server.off("error", fail);
+      resolve();
+    });
+  });
+}
+
+function pathOf({ url = "/" }: IncomingMessage): string {
+  return url.split("?", 1)[0]!.replace(/(?<=.)\/$/, "");
+}
+
+/** The body of a request that was turned away is not read: the connection ends with the answer. */
+function refuse(response: ServerResponse, { status, message, headers }: Omit<Refusal, "status"> & { readonly status: number }): void {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32000, message } });
+  response.writeHead(status, { "Content-Type": "application/json", Connection: "close", ...headers }).end(body);
+}

@@ -1,0 +1,48 @@
+import { kindOf } from "./content-block.ts";
+import type { Completion, CompletionContext } from "./prompt.ts";
+import { isRecord } from "./walk-schema.ts";
+
+/** What an author's completion may give: the suggestions, best first, or a whole `Completion`. */
+export type CompletionLike = readonly string[] | Completion;
+
+/** Suggests values: a function of what was typed so far, or a list that is searched by it. */
+export type Completer =
+  | readonly string[]
+  | ((value: string, context: CompletionContext) => CompletionLike | undefined | Promise<CompletionLike | undefined>);
+
+/** How many suggestions count (MCP specification 2025-11-25, completion). */
+const most = 100;
+
+/** Runs a completer; without one there are no suggestions. Rejects with what it throws, or a TypeError for what is no list of texts. */
+export async function complete(completer: Completer | undefined, value: string, context: CompletionContext): Promise<Completion> {
+  if (completer === undefined) return none;
+  return toCompletion(typeof completer === "function" ? await completer(value, context) : beginningWith(completer, value));
+}
+
+/** Whether a value can be a completer; a list is checked when it is used. */
+export function isCompleter(value: unknown): value is Completer {
+  return typeof value === "function" || Array.isArray(value);
+}
+
+const none: Completion = Object.freeze({ values: Object.freeze([]) });
+
+function beginningWith(values: readonly string[], value: string): readonly string[] {
+  const typed = value.toLowerCase();
+  return values.filter((candidate) => String(candidate).toLowerCase().startsWith(typed));
+}
+
+function toCompletion(given: unknown): Completion {
+  if (given === undefined || given === null) return none;
+  const completion: Partial<Record<keyof Completion, unknown>> = isRecord(given) ? given : { values: given };
+  const { values, total, hasMore } = completion;
+  if (!Array.isArray(values) || values.some((item) => typeof item !== "string"))
+    throw new TypeError(
+      `A completion must give a list of texts, not ${Array.isArray(values) ? "a list of other things" : kindOf(values)}.`,
+    );
+  const isCut = values.length > most;
+  return Object.freeze({
+    values: Object.freeze(values.slice(0, most) as string[]),
+    ...(typeof total === "number" ? { total } : isCut ? { total: values.length } : {}),
+    ...(typeof hasMore === "boolean" && !isCut ? { hasMore } : isCut ? { hasMore: true } : {}),
+  });
+}

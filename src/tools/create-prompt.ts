@@ -1,0 +1,122 @@
+import { canonicalJson, sha256 } from "../base/canonical-json.ts";
+import { errorMessage, HostError } from "../base/errors.ts";
+import { complete } from "./completion.ts";
+import { kindOf, toContentBlock } from "./content-block.ts";
+import type { DefinedPrompt } from "./define-prompt.ts";
+import type { OfferContext, Prompt, PromptDefinition, PromptMessage, PromptResult } from "./prompt.ts";
+import type { ToolOrigin } from "./tool.ts";
+import { isRecord } from "./walk-schema.ts";
+
+/** Makes the prompt that a host offers of what `definePrompt` made. `generation` names the state of the code behind it. */
+export function createPrompt(defined: DefinedPrompt, origin: ToolOrigin, generation: string): Prompt {
+  const definition = definitionOf(defined);
+  const completers = new Map(defined.arguments.map(({ name, complete: completer }) => [name, completer]));
+  const canComplete = defined.arguments.some(({ complete: completer }) => completer !== undefined);
+  return assemblePrompt({
+    definition,
+    origin,
+    generation,
+    async make(args, context) {
+      return toPromptResult(await defined.handler(args as never, context), definition);
+    },
+    ...(canComplete && { complete: (argument, value, context) => complete(completers.get(argument), value, context) }),
+  });
+}
+
+export interface PromptParts extends Pick<Prompt, "definition" | "origin" | "complete"> {
+  /** The state of what is behind it. */
+  readonly generation: string;
+  /** Gets exactly the arguments that are declared and given. */
+  make(args: Readonly<Record<string, string>>, context: OfferContext): Promise<PromptResult>;
+}
+
+/** A prompt whose arguments are checked before it is made. */
+export function assemblePrompt({ definition, origin, generation, make, complete: completion }: PromptParts): Prompt {
+  let revision: string | undefined;
+  return Object.freeze({
+    definition,
+    origin: Object.freeze({ ...origin }),
+    get revision() {
+      revision ??= sha256(canonicalJson({ definition, generation }));
+      return revision;
+    },
+    get: async (args: Readonly<Record<string, string>>, context: OfferContext) => make(checkArguments(definition, args), context),
+    ...(completion && { complete: completion }),
+  });
+}
+
+/** The same prompt under another name; its origin keeps the native one. */
+export function renamePrompt(prompt: Prompt, name: string): Prompt {
+  const { definition, origin, get, complete: completion } = prompt;
+  return Object.freeze({
+    definition: Object.freeze({ ...definition, name }),
+    origin,
+    get revision() {
+      return sha256(`${name} ${prompt.revision}`);
+    },
+    get,
+    ...(completion && { complete: completion }),
+  });
+}
+
+function definitionOf({ name, title, description, arguments: declared }: DefinedPrompt): PromptDefinition {
+  const args = declared.map((argument) =>
+    Object.freeze({
+      name: argument.name,
+      ...(argument.title !== undefined && { title: argument.title }),
+      ...(argument.description !== undefined && { description: argument.description }),
+      ...(argument.required !== undefined && { required: argument.required }),
+    }),
+  );
+  return Object.freeze({
+    name,
+    ...(title !== undefined && { title }),
+    ...(description !== undefined && { description }),
+    ...(args.length > 0 && { arguments: Object.freeze(args) }),
+  });
+}
+
+/** What is not declared is left out, as a form leaves out what it has no field for. */
+function checkArguments({ name, arguments: declared = [] }: PromptDefinition, given: unknown): Readonly<Record<string, string>> {
+  if (given !== undefined && given !== null && !isRecord(given)) throw wrong(`The arguments of prompt "${name}" must be an object.`);
+  const args: Record<string, string> = Object.create(null);
+  const missing: string[] = [];
+  for (const argument of declared) {
+    const value = isRecord(given) && Object.hasOwn(given, argument.name) ? given[argument.name] : undefined;
+    if (typeof value === "string") args[argument.name] = value;
+    else if (value !== undefined && value !== null) throw wrong(`Prompt "${name}": ${argument.name} must be text, not ${kindOf(value)}.`);
+    else if (argument.required) missing.push(argument.name);
+  }
+  if (missing.length > 0) throw wrong(`Prompt "${name}" needs ${missing.join(", ")}. Give each as text.`);
+  return Object.freeze(args);
+}
+
+function wrong(message: string): HostError {
+  return new HostError("PROMPT_ARGUMENTS", message);
+}
+
+function toPromptResult(reply: unknown, { name, description: about }: PromptDefinition): PromptResult {
+  const isWhole = isRecord(reply) && Array.isArray(reply["messages"]);
+  const items: unknown = isWhole ? reply["messages"] : reply;
+  const description = isWhole && typeof reply["description"] === "string" ? reply["description"] : about;
+  try {
+    const messages = (Array.isArray(items) ? items : [items]).flatMap(toMessages);
+    return Object.freeze({ ...(description !== undefined && { description }), messages: Object.freeze(messages) });
+  } catch (cause) {
+    throw new HostError("PROMPT_RESULT", `The handler of prompt "${name}" gave something that is no message: ${errorMessage(cause)}.`, {
+      cause,
+    });
+  }
+}
+
+function toMessages(item: unknown, index: number): PromptMessage[] {
+  const isMessage = isRecord(item) && item["role"] !== undefined;
+  const role = isMessage ? item["role"] : "user";
+  const content: unknown = isMessage ? item["content"] : item;
+  try {
+    if (role !== "user" && role !== "assistant") throw new TypeError(`has the role ${JSON.stringify(role)}. Use "user" or "assistant"`);
+    return (Array.isArray(content) ? content : [content]).map((block) => Object.freeze({ role, content: toContentBlock(block) }));
+  } catch (cause) {
+    throw new TypeError(`message ${index} ${errorMessage(cause)}`, { cause });
+  }
+}

@@ -1,0 +1,163 @@
+import { canonicalJson, sha256 } from "../base/canonical-json.ts";
+import { errorMessage, HostError } from "../base/errors.ts";
+import { complete } from "./completion.ts";
+import { kindOf, plain, toBlob } from "./content-block.ts";
+import { type DefinedResource, isAddress, type ListedResource, type WatchEnd } from "./define-resource.ts";
+import { mediaTypeOf } from "./media-type.ts";
+import type { Resource, ResourceContents, ResourceDefinition, ResourceTemplate, ResourceTemplateDefinition } from "./resource.ts";
+import type { ToolOrigin } from "./tool.ts";
+import { isRecord } from "./walk-schema.ts";
+
+/** Where resources are made for, and the state of the code behind them. */
+export interface ResourcePlace {
+  readonly origin: Omit<ToolOrigin, "nativeName">;
+  readonly generation: string;
+}
+
+/** Makes the resource that a host offers of one that `defineResource` made and that is no template. */
+export function createResource(defined: DefinedResource, place: ResourcePlace): Resource {
+  const { uri, size } = defined;
+  const facts = factsOf(defined, nameOf(uri));
+  return assembleResource(Object.freeze({ uri, ...facts, ...(size !== undefined && { size }) }), defined, place);
+}
+
+/** Makes the template that a host offers of one that `defineResource` made with variables. */
+export function createResourceTemplate(defined: DefinedResource, place: ResourcePlace): ResourceTemplate {
+  const template = defined.template!;
+  const definition: ResourceTemplateDefinition = Object.freeze({
+    uriTemplate: template.text,
+    ...factsOf(defined, nameOf(template.text)),
+  });
+  const { complete: completers } = defined;
+  const canComplete = Object.keys(completers).length > 0;
+  return Object.freeze({
+    definition,
+    origin: originOf(place, template.text),
+    revision: revisionOf(definition, place),
+    match: (uri: string) => template.match(uri),
+    ...behaviourOf(defined, definition.mimeType),
+    ...(canComplete && {
+      complete: (variable: string, value: string, context: Parameters<typeof complete>[2]) =>
+        complete(completers[variable], value, context),
+    }),
+  });
+}
+
+/**
+ * Makes one of the resources that the `list` of a template gives.
+ * @throws TypeError for what cannot be one.
+ */
+export function createListedResource(listed: ListedResource, defined: DefinedResource, place: ResourcePlace): Resource {
+  if (!isRecord(listed)) throw new TypeError(`it must be an object with a uri, not ${kindOf(listed)}`);
+  const { uri, size, name, title, description, mimeType = defined.mimeType, annotations } = listed;
+  if (typeof uri !== "string" || !isAddress(uri)) throw new TypeError(`${JSON.stringify(uri) ?? kindOf(uri)} is no address`);
+  if (defined.template?.match(uri) === undefined) throw new TypeError(`the address ${uri} does not fit the template ${defined.uri}`);
+  for (const [key, value] of Object.entries({ name, title, description, mimeType }))
+    if (value !== undefined && typeof value !== "string") throw new TypeError(`${key} of ${uri} must be text, not ${kindOf(value)}`);
+  const facts = factsOf({ name, title, description, mimeType, annotations: annotations && plainObject(annotations) }, nameOf(uri));
+  return assembleResource(Object.freeze({ uri, ...facts, ...(typeof size === "number" && { size }) }), defined, place);
+}
+
+function assembleResource(definition: ResourceDefinition, defined: DefinedResource, place: ResourcePlace): Resource {
+  const mimeType = definition.mimeType ?? mediaTypeOf(definition.uri);
+  return Object.freeze({
+    definition: mimeType === undefined ? definition : Object.freeze({ ...definition, mimeType }),
+    origin: originOf(place, definition.uri),
+    revision: revisionOf(definition, place),
+    ...behaviourOf(defined, mimeType),
+  });
+}
+
+function plainObject(value: object): Readonly<Record<string, unknown>> {
+  return plain(value) as Readonly<Record<string, unknown>>;
+}
+
+type Facts = Omit<ListedResource, "uri" | "size">;
+
+function factsOf({ name, title, description, mimeType, annotations }: Facts, fallback: string): { readonly name: string } {
+  return {
+    name: name ?? fallback,
+    ...(title !== undefined && { title }),
+    ...(description !== undefined && { description }),
+    ...(mimeType !== undefined && { mimeType }),
+    ...(annotations !== undefined && { annotations }),
+  };
+}
+
+function nameOf(uri: string): string {
+  return /([^/]+)\/*$/.exec(uri.replace(/^[^:]*:\/*/, ""))?.[1] ?? uri;
+}
+
+function originOf({ origin }: ResourcePlace, nativeName: string): ToolOrigin {
+  return Object.freeze({ ...origin, nativeName });
+}
+
+function revisionOf(definition: object, { generation }: ResourcePlace): string {
+  return sha256(canonicalJson({ definition, generation }));
+}
+
+function behaviourOf(defined: DefinedResource, mimeType: string | undefined): Pick<ResourceTemplate, "read" | "watch"> {
+  const { template, read, watch } = defined;
+  return {
+    async read(uri, context) {
+      const variables = template === undefined ? noVariables : template.match(uri);
+      if (variables === undefined) throw unknownResource(uri);
+      return toContents(await read(uri, variables, context), uri, mimeType);
+    },
+    ...(watch && {
+      async watch(uri: string, changed: () => void) {
+        let isOver = false;
+        const end = await watch(uri, () => {
+          if (!isOver) changed();
+        });
+        return {
+          async [Symbol.asyncDispose]() {
+            isOver = true;
+            await endWatch(end);
+          },
+        };
+      },
+    }),
+  };
+}
+
+const noVariables: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
+
+/** Nothing can be read at this address. */
+export function unknownResource(uri: string): HostError {
+  const message = `There is no resource ${JSON.stringify(uri.slice(0, 300))}. List the resources and templates to see which there are.`;
+  return new HostError("RESOURCE_UNKNOWN", message);
+}
+
+async function endWatch(end: WatchEnd | undefined): Promise<void> {
+  if (typeof end === "function") await end();
+  else if (end !== undefined && Symbol.asyncDispose in end) await end[Symbol.asyncDispose]();
+  else if (end !== undefined && Symbol.dispose in end) end[Symbol.dispose]();
+}
+
+function toContents(reply: unknown, uri: string, mimeType: string | undefined): readonly ResourceContents[] {
+  if (reply === undefined || reply === null) throw unknownResource(uri);
+  try {
+    return Object.freeze((Array.isArray(reply) ? reply : [reply]).map((item) => toContent(item, uri, mimeType)));
+  } catch (cause) {
+    const message = `Reading ${uri} gave something that is no content: ${errorMessage(cause)}. Return text, bytes, or { text } or { blob }.`;
+    throw new HostError("RESOURCE_RESULT", message, { cause });
+  }
+}
+
+function toContent(item: unknown, address: string, mimeType: string | undefined): ResourceContents {
+  if (typeof item === "string") return Object.freeze({ uri: address, mimeType: typeAt(address, mimeType) ?? "text/plain", text: item });
+  if (item instanceof Uint8Array) return toContent({ blob: item }, address, mimeType);
+  if (!isRecord(item)) throw new TypeError(`it is ${kindOf(item)}`);
+  const { uri = address, mimeType: own, text, blob } = item;
+  if (typeof uri !== "string" || !(own === undefined || typeof own === "string")) throw new TypeError("its uri or mimeType is no text");
+  const type = own ?? (uri === address ? typeAt(uri, mimeType) : mediaTypeOf(uri));
+  const others = plain({ ...item, text: undefined, blob: undefined }) as object;
+  if (typeof text === "string") return Object.freeze({ ...others, uri, mimeType: type ?? "text/plain", text });
+  if (text !== undefined) throw new TypeError(`its text is ${kindOf(text)}`);
+  return Object.freeze({ ...others, uri, mimeType: type ?? "application/octet-stream", blob: toBlob(blob, "a text or a blob") });
+}
+
+function typeAt(uri: string, mimeType: string | undefined): string | undefined {
+  return mimeType ?? mediaTypeOf(uri);
+}

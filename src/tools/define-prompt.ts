@@ -1,0 +1,133 @@
+import { HostError } from "../base/errors.ts";
+import { type Completer, isCompleter } from "./completion.ts";
+import { type ContentLike, kindOf } from "./content-block.ts";
+import type { OfferContext } from "./prompt.ts";
+import { isPromptName } from "./prompt-name.ts";
+import { isRecord } from "./walk-schema.ts";
+
+/** Marks what `definePrompt` returns, also across copies of this package in one process. */
+const promptBrand: unique symbol = Symbol.for("skillhost.prompt");
+
+export interface PromptArgumentOptions {
+  readonly title?: string | undefined;
+  readonly description?: string | undefined;
+  readonly required?: boolean | undefined;
+  /** Suggests values while somebody fills it in: a list, or a function of what was typed so far. */
+  readonly complete?: Completer | undefined;
+}
+
+/** An argument in a list. */
+export interface NamedArgument extends PromptArgumentOptions {
+  readonly name: string;
+}
+
+/** What a handler gets: required arguments are there, others may be. */
+export type PromptArgumentsOf<Declared> = Declared extends readonly unknown[]
+  ? Readonly<Record<string, string | undefined>>
+  : { readonly [K in keyof Declared as Declared[K] extends { readonly required: true } ? K : never]: string } & {
+      readonly [K in keyof Declared as Declared[K] extends { readonly required: true } ? never : K]?: string;
+    };
+
+export interface PromptMessageLike {
+  readonly role: "user" | "assistant";
+  /** One block, or several, which become a message each. */
+  readonly content: string | ContentLike | readonly (string | ContentLike)[];
+}
+
+/** What a handler may give: text or blocks are messages of the user. */
+export type PromptReply =
+  | string
+  | ContentLike
+  | PromptMessageLike
+  | readonly (string | ContentLike | PromptMessageLike)[]
+  | { readonly description?: string; readonly messages: readonly (string | ContentLike | PromptMessageLike)[] };
+
+export interface PromptOptions<Declared> {
+  /** A name for people. */
+  readonly title?: string | undefined;
+  readonly description?: string | undefined;
+  readonly arguments?: Declared | undefined;
+  readonly handler: (args: PromptArgumentsOf<Declared>, context: OfferContext) => PromptReply | Promise<PromptReply>;
+}
+
+/** A prompt as its author wrote it, not yet part of a host. Frozen. */
+export interface DefinedPrompt {
+  readonly [promptBrand]: true;
+  readonly name: string;
+  readonly title: string | undefined;
+  readonly description: string | undefined;
+  readonly arguments: readonly NamedArgument[];
+  readonly handler: (args: never, context: OfferContext) => unknown;
+}
+
+/**
+ * Defines a prompt: messages that a person asks for by name, with arguments. Nothing is registered: a module exports it.
+ * @throws HostError `PROMPT_INVALID` naming what cannot be used.
+ */
+export function definePrompt<const Declared extends Readonly<Record<string, PromptArgumentOptions>>>(
+  name: string,
+  options: PromptOptions<Declared>,
+): DefinedPrompt;
+export function definePrompt(name: string, options: PromptOptions<readonly NamedArgument[]>): DefinedPrompt;
+export function definePrompt(name: string, options: unknown): DefinedPrompt {
+  if (!isPromptName(name)) throw invalid("The first argument of definePrompt is the prompt's name: 1 to 128 letters, digits, _ . or -.");
+  if (!isRecord(options)) throw invalid(`Prompt "${name}": the options must be an object, not ${kindOf(options)}.`);
+  const { title, description, arguments: declared, handler } = readOptions(name, options);
+  for (const [key, value] of Object.entries({ title, description }))
+    if (value !== undefined && typeof value !== "string") throw invalid(`Prompt "${name}": ${key} must be text, not ${kindOf(value)}.`);
+  if (typeof handler !== "function") throw invalid(`Prompt "${name}": handler must be a function, not ${kindOf(handler)}.`);
+  const defined = { name, title, description, arguments: argumentsOf(name, declared), handler, [promptBrand]: true as const };
+  return Object.freeze(defined) as DefinedPrompt;
+}
+
+/** Whether `definePrompt` made it. Never throws. */
+export function isDefinedPrompt(value: unknown): value is DefinedPrompt {
+  try {
+    return typeof value === "object" && value !== null && (value as Partial<DefinedPrompt>)[promptBrand] === true;
+  } catch {
+    // A proxy that throws: whatever it is, it is no prompt.
+    return false;
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function readOptions(name: string, options: object): Fields {
+  try {
+    return { ...options };
+  } catch (cause) {
+    throw invalid(`Prompt "${name}": the options cannot be read, a getter throws.`, cause);
+  }
+}
+
+function argumentsOf(prompt: string, declared: unknown): readonly NamedArgument[] {
+  if (declared === undefined || declared === null) return Object.freeze([]);
+  if (!isRecord(declared) && !Array.isArray(declared))
+    throw invalid(`Prompt "${prompt}": arguments must be an object or a list, not ${kindOf(declared)}.`);
+  const list: readonly [unknown, unknown][] = Array.isArray(declared)
+    ? declared.map((item: unknown) => [isRecord(item) ? item["name"] : undefined, item])
+    : Object.entries(declared);
+  const names = new Set<unknown>();
+  return Object.freeze(list.map(([name, options]) => argumentOf(prompt, name, options, names)));
+}
+
+function argumentOf(prompt: string, name: unknown, options: unknown, names: Set<unknown>): NamedArgument {
+  const shown = JSON.stringify(name) ?? kindOf(name);
+  if (typeof name !== "string" || name === "" || name === "__proto__" || name.length > 128)
+    throw invalid(`Prompt "${prompt}": ${shown} is no name of an argument.`);
+  if (names.has(name)) throw invalid(`Prompt "${prompt}": the argument ${shown} is there twice.`);
+  names.add(name);
+  if (!isRecord(options)) throw invalid(`Prompt "${prompt}": the argument ${shown} must be an object, such as { required: true }.`);
+  const { title, description, required, complete } = options;
+  const wrong = Object.entries({ title, description }).find(([, value]) => value !== undefined && typeof value !== "string");
+  if (wrong) throw invalid(`Prompt "${prompt}": ${wrong[0]} of the argument ${shown} must be text.`);
+  if (required !== undefined && typeof required !== "boolean")
+    throw invalid(`Prompt "${prompt}": required of the argument ${shown} must be true or false.`);
+  if (complete !== undefined && !isCompleter(complete))
+    throw invalid(`Prompt "${prompt}": complete of the argument ${shown} must be a function or a list of texts.`);
+  return Object.freeze({ name, title, description, required, complete }) as NamedArgument;
+}
+
+function invalid(message: string, cause?: unknown): HostError {
+  return new HostError("PROMPT_INVALID", message, cause === undefined ? undefined : { cause });
+}

@@ -1,0 +1,78 @@
+import { describe, expect, test } from "vitest";
+import { parseHeadlessArguments } from "../../src/cli/headless-arguments.ts";
+
+describe("the arguments of a runtime", () => {
+  test("are taken as the Copilot SDK gives them", () => {
+    const argv =
+      "--headless --no-auto-update --log-level error --stdio --auth-token-env COPILOT_SDK_AUTH_TOKEN --no-auto-login --session-idle-timeout 60 --remote";
+    expect(parseHeadlessArguments(argv.split(" "))).toEqual({
+      ok: true,
+      value: {
+        transport: { kind: "stdio" },
+        logLevel: "error",
+        authTokenVariable: "COPILOT_SDK_AUTH_TOKEN",
+        idleTimeoutSeconds: 60,
+        allowsAll: false,
+        skills: [],
+        mcpConfig: [],
+        pluginDirectories: [],
+      },
+    });
+  });
+
+  test("without --stdio it listens, on any port that is free if none is named", () => {
+    const transportOf = (...argv: string[]): unknown => {
+      const parsed = parseHeadlessArguments(["--headless", ...argv]);
+      return parsed.ok ? parsed.value.transport : parsed.problem;
+    };
+    expect(transportOf()).toEqual({ kind: "tcp", port: 0, host: "127.0.0.1" });
+    expect(transportOf("--port", "4321")).toEqual({ kind: "tcp", port: 4321, host: "127.0.0.1" });
+    expect(transportOf("--port", "99999")).toContain("--port must be a whole number");
+    expect(transportOf("--port", "-1")).toContain("--port");
+    expect(transportOf("--stdio", "--port", "1")).toContain("exclude each other");
+  });
+
+  test("may come after some of ours, and repeat", () => {
+    const argv = [
+      "--yolo",
+      "--plugin-dir",
+      "a",
+      "--plugin-dir",
+      "b",
+      "--skills",
+      "s",
+      "--config",
+      "c.json",
+      "--mcp-config",
+      "m.json",
+      "--headless",
+      "--stdio",
+    ];
+    expect(parseHeadlessArguments(argv)).toMatchObject({
+      ok: true,
+      value: { allowsAll: true, pluginDirectories: ["a", "b"], skills: ["s"], config: "c.json", mcpConfig: ["m.json"] },
+    });
+  });
+
+  test.each([
+    [["--nonexistent-flag-for-testing"], "nonexistent-flag-for-testing"],
+    [["extra"], "extra"],
+    [["--log-level", "loud"], "none, error, warning, info, debug, all"],
+    [["--log-level"], "log-level"],
+    [["--session-idle-timeout", "soon"], "--session-idle-timeout"],
+  ])("what is unknown is named: %j", (argv, named) => {
+    const parsed = parseHeadlessArguments(["--headless", "--stdio", ...argv]);
+    expect(parsed).toEqual({ ok: false, problem: expect.stringContaining(named) });
+  });
+
+  test("log levels that the SDK knows and we do not are taken for the nearest", () => {
+    const levels = ["none", "all", "trace", "default", "warning"].map((level) => parseHeadlessArguments(["--log-level", level]));
+    expect(levels.map((parsed) => (parsed.ok ? parsed.value.logLevel : "refused"))).toEqual([
+      "error",
+      "debug",
+      "debug",
+      undefined,
+      "warning",
+    ]);
+  });
+});

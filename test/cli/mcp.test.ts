@@ -1,0 +1,80 @@
+import { expect, test } from "vitest";
+import { runCli, skillDocument, startCli, toolModule, workplace } from "./run-cli.ts";
+
+const files = { "skills/greeter/SKILL.md": skillDocument("greeter"), "skills/greeter/tools/hello.ts": toolModule("hello", "Hello") };
+
+const initialize = {
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1.0.0" } },
+};
+
+function post(url: string, body: object, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
+  const all = { "Content-Type": "application/json", Accept: "application/json, text/event-stream", ...headers };
+  return fetch(url, { method: "POST", headers: all, body: JSON.stringify(body) });
+}
+
+test("serves over HTTP until it is interrupted, and says where", async () => {
+  using place = workplace(files);
+  const cli = startCli(["mcp", "--http", "0", "--yes"], { cwd: place.path });
+  const url = /http:\S+/.exec(await cli.line((line) => line.startsWith("MCP is served at")))?.[0] ?? "";
+  expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/);
+  const opened = await post(url, initialize);
+  const session = { "Mcp-Session-Id": opened.headers.get("mcp-session-id") ?? "" };
+  const called = await post(url, { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "hello", arguments: {} } }, session);
+  expect(await called.text()).toContain("Hello");
+  cli.interrupt();
+  expect(await cli.done).toMatchObject({ code: 0, stderr: "" });
+  await expect(post(url, initialize)).rejects.toThrow();
+});
+
+test("off the loopback makes up a token and shows it on stderr, or takes the one it is given and does not show it", async () => {
+  using place = workplace(files);
+  const open = startCli(["mcp", "--http", "0", "--host", "0.0.0.0", "--json"], { cwd: place.path });
+  const { data } = JSON.parse(await open.line(() => true));
+  const url = `http://127.0.0.1:${new URL(data.url).port}/mcp`;
+  const header = /^Authorization: (Bearer \S+)$/m.exec(open.stderr)?.[1] ?? "";
+  expect((await post(url, initialize)).status).toBe(401);
+  expect((await post(url, initialize, { Authorization: header })).status).toBe(200);
+  open.interrupt();
+  await open.done;
+  const known = startCli(["mcp", "--http", "0", "--host", "0.0.0.0"], { cwd: place.path, env: { SKILLHOST_TOKEN: "ours-alone" } });
+  const other = /:(\d+)\/mcp/.exec(await known.line(() => true))?.[1];
+  expect((await post(`http://127.0.0.1:${other}/mcp`, initialize, { Authorization: "Bearer ours-alone" })).status).toBe(200);
+  known.interrupt();
+  expect((await known.done).stderr).toBe("");
+});
+
+test("denies what no rule allows, and offers only what the filters leave", async () => {
+  const more = {
+    "skills/greeter/tools/bye.ts": toolModule("bye", "Bye"),
+    "skills/greeter/tools/secret.ts": toolModule("secret", "Secret"),
+  };
+  using place = workplace({ ...files, ...more });
+  const cli = startCli(["mcp", "--http", "0", "--allow", "hello", "--excluded", "secret"], { cwd: place.path });
+  const url = /http:\S+/.exec(await cli.line(() => true))?.[0] ?? "";
+  const session = { "Mcp-Session-Id": (await post(url, initialize)).headers.get("mcp-session-id") ?? "" };
+  const ask = async (method: string, params: object = {}): Promise<string> =>
+    (await post(url, { jsonrpc: "2.0", id: 2, method, params }, session)).text();
+  expect(await ask("tools/list")).not.toContain("secret");
+  expect(await ask("tools/call", { name: "hello" })).not.toContain("isError");
+  expect(await ask("tools/call", { name: "bye" })).toContain("--allow <rule>");
+  expect(await ask("tools/call", { name: "secret" })).toContain("-32602");
+  cli.interrupt();
+  await cli.done;
+});
+
+test("says what is wrong with its options", async () => {
+  for (const argv of [
+    ["--http", "http"],
+    ["--http", "65536"],
+    ["--http", "-1"],
+    ["--http", "0", "--allow", "shell("],
+  ]) {
+    const { code, stderr } = await runCli(["mcp", ...argv]);
+    expect([argv, code === 0, stderr === ""]).toEqual([argv, false, false]);
+  }
+  const { code, stderr } = await runCli(["mcp"]);
+  expect([code, stderr]).toEqual([2, expect.stringContaining("--http")]);
+});

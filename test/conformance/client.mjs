@@ -1,0 +1,126 @@
+// The program that the MCP conformance suite runs as a client: it makes a host with the server that the suite has started,
+// and does there what the scenario is about, through the public API. The suite says which scenario it is in
+// MCP_CONFORMANCE_SCENARIO, gives its parameters in MCP_CONFORMANCE_CONTEXT, and the address as the last argument.
+// Usage: node client.mjs <url>, with SKILLHOST_DIST leading to the compiled sources (default: dist).
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+const dist = resolve(process.env["SKILLHOST_DIST"] ?? fileURLToPath(new URL("../../dist", import.meta.url)));
+const load = (file) => import(pathToFileURL(join(dist, file)).href);
+const { approveAll, createHost } = await load("index.js");
+
+const scenario = process.env["MCP_CONFORMANCE_SCENARIO"] ?? "";
+const context = JSON.parse(process.env["MCP_CONFORMANCE_CONTEXT"] ?? "{}");
+const url = process.argv.at(-1);
+const home = mkdtempSync(join(tmpdir(), "skillhost-conformance-"));
+
+const host = await createHost({
+  skillDirectories: [],
+  watch: false,
+  workingDirectory: home,
+  logLevel: process.env["SKILLHOST_LOG"] ?? "warning",
+  sessionsDirectory: join(home, "sessions"),
+  approvalsDirectory: join(home, "approvals"),
+  mcp: { cacheDirectory: join(home, "cache"), credentialsDirectory: join(home, "oauth") },
+  mcpServers: { conformance: { type: "http", url, oauth: oauthOptions() } },
+});
+try {
+  const session = await host.createSession({
+    persist: false,
+    onPermissionRequest: approveAll,
+    onMcpAuthorization: signIn,
+    onElicitationRequest: () => ({ action: "accept", content: scenario.includes("defaults") ? {} : { confirmed: true } }),
+    toolSearch: { enabled: false },
+  });
+  const [server] = await host.connectServers();
+  say("connected", server);
+  if (server?.status !== "connected") process.exitCode = 1;
+  if (scenario.startsWith("sep-2640-client-")) await useSkills(session);
+  else if (context.toolCalls !== undefined) await callAsGiven(context.toolCalls);
+  else await useTools(session);
+  if (scenario === "http-standard-headers") await useResourcesAndPrompts(session);
+} finally {
+  await host.close();
+  rmSync(home, { recursive: true, force: true });
+}
+
+function oauthOptions() {
+  const { client_id: clientId, client_secret: clientSecret, issuer } = context;
+  if (scenario.startsWith("auth/client-credentials")) return { clientId, clientSecret, grantType: "client_credentials" };
+  if (scenario === "auth/pre-registration") return { clientId, clientSecret, issuer };
+  // The one that the suite expects where an authorization server takes such documents.
+  return { clientMetadataUrl: "https://conformance-test.local/client-metadata.json" };
+}
+
+/** As a browser does whose user agrees to everything. */
+async function signIn({ url: address }) {
+  const response = await fetch(address, { redirect: "manual" });
+  return { callbackUrl: response.headers.get("location") };
+}
+
+async function useTools(session) {
+  const tools = session.listTools().filter(({ source }) => source.kind === "mcp");
+  for (const tool of tools) {
+    for (const args of argumentsFor(tool, tools)) {
+      // Whether a call should have failed, the suite knows.
+      say(tool.namespacedName, await session.callTool(tool.name, args));
+    }
+  }
+}
+
+/**
+ * Calls with the arguments that the suite gives, over a connection without a session: some are not what the tool's own
+ * schema allows (null for a boolean), and a session would say so instead of sending them.
+ */
+async function callAsGiven(calls) {
+  const { connectServer } = await load("mcp/connect-server.js");
+  const { silentLogger } = await load("base/logger.js");
+  const spec = { type: "http", name: "conformance", url, headers: {} };
+  const connection = await connectServer(spec, { workingDirectory: home, log: silentLogger });
+  const tools = await connection.listTools();
+  for (const { name, arguments: args } of calls) {
+    const definition = tools.find((tool) => tool.name === name);
+    say(name, await connection.callTool(name, args, { definition }));
+  }
+  await connection[Symbol.asyncDispose]();
+}
+
+function argumentsFor({ namespacedName, parameters }, tools) {
+  const name = nativeName(namespacedName);
+  if (name === "add_numbers") return [{ a: 5, b: 3 }];
+  // Gets back what became of another tool's schema on its way here.
+  const other = tools.find((tool) => tool.namespacedName !== namespacedName);
+  if (parameters?.properties?.schema !== undefined && other !== undefined) return [{ schema: other.parameters }];
+  return [Object.fromEntries((parameters?.required ?? []).map((key) => [key, "x"]))];
+}
+
+function nativeName(namespacedName) {
+  return namespacedName.slice(namespacedName.indexOf("/") + 1);
+}
+
+async function useResourcesAndPrompts(session) {
+  for (const { uri } of session.listResources()) say(uri, await session.readResource(uri));
+  for (const { name } of session.listPrompts()) say(name, await session.getPrompt(name));
+}
+
+/** Loads each skill as a model's `skill` tool does, and only then reads what else belongs to it. */
+async function useSkills(session) {
+  const skills = session.listSkills();
+  say("skills", skills);
+  if (scenario === "sep-2640-client-no-prefetch") return;
+  for (const skill of skills) {
+    try {
+      say(skill.name, await skill.instructions());
+      say(skill.name, Buffer.from(await skill.read("references/FORMS.md")).toString());
+    } catch (error) {
+      process.exitCode = 1;
+      say(skill.name, `${error.code} ${error.message}`);
+    }
+  }
+}
+
+function say(what, value) {
+  process.stdout.write(`${what} ${JSON.stringify(value)}\n`);
+}

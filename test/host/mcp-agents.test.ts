@@ -1,0 +1,123 @@
+import { describe, expect, test } from "vitest";
+import type { ModelRequest } from "../../src/models/model.ts";
+import { fakeChat } from "../doubles/fake-chat.ts";
+import { emptyFolder } from "../io/temp-folder.ts";
+import { hostIn, nextEvent, openSession, pidOf, say, serverNamed, sessionWith } from "./servers-kit.ts";
+
+const namesOf = (request: ModelRequest | undefined): readonly string[] => request?.tools?.map(({ name }) => name) ?? [];
+
+describe("an agent's own servers", () => {
+  const customAgents = [
+    {
+      name: "clerk",
+      description: "Keeps files.",
+      prompt: "Keep files.",
+      mcpServers: { files: serverNamed("f"), notes: serverNamed("clerk-n") },
+    },
+    { name: "guest", description: "Visits.", prompt: "Visit." },
+  ];
+
+  test("are there for a selected agent beside the session's, whose servers keep their names", async () => {
+    const session = await sessionWith({ customAgents, agent: "clerk", mcpServers: { notes: serverNamed("n") } });
+    expect(session.mcp.list().map(({ name, origin }) => [name, origin])).toEqual([
+      ["files", { kind: "agent", source: "clerk" }],
+      ["notes", { kind: "session" }],
+    ]);
+    expect(await say(session, "files/who")).toMatchObject({ name: "f" });
+    expect(await say(session, "notes/who")).toMatchObject({ name: "n" });
+    const pid = await pidOf(session, "notes");
+    await session.update({ agent: undefined });
+    expect(session.mcp.list().map(({ name }) => name)).toEqual(["notes"]);
+    expect(session.catalog.executables.has("files-who")).toBe(false);
+    expect(await pidOf(session, "notes")).toBe(pid);
+  });
+
+  test("are there for it as a sub-agent, with what they say of themselves, and for nobody else", async () => {
+    const chat = fakeChat(
+      { calls: [{ name: "task", args: { agent_type: "clerk", description: "File it", prompt: "File it.", mode: "sync" } }] },
+      { calls: [{ name: "files-who" }] },
+      "Filed.",
+      "Done.",
+    );
+    const host = await hostIn(emptyFolder(), { mcpServers: { notes: serverNamed("n") } });
+    const session = await openSession(host, { customAgents, chatModel: chat });
+    const called = nextEvent(session, "tool.execution_complete", ({ data }) =>
+      String(data["result"] && JSON.stringify(data["result"])).includes("pid"),
+    );
+    await session.sendAndWait("Have it filed.");
+    const [own, child] = chat.requests;
+    expect(namesOf(own)).toContain("notes-who");
+    expect(namesOf(own)).not.toContain("files-who");
+    expect(namesOf(child)).toEqual(expect.arrayContaining(["notes-who", "files-who"]));
+    expect(child!.messages[0]!.content).toContain("I am f.");
+    expect((await called).agentId).toBeDefined();
+    expect(session.catalog.executables.has("files-who")).toBe(false);
+  });
+});
+
+describe("what plugins bring", () => {
+  test("agents can be selected and be given tasks; a session's own of the same name counts", async () => {
+    const { definePlugin } = await import("../../src/plugin-host/define-plugin.ts");
+    const crew = definePlugin({
+      name: "crew",
+      activate(api) {
+        api.addAgent({ name: "tester", description: "Tests.", prompt: "You test.", mcpServers: { bench: serverNamed("bench") } });
+        api.addAgent({ name: "writer", description: "Writes.", prompt: "You write." });
+        api.addMcpServer("notes", serverNamed("plugin-notes"));
+      },
+    });
+    const host = await hostIn(emptyFolder(), { plugins: [crew] });
+    const chat = fakeChat("Tested.");
+    const session = await openSession(host, { agent: "tester", chatModel: chat, customAgents: [{ name: "writer", prompt: "I write." }] });
+    await session.sendAndWait("Test it.");
+    expect(chat.requests[0]!.messages[0]!.content).toContain("You test.");
+    expect(namesOf(chat.requests[0])).toEqual(expect.arrayContaining(["bench-who", "notes-who"]));
+    expect(session.config.agents.all.get("writer")?.prompt).toBe("I write.");
+    expect(session.mcp.list().map(({ name, origin }) => [name, origin])).toEqual([
+      ["notes", { kind: "plugin", source: "crew" }],
+      ["bench", { kind: "agent", source: "tester" }],
+    ]);
+    await expect(openSession(host, { agent: "stranger" })).rejects.toThrow('these are "tester", "writer"');
+  });
+
+  test("explain follows their tools and those of servers, by either name", async () => {
+    const { definePlugin } = await import("../../src/plugin-host/define-plugin.ts");
+    const shouting = definePlugin({
+      name: "shouting",
+      activate: (api) => api.addTools({ name: "notes-echo", description: "Shouts.", handler: () => "X" }),
+    });
+    const host = await hostIn(emptyFolder(), { plugins: [shouting], mcpServers: { notes: serverNamed("n") } });
+    const servers = await host.connectServers();
+    expect(servers).toMatchObject([{ name: "notes", origin: { kind: "host" }, status: "connected" }]);
+    expect(host.explain("notes-echo").tools).toMatchObject([
+      { kind: "plugin", source: "shouting", state: "wins" },
+      { kind: "mcp", source: "notes", nativeName: "echo", state: "lost", rule: expect.stringContaining('plugin "shouting" has the name') },
+    ]);
+    expect(host.explain("notes/who").tools).toMatchObject([{ name: "notes-who", kind: "mcp", source: "notes", state: "wins" }]);
+  });
+});
+
+describe("a host's list of servers", () => {
+  test("has its own with their state, and what sessions brought; connecting waits no longer than it is told", async () => {
+    const host = await hostIn(emptyFolder(), { mcpServers: { broken: { command: "no-such-command-here" }, notes: serverNamed("n") } });
+    expect(host.listServers()).toMatchObject([
+      { name: "broken", status: "pending" },
+      { name: "notes", status: "pending", tools: [] },
+    ]);
+    await openSession(host, { mcpServers: { own: serverNamed("o") } });
+    const servers = await host.connectServers({ timeout: 20_000 });
+    expect(servers).toMatchObject([
+      { name: "broken", status: "failed", error: expect.stringContaining("no-such-command-here") },
+      { name: "notes", status: "connected", protocolVersion: expect.any(String) },
+      { name: "own", origin: { kind: "session" } },
+    ]);
+    expect(servers[1]!.tools.map(({ nativeName }) => nativeName)).toContain("who");
+  });
+
+  test("a wrong server of the host is a diagnostic, and no error", async () => {
+    const host = await hostIn(emptyFolder(), { mcpServers: { wrong: { command: 5 } } });
+    expect(host.diagnostics).toMatchObject([{ severity: "error", source: "wrong" }]);
+    expect(host.listServers()).toMatchObject([{ name: "wrong", status: "not_configured" }]);
+    await expect(hostIn(emptyFolder(), { mcp: { pins: "never" as never } })).rejects.toThrow("mcp.pins must be one of");
+  });
+});

@@ -1,0 +1,238 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { PassThrough } from "node:stream";
+import { createMessageConnection, type MessageConnection, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node.js";
+import { silentLogger } from "../../../src/base/logger.ts";
+import { startHost } from "../../../src/host/create-host.ts";
+import type { HostOptions } from "../../../src/host/host-options.ts";
+import { CopilotServer, type CopilotServerOptions } from "../../../src/servers/copilot/server.ts";
+import type { SessionEvent } from "../../../src/session/events.ts";
+import { chatAnswer, type ModelScript, type ScriptedModel, type ScriptedReply, startScriptedModel } from "../../doubles/scripted-model.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of a protocol, looked into freely
+export type Json = any;
+
+export interface ServedOptions {
+  readonly server?: Partial<CopilotServerOptions>;
+  readonly host?: Partial<HostOptions>;
+  /** Files in the working directory. */
+  readonly files?: Readonly<Record<string, string>>;
+  readonly script?: ModelScript;
+}
+
+/** A server over a host in a folder of its own, with a model that says what it is told to. */
+export class Served implements AsyncDisposable {
+  readonly folder: string;
+  readonly model: ScriptedModel;
+  readonly server: CopilotServer;
+
+  private constructor(folder: string, model: ScriptedModel, options: ServedOptions) {
+    this.folder = folder;
+    this.model = model;
+    const home = join(folder, ".home");
+    this.server = new CopilotServer({
+      openHost: () =>
+        startHost({
+          workingDirectory: folder,
+          skillDirectories: ["./skills"],
+          plugins: [],
+          logger: silentLogger,
+          sessionsDirectory: join(home, "sessions"),
+          approvalsDirectory: join(home, "approvals"),
+          mcp: { cacheDirectory: join(home, "cache"), credentialsDirectory: join(home, "oauth") },
+          ...options.host,
+        }),
+      log: silentLogger,
+      environment: { COPILOT_API_URL: model.url },
+      sessionsDirectory: join(home, "sessions"),
+      mcpConfigFile: join(home, "mcp-config.json"),
+      ...options.server,
+    });
+  }
+
+  static async start(options: ServedOptions = {}): Promise<Served> {
+    const folder = mkdtempSync(join(tmpdir(), "skillhost-wire-"));
+    const served = new Served(folder, await startScriptedModel(options.script), options);
+    for (const [file, text] of Object.entries(options.files ?? {})) served.write(file, text);
+    return served;
+  }
+
+  write(file: string, text: string): void {
+    const path = join(this.folder, file);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text);
+  }
+
+  /** What the model says next, in order. */
+  says(...replies: readonly (ScriptedReply | string)[]): void {
+    this.model.answer(...replies.map((reply) => chatAnswer(typeof reply === "string" ? { content: reply } : reply)));
+  }
+
+  /** The messages of the newest request to the model. */
+  get asked(): Json {
+    return this.model.requests.findLast(({ method }) => method === "POST")?.body;
+  }
+
+  /** A client that has said connect. */
+  async connect(): Promise<TestClient> {
+    const client = this.open();
+    await client.request("connect", {});
+    return client;
+  }
+
+  /** A client that has said nothing yet. */
+  open(): TestClient {
+    const toServer = new PassThrough();
+    const fromServer = new PassThrough();
+    const output = {
+      write: (text: string) => void fromServer.write(text),
+      get pendingBytes() {
+        return fromServer.readableLength;
+      },
+    };
+    const { wire } = this.server.accept({ input: toServer, output });
+    void wire.closed.then(() => fromServer.end());
+    return new TestClient(toServer, fromServer);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.server.close();
+    await this.model.close();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** A client of the protocol, by the library that the SDK's clients use. */
+export class TestClient {
+  readonly connection: MessageConnection;
+  readonly toServer: PassThrough;
+  readonly events: { readonly sessionId: string; readonly event: SessionEvent }[] = [];
+  readonly lifecycle: { readonly type: string; readonly sessionId: string }[] = [];
+  readonly closed: Promise<void>;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(toServer: PassThrough, fromServer: PassThrough) {
+    this.toServer = toServer;
+    this.connection = createMessageConnection(new StreamMessageReader(fromServer), new StreamMessageWriter(toServer));
+    this.connection.onNotification("session.event", (told: { sessionId: string; event: SessionEvent }) => {
+      this.events.push(told);
+      for (const look of [...this.#waiting]) look();
+    });
+    this.connection.onNotification("session.lifecycle", (told: { type: string; sessionId: string }) => {
+      this.lifecycle.push(told);
+      for (const look of [...this.#waiting]) look();
+    });
+    this.closed = new Promise((resolve) => this.connection.onClose(() => resolve()));
+    this.connection.listen();
+  }
+
+  request(method: string, params: object = {}): Promise<Json> {
+    return this.connection.sendRequest(method, params);
+  }
+
+  /** The message of the error that a request comes to. */
+  async refusal(method: string, params: object = {}): Promise<{ readonly code: number; readonly message: string }> {
+    try {
+      const answer = await this.request(method, params);
+      throw new Error(`${method} was answered: ${JSON.stringify(answer)}`);
+    } catch (error) {
+      const { code, message } = error as { code: number; message: string };
+      if (code === undefined) throw error;
+      return { code, message };
+    }
+  }
+
+  answers(method: string, handler: (params: Json) => unknown): void {
+    this.connection.onRequest(method, handler);
+  }
+
+  /** Makes a session with what the SDK always sends, and gives its id. */
+  async create(options: object = {}): Promise<string> {
+    const { sessionId } = await this.request("session.create", { ...minimal, ...options });
+    return sessionId;
+  }
+
+  /** The first event of a type that fits, whether it came already or comes. */
+  event(type: string, fits: (event: SessionEvent) => boolean = () => true): Promise<SessionEvent> {
+    return this.eventually(() => this.events.find(({ event }) => event.type === type && fits(event))?.event);
+  }
+
+  /** The first value that is not undefined, looked for whenever something was told. */
+  eventually<T>(look: () => T | undefined): Promise<T> {
+    return new Promise((resolve) => {
+      const attempt = (): void => {
+        const found = look();
+        if (found === undefined) return;
+        this.#waiting.delete(attempt);
+        resolve(found);
+      };
+      this.#waiting.add(attempt);
+      attempt();
+    });
+  }
+
+  /** Sends a message, and settles when the session has come to rest after it. */
+  async say(sessionId: string, prompt: string, options: object = {}): Promise<void> {
+    const before = this.count("session.idle", sessionId);
+    await this.request("session.send", { sessionId, prompt, ...options });
+    await this.eventually(() => (this.count("session.idle", sessionId) > before ? true : undefined));
+  }
+
+  count(type: string, sessionId?: string): number {
+    return this.events.filter((told) => told.event.type === type && (sessionId === undefined || told.sessionId === sessionId)).length;
+  }
+
+  types(): readonly string[] {
+    return this.events.map(({ event }) => event.type);
+  }
+
+  /** Answers every permission, and calls of tools by name. */
+  serve(tools: Readonly<Record<string, (args: Json) => unknown>> = {}): void {
+    this.connection.onNotification("session.event", (told: { sessionId: string; event: SessionEvent }) => {
+      this.events.push(told);
+      for (const look of [...this.#waiting]) look();
+      void this.#answer(told.sessionId, told.event, tools);
+    });
+  }
+
+  async #answer(sessionId: string, { type, data }: SessionEvent, tools: Readonly<Record<string, (args: Json) => unknown>>): Promise<void> {
+    const { requestId } = data;
+    if (type === "permission.requested") {
+      const result = { kind: "approve-once" };
+      await this.request("session.permissions.handlePendingPermissionRequest", { sessionId, requestId, result });
+    }
+    const handler = type === "external_tool.requested" ? tools[String(data["toolName"])] : undefined;
+    if (handler === undefined) return;
+    await this.request("session.tools.handlePendingToolCall", { sessionId, requestId, result: await handler(data["arguments"]) });
+  }
+
+  /** Ends the line without a word. */
+  drop(): void {
+    this.toServer.end();
+    this.connection.dispose();
+  }
+}
+
+const minimal = {
+  toolFilterPrecedence: "excluded",
+  requestPermission: true,
+  requestUserInput: false,
+  requestElicitation: false,
+  requestExitPlanMode: false,
+  requestAutoModeSwitch: false,
+  hooks: false,
+  includeSubAgentStreamingEvents: true,
+  envValueMode: "direct",
+};
+
+/** A tool as clients declare it. */
+export const weather = {
+  name: "get_weather",
+  description: "Tells the weather of a city.",
+  parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+} as const;
+
+export function calling(name: string, args: object = {}, id = "call-1"): ScriptedReply {
+  return { toolCalls: [{ id, name, arguments: args }] };
+}

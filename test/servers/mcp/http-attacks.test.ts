@@ -1,0 +1,207 @@
+import { request } from "node:http";
+import { connect } from "node:net";
+import { serveMcp } from "skillhost";
+import { createTestHost } from "skillhost/testing";
+import { expect, test } from "vitest";
+import { createHttpGuard, isLoopback } from "../../../src/servers/mcp/http-guard.ts";
+import { answerOf, deferred, initialize, modernRequest, post, serveSkill, toolModule } from "./serving-kit.ts";
+
+/** Sends headers that fetch would not let through. */
+function send(url: string, headers: Readonly<Record<string, string>>, method = "POST"): Promise<{ status: number; body: string }> {
+  return new Promise((resolve, reject) => {
+    const all = { "Content-Type": "application/json", Accept: "application/json, text/event-stream", ...headers };
+    const sent = request(url, { method, headers: all }, (response) => {
+      let body = "";
+      response.setEncoding("utf8").on("data", (text) => {
+        body += text;
+        // An event stream ends when the session does.
+        if (response.headers["content-type"]?.includes("event-stream")) response.destroy();
+      });
+      response.on("close", () => resolve({ status: response.statusCode ?? 0, body }));
+    });
+    sent.on("error", reject).end(JSON.stringify(initialize));
+  });
+}
+
+test("pages of other sites are turned away by Host and Origin, whichever era they speak", async () => {
+  await using served = await serveSkill({});
+  const { url } = served.face;
+  const { host } = new URL(url);
+  for (const headers of [
+    { Host: "evil.example.com" },
+    { Host: `evil.example.com:${new URL(url).port}` },
+    { Host: "localhost@evil.example.com" },
+    { Origin: "http://evil.example.com" },
+    { Origin: "null" },
+    { Origin: "http://localhost.evil.example.com" },
+    { Origin: "file://localhost" },
+  ]) {
+    const { status, body } = await send(url, { Host: host, ...headers } as Record<string, string>);
+    expect([headers, status]).toEqual([headers, 403]);
+    expect(body).not.toContain("evil");
+  }
+  for (const headers of [{ Host: host }, { Host: "localhost" }, { Host: "[::1]:80", Origin: "http://localhost:6274" }])
+    expect((await send(url, headers as Record<string, string>)).status).toBe(200);
+});
+
+test("names that are allowed beside those of the loopback get in", async () => {
+  await using served = await serveSkill({}, { http: { allowedHosts: ["tools.example.com"], allowedOrigins: ["app.example.com"] } });
+  const { url } = served.face;
+  expect((await send(url, { Host: "TOOLS.example.com:8080", Origin: "https://app.example.com" })).status).toBe(200);
+  expect((await send(url, { Host: "other.example.com" })).status).toBe(403);
+});
+
+test("without the token nothing is answered but how to get in", async () => {
+  await using served = await serveSkill({}, { http: { token: "a-secret-of-ours" } });
+  const { url } = served.face;
+  const none = await post(url, initialize);
+  expect([none.status, none.headers.get("www-authenticate")]).toEqual([401, 'Bearer realm="skillhost"']);
+  for (const Authorization of ["Bearer a-secret-of-our", "Bearer a-secret-of-ours-", "Basic a-secret-of-ours", "Bearer", "bearer  "]) {
+    const { status, headers } = await post(url, initialize, { Authorization });
+    expect([Authorization, status]).toEqual([Authorization, 401]);
+    expect(headers.get("www-authenticate")).toContain("Bearer");
+  }
+  expect((await post(url, initialize, { Authorization: "Bearer a-secret-of-ours" })).status).toBe(200);
+});
+
+test("off the loopback a token is made up where none is given", async () => {
+  await using open = await createTestHost();
+  const face = await serveMcp(open.host, { transport: "http", host: "0.0.0.0", port: 0 });
+  try {
+    expect(face.token).toMatch(/^[\w-]{43}$/);
+    const url = `http://127.0.0.1:${new URL(face.url).port}/mcp`;
+    expect((await post(url, initialize)).status).toBe(401);
+    expect((await post(url, initialize, { Authorization: `Bearer ${face.token}` })).status).toBe(200);
+  } finally {
+    await face[Symbol.asyncDispose]();
+  }
+});
+
+test("bodies that are too long, no JSON, no object or of another type are refused", async () => {
+  await using served = await serveSkill({}, { http: { maxBodyBytes: 10_000 } });
+  const { url } = served.face;
+  expect((await post(url, { ...initialize, padding: "x".repeat(10_000) })).status).toBe(413);
+  for (const body of [
+    "",
+    "{",
+    "[[[[",
+    "\0",
+    '{"jsonrpc":"2.0"',
+    "[]",
+    "7",
+    '"text"',
+    "null",
+    "[1,2]",
+    '{"__proto__":{"method":"initialize"}}',
+  ]) {
+    const { status } = await post(url, body);
+    expect([body, status >= 400 && status < 500]).toEqual([body, true]);
+  }
+  expect((await post(url, initialize, { "Content-Type": "text/plain" })).status).toBe(415);
+  expect((await post(url, initialize)).status).toBe(200);
+});
+
+test("other paths and methods are not served", async () => {
+  await using served = await serveSkill({});
+  const { url } = served.face;
+  expect((await fetch(new URL("/", url))).status).toBe(404);
+  expect((await fetch(new URL("/mcp/../etc/passwd", url))).status).toBe(404);
+  expect((await fetch(url, { method: "PUT", body: "{}" })).status).toBeGreaterThanOrEqual(400);
+  expect((await fetch(url, { headers: { Accept: "text/event-stream" } })).status).toBe(400);
+});
+
+test("a session is known by its id alone, ends when it is told to, and is gone then", async () => {
+  await using served = await serveSkill({});
+  const { url } = served.face;
+  const opened = await post(url, initialize);
+  const id = opened.headers.get("mcp-session-id") ?? "";
+  expect(id).toMatch(/^[\x21-\x7e]{30,}$/);
+  const list = { jsonrpc: "2.0", id: 2, method: "tools/list" };
+  expect((await post(url, list)).status).toBe(400);
+  expect((await post(url, list, { "Mcp-Session-Id": "made-up" })).status).toBe(404);
+  expect((await post(url, list, { "Mcp-Session-Id": id })).status).toBe(200);
+  expect((await fetch(url, { method: "DELETE", headers: { "Mcp-Session-Id": id } })).status).toBe(200);
+  expect((await post(url, list, { "Mcp-Session-Id": id })).status).toBe(404);
+});
+
+test("there are no more sessions than allowed: the one that was used longest ago goes", async () => {
+  await using served = await serveSkill({}, { http: { maxSessions: 2 } });
+  const { url } = served.face;
+  const ids: string[] = [];
+  for (let count = 0; count < 3; count++) {
+    const opened = await post(url, initialize);
+    await opened.text();
+    ids.push(opened.headers.get("mcp-session-id") ?? "");
+  }
+  const statuses = await Promise.all(
+    ids.map(async (id) => (await post(url, { jsonrpc: "2.0", id: 2, method: "ping" }, { "Mcp-Session-Id": id })).status),
+  );
+  expect(statuses).toEqual([404, 200, 200]);
+});
+
+test("a flood from one address is turned away until the window is over", () => {
+  let now = 0;
+  const guard = createHttpGuard({
+    host: "127.0.0.1",
+    token: undefined,
+    allowedHosts: [],
+    allowedOrigins: [],
+    maxRequests: 3,
+    now: () => now,
+  });
+  const from = (remoteAddress: string) => ({ headers: { host: "localhost" }, socket: { remoteAddress } }) as never;
+  const statuses = (address: string): (number | undefined)[] => Array.from({ length: 4 }, () => guard(from(address))?.status);
+  expect(statuses("10.0.0.1")).toEqual([undefined, undefined, undefined, 429]);
+  expect(statuses("10.0.0.2")).toEqual([undefined, undefined, undefined, 429]);
+  now = 10_000;
+  expect(guard(from("10.0.0.1"))).toBeUndefined();
+});
+
+test("only addresses of this machine are loopback", () => {
+  for (const host of ["localhost", "127.0.0.1", "127.9.9.9", "::1", "[::1]"]) expect([host, isLoopback(host)]).toEqual([host, true]);
+  for (const host of ["0.0.0.0", "::", "10.0.0.1", "127.0.0.1.example.com", "localhost.example.com", ""])
+    expect([host, isLoopback(host)]).toEqual([host, false]);
+});
+
+test("a port that is taken is an error that says so", async () => {
+  await using served = await serveSkill({});
+  const port = Number(new URL(served.face.url).port);
+  await expect(serveMcp(served.test.host, { transport: "http", port })).rejects.toMatchObject({ code: "HTTP_LISTEN" });
+});
+
+test("half a request, and a client that goes in the middle of a call, leave the server as it was", async () => {
+  const body = `defineTool("wait", { description: "Waits.", skipPermission: true, handler: (_args, { signal }) => new Promise((end) => { globalThis.waitBegan?.(); signal.addEventListener("abort", () => { globalThis.waitEnded?.(); end("") }); }) })`;
+  await using served = await serveSkill({ "tools/wait.ts": toolModule(body) });
+  const { url } = served.face;
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  await new Promise<void>((resolve) =>
+    socket.write("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", () => resolve()),
+  );
+  socket.destroy();
+  const [began, ended] = [deferred(), deferred()];
+  Object.assign(globalThis, { waitBegan: began.resolve, waitEnded: ended.resolve });
+  const stop = new AbortController();
+  const { body: call, headers } = modernRequest("tools/call", { name: "wait", arguments: {} });
+  const gone = post(url, call, headers, stop.signal);
+  gone.catch(() => {});
+  await began.promise;
+  stop.abort();
+  await ended.promise;
+  expect((await post(url, initialize)).status).toBe(200);
+});
+
+test("a parameter that is repeated as a header must agree with it", async () => {
+  const body = `defineTool("near", { description: "Looks nearby.", skipPermission: true, parameters: { type: "object", properties: { region: { type: "string", "x-mcp-header": "Region" } } }, handler: ({ region }) => region })`;
+  await using served = await serveSkill({ "tools/near.ts": toolModule(body) });
+  const { url } = served.face;
+  const call = modernRequest("tools/call", { name: "near", arguments: { region: "Köln" } });
+  const withHeader = (value?: string): Promise<Response> =>
+    post(url, call.body, { ...call.headers, ...(value !== undefined && { "Mcp-Param-Region": value }) });
+  const encoded = Buffer.from("Köln").toString("base64");
+  const { result } = await answerOf(withHeader(`=?base64?${encoded}?=`));
+  expect(result.content).toEqual([{ type: "text", text: "Köln" }]);
+  for (const value of [undefined, "Bonn", encoded, `=?base64?${encoded.slice(0, -1)}?=`]) {
+    const refused = await withHeader(value);
+    expect([refused.status, (await answerOf(refused)).error.code]).toEqual([400, -32020]);
+  }
+});

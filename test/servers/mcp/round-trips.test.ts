@@ -1,0 +1,99 @@
+import type { ServerContext } from "@modelcontextprotocol/server";
+import { expect, test } from "vitest";
+import type { Conversation } from "../../../src/servers/mcp/conversation.ts";
+import { RoundTrips } from "../../../src/servers/mcp/round-trips.ts";
+
+const request = { method: "tools/call", name: "ask", arguments: {} };
+
+/** The context of a request, with what it brings. */
+function contextOf(
+  given: { readonly state?: unknown; readonly inputResponses?: object; readonly signal?: AbortSignal } = {},
+): ServerContext {
+  const envelope = { "io.modelcontextprotocol/clientCapabilities": { elicitation: {} } };
+  const { state, inputResponses, signal = new AbortController().signal } = given;
+  return { mcpReq: { method: "tools/call", id: 1, signal, envelope, inputResponses, requestState: () => state } } as never;
+}
+
+/** Asks as many questions at once as it is told to, and gives what was answered. */
+const asking =
+  (questions: number, onSignal?: (signal: AbortSignal) => unknown) =>
+  async ({ answers, signal }: Conversation): Promise<{ answers: unknown[] }> => {
+    onSignal?.(signal);
+    const by = { sessionId: "s", signal };
+    const asked = Array.from({ length: questions }, (_value, index) => answers.elicitation?.({ message: `${index}` }, by));
+    return { answers: await Promise.all(asked) };
+  };
+
+const options = { isShared: true, asksPermission: true };
+
+async function begin(trips: RoundTrips, work: (conversation: Conversation) => Promise<object>) {
+  const { requestState, inputRequests } = (await trips.converse(request, contextOf(), work)) as {
+    readonly requestState: string;
+    readonly inputRequests: object;
+  };
+  return { state: requestState, keys: Object.keys(inputRequests) };
+}
+
+const refused = { code: -32602, data: { reason: "invalid_request_state" } };
+
+test("questions without a key are numbered, so that a client can answer them before they are asked", async () => {
+  using trips = new RoundTrips(options);
+  expect((await begin(trips, asking(2))).keys).toEqual(["elicitation-1", "elicitation-2"]);
+  const accept = { action: "accept", content: {} };
+  const given = contextOf({ inputResponses: { "elicitation-1": accept, "elicitation-2": accept, other: accept } });
+  expect(await trips.converse(request, given, asking(2))).toEqual({ answers: [accept, accept] });
+});
+
+test("the call that waits longest is ended when too many wait", async () => {
+  using trips = new RoundTrips(options, { maxWaiting: 1 });
+  const signals: AbortSignal[] = [];
+  const first = await begin(
+    trips,
+    asking(1, (own) => signals.push(own)),
+  );
+  const second = await begin(trips, asking(1));
+  expect(signals[0]?.aborted).toBe(true);
+  await expect(trips.converse(request, contextOf({ state: first.state }), asking(1))).rejects.toMatchObject(refused);
+  const inputResponses = { "elicitation-1": { action: "decline" } };
+  expect(await trips.converse(request, contextOf({ state: second.state, inputResponses }), asking(1))).toEqual({
+    answers: [{ action: "decline" }],
+  });
+});
+
+test("a call that nobody comes back to is ended after a while", async () => {
+  using trips = new RoundTrips(options, { waitMs: 20 });
+  const ended = new Promise<void>((resolve) => {
+    void begin(
+      trips,
+      asking(1, (signal) => signal.addEventListener("abort", () => resolve())),
+    );
+  });
+  await ended;
+});
+
+test("the end of the face, and of the request that a call is in, end the call", async () => {
+  const trips = new RoundTrips(options);
+  const signals: AbortSignal[] = [];
+  await begin(
+    trips,
+    asking(1, (own) => signals.push(own)),
+  );
+  trips[Symbol.dispose]();
+  expect(signals[0]?.aborted).toBe(true);
+  const stop = new AbortController();
+  const work = ({ signal: own }: Conversation): Promise<object> =>
+    new Promise((resolve) => own.addEventListener("abort", () => resolve({ ended: true })));
+  const call = trips.converse(request, contextOf({ signal: stop.signal }), work);
+  stop.abort();
+  expect(await call).toEqual({ ended: true });
+});
+
+test("a state of one face means nothing to another, and none that is no text to any", async () => {
+  using trips = new RoundTrips(options);
+  using others = new RoundTrips(options);
+  const { state } = await begin(trips, asking(1));
+  for (const strange of [state, `${state}x`, "", 7, {}, null])
+    await expect(others.converse(request, contextOf({ state: strange }), asking(1))).rejects.toMatchObject(refused);
+  const other = { ...request, arguments: { more: true } };
+  await expect(trips.converse(other, contextOf({ state }), asking(1))).rejects.toMatchObject(refused);
+});
