@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
@@ -17,6 +18,8 @@ export default defineConfig({
     exclude: ["test/fixtures/**", "**/node_modules/**"],
     setupFiles: ["test/setup.ts"],
     execArgv: ["--expose-gc"],
+    // Vitest leaves a core to itself; with two of them that would run one file after the other.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     testTimeout: 20_000,
     hookTimeout: 20_000,
   },

@@ -6,7 +6,7 @@ import { afterEach } from "vitest";
 const folders: string[] = [];
 
 afterEach(() => {
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
 });
 
 /** A folder that goes after the test. */
