@@ -151,7 +151,7 @@ async function measureConnecting() {
 async function measureHop() {
   title("A call through a session to an MCP server, beside the connection alone, µs");
   const place = tempFolder();
-  const { connectServer } = await built("mcp/connect-server.js");
+  const { connectServer } = await built("mcp/connection/connect-server.js");
   const { silentLogger } = await built("base/logger.js");
   const args = [peerFile("sdk1-echo"), "1"];
   const host = await createHost({

@@ -33,12 +33,16 @@ export {
   type McpStdioOptions,
   serveMcp,
 } from "./servers/mcp/serve-mcp.ts";
-export type { AgentOptions } from "./session/agent-options.ts";
-export type { CustomAgentOptions, DefaultAgentOptions } from "./session/agents.ts";
-export type { AskHandler, AskHandlers } from "./session/asks.ts";
-export type { Attachment, AttachmentOptions } from "./session/attachments.ts";
-export type { ToolSearchOptions } from "./session/deferral.ts";
-export type { SessionEvent } from "./session/events.ts";
+export type { AgentOptions } from "./session/agents/agent-options.ts";
+export type { CustomAgentOptions, DefaultAgentOptions } from "./session/agents/agents.ts";
+export type { AskHandler, AskHandlers } from "./session/asks/asks.ts";
+export type { Attachment, AttachmentOptions } from "./session/asks/attachments.ts";
+export type { AskInvocation } from "./session/asks/open-ask.ts";
+export type { CallOutcome, OutcomeCode, Prepared, ProgressListener, ToolCall } from "./session/calls/pipeline-types.ts";
+export type { ToolSearchOptions } from "./session/catalog/deferral.ts";
+export type { ListedTool } from "./session/catalog/list-tools.ts";
+export type { ModelToolOptions, ModelToolTable } from "./session/catalog/model-tools.ts";
+export type { FilterPrecedence } from "./session/catalog/tool-filter.ts";
 export type {
   AgentStopInput,
   ContextOutput,
@@ -63,28 +67,24 @@ export type {
   UserPromptSubmittedOutput,
   UserPromptTransformedInput,
   UserPromptTransformedOutput,
-} from "./session/hook-kinds.ts";
-export type { ListedTool } from "./session/list-tools.ts";
-export type { ModelToolOptions, ModelToolTable } from "./session/model-tools.ts";
-export type { Offers } from "./session/offers.ts";
-export type { AskInvocation } from "./session/open-ask.ts";
-export type { PermissionRuleOptions } from "./session/permission-rules.ts";
-export { type CommandLine, parseCommandLine } from "./session/permission-shell.ts";
-export { approveAll } from "./session/permissions.ts";
-export type { CallOutcome, OutcomeCode, Prepared, ProgressListener, ToolCall } from "./session/pipeline-types.ts";
-export type { ModelFactory, PluginProvider, SessionProvider } from "./session/provided-model.ts";
-export type { SendOptions } from "./session/send-options.ts";
-export type { ServerOptions } from "./session/server-options.ts";
+} from "./session/hooks/hook-kinds.ts";
+export type { SectionChange, SectionTransform, SystemMessageOptions } from "./session/instructions/system-message.ts";
+export type { Offers } from "./session/offers/offers.ts";
+export type { CompletionOptions, CompletionRef, OfferOptions, OffersChange } from "./session/offers/session-offers.ts";
+export type { PermissionRuleOptions } from "./session/permissions/permission-rules.ts";
+export { type CommandLine, parseCommandLine } from "./session/permissions/permission-shell.ts";
+export { approveAll } from "./session/permissions/permissions.ts";
+export type { SessionEvent } from "./session/records/events.ts";
+export type { ServerOptions } from "./session/servers/server-options.ts";
+export type { SessionMcp } from "./session/servers/session-mcp.ts";
+export type { HeldBack, ServerInfo, ServerOrigin, ServerStatus, ServerTool } from "./session/servers/session-servers.ts";
 export type { CallOptions, Session } from "./session/session.ts";
 export type { LargeOutputOptions, SessionChange, SessionHooks, SessionOptions } from "./session/session-config.ts";
-export type { SessionMcp } from "./session/session-mcp.ts";
-export type { CompletionOptions, CompletionRef, OfferOptions, OffersChange } from "./session/session-offers.ts";
-export type { HeldBack, ServerInfo, ServerOrigin, ServerStatus, ServerTool } from "./session/session-servers.ts";
-export type { SectionChange, SectionTransform, SystemMessageOptions } from "./session/system-message.ts";
-export type { FilterPrecedence } from "./session/tool-filter.ts";
-export type { ModelCapabilities, TurnOptions } from "./session/turn-options.ts";
-export type { AssistantReply } from "./session/turn-types.ts";
-export type { UserAttachment } from "./session/user-attachments.ts";
+export type { ModelFactory, PluginProvider, SessionProvider } from "./session/turns/provided-model.ts";
+export type { SendOptions } from "./session/turns/send-options.ts";
+export type { ModelCapabilities, TurnOptions } from "./session/turns/turn-options.ts";
+export type { AssistantReply } from "./session/turns/turn-types.ts";
+export type { UserAttachment } from "./session/turns/user-attachments.ts";
 export type { ConflictPolicy, ConflictRules } from "./skills/resolve-overrides.ts";
 export type { FailedChange, NamesChange, SkillChange, SkillPrompt, SkillsChange } from "./skills/skill.ts";
 export type { ExecuteContext, SkillApi } from "./skills/tool-module.ts";

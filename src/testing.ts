@@ -7,7 +7,7 @@ import { silentLogger } from "./base/logger.ts";
 import { createHost } from "./host/create-host.ts";
 import type { Host } from "./host/host.ts";
 import type { HostOptions } from "./host/host-options.ts";
-import { approveAll } from "./session/permissions.ts";
+import { approveAll } from "./session/permissions/permissions.ts";
 import type { Session } from "./session/session.ts";
 import type { SessionOptions } from "./session/session-config.ts";
 import type { SkillsChange } from "./skills/skill.ts";

@@ -1,5 +1,5 @@
-import type { AskHandler } from "../session/asks.ts";
-import { approveAll } from "../session/permissions.ts";
+import type { AskHandler } from "../session/asks/asks.ts";
+import { approveAll } from "../session/permissions/permissions.ts";
 import type { Asks, PermissionAsk, PermissionDecision } from "../tools/tool.ts";
 import type { CommandContext } from "./command-context.ts";
 import { visibleLine, visibleText } from "./visible-text.ts";

@@ -1,5 +1,5 @@
 import type { Position } from "../base/diagnostic.ts";
-import type { ServerInfo, ServerStatus } from "../session/session-servers.ts";
+import type { ServerInfo, ServerStatus } from "../session/servers/session-servers.ts";
 import type { ConfiguredServers } from "./configured-servers.ts";
 import type { Output } from "./output.ts";
 import { visibleLine } from "./visible-text.ts";

@@ -1,4 +1,4 @@
-import type { SessionEvent } from "../session/events.ts";
+import type { SessionEvent } from "../session/records/events.ts";
 import type { CliIo } from "./cli-io.ts";
 import type { Output } from "./output.ts";
 import { visibleLine, visibleText } from "./visible-text.ts";

@@ -1,10 +1,16 @@
 import { homedir } from "node:os";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { createVariableLookup } from "../formats/expand-variables.ts";
-import { withGithubTools } from "../mcp/github-tools.ts";
+import { withGithubTools } from "../mcp/connection/github-tools.ts";
 import type { PluginHost } from "../plugin-host/plugin-host.ts";
-import { type ConfiguredServer, isStartable, type ResolvedServers, readServers, type ServersRead } from "../session/server-options.ts";
-import type { ServerOrigin } from "../session/session-servers.ts";
+import {
+  type ConfiguredServer,
+  isStartable,
+  type ResolvedServers,
+  readServers,
+  type ServersRead,
+} from "../session/servers/server-options.ts";
+import type { ServerOrigin } from "../session/servers/session-servers.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import type { Skill } from "../skills/skill.ts";
 import type { ResolvedHostOptions } from "./host-options.ts";

@@ -3,8 +3,8 @@ import { errorMessage } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import type { McpServerSpec, RemoteServerSpec } from "../formats/mcp-server-spec.ts";
 import type { ServerOAuth } from "../mcp/oauth/create-oauth.ts";
-import type { ServerConnector } from "../mcp/server-connector.ts";
-import type { AskToSignIn, ServerPolicy } from "../session/session-servers.ts";
+import type { ServerConnector } from "../mcp/supervisor/server-connector.ts";
+import type { AskToSignIn, ServerPolicy } from "../session/servers/session-servers.ts";
 
 export interface ConnectorOptions {
   readonly log: Logger;
@@ -40,7 +40,7 @@ export function createConnector(options: ConnectorOptions): OwnedConnector {
   };
   return {
     async connect(spec, request) {
-      const [{ connectServer }, auth] = await Promise.all([import("../mcp/connect-server.ts"), oauthOf(spec)]);
+      const [{ connectServer }, auth] = await Promise.all([import("../mcp/connection/connect-server.ts"), oauthOf(spec)]);
       return connectServer(spec, { ...request, log, requests: policy, auth });
     },
     async signIn(spec) {

@@ -1,10 +1,10 @@
-import type { HeldDefinition } from "../mcp/held-definition.ts";
-import type { SupervisedServer } from "../mcp/lease.ts";
-import type { ServerOffer } from "../mcp/server-offer.ts";
-import type { ServerViewSnapshot } from "../mcp/server-snapshot.ts";
-import type { ServerState } from "../mcp/server-state.ts";
-import type { HeldBack, ServerInfo, ServerOrigin, ServerStatus } from "../session/session-servers.ts";
-import type { CatalogSource } from "../session/tool-catalog.ts";
+import type { SupervisedServer } from "../mcp/supervisor/lease.ts";
+import type { ServerState } from "../mcp/supervisor/server-state.ts";
+import type { HeldDefinition } from "../mcp/views/held-definition.ts";
+import type { ServerOffer } from "../mcp/views/server-offer.ts";
+import type { ServerViewSnapshot } from "../mcp/views/server-snapshot.ts";
+import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
+import type { HeldBack, ServerInfo, ServerOrigin, ServerStatus } from "../session/servers/session-servers.ts";
 
 const statuses: Readonly<Record<ServerState, ServerStatus>> = {
   idle: "pending",

@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { EngineChoice } from "../io/module-loader.ts";
-import { createCatalogView } from "../session/catalog-view.ts";
-import { assembleCatalog, type CatalogSource } from "../session/tool-catalog.ts";
+import { createCatalogView } from "../session/catalog/catalog-view.ts";
+import { assembleCatalog, type CatalogSource } from "../session/catalog/tool-catalog.ts";
 import type { ResolvedSkills, SkillState } from "../skills/resolve-overrides.ts";
 import type { Tool } from "../tools/tool.ts";
 

@@ -1,5 +1,5 @@
 import { HostError } from "../base/errors.ts";
-import type { SessionEvent } from "../session/events.ts";
+import type { SessionEvent } from "../session/records/events.ts";
 
 export type ExportFormat = "jsonl" | "markdown";
 

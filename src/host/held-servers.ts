@@ -1,6 +1,6 @@
-import type { ServerChange } from "../mcp/lease.ts";
-import type { CatalogView } from "../session/catalog-view.ts";
-import type { ResolvedServers } from "../session/server-options.ts";
+import type { ServerChange } from "../mcp/supervisor/lease.ts";
+import type { CatalogView } from "../session/catalog/catalog-view.ts";
+import type { ResolvedServers } from "../session/servers/server-options.ts";
 import { type ConfiguredServers, chooseServers, type OwnedServer } from "./configured-servers.ts";
 import type { ServerSet, ServerSets } from "./server-sets.ts";
 

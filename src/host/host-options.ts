@@ -14,12 +14,12 @@ import {
   readTexts,
 } from "../base/read-fields.ts";
 import type { WatchBackend } from "../io/watch-tree.ts";
-import type { PinPolicy } from "../mcp/pins.ts";
+import type { PinPolicy } from "../mcp/views/pins.ts";
 import { defaultPlugins } from "../plugin-host/bundled.ts";
 import { isPlugin, type Plugin } from "../plugin-host/define-plugin.ts";
-import { readServerMap } from "../session/agent-options.ts";
-import { readServers, type ServersRead } from "../session/server-options.ts";
-import type { ServerPolicy } from "../session/session-servers.ts";
+import { readServerMap } from "../session/agents/agent-options.ts";
+import { readServers, type ServersRead } from "../session/servers/server-options.ts";
+import type { ServerPolicy } from "../session/servers/session-servers.ts";
 import { resolveRoot } from "../skills/discover.ts";
 import type { ConflictPolicy, ConflictRules } from "../skills/resolve-overrides.ts";
 

@@ -1,8 +1,8 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { PluginInfo } from "../plugin-host/plugin-info.ts";
+import type { ServerInfo } from "../session/servers/session-servers.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionOptions } from "../session/session-config.ts";
-import type { ServerInfo } from "../session/session-servers.ts";
 import type { SkillPrompt, SkillsChange } from "../skills/skill.ts";
 import type { Explanation } from "./explain.ts";
 import type { ExportFormat } from "./export-session.ts";

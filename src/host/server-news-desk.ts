@@ -1,6 +1,6 @@
-import type { SupervisedServer } from "../mcp/lease.ts";
-import type { ServerLists } from "../mcp/server-lists.ts";
-import type { ServerNews, ServerStatus } from "../session/session-servers.ts";
+import type { SupervisedServer } from "../mcp/supervisor/lease.ts";
+import type { ServerLists } from "../mcp/supervisor/server-lists.ts";
+import type { ServerNews, ServerStatus } from "../session/servers/session-servers.ts";
 import { statusOf } from "./describe-server.ts";
 
 type NamedList = Extract<ServerNews, { readonly kind: "list" }>["list"];

@@ -1,11 +1,11 @@
 import { canonicalJson, sha256 } from "../base/canonical-json.ts";
 import { HostError, toError } from "../base/errors.ts";
-import type { ServerLease, SupervisedServer } from "../mcp/lease.ts";
 import type { ServerOAuth } from "../mcp/oauth/create-oauth.ts";
-import { createServerView, type ServerView } from "../mcp/server-view.ts";
-import { McpSupervisor } from "../mcp/supervisor.ts";
-import { type ConfiguredServer, isStartable } from "../session/server-options.ts";
-import type { AskToSignIn } from "../session/session-servers.ts";
+import type { ServerLease, SupervisedServer } from "../mcp/supervisor/lease.ts";
+import { McpSupervisor } from "../mcp/supervisor/supervisor.ts";
+import { createServerView, type ServerView } from "../mcp/views/server-view.ts";
+import { type ConfiguredServer, isStartable } from "../session/servers/server-options.ts";
+import type { AskToSignIn } from "../session/servers/session-servers.ts";
 import type { ApprovalStore } from "../trust/approvals.ts";
 import { createConnector, type OwnedConnector } from "./connect-servers.ts";
 import type { ResolvedHostOptions } from "./host-options.ts";

@@ -1,6 +1,6 @@
 import { Emitter } from "../base/emitter.ts";
 import type { PluginHost } from "../plugin-host/plugin-host.ts";
-import type { OfferSource } from "../session/offers.ts";
+import type { OfferSource } from "../session/offers/offers.ts";
 import { type ResolvedSkills, resolveOverrides } from "../skills/resolve-overrides.ts";
 import type { SkillsSnapshot } from "../skills/skill.ts";
 import type { SkillStore } from "../skills/skill-store.ts";

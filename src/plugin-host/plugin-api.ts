@@ -1,10 +1,10 @@
 import type { Logger } from "../base/logger.ts";
 import type { FetchOutcome, FetchRequest } from "../io/bounded-fetch.ts";
 import type { ProcessSpec, Spawned } from "../io/spawn-process.ts";
-import type { CustomAgentOptions } from "../session/agents.ts";
-import type { SessionHooks } from "../session/hook-kinds.ts";
-import type { ModelFactory } from "../session/provided-model.ts";
-import type { SessionCommand } from "../session/session-commands.ts";
+import type { CustomAgentOptions } from "../session/agents/agents.ts";
+import type { SessionHooks } from "../session/hooks/hook-kinds.ts";
+import type { ModelFactory } from "../session/turns/provided-model.ts";
+import type { SessionCommand } from "../session/turns/session-commands.ts";
 import type { ToolRunner } from "../skills/tool-runner.ts";
 import type { ToolLike } from "../tools/define-tool.ts";
 import type { Tool } from "../tools/tool.ts";

@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { OwnedScope } from "../io/scope.ts";
-import type { HookKind } from "../session/hook-kinds.ts";
+import type { HookKind } from "../session/hooks/hook-kinds.ts";
 import type { Contributions, PluginPlace } from "./contributions.ts";
 import type { PublishedSource } from "./published-source.ts";
 

@@ -1,7 +1,7 @@
-import type { AskHandlers } from "./asks.ts";
-import type { CatalogKeeper } from "./catalog-keeper.ts";
-import type { Disclosure } from "./deferral.ts";
-import type { AgentScope, ProgressListener } from "./pipeline-types.ts";
+import type { AskHandlers } from "./asks/asks.ts";
+import type { AgentScope, ProgressListener } from "./calls/pipeline-types.ts";
+import type { CatalogKeeper } from "./catalog/catalog-keeper.ts";
+import type { Disclosure } from "./catalog/deferral.ts";
 
 /** What is particular to some calls of a session's own conversation. */
 export type ScopeOptions = Pick<AgentScope, "turnId" | "signal" | "answers" | "onProgress">;

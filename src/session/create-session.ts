@@ -1,8 +1,8 @@
 import { toError } from "../base/errors.ts";
 import type { SessionEnvironment } from "./environment.ts";
+import type { SessionLog } from "./records/session-log.ts";
 import { Session } from "./session.ts";
 import { resolveSessionConfig, type SessionOptions } from "./session-config.ts";
-import type { SessionLog } from "./session-log.ts";
 
 /**
  * Makes a session at once, whatever of its sources is loaded; `session.ready` waits for the rest. With a log it is

@@ -1,12 +1,12 @@
 import type { Logger } from "../base/logger.ts";
 import type { SkillEntry, SourceSnapshot } from "../tools/tool-source.ts";
 import type { ApprovalStore } from "../trust/approvals.ts";
-import type { CatalogView } from "./catalog-view.ts";
-import type { OfferSource } from "./offers.ts";
-import type { SessionCommand } from "./session-commands.ts";
+import type { CatalogView } from "./catalog/catalog-view.ts";
+import type { ToolCatalog } from "./catalog/tool-catalog.ts";
+import type { OfferSource } from "./offers/offers.ts";
+import type { SessionServers } from "./servers/session-servers.ts";
 import type { ResolvedSessionConfig, SessionDefaults } from "./session-config.ts";
-import type { SessionServers } from "./session-servers.ts";
-import type { ToolCatalog } from "./tool-catalog.ts";
+import type { SessionCommand } from "./turns/session-commands.ts";
 
 /** A skill as people list it. */
 export interface DescribedSkill {

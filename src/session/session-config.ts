@@ -13,17 +13,17 @@ import {
   readTexts,
 } from "../base/read-fields.ts";
 import type { ToolLike } from "../tools/define-tool.ts";
-import { type AgentOptions, agentReaders } from "./agent-options.ts";
-import { type CustomAgentOptions, resolveAgents, type SessionAgents } from "./agents.ts";
-import type { AskHandler } from "./asks.ts";
-import { type CatalogView, createCatalogView } from "./catalog-view.ts";
-import { type Hook, type HookKind, hookOptions, joinHooks, type ResolvedHooks, type SessionHooks } from "./hook-kinds.ts";
-import { toolOptionsFor } from "./model-tools.ts";
-import { compilePermissionRules, type PermissionRuleOptions, type PermissionRules } from "./permission-rules.ts";
-import { assertProvider, type ModelFactory } from "./provided-model.ts";
-import { type ResolvedServers, resolveServers, type ServerOptions, serverReaders } from "./server-options.ts";
-import type { FilterPrecedence } from "./tool-filter.ts";
-import { resolveTurnConfig, type TurnConfig, type TurnOptions, turnReaders } from "./turn-options.ts";
+import { type AgentOptions, agentReaders } from "./agents/agent-options.ts";
+import { type CustomAgentOptions, resolveAgents, type SessionAgents } from "./agents/agents.ts";
+import type { AskHandler } from "./asks/asks.ts";
+import { type CatalogView, createCatalogView } from "./catalog/catalog-view.ts";
+import { toolOptionsFor } from "./catalog/model-tools.ts";
+import type { FilterPrecedence } from "./catalog/tool-filter.ts";
+import { type Hook, type HookKind, hookOptions, joinHooks, type ResolvedHooks, type SessionHooks } from "./hooks/hook-kinds.ts";
+import { compilePermissionRules, type PermissionRuleOptions, type PermissionRules } from "./permissions/permission-rules.ts";
+import { type ResolvedServers, resolveServers, type ServerOptions, serverReaders } from "./servers/server-options.ts";
+import { assertProvider, type ModelFactory } from "./turns/provided-model.ts";
+import { resolveTurnConfig, type TurnConfig, type TurnOptions, turnReaders } from "./turns/turn-options.ts";
 
 export type { SessionHooks };
 

@@ -1,7 +1,7 @@
 import type { Logger } from "../base/logger.ts";
 import type { SkillEntry } from "../tools/tool-source.ts";
-import type { SessionEvents } from "./events.ts";
-import type { SubAgents } from "./sub-agents.ts";
+import type { SubAgents } from "./agents/sub-agents.ts";
+import type { SessionEvents } from "./records/events.ts";
 
 /** What the tools that a session brings itself need of it. */
 export interface SessionServices {

@@ -1,6 +1,6 @@
 import { canonicalJson } from "../base/canonical-json.ts";
 import type { Tool } from "../tools/tool.ts";
-import type { AgentProfile } from "./agents.ts";
+import type { AgentProfile } from "./agents/agents.ts";
 import { askUser } from "./tools/ask-user.ts";
 import { listAgents } from "./tools/list-agents.ts";
 import { readAgent } from "./tools/read-agent.ts";

@@ -1,21 +1,21 @@
 import type { SkillEntry, SourceSnapshot } from "../tools/tool-source.ts";
-import { agentPromptOf } from "./agent-prompt.ts";
-import { type AgentProfile, startableAgents } from "./agents.ts";
-import { type CatalogView, createCatalogView, withSessionTools } from "./catalog-view.ts";
-import { createDisclosure, type Disclosure, toolsShownIn } from "./deferral.ts";
+import { agentPromptOf } from "./agents/agent-prompt.ts";
+import { type AgentProfile, startableAgents } from "./agents/agents.ts";
+import { ChildConversation } from "./agents/sub-agent-conversation.ts";
+import { type ChildRequest, createSubAgents, maxAgentDepth } from "./agents/sub-agents.ts";
+import { type CatalogView, createCatalogView, withSessionTools } from "./catalog/catalog-view.ts";
+import { createDisclosure, type Disclosure, toolsShownIn } from "./catalog/deferral.ts";
+import { createLiveCatalog } from "./catalog/live-catalog.ts";
+import type { ToolCatalog } from "./catalog/tool-catalog.ts";
 import type { SessionEnvironment } from "./environment.ts";
-import type { SessionEvent } from "./events.ts";
-import { assembleInstructions, type ServerInstructions } from "./instructions.ts";
-import { createLiveCatalog } from "./live-catalog.ts";
+import { assembleInstructions, type ServerInstructions } from "./instructions/instructions.ts";
+import type { SessionEvent } from "./records/events.ts";
 import type { ResolvedSessionConfig } from "./session-config.ts";
 import type { SessionServices } from "./session-services.ts";
 import { type SessionOffers, sessionToolsFor } from "./session-tools.ts";
-import { ChildConversation } from "./sub-agent-conversation.ts";
-import { type ChildRequest, createSubAgents, maxAgentDepth } from "./sub-agents.ts";
-import type { ToolCatalog } from "./tool-catalog.ts";
 import { offeredSkills } from "./tools/skill.ts";
-import { ModelKeeper } from "./turn-model.ts";
-import type { TurnHost } from "./turn-types.ts";
+import { ModelKeeper } from "./turns/turn-model.ts";
+import type { TurnHost } from "./turns/turn-types.ts";
 
 /** What a session gives for its tools to be put together. */
 export interface ToolsetHost extends TurnHost {

@@ -75,7 +75,7 @@ async function useTools(session) {
  * schema allows (null for a boolean), and a session would say so instead of sending them.
  */
 async function callAsGiven(calls) {
-  const { connectServer } = await load("mcp/connect-server.js");
+  const { connectServer } = await load("mcp/connection/connect-server.js");
   const { silentLogger } = await load("base/logger.js");
   const spec = { type: "http", name: "conformance", url, headers: {} };
   const connection = await connectServer(spec, { workingDirectory: home, log: silentLogger });

@@ -1,9 +1,9 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
-import type { Attachment } from "../../src/session/attachments.ts";
-import type { SessionEvent } from "../../src/session/events.ts";
-import type { Ask } from "../../src/session/open-ask.ts";
-import type { AgentScope, CallOutcome, Prepared, ToolCall } from "../../src/session/pipeline-types.ts";
-import type { ToolsDiff } from "../../src/session/pushed-tools.ts";
+import type { Attachment } from "../../src/session/asks/attachments.ts";
+import type { Ask } from "../../src/session/asks/open-ask.ts";
+import type { AgentScope, CallOutcome, Prepared, ToolCall } from "../../src/session/calls/pipeline-types.ts";
+import type { ToolsDiff } from "../../src/session/catalog/pushed-tools.ts";
+import type { SessionEvent } from "../../src/session/records/events.ts";
 import type { Session } from "../../src/session/session.ts";
 import type { SessionChange } from "../../src/session/session-config.ts";
 import type { Asks, ToolDefinition } from "../../src/tools/tool.ts";

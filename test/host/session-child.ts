@@ -1,6 +1,6 @@
 import { silentLogger } from "../../src/base/logger.ts";
 import { createHost } from "../../src/host/create-host.ts";
-import { approveAll } from "../../src/session/permissions.ts";
+import { approveAll } from "../../src/session/permissions/permissions.ts";
 
 // Goes on with a session, or begins it, and calls tools until it is killed, or only holds it. Says which calls are kept.
 const [folder = "", sessionId = "", mode = "begin"] = process.argv.slice(2);

@@ -1,8 +1,8 @@
 import type { LocalServerSpec, McpServerSpec, UnconfiguredServer } from "../../src/formats/mcp-server-spec.ts";
-import type { CallRequestOptions, RequestOptions } from "../../src/mcp/connection.ts";
-import type { ServerChange, ServerLease, SupervisedServer } from "../../src/mcp/lease.ts";
-import type { ServerLists } from "../../src/mcp/server-lists.ts";
-import type { ServerState, ServerStatus } from "../../src/mcp/server-state.ts";
+import type { CallRequestOptions, RequestOptions } from "../../src/mcp/connection/connection.ts";
+import type { ServerChange, ServerLease, SupervisedServer } from "../../src/mcp/supervisor/lease.ts";
+import type { ServerLists } from "../../src/mcp/supervisor/server-lists.ts";
+import type { ServerState, ServerStatus } from "../../src/mcp/supervisor/server-state.ts";
 import type { ToolContext } from "../../src/tools/tool.ts";
 
 export type Json = Readonly<Record<string, unknown>>;

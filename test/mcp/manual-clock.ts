@@ -1,4 +1,4 @@
-import type { Clock } from "../../src/mcp/clock.ts";
+import type { Clock } from "../../src/mcp/supervisor/clock.ts";
 
 interface Timer {
   readonly at: number;

@@ -3,9 +3,9 @@ import { HostError } from "../../src/base/errors.ts";
 import { type Logger, silentLogger } from "../../src/base/logger.ts";
 import type { LocalServerSpec, RemoteServerSpec } from "../../src/formats/mcp-server-spec.ts";
 import { onAbort } from "../../src/io/on-abort.ts";
-import type { ConnectionEnd, McpConnection, RequestOptions, ServerList } from "../../src/mcp/connection.ts";
-import type { ConnectRequest, ServerConnector } from "../../src/mcp/server-connector.ts";
-import { McpSupervisor, type SupervisorOptions } from "../../src/mcp/supervisor.ts";
+import type { ConnectionEnd, McpConnection, RequestOptions, ServerList } from "../../src/mcp/connection/connection.ts";
+import type { ConnectRequest, ServerConnector } from "../../src/mcp/supervisor/server-connector.ts";
+import { McpSupervisor, type SupervisorOptions } from "../../src/mcp/supervisor/supervisor.ts";
 import { ManualClock } from "./manual-clock.ts";
 
 type Json = Readonly<Record<string, unknown>>;

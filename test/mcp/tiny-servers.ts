@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { silentLogger } from "../../src/base/logger.ts";
 import type { LocalServerSpec } from "../../src/formats/mcp-server-spec.ts";
-import { connectServer } from "../../src/mcp/connect-server.ts";
-import { McpSupervisor, type SupervisorOptions } from "../../src/mcp/supervisor.ts";
+import { connectServer } from "../../src/mcp/connection/connect-server.ts";
+import { McpSupervisor, type SupervisorOptions } from "../../src/mcp/supervisor/supervisor.ts";
 
 const server = fileURLToPath(new URL("./tiny-server.mjs", import.meta.url));
 

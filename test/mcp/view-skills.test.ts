@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { nameSkills } from "../../src/mcp/server-skills.ts";
-import { createServerView, type ServerView, type ServerViewOptions } from "../../src/mcp/server-view.ts";
+import { nameSkills } from "../../src/mcp/views/server-skills.ts";
+import { createServerView, type ServerView, type ServerViewOptions } from "../../src/mcp/views/server-view.ts";
 import { createMemoryApprovals } from "../../src/trust/approvals.ts";
 import { FakeLease, FakeServer, type Json, localSpec, never, nextChange } from "./fake-servers.ts";
 

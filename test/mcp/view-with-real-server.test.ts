@@ -1,9 +1,9 @@
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, test } from "vitest";
 import type { LocalServerSpec } from "../../src/formats/mcp-server-spec.ts";
-import type { ServerLease } from "../../src/mcp/lease.ts";
-import { createServerView, type ServerView } from "../../src/mcp/server-view.ts";
-import type { McpSupervisor } from "../../src/mcp/supervisor.ts";
+import type { ServerLease } from "../../src/mcp/supervisor/lease.ts";
+import type { McpSupervisor } from "../../src/mcp/supervisor/supervisor.ts";
+import { createServerView, type ServerView } from "../../src/mcp/views/server-view.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
 import { createMemoryApprovals } from "../../src/trust/approvals.ts";
 import { contextOf, localSpec, never, nextChange } from "./fake-servers.ts";

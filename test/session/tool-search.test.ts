@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { createCatalogView } from "../../src/session/catalog-view.ts";
-import { assembleCatalog, type ToolCatalog } from "../../src/session/tool-catalog.ts";
-import { searchTools } from "../../src/session/tool-search-index.ts";
+import { createCatalogView } from "../../src/session/catalog/catalog-view.ts";
+import { assembleCatalog, type ToolCatalog } from "../../src/session/catalog/tool-catalog.ts";
+import { searchTools } from "../../src/session/catalog/tool-search-index.ts";
 import { createTestEnvironment, openSession, sourceOf } from "./session-kit.ts";
 
 const search = "tool_search_tool_regex";

@@ -1,4 +1,4 @@
-import type { HeldBack, ServerInfo } from "../../session/session-servers.ts";
+import type { HeldBack, ServerInfo } from "../../session/servers/session-servers.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { counted } from "../describe-skill.ts";

@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import type { SkillInfo } from "../../host/host.ts";
-import { approveAll } from "../../session/permissions.ts";
+import { approveAll } from "../../session/permissions/permissions.ts";
 import type { CommandContext } from "../command-context.ts";
 import { readConfiguredServers } from "../configured-servers.ts";
 import { type ListedServer, serverHeading, withFiles } from "../describe-server.ts";

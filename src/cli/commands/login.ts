@@ -1,5 +1,5 @@
 import type { Host } from "../../host/host.ts";
-import type { AskToSignIn } from "../../session/session-servers.ts";
+import type { AskToSignIn } from "../../session/servers/session-servers.ts";
 import type { CommandContext } from "../command-context.ts";
 import { counted } from "../describe-skill.ts";
 import { withHost } from "../open-host.ts";

@@ -1,6 +1,6 @@
 import { onAbort } from "../../io/on-abort.ts";
 import { type McpHttpFace, serveMcp } from "../../servers/mcp/serve-mcp.ts";
-import { approveAll } from "../../session/permissions.ts";
+import { approveAll } from "../../session/permissions/permissions.ts";
 import type { SessionOptions } from "../../session/session-config.ts";
 import { usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";

@@ -3,7 +3,7 @@ import { extname, resolve } from "node:path";
 import { toError } from "../../base/errors.ts";
 import type { ExportFormat } from "../../host/export-session.ts";
 import { onAbort } from "../../io/on-abort.ts";
-import { approveAll } from "../../session/permissions.ts";
+import { approveAll } from "../../session/permissions/permissions.ts";
 import type { Session } from "../../session/session.ts";
 import type { SessionOptions } from "../../session/session-config.ts";
 import { CliError, usageError } from "../cli-error.ts";

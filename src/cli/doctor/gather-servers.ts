@@ -6,7 +6,7 @@ import { parseMcpConfig } from "../../formats/mcp-config.ts";
 import type { McpServerSpec } from "../../formats/mcp-server-spec.ts";
 import type { Host } from "../../host/host.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
-import type { ServerInfo } from "../../session/session-servers.ts";
+import type { ServerInfo } from "../../session/servers/session-servers.ts";
 import type { CommandContext } from "../command-context.ts";
 import { readConfiguredServers } from "../configured-servers.ts";
 import { type ListedServer, withFiles } from "../describe-server.ts";

@@ -1,5 +1,5 @@
 import { isPlainRecord } from "../../base/read-fields.ts";
-import { type Hook, type HookKind, hookOptions, type SessionHooks } from "../../session/hook-kinds.ts";
+import { type Hook, type HookKind, hookOptions, type SessionHooks } from "../../session/hooks/hook-kinds.ts";
 import type { Client } from "./client.ts";
 
 /**

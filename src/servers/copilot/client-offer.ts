@@ -1,7 +1,7 @@
 import { isPlainRecord } from "../../base/read-fields.ts";
-import type { AskKind } from "../../session/ask-kinds.ts";
-import type { AskHandlers } from "../../session/asks.ts";
-import type { AttachmentOptions } from "../../session/attachments.ts";
+import type { AskKind } from "../../session/asks/ask-kinds.ts";
+import type { AskHandlers } from "../../session/asks/asks.ts";
+import type { AttachmentOptions } from "../../session/asks/attachments.ts";
 import type { Client } from "./client.ts";
 import type { CommandDeclaration } from "./client-commands.ts";
 import { toV2Handlers } from "./v2.ts";

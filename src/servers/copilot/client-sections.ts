@@ -1,5 +1,5 @@
 import { isPlainRecord } from "../../base/read-fields.ts";
-import type { SectionTransform, SystemMessageOptions } from "../../session/system-message.ts";
+import type { SectionTransform, SystemMessageOptions } from "../../session/instructions/system-message.ts";
 import type { Client } from "./client.ts";
 
 /**

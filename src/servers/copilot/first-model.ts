@@ -1,7 +1,7 @@
 import { HostError } from "../../base/errors.ts";
 import type { ProviderOptions } from "../../models/provider.ts";
 import { listModels } from "../../models/provider.ts";
-import { isPluginProvider, type SessionProvider } from "../../session/provided-model.ts";
+import { isPluginProvider, type SessionProvider } from "../../session/turns/provided-model.ts";
 
 /** What the runtime of the Copilot SDK takes when nothing is said. */
 const usualModel = "claude-sonnet-4.5";

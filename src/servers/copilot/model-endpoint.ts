@@ -1,7 +1,7 @@
 import { packageVersion } from "../../base/package-version.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
 import type { ModelFetch } from "../../models/http.ts";
-import type { SessionProvider } from "../../session/provided-model.ts";
+import type { SessionProvider } from "../../session/turns/provided-model.ts";
 import type { Client } from "./client.ts";
 import type { Params } from "./params.ts";
 import { pick } from "./session-options.ts";

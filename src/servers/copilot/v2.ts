@@ -1,5 +1,5 @@
 import { isPlainRecord } from "../../base/read-fields.ts";
-import type { AskHandlers } from "../../session/asks.ts";
+import type { AskHandlers } from "../../session/asks/asks.ts";
 import type { Client } from "./client.ts";
 
 /** Clients of protocol 2 are asked by requests for what those of 3 hear of by events. */

@@ -1,4 +1,4 @@
-import type { SessionEvent } from "../../session/events.ts";
+import type { SessionEvent } from "../../session/records/events.ts";
 
 /** What is of no concern to clients: they know neither the type nor what it is about. */
 const hiddenTypes: ReadonlySet<string> = new Set(["session.options_changed", "roots.requested", "roots.completed"]);

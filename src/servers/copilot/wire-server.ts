@@ -1,4 +1,4 @@
-import type { ServerInfo } from "../../session/session-servers.ts";
+import type { ServerInfo } from "../../session/servers/session-servers.ts";
 
 /** An MCP server as clients list it. */
 export function describeServer(info: ServerInfo): object {

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { HostError } from "../../base/errors.ts";
-import type { Attachment } from "../../session/attachments.ts";
-import type { SessionEvent } from "../../session/events.ts";
+import type { Attachment } from "../../session/asks/attachments.ts";
+import type { SessionEvent } from "../../session/records/events.ts";
 import type { Session } from "../../session/session.ts";
 import type { ToolLike } from "../../tools/define-tool.ts";
 import type { Client } from "./client.ts";

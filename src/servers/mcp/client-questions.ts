@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { isPlainRecord } from "../../base/read-fields.ts";
-import type { AskKind } from "../../session/ask-kinds.ts";
+import type { AskKind } from "../../session/asks/ask-kinds.ts";
 import { compileSchema } from "../../tools/input-schema.ts";
 import type { Asks, JsonSchema } from "../../tools/tool.ts";
 import { permissionAnswer, permissionForm } from "./permission-form.ts";

@@ -1,7 +1,7 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
-import { type AskKind, noResult } from "../../session/ask-kinds.ts";
-import type { AskHandler, AskHandlers } from "../../session/asks.ts";
-import type { AskInvocation } from "../../session/open-ask.ts";
+import { type AskKind, noResult } from "../../session/asks/ask-kinds.ts";
+import type { AskHandler, AskHandlers } from "../../session/asks/asks.ts";
+import type { AskInvocation } from "../../session/asks/open-ask.ts";
 import { type ClientCapabilities, type ClientQuestion, missingCapabilities, toClientQuestion } from "./client-questions.ts";
 import { ProgressReport, type ReportProgress } from "./progress-report.ts";
 

@@ -9,7 +9,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
-import { noResult } from "../../session/ask-kinds.ts";
+import { noResult } from "../../session/asks/ask-kinds.ts";
 import { Conversation, type ConversationOptions, type Converse, type ConversedRequest } from "./conversation.ts";
 import { RoundTripCall } from "./round-trip-call.ts";
 

@@ -1,8 +1,8 @@
 import { Emitter } from "../../base/emitter.ts";
 import { toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
+import type { ToolCatalog } from "../../session/catalog/tool-catalog.ts";
 import type { Session } from "../../session/session.ts";
-import type { ToolCatalog } from "../../session/tool-catalog.ts";
 import { toWireTool, type WireTool } from "./wire-tool.ts";
 
 /** The lists whose changes clients are told of. */

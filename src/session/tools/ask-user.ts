@@ -1,7 +1,7 @@
 import { HostError } from "../../base/errors.ts";
 import type { Tool, ToolContext, ToolResult } from "../../tools/tool.ts";
 import { failureResult, successResult } from "../../tools/tool-result.ts";
-import { askUserText } from "../model-text.ts";
+import { askUserText } from "../instructions/model-text.ts";
 import { createSessionTool } from "../session-tool.ts";
 
 interface AskArguments {

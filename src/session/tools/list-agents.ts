@@ -1,9 +1,9 @@
 import type { Tool, ToolContext, ToolResult } from "../../tools/tool.ts";
 import { successResult } from "../../tools/tool-result.ts";
-import { sessionCallOf } from "../call-context.ts";
-import { agentText } from "../model-text.ts";
+import { isRunning } from "../agents/sub-agents.ts";
+import { sessionCallOf } from "../calls/call-context.ts";
+import { agentText } from "../instructions/model-text.ts";
 import { createSessionTool } from "../session-tool.ts";
-import { isRunning } from "../sub-agents.ts";
 
 interface ListArguments {
   readonly include_completed?: boolean;

@@ -1,10 +1,10 @@
 import type { Tool, ToolContext, ToolInvocation, ToolResult } from "../../tools/tool.ts";
 import { failureResult, successResult } from "../../tools/tool-result.ts";
-import { sessionCallOf } from "../call-context.ts";
-import { agentText } from "../model-text.ts";
+import type { SubAgent } from "../agents/sub-agent.ts";
+import { isRunning, untilSettled } from "../agents/sub-agents.ts";
+import { sessionCallOf } from "../calls/call-context.ts";
+import { agentText } from "../instructions/model-text.ts";
 import { createSessionTool } from "../session-tool.ts";
-import type { SubAgent } from "../sub-agent.ts";
-import { isRunning, untilSettled } from "../sub-agents.ts";
 
 interface ReadArguments {
   readonly agent_id: string;

@@ -3,9 +3,9 @@ import type { Logger } from "../../base/logger.ts";
 import type { Tool, ToolContext, ToolResult } from "../../tools/tool.ts";
 import { failureResult, successResult } from "../../tools/tool-result.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
-import { tellSkillInvoked } from "../agent-prompt.ts";
-import { sessionCallOf } from "../call-context.ts";
-import { skillContext, skillText } from "../model-text.ts";
+import { tellSkillInvoked } from "../agents/agent-prompt.ts";
+import { sessionCallOf } from "../calls/call-context.ts";
+import { skillContext, skillText } from "../instructions/model-text.ts";
 import { createSessionTool } from "../session-tool.ts";
 
 /** Gives the model the instructions of a skill, in a message after the result. */

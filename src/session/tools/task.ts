@@ -1,11 +1,11 @@
 import type { Tool, ToolContext, ToolInvocation, ToolResult } from "../../tools/tool.ts";
 import { failureResult, successResult } from "../../tools/tool-result.ts";
-import type { AgentProfile } from "../agents.ts";
-import { sessionCallOf } from "../call-context.ts";
-import { agentText } from "../model-text.ts";
+import type { AgentProfile } from "../agents/agents.ts";
+import type { SubAgent } from "../agents/sub-agent.ts";
+import { maxRunningAgents } from "../agents/sub-agents.ts";
+import { sessionCallOf } from "../calls/call-context.ts";
+import { agentText } from "../instructions/model-text.ts";
 import { createSessionTool } from "../session-tool.ts";
-import type { SubAgent } from "../sub-agent.ts";
-import { maxRunningAgents } from "../sub-agents.ts";
 
 interface TaskArguments {
   readonly description: string;

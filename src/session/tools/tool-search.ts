@@ -1,9 +1,9 @@
 import type { Tool, ToolContext, ToolResult } from "../../tools/tool.ts";
 import { failureResult, successResult } from "../../tools/tool-result.ts";
-import { sessionCallOf } from "../call-context.ts";
-import { toolSearchText } from "../model-text.ts";
+import { sessionCallOf } from "../calls/call-context.ts";
+import { maxPatternLength, searchTools } from "../catalog/tool-search-index.ts";
+import { toolSearchText } from "../instructions/model-text.ts";
 import { createSessionTool } from "../session-tool.ts";
-import { maxPatternLength, searchTools } from "../tool-search-index.ts";
 
 /** Finds tools that the model has not been told of. What it finds is advertised in the conversation from then on. */
 export const toolSearch: Tool = createSessionTool({

@@ -1,9 +1,9 @@
 import type { Tool, ToolContext, ToolResult } from "../../tools/tool.ts";
 import { failureResult, successResult } from "../../tools/tool-result.ts";
-import { sessionCallOf } from "../call-context.ts";
-import { agentText } from "../model-text.ts";
+import { isRunning, type SubAgents } from "../agents/sub-agents.ts";
+import { sessionCallOf } from "../calls/call-context.ts";
+import { agentText } from "../instructions/model-text.ts";
 import { createSessionTool } from "../session-tool.ts";
-import { isRunning, type SubAgents } from "../sub-agents.ts";
 
 interface WriteArguments {
   readonly agent_id?: string;

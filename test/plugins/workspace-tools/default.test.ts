@@ -7,7 +7,7 @@ import { silentLogger } from "../../../src/base/logger.ts";
 import { createHost } from "../../../src/host/create-host.ts";
 import type { Host } from "../../../src/host/host.ts";
 import type { HostOptions } from "../../../src/host/host-options.ts";
-import { approveAll } from "../../../src/session/permissions.ts";
+import { approveAll } from "../../../src/session/permissions/permissions.ts";
 import { tempFolder } from "../../skills/kit.ts";
 
 async function hostIn(options: HostOptions = {}): Promise<Host> {

@@ -1,4 +1,4 @@
-import type { AgentProfile } from "../../../session/agents.ts";
+import type { AgentProfile } from "../../../session/agents/agents.ts";
 import type { Session } from "../../../session/session.ts";
 import { findSession } from "../sessions.ts";
 import type { Call, MethodFamily } from "./method.ts";

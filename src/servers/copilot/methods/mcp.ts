@@ -1,5 +1,5 @@
+import type { ServerInfo } from "../../../session/servers/session-servers.ts";
 import type { Session } from "../../../session/session.ts";
-import type { ServerInfo } from "../../../session/session-servers.ts";
 import { notSupported } from "../rpc-error.ts";
 import { findSession } from "../sessions.ts";
 import { describeHostState, describeServer, sourceOf } from "../wire-server.ts";

@@ -1,5 +1,5 @@
 import { isPlainRecord } from "../../../base/read-fields.ts";
-import type { SendOptions } from "../../../session/send-options.ts";
+import type { SendOptions } from "../../../session/turns/send-options.ts";
 import { defaultModel } from "../model-endpoint.ts";
 import type { Params } from "../params.ts";
 import { findSession } from "../sessions.ts";

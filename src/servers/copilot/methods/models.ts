@@ -1,7 +1,7 @@
 import type { ModelInfo } from "../../../models/list-models.ts";
 import { listModels, type ProviderOptions } from "../../../models/provider.ts";
-import { isPluginProvider, type SessionProvider } from "../../../session/provided-model.ts";
 import type { SessionChange } from "../../../session/session-config.ts";
+import { isPluginProvider, type SessionProvider } from "../../../session/turns/provided-model.ts";
 import { findEndpoint } from "../model-endpoint.ts";
 import { Params } from "../params.ts";
 import { carrierOf, findSession } from "../sessions.ts";

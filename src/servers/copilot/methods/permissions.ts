@@ -1,7 +1,7 @@
 import { isAbsolute, resolve } from "node:path";
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import { isInside } from "../../../io/confine-path.ts";
-import { approveAll } from "../../../session/permissions.ts";
+import { approveAll } from "../../../session/permissions/permissions.ts";
 import type { Session } from "../../../session/session.ts";
 import { locationOf } from "../../../trust/locations.ts";
 import { badParams, notSupported } from "../rpc-error.ts";

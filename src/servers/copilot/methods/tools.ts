@@ -1,5 +1,5 @@
 import { isPlainRecord } from "../../../base/read-fields.ts";
-import type { ListedTool } from "../../../session/list-tools.ts";
+import type { ListedTool } from "../../../session/catalog/list-tools.ts";
 import { badParams } from "../rpc-error.ts";
 import { toDeclarations } from "../session-options.ts";
 import { findSession } from "../sessions.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { HostError } from "../../../base/errors.ts";
-import { noResult } from "../../../session/ask-kinds.ts";
+import { noResult } from "../../../session/asks/ask-kinds.ts";
 import type { JsonSchema } from "../../../tools/tool.ts";
 import { findSession } from "../sessions.ts";
 import type { Call, MethodFamily } from "./method.ts";

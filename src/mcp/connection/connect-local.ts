@@ -1,0 +1,113 @@
+import { isAbsolute, resolve } from "node:path";
+import { HostError } from "../../base/errors.ts";
+import type { LocalServerSpec } from "../../formats/mcp-server-spec.ts";
+import { spawnProcess } from "../../io/spawn-process.ts";
+import { type ConnectOptions, defaultMessageBytes } from "./connect-options.ts";
+import type { McpConnection, ProtocolEra } from "./connection.ts";
+import { connectTimeoutOf, type FailedHandshake, type Handshake, type HandshakeOptions, shakeHands } from "./handshake.ts";
+import { loadSdk, type Sdk } from "./sdk.ts";
+import { StdioTransport } from "./stdio-transport.ts";
+
+// Old servers answer a question that they do not know at once, or never.
+const silence = 4000;
+
+/**
+ * Starts a local server and agrees with it on a protocol. Servers are asked which one they speak in place: nearly all that
+ * do not know the question say so at once and take the old handshake after it. One that ends, or does not get over the
+ * question, is started anew and not asked.
+ */
+export async function connectLocal(spec: LocalServerSpec, options: ConnectOptions): Promise<McpConnection> {
+  const tries: Tries = { sdk: await loadSdk(), spec, options, started: performance.now(), timeout: connectTimeoutOf(spec, options) };
+  const { prior } = options;
+  if (prior !== undefined) return outcome(await attempt(tries, prior.era, tries.timeout).shaken);
+  const first = attempt(tries, undefined, Math.min(silence, tries.timeout / 4));
+  const early = await settledWithin(first.shaken, tries.timeout / 2);
+  if (early?.kind === "connected") return early.connection;
+  if (early !== undefined && !mayRetry(early)) throw early.error;
+  const second = attempt(tries, early?.wasDiscovered === true ? "modern" : "legacy", tries.timeout);
+  return outcome(early === undefined ? await firstConnected(first, second) : await second.shaken);
+}
+
+interface Tries {
+  readonly sdk: Sdk;
+  readonly spec: LocalServerSpec;
+  readonly options: ConnectOptions;
+  readonly started: number;
+  /** Milliseconds for all of them. */
+  readonly timeout: number;
+}
+
+interface Attempt {
+  readonly shaken: Promise<Handshake>;
+  /** Ends it, unless it has connected. */
+  readonly cancel: () => void;
+}
+
+function attempt(tries: Tries, era: ProtocolEra | undefined, probeTimeout: number): Attempt {
+  const controller = new AbortController();
+  const { signal } = tries.options;
+  const either = signal === undefined ? controller.signal : AbortSignal.any([signal, controller.signal]);
+  const timeout = Math.max(1, tries.timeout - (performance.now() - tries.started));
+  return { shaken: start(tries, { era, timeout, probeTimeout, signal: either }), cancel: () => controller.abort() };
+}
+
+async function start({ sdk, spec, options }: Tries, shake: Omit<HandshakeOptions, "serverName">): Promise<Handshake> {
+  if (shake.signal?.aborted === true) return failed("MCP_CANCELLED", `Connecting to the MCP server ${spec.name} was cancelled.`);
+  const spawned = await spawnProcess({ command: spec.command, args: spec.args, cwd: folderOf(spec, options), env: spec.env });
+  if (spawned.kind !== "spawned") return failed("MCP_NOT_STARTED", `The MCP server ${spec.name} did not start. ${spawned.message}`);
+  const link = new StdioTransport(spawned.process, {
+    serverName: spec.name,
+    maxMessageBytes: options.maxMessageBytes ?? defaultMessageBytes,
+    log: options.log,
+    onStderr: options.onStderr,
+  });
+  return await shakeHands(sdk, link, options, { serverName: spec.name, ...shake });
+}
+
+function folderOf(spec: LocalServerSpec, { workingDirectory }: ConnectOptions): string {
+  if (spec.cwd === undefined) return workingDirectory;
+  return isAbsolute(spec.cwd) ? spec.cwd : resolve(workingDirectory, spec.cwd);
+}
+
+/** The outcome, or undefined when there is none in time: the try goes on. */
+async function settledWithin(tried: Promise<Handshake>, milliseconds: number): Promise<Handshake | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<undefined>((resolveLimit) => {
+    timer = setTimeout(() => resolveLimit(undefined), milliseconds);
+  });
+  const settled = await Promise.race([tried, limit]);
+  clearTimeout(timer);
+  return settled;
+}
+
+function mayRetry({ error }: FailedHandshake): boolean {
+  return !["MCP_NOT_STARTED", "MCP_CANCELLED", "MCP_TIMEOUT", "MCP_UNAUTHORIZED"].includes(error.code);
+}
+
+/** Whichever connects first; the other is ended. */
+async function firstConnected(first: Attempt, second: Attempt): Promise<Handshake> {
+  const winner = await Promise.any([first, second].map(({ shaken }) => onlyConnected(shaken))).catch(() => undefined);
+  if (winner === undefined) return await first.shaken;
+  for (const { shaken, cancel } of [first, second]) {
+    cancel();
+    void shaken.then(async (other) => {
+      if (other.kind === "connected" && other !== winner) await other.connection[Symbol.asyncDispose]();
+    });
+  }
+  return winner;
+}
+
+async function onlyConnected(tried: Promise<Handshake>): Promise<Handshake> {
+  const shaken = await tried;
+  if (shaken.kind === "failed") throw shaken.error;
+  return shaken;
+}
+
+function outcome(shaken: Handshake): McpConnection {
+  if (shaken.kind === "connected") return shaken.connection;
+  throw shaken.error;
+}
+
+function failed(code: string, message: string): FailedHandshake {
+  return { kind: "failed", error: new HostError(code, message), wasDiscovered: false };
+}

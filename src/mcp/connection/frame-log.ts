@@ -1,0 +1,52 @@
+import type { JSONRPCMessage } from "@modelcontextprotocol/client";
+import { type Logger, redact } from "../../base/logger.ts";
+
+/** `in`: from the server. */
+export type FrameDirection = "in" | "out";
+
+/** Hears of each message, as one redacted line of bounded length. */
+export type FrameListener = (direction: FrameDirection, line: string) => void;
+
+const longestLine = 4000;
+const longestText = 500;
+
+/** What writes every message of a connection down; undefined when nobody wants to read it, so that it costs nothing. */
+export function createFrameLog(
+  serverName: string,
+  log: Logger,
+  onFrame: FrameListener | undefined,
+): ((direction: FrameDirection, message: JSONRPCMessage) => void) | undefined {
+  const isLogged = log.enabled("debug");
+  if (!isLogged && onFrame === undefined) return undefined;
+  return (direction, message) => {
+    const line = frameLine(message);
+    onFrame?.(direction, line);
+    if (isLogged) log.debug(direction === "in" ? "MCP message received" : "MCP message sent", { server: serverName, frame: line });
+  };
+}
+
+/** One message as one line: without what looks like a credential, long texts and lists cut. */
+export function frameLine(message: JSONRPCMessage): string {
+  // Cut first: a redaction that looks through megabytes of base64 would take longer than the call.
+  const line = JSON.stringify(redact(clip(message, 12), 12));
+  return line.length <= longestLine ? line : `${line.slice(0, longestLine)}… (${line.length} characters)`;
+}
+
+function clip(value: unknown, depth: number): unknown {
+  if (typeof value === "string") return clipText(value).replace(secretInText, '$1"[redacted]"');
+  if (typeof value !== "object" || value === null) return value;
+  if (depth === 0) return "[too deep]";
+  if (Array.isArray(value)) {
+    const shown = value.slice(0, 50).map((item) => clip(item, depth - 1));
+    return value.length > 50 ? [...shown, `… (${value.length} items)`] : shown;
+  }
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, clip(item, depth - 1)]));
+}
+
+function clipText(text: string): string {
+  return text.length <= longestText ? text : `${text.slice(0, longestText)}… (${text.length} characters)`;
+}
+
+// Tools answer with JSON in a text, where the log's own redaction sees no keys.
+const secretInText =
+  /("[^"]*(?:pass(?:word|wd|phrase)|secret|token|authorization|cookie|credential|api[-_]?key|private[-_]?key)[^"]*"\s*:\s*)"(?:[^"\\]|\\.)*"?/gi;

@@ -1,0 +1,141 @@
+import { HostError } from "../../base/errors.ts";
+import { packageVersion } from "../../base/package-version.ts";
+import { onAbort } from "../../io/on-abort.ts";
+import { ClientConnection } from "./client-connection.ts";
+import { type ConnectOptions, defaultConnectTimeout } from "./connect-options.ts";
+import type { McpConnection, ProtocolEra } from "./connection.ts";
+import { toConnectionError } from "./connection-errors.ts";
+import { createFrameLog } from "./frame-log.ts";
+import { HeldTimer, longestTimeout } from "./held-timer.ts";
+import { InFlight } from "./in-flight.ts";
+import { ObservedPipe, ObservedTransport } from "./observed-transport.ts";
+import type { Sdk } from "./sdk.ts";
+import type { ServerLink } from "./server-link.ts";
+import { requestMethods, ServerRequests } from "./server-requests.ts";
+
+export interface HandshakeOptions {
+  readonly serverName: string;
+  /** What the server is taken to speak; undefined: it is asked. */
+  readonly era: ProtocolEra | undefined;
+  /** Milliseconds for this try. */
+  readonly timeout: number;
+  /** Milliseconds that the question which protocol it speaks may stay without an answer. */
+  readonly probeTimeout: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Why a handshake came to nothing, and whether the server had shown by then that it speaks the stateless protocol. */
+export interface FailedHandshake {
+  readonly kind: "failed";
+  readonly error: HostError;
+  readonly wasDiscovered: boolean;
+}
+
+export type Handshake = { readonly kind: "connected"; readonly connection: McpConnection } | FailedHandshake;
+
+export function connectTimeoutOf(spec: { readonly timeout: number | undefined }, options: ConnectOptions): number {
+  return options.timeout ?? spec.timeout ?? defaultConnectTimeout;
+}
+
+/** Agrees with a server on a protocol, over a link of its own. When that fails, nothing is left of the link. */
+export async function shakeHands(sdk: Sdk, link: ServerLink, options: ConnectOptions, shake: HandshakeOptions): Promise<Handshake> {
+  const { serverName } = shake;
+  const inFlight = new InFlight();
+  const transport = observe(link, inFlight, options, serverName);
+  const requests = createRequests(serverName, options);
+  const client = createClient(sdk, requests, inFlight, shake);
+  const gaveUp = new GiveUp(link, shake, options);
+  try {
+    const prior = shake.era === "legacy" ? { prior: { kind: "legacy" } as const } : {};
+    await client.connect(transport, { ...prior, timeout: longestTimeout });
+    const connection = new ClientConnection({ sdk, serverName, client, link, transport, inFlight, requests, options });
+    holdWhileSigningIn(connection, inFlight, options);
+    return { kind: "connected", connection };
+  } catch (error) {
+    const why = gaveUp.error ?? endError(link, error) ?? toConnectionError(error, sdk, serverName);
+    await link.close();
+    return { kind: "failed", error: why, wasDiscovered: transport.wasDiscovered };
+  } finally {
+    gaveUp[Symbol.dispose]();
+  }
+}
+
+/** Ends the link when the time is over or nobody wants it any more, which fails the handshake. */
+class GiveUp implements Disposable {
+  error: HostError | undefined;
+  readonly #parts: Disposable[];
+
+  constructor(link: ServerLink, { serverName, timeout, signal }: HandshakeOptions, { auth }: ConnectOptions) {
+    const end = (error: HostError): void => {
+      this.error ??= error;
+      void link.close();
+    };
+    const timer = new HeldTimer(timeout, () => {
+      end(new HostError("MCP_TIMEOUT", `The MCP server ${serverName} was not ready within ${timeout} ms.`));
+    });
+    let hold: Disposable | undefined;
+    const waiting = auth?.onWaiting((isWaiting) => {
+      hold?.[Symbol.dispose]();
+      hold = isWaiting ? timer.hold() : undefined;
+    });
+    const cancelled = new HostError("MCP_CANCELLED", `Connecting to the MCP server ${serverName} was cancelled.`);
+    const abort = signal === undefined ? undefined : onAbort(signal, () => end(cancelled));
+    this.#parts = [timer, waiting, abort].filter((part) => part !== undefined);
+  }
+
+  [Symbol.dispose](): void {
+    for (const part of this.#parts) part[Symbol.dispose]();
+  }
+}
+
+function observe(link: ServerLink, inFlight: InFlight, options: ConnectOptions, serverName: string): ObservedTransport {
+  const frames = createFrameLog(serverName, options.log, options.onFrame);
+  if (link.pid !== undefined) return new ObservedPipe(link, { frames });
+  return new ObservedTransport(link, { frames, around: (pending, run) => inFlight.around(pending, run) });
+}
+
+function createRequests(serverName: string, options: ConnectOptions): ServerRequests {
+  const { workingDirectory, log, requests, answers, extensions } = options;
+  return new ServerRequests({ serverName, workingDirectory, log, policy: requests, answers, extensions });
+}
+
+function createClient(
+  sdk: Sdk,
+  requests: ServerRequests,
+  inFlight: InFlight,
+  { probeTimeout }: HandshakeOptions,
+): InstanceType<Sdk["Client"]> {
+  const client = new sdk.Client(
+    { name: "skillhost", title: "skillhost", version: packageVersion },
+    {
+      capabilities: requests.capabilities,
+      versionNegotiation: { mode: "auto", probe: { timeoutMs: probeTimeout } },
+      inputRequired: { autoFulfill: false },
+      // Results are given as they came; the SDK's own validator would refuse a good one for a faulty schema.
+      jsonSchemaValidator: { getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }) },
+    },
+  );
+  for (const method of requestMethods) {
+    if (!requests.offers(method)) continue;
+    // The SDK's types have one handler per method; the answers are made by one function.
+    client.setRequestHandler(method, (request) => requests.answer(method, request.params, inFlight.asker()) as never);
+  }
+  return client;
+}
+
+/** While a person signs in, no request runs out of time. */
+function holdWhileSigningIn(connection: McpConnection, inFlight: InFlight, { auth }: ConnectOptions): void {
+  if (auth === undefined) return;
+  let hold: Disposable | undefined;
+  const waiting = auth.onWaiting((isWaiting) => {
+    hold?.[Symbol.dispose]();
+    hold = isWaiting ? inFlight.hold() : undefined;
+  });
+  void connection.ended.then(() => waiting[Symbol.dispose]());
+}
+
+/** When the link ended of itself, that is why. The SDK closes it, too, when it does not like what it hears. */
+function endError({ end }: ServerLink, cause: unknown): HostError | undefined {
+  if (end === undefined || end.reason === "closed") return undefined;
+  return new HostError("MCP_CLOSED", end.message, { cause });
+}

@@ -1,0 +1,31 @@
+import { isPlainRecord } from "../../base/read-fields.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+const mostPages = 1000;
+
+export interface ListedPages {
+  readonly items: readonly Json[];
+  /** What was left out, for people; undefined: nothing. */
+  readonly fault: string | undefined;
+}
+
+/** Reads a list page by page. A server that gives a cursor twice, or never comes to an end, is read no further. */
+export async function listPages(key: string, fetchPage: (cursor: string | undefined) => Promise<Json>): Promise<ListedPages> {
+  const items: Json[] = [];
+  const seen = new Set<string>();
+  let strangers = 0;
+  for (let cursor: string | undefined; ; ) {
+    const page = await fetchPage(cursor);
+    for (const item of page[key] as readonly unknown[]) {
+      if (isPlainRecord(item)) items.push(item);
+      else strangers++;
+    }
+    const next = page["nextCursor"];
+    if (typeof next !== "string") return { items, fault: strangers > 0 ? `${strangers} entries are not objects` : undefined };
+    if (seen.has(next)) return { items, fault: "the pages go round in a circle" };
+    if (seen.size >= mostPages) return { items, fault: `there are more than ${mostPages} pages` };
+    seen.add(next);
+    cursor = next;
+  }
+}

@@ -1,0 +1,148 @@
+import { basename } from "node:path";
+import { pathToFileURL } from "node:url";
+import { errorMessage } from "../../base/errors.ts";
+import type { Logger } from "../../base/logger.ts";
+import { isPlainRecord } from "../../base/read-fields.ts";
+import type { ToolContext } from "../../tools/tool.ts";
+import type { ServerAnswers, ServerRequestPolicy } from "./connect-options.ts";
+import { type Elicitation, type ElicitationAnswer, readElicitation, toElicitResult } from "./elicitation.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+export interface ServerRequestOptions {
+  readonly serverName: string;
+  readonly workingDirectory: string;
+  readonly log: Logger;
+  readonly policy: ServerRequestPolicy | undefined;
+  readonly answers: ServerAnswers | undefined;
+  readonly extensions: Readonly<Record<string, object>> | undefined;
+}
+
+/** Whom a server's request concerns: the call that it was made in, nobody, or one of several that cannot be told. */
+export type Asker = { readonly kind: "call"; readonly context: ToolContext; hold(): Disposable } | { readonly kind: "nobody" | "unclear" };
+
+/** An error that the server is answered. */
+class RequestRefusal extends Error {
+  readonly code: number;
+
+  constructor(code: number, message: string) {
+    super(message);
+    this.name = "RequestRefusal";
+    this.code = code;
+  }
+}
+
+export const requestMethods = ["elicitation/create", "sampling/createMessage", "roots/list"] as const;
+export type RequestMethod = (typeof requestMethods)[number];
+
+const invalidParams = -32602;
+const methodNotFound = -32601;
+// What the specification shows for a person who says no to sampling.
+const rejected = -1;
+
+/** Answers what a server asks of its client: by policy, and through the call that it asks in. */
+export class ServerRequests {
+  readonly #options: ServerRequestOptions;
+
+  constructor(options: ServerRequestOptions) {
+    this.#options = options;
+  }
+
+  /** What the server is told that it may ask for. */
+  get capabilities(): { [capability: string]: object } {
+    const { policy, extensions } = this.#options;
+    return {
+      roots: {},
+      ...(policy?.elicitation !== "deny" && { elicitation: { form: { applyDefaults: true }, url: {} } }),
+      ...(this.#maySample && { sampling: { tools: {} } }),
+      ...(extensions !== undefined && { extensions }),
+    };
+  }
+
+  offers(method: RequestMethod): boolean {
+    if (method === "elicitation/create") return this.#options.policy?.elicitation !== "deny";
+    return method === "roots/list" || this.#maySample;
+  }
+
+  /**
+   * @param key What the answer is filed under, where the server asks several things at once.
+   * @throws an error with a `code`: what the server is answered instead of a result.
+   */
+  async answer(method: string, params: unknown, asker: Asker, key?: string): Promise<Json> {
+    if (!requestMethods.some((known) => known === method && this.offers(known))) {
+      throw new RequestRefusal(methodNotFound, `${method.slice(0, 100)} is not offered by this client.`);
+    }
+    if (method === "roots/list") return this.#roots(asker);
+    if (method === "elicitation/create") return await this.#elicit(params, asker, key);
+    return await this.#sample(params, asker, key);
+  }
+
+  get #maySample(): boolean {
+    return (this.#options.policy?.sampling ?? "deny") !== "deny";
+  }
+
+  /** The working directory and nothing else, whatever the server would like. */
+  #roots(asker: Asker): Json {
+    const folder = asker.kind === "call" ? asker.context.invocation.workingDirectory : this.#options.workingDirectory;
+    return { roots: [{ uri: pathToFileURL(folder).href, name: basename(folder) || folder }] };
+  }
+
+  async #elicit(params: unknown, asker: Asker, key: string | undefined): Promise<Json> {
+    const request = readElicitation(params);
+    if (typeof request === "string") throw new RequestRefusal(invalidParams, `Invalid elicitation: ${request}.`);
+    const answer = await this.#askPerson(request, asker, key);
+    return toElicitResult(request, answer);
+  }
+
+  async #askPerson(request: Elicitation, asker: Asker, key: string | undefined): Promise<ElicitationAnswer> {
+    const { answers } = this.#options;
+    if (asker.kind !== "call" && (asker.kind === "unclear" || answers?.elicitation === undefined)) return { action: "decline" };
+    try {
+      if (asker.kind !== "call") return (await answers?.elicitation?.(request)) ?? { action: "decline" };
+      return await held(asker, () => asker.context.ask("elicitation", request, ...keyOption(key)));
+    } catch (error) {
+      this.#note("elicitation", error);
+      return { action: "cancel" };
+    }
+  }
+
+  async #sample(params: unknown, asker: Asker, key: string | undefined): Promise<Json> {
+    const fault = faultOfSampling(params);
+    if (fault !== undefined) throw new RequestRefusal(invalidParams, `Invalid sampling request: ${fault}.`);
+    const { answers } = this.#options;
+    const data = params as Json;
+    try {
+      if (asker.kind === "call") return await held(asker, () => asker.context.ask("sampling", data, ...keyOption(key)));
+      const answer = asker.kind === "nobody" ? await answers?.sampling?.(data) : undefined;
+      if (answer !== undefined) return answer;
+    } catch (error) {
+      this.#note("sampling", error);
+    }
+    throw new RequestRefusal(rejected, "The sampling request was rejected.");
+  }
+
+  #note(what: string, error: unknown): void {
+    this.#options.log.info(`A question of the MCP server ${this.#options.serverName} (${what}) was not answered: ${errorMessage(error)}`);
+  }
+}
+
+async function held<T>(asker: Extract<Asker, { kind: "call" }>, ask: () => Promise<T>): Promise<T> {
+  const hold = asker.hold();
+  try {
+    return await ask();
+  } finally {
+    hold[Symbol.dispose]();
+  }
+}
+
+function keyOption(key: string | undefined): [] | [{ readonly key: string }] {
+  return key === undefined ? [] : [{ key }];
+}
+
+function faultOfSampling(params: unknown): string | undefined {
+  if (!isPlainRecord(params)) return "the parameters are not an object";
+  const { messages, maxTokens } = params;
+  if (!Array.isArray(messages) || messages.length === 0 || !messages.every(isPlainRecord)) return "it has no messages";
+  if (typeof maxTokens !== "number" || !(maxTokens > 0)) return "its maxTokens is not a number above 0";
+  return undefined;
+}

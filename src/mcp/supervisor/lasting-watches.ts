@@ -1,0 +1,63 @@
+import type { McpConnection } from "../connection/connection.ts";
+
+/** Who watches which resources of a server, across its connections. */
+export class LastingWatches {
+  readonly #watches = new Set<Watch>();
+
+  /** Rejects when the first subscription does. */
+  async add(uri: string, listener: () => void, connection: McpConnection): Promise<AsyncDisposable> {
+    const watch = new Watch(uri, listener);
+    await watch.attach(connection);
+    this.#watches.add(watch);
+    return {
+      [Symbol.asyncDispose]: async () => {
+        this.#watches.delete(watch);
+        await watch.end();
+      },
+    };
+  }
+
+  /** All go on over another connection; what they missed meanwhile, nobody knows, so each is told. */
+  moveTo(connection: McpConnection): void {
+    for (const watch of this.#watches) void watch.move(connection);
+  }
+}
+
+class Watch {
+  readonly #uri: string;
+  readonly #listener: () => void;
+  #subscription: AsyncDisposable | undefined;
+  #connection: McpConnection | undefined;
+  #isOver = false;
+
+  constructor(uri: string, listener: () => void) {
+    this.#uri = uri;
+    this.#listener = listener;
+  }
+
+  async attach(connection: McpConnection): Promise<void> {
+    this.#connection = connection;
+    const subscription = await connection.watchResource(this.#uri, () => {
+      if (!this.#isOver && this.#connection === connection) this.#listener();
+    });
+    if (this.#isOver || this.#connection !== connection) await subscription[Symbol.asyncDispose]();
+    else this.#subscription = subscription;
+  }
+
+  async move(connection: McpConnection): Promise<void> {
+    if (connection === this.#connection) return;
+    // The old connection is over, and the subscription with it.
+    this.#subscription = undefined;
+    try {
+      await this.attach(connection);
+    } catch {
+      // The server may not know the resource any more: whoever reads it, since something changed, is told so.
+    }
+    if (!this.#isOver) this.#listener();
+  }
+
+  async end(): Promise<void> {
+    this.#isOver = true;
+    await this.#subscription?.[Symbol.asyncDispose]();
+  }
+}

@@ -1,0 +1,102 @@
+import { mkdir, readdir, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
+import { KeyedQueue } from "../../base/keyed-queue.ts";
+import type { Logger } from "../../base/logger.ts";
+import { writeFileAtomic } from "../../io/atomic-write.ts";
+import { readTextFile } from "../../io/read-bounded.ts";
+import { type CachedServer, parseCachedServer } from "./cached-server.ts";
+import type { Clock } from "./clock.ts";
+
+/** Of one server; lists that are longer are not kept. */
+const maxBytes = 4 * 1024 * 1024;
+const maxFiles = 200;
+const maxAge = 30 * 24 * 60 * 60 * 1000;
+
+/**
+ * What servers offered the last time, a private file for each in the user's own folder, so that the next start can offer
+ * it before any server is up. A cache: whatever is wrong with it is as if it were empty, and losing it loses nothing.
+ */
+export class ListCache implements AsyncDisposable {
+  readonly #directory: string;
+  readonly #log: Logger;
+  readonly #clock: Clock;
+  readonly #writes: KeyedQueue;
+  /** The digest of what is known to be in each file, so that what did not change is not written again. */
+  readonly #kept = new Map<string, string>();
+  #isPruned = false;
+
+  constructor(directory: string, log: Logger, clock: Clock) {
+    this.#directory = directory;
+    this.#log = log;
+    this.#clock = clock;
+    this.#writes = new KeyedQueue((error, id) => {
+      log.warning("The lists of an MCP server could not be kept for the next start.", { id, directory, error });
+    });
+  }
+
+  read(id: string): CachedServer | undefined {
+    const file = readTextFile(this.#fileOf(id), maxBytes);
+    if (!file.ok) return undefined;
+    const cached = parseCachedServer(file.text);
+    const age = this.#clock.now() - (cached?.savedAt ?? 0);
+    if (cached === undefined || age > maxAge) {
+      this.#log.debug("A kept list of an MCP server is not used: it is damaged, old or of another version.", { id });
+      return undefined;
+    }
+    this.#kept.set(id, contentOf(cached));
+    return cached;
+  }
+
+  /** In the background; the latest wins. */
+  write(id: string, server: CachedServer): void {
+    const content = contentOf(server);
+    if (this.#kept.get(id) === content) return;
+    this.#kept.set(id, content);
+    this.#writes.add(id, () => this.#save(id, server));
+  }
+
+  /** Waits for what is being written. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#writes.idle();
+    await this.#writes.close();
+  }
+
+  async #save(id: string, server: CachedServer): Promise<void> {
+    const text = JSON.stringify(server);
+    if (Buffer.byteLength(text) > maxBytes) {
+      await rm(this.#fileOf(id), { force: true });
+      return;
+    }
+    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+    await writeFileAtomic(this.#fileOf(id), text, { mode: 0o600 });
+    if (!this.#isPruned) await this.#prune();
+  }
+
+  /** Once for each run of the program is enough: no run adds many. */
+  async #prune(): Promise<void> {
+    this.#isPruned = true;
+    const names = (await readdir(this.#directory)).filter((name) => /^[0-9a-f]{64}\.json$/.test(name));
+    const files = await Promise.all(names.map((name) => this.#ageOf(join(this.#directory, name))));
+    const youngest = files.sort((a, b) => a.age - b.age);
+    const surplus = youngest.filter(({ age }, index) => index >= maxFiles || age > maxAge);
+    for (const { file } of surplus) await rm(file, { force: true });
+  }
+
+  async #ageOf(file: string): Promise<{ file: string; age: number }> {
+    // Another program may have removed it meanwhile.
+    const modified = await stat(file).then(
+      ({ mtimeMs }) => mtimeMs,
+      () => 0,
+    );
+    return { file, age: this.#clock.now() - modified };
+  }
+
+  #fileOf(id: string): string {
+    return join(this.#directory, `${id}.json`);
+  }
+}
+
+function contentOf({ savedAt: _, ...content }: CachedServer): string {
+  return sha256(canonicalJson(content));
+}

@@ -1,0 +1,262 @@
+import { HostError, toError } from "../../base/errors.ts";
+import type { McpConnection } from "../connection/connection.ts";
+import { toCachedServer } from "./cached-server.ts";
+import { endsWithin } from "./clock.ts";
+import { LastingWatches } from "./lasting-watches.ts";
+import type { LifeOwner, LifeParts } from "./life-parts.ts";
+import type { ListCache } from "./list-cache.ts";
+import type { LiveConnection } from "./live-connection.ts";
+import { ServerLife } from "./server-life.ts";
+import type { ServerLists } from "./server-lists.ts";
+import type { ServerState, ServerStatus } from "./server-state.ts";
+
+export interface KeeperParts extends LifeParts {
+  readonly cache: ListCache | undefined;
+  /** Milliseconds that a connection nobody uses is kept. */
+  readonly linger: number;
+  /** Milliseconds that a request waits for a server that is coming back. */
+  readonly callWait: number;
+  changed(): void;
+  /** It is not used any more; nothing is left of it when the promise settles. */
+  closed(ended: Promise<void>): void;
+}
+
+export interface KeeperUser {
+  readonly name: string;
+  /** Milliseconds for connecting. */
+  readonly timeout: number | undefined;
+  changed(kind: "state" | "lists"): void;
+}
+
+/** Whom a request is made for, and how. */
+export interface Want {
+  readonly name: string;
+  readonly signal: AbortSignal | undefined;
+  /** Running it twice does no harm. */
+  readonly isRepeatable: boolean;
+}
+
+const defaultTimeout = 60_000;
+
+/** The one connection to a server, for all who use it, for as long as anybody does. */
+export class ServerKeeper {
+  readonly id: string;
+  readonly #parts: KeeperParts;
+  readonly #life: ServerLife;
+  readonly #users = new Set<KeeperUser>();
+  readonly #waiters = new Set<() => void>();
+  readonly #watches = new LastingWatches();
+  #lingering: Disposable | undefined;
+  #told: { state: ServerState; error: unknown; lists: ServerLists | undefined };
+  #isClosed = false;
+
+  constructor(parts: KeeperParts) {
+    this.id = parts.id;
+    this.#parts = parts;
+    this.#life = new ServerLife(parts, this.#owner(), recall(parts));
+    this.#told = { state: this.state, error: undefined, lists: this.lists };
+  }
+
+  get state(): ServerState {
+    return this.#life.state;
+  }
+
+  get lists(): ServerLists | undefined {
+    return this.state === "stopped" ? undefined : this.#life.lists;
+  }
+
+  get name(): string {
+    const [user] = this.#users;
+    return user?.name ?? this.#parts.spec.name;
+  }
+
+  /** It takes no new users. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  status(name: string): ServerStatus {
+    return { name, ...this.#life.status(), users: this.#users.size };
+  }
+
+  retain(user: KeeperUser): void {
+    this.#users.add(user);
+    this.#lingering?.[Symbol.dispose]();
+    this.#lingering = undefined;
+  }
+
+  release(user: KeeperUser): void {
+    if (!this.#users.delete(user) || this.#users.size > 0 || this.#isClosed) return;
+    const { clock, linger } = this.#parts;
+    if (this.#life.isAtWork) this.#lingering = clock.after(linger, () => void this.close());
+    else void this.close();
+  }
+
+  /** In the background, unless it was given up a short while ago, or stopped. */
+  start(): void {
+    if (!this.#isClosed) this.#life.start();
+  }
+
+  startNow(): void {
+    if (!this.#isClosed) this.#life.startNow();
+  }
+
+  async restart(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#life.restart();
+    await this.decided();
+  }
+
+  stop(): Promise<void> {
+    return this.#life.stop();
+  }
+
+  /** For good. */
+  close(): Promise<void> {
+    const isFirst = !this.#isClosed;
+    this.#isClosed = true;
+    this.#lingering?.[Symbol.dispose]();
+    const ended = this.#life.stop();
+    if (isFirst) this.#parts.closed(ended);
+    return ended;
+  }
+
+  /** Settles when the first try is over, if one is to be made. */
+  async decided(): Promise<void> {
+    while (this.#life.isUndecided) await this.#nextChange();
+  }
+
+  /** Runs a request on the connection, which is made or waited for, and once more on another when that is certain to be right. */
+  async use<T>(want: Want, run: (connection: McpConnection) => Promise<T>): Promise<T> {
+    const live = this.#life.live ?? (await this.#connected(want));
+    try {
+      return await this.#run(live, run);
+    } catch (error) {
+      if (!(await this.#mayRepeat(error, live, want))) throw error;
+    }
+    return await this.#run(await this.#connected(want), run);
+  }
+
+  /** Watches a resource on this connection and on those that follow. */
+  async watch(name: string, uri: string, listener: () => void): Promise<AsyncDisposable> {
+    const want: Want = { name, signal: undefined, isRepeatable: true };
+    return await this.use(want, (connection) => this.#watches.add(uri, listener, connection));
+  }
+
+  /** The connection, which is made or waited for. Rejects with `MCP_UNAVAILABLE` and `MCP_CANCELLED`. */
+  async #connected({ name, signal }: Want): Promise<LiveConnection> {
+    const { clock, callWait } = this.#parts;
+    const until = clock.now() + callWait + (this.#life.wasReady ? 0 : this.#timeout());
+    for (;;) {
+      if (this.#life.live !== undefined) return this.#life.live;
+      this.start();
+      const mayCome = this.state === "starting" && (await this.#changesBy(until, signal));
+      if (!mayCome && this.#life.live === undefined) throw this.#unavailable(name);
+    }
+  }
+
+  /** Why there is no connection. */
+  #unavailable(name: string): HostError {
+    const reason = this.#life.error === undefined ? "" : ` ${this.#life.error.message}`;
+    return new HostError("MCP_UNAVAILABLE", `MCP server "${name}" is not available (${this.state}).${reason} ${this.#remedy()}`);
+  }
+
+  #remedy(): string {
+    switch (this.state) {
+      case "needs-auth":
+        return "Sign in to it, then start it.";
+      case "failed":
+        return "It is tried again when it is used after some time; restart it once the cause is mended.";
+      case "stopped":
+        return this.#isClosed ? "Whoever used it has let go of it." : "Start it to use it.";
+      default:
+        return "It is still starting: try again shortly.";
+    }
+  }
+
+  async #run<T>(live: LiveConnection, run: (connection: McpConnection) => Promise<T>): Promise<T> {
+    try {
+      const result = await live.run(run);
+      this.#life.worked(live);
+      return result;
+    } catch (error) {
+      this.#life.faulted(live, toError(error));
+      throw error;
+    }
+  }
+
+  async #mayRepeat(error: unknown, live: LiveConnection, { signal, isRepeatable }: Want): Promise<boolean> {
+    const code = error instanceof HostError ? error.code : "";
+    const isOver = code === "MCP_CLOSED" && isRepeatable;
+    // It tells why it ended, and only then is it replaced.
+    if (isOver) await endsWithin(live.connection.ended, 1_000, this.#parts.clock);
+    return (isOver || code === "MCP_NOT_RUN") && signal?.aborted !== true && this.#life.live !== live;
+  }
+
+  #changesBy(until: number, signal: AbortSignal | undefined): Promise<boolean> {
+    const { clock } = this.#parts;
+    return endsWithin(this.#nextChange(), Math.max(0, until - clock.now()), clock, signal).catch((cause: unknown) => {
+      throw new HostError("MCP_CANCELLED", "The request was cancelled while its server was being started.", { cause });
+    });
+  }
+
+  #timeout(): number {
+    const wanted = [...this.#users].map((user) => user.timeout ?? defaultTimeout);
+    return wanted.length === 0 ? defaultTimeout : Math.max(...wanted);
+  }
+
+  #owner(): LifeOwner {
+    const keeper = this;
+    return {
+      get name() {
+        return keeper.name;
+      },
+      get timeout() {
+        return keeper.#timeout();
+      },
+      get isWanted() {
+        return keeper.#users.size > 0;
+      },
+      changed: () => this.#changed(),
+      published: (lists) => this.#published(lists),
+    };
+  }
+
+  #changed(): void {
+    const { state, lists } = this;
+    const { error } = this.#life;
+    const told = this.#told;
+    this.#told = { state, error, lists };
+    const waiters = [...this.#waiters];
+    this.#waiters.clear();
+    for (const wake of waiters) wake();
+    if (this.#life.live !== undefined) this.#watches.moveTo(this.#life.live.connection);
+    if (told.lists !== lists) this.#tell("lists");
+    if (told.state === state && told.error === error) return;
+    this.#tell("state");
+    this.#parts.changed();
+  }
+
+  #published(lists: ServerLists): void {
+    const { cache, clock, memory } = this.#parts;
+    this.#changed();
+    if (memory.verdict !== undefined && lists.diagnostics.length === 0)
+      cache?.write(this.id, toCachedServer(lists, memory.verdict, clock.now()));
+  }
+
+  #tell(kind: "state" | "lists"): void {
+    for (const user of [...this.#users]) user.changed(kind);
+  }
+
+  #nextChange(): Promise<void> {
+    return new Promise((resolve) => this.#waiters.add(resolve));
+  }
+}
+
+/** What the server offered the last time. */
+function recall({ cache, id, memory }: KeeperParts): ServerLists | undefined {
+  const cached = cache?.read(id);
+  if (cached === undefined) return undefined;
+  if (memory.verdict === undefined) memory.learn(cached.verdict);
+  return Object.freeze({ from: "cache", ...cached.lists, diagnostics: [] });
+}

@@ -1,0 +1,276 @@
+import { errorMessage, HostError, toError } from "../../base/errors.ts";
+import type { McpConnection } from "../connection/connection.ts";
+import { StderrTail } from "../connection/stderr-tail.ts";
+import { Endings } from "./endings.ts";
+import type { LifeOwner, LifeParts } from "./life-parts.ts";
+import { endConnection, LiveConnection } from "./live-connection.ts";
+import { openConnection } from "./open-connection.ts";
+import type { ServerLists } from "./server-lists.ts";
+import type { ServerState, ServerStatus, ServerTrouble } from "./server-state.ts";
+
+/** What is being ended may take so long before the next one is started beside it. */
+const endPatience = 10_000;
+
+/**
+ * The states that one server goes through: started when told, connected, its lists kept; started anew with growing pauses
+ * when it crashed, given up when it keeps failing.
+ */
+export class ServerLife {
+  readonly #parts: LifeParts;
+  readonly #owner: LifeOwner;
+  readonly #endings = new Endings();
+  /** Of the last process. */
+  #stderr = new StderrTail();
+  #state: ServerState = "idle";
+  #since: number;
+  #error: ServerTrouble | undefined;
+  #lists: ServerLists | undefined;
+  #live: LiveConnection | undefined;
+  #attempt: AbortController | undefined;
+  #respawn: { readonly timer: Disposable; readonly at: number } | undefined;
+  #startedIn: number | undefined;
+  #hasTried = false;
+  #wasReady = false;
+
+  constructor(parts: LifeParts, owner: LifeOwner, lists: ServerLists | undefined) {
+    this.#parts = parts;
+    this.#owner = owner;
+    this.#lists = lists;
+    this.#since = parts.clock.now();
+    this.#endings.add(parts.predecessor);
+  }
+
+  get state(): ServerState {
+    return this.#state;
+  }
+
+  get error(): ServerTrouble | undefined {
+    return this.#error;
+  }
+
+  /** What the server offered last, whether it runs or not. */
+  get lists(): ServerLists | undefined {
+    return this.#lists;
+  }
+
+  get live(): LiveConnection | undefined {
+    return this.#live;
+  }
+
+  /** No try has come to an end yet, and one is to be expected. */
+  get isUndecided(): boolean {
+    return !this.#hasTried && (this.#state === "idle" || this.#state === "starting");
+  }
+
+  get wasReady(): boolean {
+    return this.#wasReady;
+  }
+
+  /** There is something to end. */
+  get isAtWork(): boolean {
+    return this.#live !== undefined || this.#attempt !== undefined;
+  }
+
+  status(): Omit<ServerStatus, "name" | "users"> {
+    const connection = this.#live?.connection;
+    const { breaker } = this.#parts.memory;
+    return {
+      id: this.#parts.id,
+      type: this.#parts.spec.type,
+      state: this.#state,
+      since: this.#since,
+      failures: breaker.failuresAfter(this.#live?.age ?? 0),
+      error: this.#error,
+      retryAt: this.#respawn?.at ?? (this.#state === "failed" ? breaker.retryAt : undefined),
+      stderrTail: this.#stderr.text,
+      pid: connection?.pid,
+      era: connection?.era,
+      protocolVersion: connection?.protocolVersion,
+      serverInfo: connection?.serverInfo ?? this.#lists?.serverInfo,
+      startedIn: this.#startedIn,
+    };
+  }
+
+  /** In the background, unless it was given up a short while ago, or stopped. */
+  start(): void {
+    const isResting = this.#state === "idle" || this.#state === "failed" || this.#state === "needs-auth";
+    if (!isResting || this.#live !== undefined) return;
+    const { breaker, trouble } = this.#parts.memory;
+    if (breaker.mayTry) this.#begin();
+    // Given up when others used it: they have been told why, and so are those who come now.
+    else if (this.#state === "idle") this.#rest(trouble);
+  }
+
+  /** In the background, whatever kept it from it. */
+  startNow(): void {
+    const isFine = this.#live !== undefined && this.#state !== "needs-auth";
+    if (!isFine && this.#attempt === undefined) this.restart();
+  }
+
+  restart(): void {
+    this.#parts.memory.breaker.reset();
+    this.#cease();
+    this.#hasTried = false;
+    this.#begin();
+  }
+
+  /** Settles when nothing is left of it. */
+  async stop(): Promise<void> {
+    this.#cease();
+    this.#error = undefined;
+    this.#set("stopped");
+    await this.#endings.all();
+  }
+
+  /** A request on the connection was answered. */
+  worked(live: LiveConnection): void {
+    if (this.#state === "needs-auth" && this.#live === live) this.#settle();
+  }
+
+  /** A request on the connection failed. */
+  faulted(live: LiveConnection, error: Error): void {
+    const trouble = troubleOf(error);
+    if (trouble.code === "MCP_UNAUTHORIZED") this.#refused(live, trouble);
+    if (trouble.code === "MCP_NOT_RUN") this.#lost(live, trouble, true);
+  }
+
+  #begin(): void {
+    const attempt = new AbortController();
+    this.#respawn?.timer[Symbol.dispose]();
+    this.#respawn = undefined;
+    this.#attempt = attempt;
+    this.#set("starting");
+    this.#endings.add(this.#try(attempt.signal));
+  }
+
+  async #try(signal: AbortSignal): Promise<void> {
+    const startedAt = this.#parts.clock.now();
+    try {
+      const connection = await this.#open(signal);
+      if (signal.aborted) await endConnection(connection, this.#parts.log);
+      else this.#adopt(connection, startedAt);
+    } catch (error) {
+      if (!signal.aborted) this.#failed(troubleOf(toError(error)));
+    }
+  }
+
+  async #open(signal: AbortSignal): Promise<McpConnection> {
+    const { clock, spec } = this.#parts;
+    if (spec.type === "stdio") await this.#endings.those(endPatience, clock, signal);
+    const stderr = new StderrTail();
+    this.#stderr = stderr;
+    const onStderr = (text: string): void => stderr.add(Buffer.from(text));
+    return await openConnection(spec, { ...this.#parts, timeout: this.#owner.timeout, onStderr }, signal);
+  }
+
+  #adopt(connection: McpConnection, startedAt: number): void {
+    this.#attempt = undefined;
+    const live: LiveConnection = new LiveConnection(connection, {
+      name: this.#owner.name,
+      clock: this.#parts.clock,
+      previous: this.#lists,
+      publish: (next) => this.#publish(next, startedAt),
+      failed: (error) => this.faulted(live, error),
+    });
+    this.#live = live;
+    void connection.ended.then(({ message }) => this.#lost(live, { code: "MCP_CLOSED", message }, false));
+    // Requests need not wait for the lists.
+    this.#owner.changed();
+  }
+
+  #publish(lists: ServerLists, startedAt: number): void {
+    const { clock, log, id } = this.#parts;
+    this.#lists = lists;
+    if (this.#state === "starting") {
+      this.#startedIn = clock.now() - startedAt;
+      log.info("An MCP server is ready.", { server: this.#owner.name, id, tools: lists.tools.length, ms: this.#startedIn });
+      this.#settle();
+    }
+    this.#owner.published(lists);
+  }
+
+  #settle(): void {
+    this.#hasTried = true;
+    this.#wasReady = true;
+    this.#error = undefined;
+    this.#set("ready");
+  }
+
+  /** It is connected, and something of it needs somebody to sign in. What does not goes on. */
+  #refused(live: LiveConnection, trouble: ServerTrouble): void {
+    if (this.#live !== live) return;
+    this.#hasTried = true;
+    this.#error = trouble;
+    this.#set("needs-auth");
+  }
+
+  #failed(trouble: ServerTrouble): void {
+    const { breaker } = this.#parts.memory;
+    this.#attempt = undefined;
+    this.#hasTried = true;
+    breaker.fail(0);
+    if (trouble.code === "MCP_NOT_STARTED" || trouble.code === "MCP_UNAUTHORIZED") breaker.trip();
+    this.#goOn(trouble, false);
+  }
+
+  /** The connection is over, or as good as. Told twice, it counts once. */
+  #lost(live: LiveConnection, trouble: ServerTrouble, isSessionGone: boolean): void {
+    if (this.#live !== live) return;
+    const { breaker } = this.#parts.memory;
+    breaker.fail(live.age);
+    this.#hasTried = true;
+    this.#live = undefined;
+    this.#endings.add(isSessionGone ? live.retire(this.#parts.log) : live.end(this.#parts.log));
+    this.#goOn(trouble, isSessionGone && breaker.failures === 1);
+  }
+
+  #goOn(trouble: ServerTrouble, atOnce: boolean): void {
+    const { memory } = this.#parts;
+    this.#logFailure(trouble);
+    memory.trouble = trouble;
+    this.#error = trouble;
+    if (memory.breaker.isOpen) this.#rest(trouble);
+    else if (!this.#owner.isWanted) this.#set("idle");
+    else if (atOnce) this.#begin();
+    else this.#beginLater(memory.breaker.delay());
+  }
+
+  #logFailure(trouble: ServerTrouble): void {
+    const { log, memory, id } = this.#parts;
+    const data = { server: this.#owner.name, id, ...trouble, failures: memory.breaker.failures, stderr: this.#stderr.text.slice(-2_000) };
+    if (memory.breaker.isOpen) log.error("An MCP server failed and is given up.", data);
+    else log.warning("An MCP server failed.", data);
+  }
+
+  #beginLater(delay: number): void {
+    const { clock } = this.#parts;
+    this.#respawn = { timer: clock.after(delay, () => this.#begin()), at: clock.now() + delay };
+    this.#set("starting");
+  }
+
+  #rest(trouble: ServerTrouble | undefined): void {
+    this.#hasTried = true;
+    this.#error = trouble;
+    this.#set(trouble?.code === "MCP_UNAUTHORIZED" ? "needs-auth" : "failed");
+  }
+
+  /** Ends what there is, without anything following from it. */
+  #cease(): void {
+    this.#respawn?.timer[Symbol.dispose]();
+    this.#respawn = undefined;
+    this.#attempt?.abort(new HostError("MCP_CLOSED", "The server is being stopped."));
+    this.#attempt = undefined;
+    if (this.#live !== undefined) this.#endings.add(this.#live.end(this.#parts.log));
+    this.#live = undefined;
+  }
+
+  #set(state: ServerState): void {
+    if (state !== this.#state) this.#since = this.#parts.clock.now();
+    this.#state = state;
+    this.#owner.changed();
+  }
+}
+
+function troubleOf(error: Error): ServerTrouble {
+  return { code: error instanceof HostError ? error.code : "MCP_FAILED", message: errorMessage(error) };
+}

@@ -1,0 +1,25 @@
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import type { McpConnection } from "../connection/connection.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+export type ListName = "tools" | "prompts" | "resources" | "resourceTemplates" | "skills";
+
+export const listNames: readonly ListName[] = ["tools", "prompts", "resources", "resourceTemplates", "skills"];
+
+/** What a server offers, as it came; nothing in it has been checked beyond being objects. Immutable: replaced as a whole. */
+export interface ServerLists extends Readonly<Record<ListName, readonly Json[]>> {
+  /** `cache`: as it was the last time; the server has not answered yet. */
+  readonly from: "server" | "cache";
+  readonly capabilities: Json;
+  readonly serverInfo: McpConnection["serverInfo"];
+  readonly instructions: string | undefined;
+  readonly tools: readonly Json[];
+  readonly prompts: readonly Json[];
+  readonly resources: readonly Json[];
+  readonly resourceTemplates: readonly Json[];
+  /** Entries of `skills/list`, of a server with the extension `io.modelcontextprotocol/skills`. */
+  readonly skills: readonly Json[];
+  /** Lists that could not be had; the older ones stay. */
+  readonly diagnostics: readonly Diagnostic[];
+}

@@ -1,0 +1,62 @@
+import { onAbort } from "../../io/on-abort.ts";
+import type { Clock } from "./clock.ts";
+
+/**
+ * Bounds how many servers start at a time: a hundred programs that start at once starve each other until none is in
+ * time. First come, first served. One that takes long gives its place up and goes on, so that nobody waits for it.
+ */
+export class StartSlots {
+  readonly #max: number;
+  readonly #holdFor: number;
+  readonly #clock: Clock;
+  readonly #waiting = new Set<() => void>();
+  #taken = 0;
+
+  constructor(max: number, holdFor: number, clock: Clock) {
+    this.#max = max;
+    this.#holdFor = holdFor;
+    this.#clock = clock;
+  }
+
+  /** Disposing gives the place back. Rejects with the signal's reason. */
+  async take(signal: AbortSignal): Promise<Disposable> {
+    signal.throwIfAborted();
+    if (this.#taken >= this.#max) await this.#turn(signal);
+    else this.#taken += 1;
+    return this.#hold();
+  }
+
+  #hold(): Disposable {
+    let isHeld = true;
+    const giveUp = (): void => {
+      if (!isHeld) return;
+      isHeld = false;
+      timer[Symbol.dispose]();
+      this.#pass();
+    };
+    const timer = this.#clock.after(this.#holdFor, giveUp);
+    return { [Symbol.dispose]: giveUp };
+  }
+
+  /** The place goes from hand to hand: nobody who comes later can take it in between. */
+  #pass(): void {
+    const [next] = this.#waiting;
+    if (next === undefined) this.#taken -= 1;
+    else next();
+  }
+
+  async #turn(signal: AbortSignal): Promise<void> {
+    let aborted: Disposable | undefined;
+    await new Promise<void>((resolve, reject) => {
+      const take = (): void => {
+        this.#waiting.delete(take);
+        resolve();
+      };
+      this.#waiting.add(take);
+      aborted = onAbort(signal, () => {
+        if (this.#waiting.delete(take)) reject(signal.reason);
+      });
+    });
+    aborted?.[Symbol.dispose]();
+  }
+}

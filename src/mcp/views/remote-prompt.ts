@@ -1,0 +1,104 @@
+import { HostError } from "../../base/errors.ts";
+import { type CompletionLike, complete } from "../../tools/completion.ts";
+import { assemblePrompt } from "../../tools/create-prompt.ts";
+import { copyJson } from "../../tools/json-copy.ts";
+import type {
+  Completion,
+  CompletionContext,
+  ContentBlock,
+  Prompt,
+  PromptArgument,
+  PromptDefinition,
+  PromptMessage,
+  PromptResult,
+} from "../../tools/prompt.ts";
+import { isRecord } from "../../tools/walk-schema.ts";
+import type { CallRequestOptions, RequestOptions } from "../connection/connection.ts";
+import { callContextOf } from "./offer-context.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** As much of a server as its suggestions need. */
+export interface CompletionServer {
+  complete(params: Json, options?: RequestOptions): Promise<Json>;
+}
+
+/** As much of a server as its prompts need. */
+export interface PromptServer extends CompletionServer {
+  getPrompt(name: string, args: Readonly<Record<string, string>>, options?: CallRequestOptions): Promise<Json>;
+}
+
+export interface RemotePromptOptions {
+  readonly server: PromptServer;
+  /** What the configuration calls the server. */
+  readonly serverName: string;
+  /** Names what is behind the prompt: the same for equal connections. */
+  readonly generation: string;
+  /** The server suggests values of arguments. */
+  readonly hasCompletions: boolean;
+}
+
+/** Makes the prompt of a server's definition, under the server's own name for it. Undefined: it has no name. */
+export function remotePrompt(raw: Json, options: RemotePromptOptions): Prompt | undefined {
+  const definition = readDefinition(raw);
+  if (definition === undefined) return undefined;
+  const { server, serverName, generation, hasCompletions } = options;
+  const { name } = definition;
+  return assemblePrompt({
+    definition,
+    origin: { kind: "mcp", source: serverName, nativeName: name },
+    generation,
+    async make(args, context) {
+      return readPromptResult(await server.getPrompt(name, args, callContextOf(context, name, args)), serverName);
+    },
+    ...(hasCompletions && {
+      complete: (argument, value, context) => completeRemotely(server, { type: "ref/prompt", name }, { name: argument, value }, context),
+    }),
+  });
+}
+
+/** Asks a server for suggestions. Rejects with a TypeError when it gives something else than a list of texts. */
+export function completeRemotely(
+  server: CompletionServer,
+  ref: Json,
+  argument: { readonly name: string; readonly value: string },
+  context: CompletionContext,
+): Promise<Completion> {
+  const others = Object.keys(context.arguments).length === 0 ? {} : { context: { arguments: context.arguments } };
+  const ask = async (): Promise<CompletionLike> => {
+    const { completion } = await server.complete({ ref, argument, ...others }, { signal: context.signal });
+    return completion as CompletionLike;
+  };
+  return complete(ask, argument.value, context);
+}
+
+function readDefinition({ name, title, description, arguments: args }: Json): PromptDefinition | undefined {
+  if (typeof name !== "string" || name === "") return undefined;
+  const named = Array.isArray(args) ? args.map(readArgument).filter((argument) => argument !== undefined) : [];
+  return Object.freeze({ name, ...texts({ title, description }), ...(named.length > 0 && { arguments: Object.freeze(named) }) });
+}
+
+function readArgument(raw: unknown): PromptArgument | undefined {
+  if (!isRecord(raw) || typeof raw["name"] !== "string" || raw["name"] === "") return undefined;
+  const { name, title, description, required } = raw;
+  return Object.freeze({ name, ...texts({ title, description }), ...(required === true && { required }) });
+}
+
+/** Of these fields, those that are texts. */
+export function texts<K extends string>(fields: Readonly<Record<K, unknown>>): { readonly [Key in K]?: string } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => typeof value === "string")) as { [Key in K]?: string };
+}
+
+function readPromptResult(raw: Json, serverName: string): PromptResult {
+  const copy = copyJson(raw["messages"]);
+  if (!copy.ok || !Array.isArray(copy.value) || !copy.value.every(isMessage)) {
+    throw new HostError("MCP_ANSWER", `MCP server "${serverName}" answered with something that is no prompt.`);
+  }
+  return Object.freeze({ ...texts({ description: raw["description"] }), messages: copy.value });
+}
+
+function isMessage(value: unknown): value is PromptMessage {
+  if (!isRecord(value) || (value["role"] !== "user" && value["role"] !== "assistant")) return false;
+  const content = value["content"] as ContentBlock | undefined;
+  return isRecord(content) && typeof content.type === "string";
+}

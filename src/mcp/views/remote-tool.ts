@@ -1,0 +1,189 @@
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { HostError } from "../../base/errors.ts";
+import { callMetaOf } from "../../tools/call-meta.ts";
+import { callToolResult } from "../../tools/call-tool-result.ts";
+import { checkSchema } from "../../tools/check-schema.ts";
+import { createTool } from "../../tools/create-tool.ts";
+import type { ToolLike } from "../../tools/define-tool.ts";
+import { compileSchema } from "../../tools/input-schema.ts";
+import type { PermissionRequest, ToolContext, ToolDefinition, ToolResult, ToolsFound } from "../../tools/tool.ts";
+import { isRecord } from "../../tools/walk-schema.ts";
+import type { CallRequestOptions } from "../connection/connection.ts";
+import { visibleJson } from "./definition-diff.ts";
+import { failureOf } from "./remote-failure.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** As much of a server as its tools need. */
+export interface ToolCaller {
+  callTool(name: string, args: Json, options?: CallRequestOptions): Promise<Json>;
+}
+
+export interface RemoteToolOptions {
+  readonly server: ToolCaller;
+  /** What the configuration calls the server. */
+  readonly serverName: string;
+  /** What a model calls the tool. */
+  readonly name: string;
+  /** Milliseconds for a call. Undefined: the session's deadline. */
+  readonly timeout: number | undefined;
+  /** Names what is behind the tool: the same for equal connections. */
+  readonly generation: string;
+}
+
+/**
+ * Makes the tool of a server's definition, as it came: what a `ToolDefinition` has no field for is in `metadata.mcp`. A
+ * definition that cannot be a tool, or whose parameters are no usable schema, gives none and a diagnostic that says why.
+ * Nothing is fetched for it. Its calls never reject for what the server does: that is a failure.
+ */
+export function remoteTool(definition: Json, options: RemoteToolOptions): ToolsFound {
+  const diagnostics: Diagnostic[] = [];
+  const report = (diagnostic: Diagnostic): void => void diagnostics.push({ ...diagnostic, source: options.serverName });
+  try {
+    const checked = checkDefinition(definition, options, report);
+    const origin = { kind: "mcp", source: options.serverName, nativeName: String(definition["name"]) } as const;
+    const tool = createTool(checked, origin, { generation: options.generation, checkSchemas: false, onDiagnostic: report });
+    return { tools: [tool], diagnostics };
+  } catch (error) {
+    if (!(error instanceof HostError)) throw error;
+    return { tools: [], diagnostics: [...diagnostics, leftOut(definition, options, error.message)] };
+  }
+}
+
+// As long as the text of a schema that can be compiled.
+const maxDefinition = 1_000_000;
+
+function checkDefinition(definition: Json, options: RemoteToolOptions, report: (diagnostic: Diagnostic) => void): ToolLike {
+  const { name: nativeName, title, description, inputSchema, outputSchema, annotations, ...rest } = definition;
+  if (lengthOf(definition) > maxDefinition) throw invalid(`it is larger than ${maxDefinition} characters`);
+  const fault = checkSchema(inputSchema ?? {}, { untrustedPatterns: true }).find(({ severity }) => severity === "error");
+  if (fault !== undefined) throw invalid(fault.message);
+  const shared = { options, nativeName: String(nativeName), definition };
+  const call = remoteCall(shared, outputSchemaOf(outputSchema, shared, report));
+  return {
+    name: options.name,
+    title: title as string,
+    description: description as string,
+    parameters: inputSchema as object,
+    outputSchema: call.outputSchema,
+    annotations: annotations as object,
+    // Under one key: a server does not get to say anything that the host itself says in a tool's metadata.
+    metadata: Object.keys(rest).length === 0 ? undefined : { mcp: rest },
+    timeout: options.timeout,
+    handler: (args: unknown, _: unknown, context: ToolContext) => call.run(args, context),
+    permission: (args: unknown, context: ToolContext) => permissionFor(args, context, shared),
+  };
+}
+
+function lengthOf(definition: Json): number {
+  try {
+    return JSON.stringify(definition).length;
+  } catch {
+    // Nested beyond the stack.
+    throw invalid("it cannot be written as JSON");
+  }
+}
+
+interface RemoteDefinition {
+  readonly options: RemoteToolOptions;
+  readonly nativeName: string;
+  readonly definition: Json;
+}
+
+/** A faulty one is left out: it describes what comes back, and the tool can do without. */
+function outputSchemaOf(
+  schema: unknown,
+  { options, nativeName }: RemoteDefinition,
+  report: (diagnostic: Diagnostic) => void,
+): Json | undefined {
+  if (schema === undefined || schema === null) return undefined;
+  const fault = checkSchema(schema, { of: "output", untrustedPatterns: true }).find(({ severity }) => severity === "error");
+  if (fault === undefined) return schema as Json;
+  const message = `MCP server "${options.serverName}", tool ${visibleJson(nativeName)}: ${fault.message} The schema is left out.`;
+  report({ severity: "warning", code: "MCP_OUTPUT_SCHEMA", message });
+  return undefined;
+}
+
+interface RemoteCall {
+  readonly outputSchema: Json | undefined;
+  run(args: unknown, context: ToolContext): Promise<ToolResult>;
+}
+
+function remoteCall({ options, nativeName, definition }: RemoteDefinition, outputSchema: Json | undefined): RemoteCall {
+  const checkOutput = outputSchema === undefined ? undefined : compileSchema(outputSchema, { untrustedPatterns: true });
+  return {
+    outputSchema,
+    async run(args, context) {
+      const { server, serverName } = options;
+      try {
+        const raw = await server.callTool(nativeName, (args ?? {}) as Json, {
+          signal: context.invocation.signal,
+          meta: callMetaOf(context),
+          onProgress: (update) => context.progress(progressOf(update)),
+          context,
+          definition,
+        });
+        return noteMismatch(callToolResult(raw), checkOutput);
+      } catch (error) {
+        return failureOf(error, serverName);
+      }
+    },
+  };
+}
+
+function progressOf({ progress, total, message }: Parameters<NonNullable<CallRequestOptions["onProgress"]>>[0]): {
+  progress: number;
+  total?: number;
+  message?: string;
+} {
+  return { progress, ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
+}
+
+/** What does not fit the schema is still what the server answered: it is noted for whoever wonders, and given. */
+function noteMismatch(
+  result: ToolResult,
+  check: ((value: unknown) => ReturnType<ReturnType<typeof compileSchema>>) | undefined,
+): ToolResult {
+  if (check === undefined || result.resultType !== "success") return result;
+  const note = mismatchOf(result.structuredContent, check);
+  if (note === undefined) return result;
+  return { ...result, sessionLog: result.sessionLog === undefined ? note : `${result.sessionLog}\n${note}` };
+}
+
+function mismatchOf(structured: unknown, check: ReturnType<typeof compileSchema>): string | undefined {
+  if (structured === undefined) return "The tool has an output schema and answered without structured content.";
+  const checked = check(structured);
+  if (checked.ok) return undefined;
+  const faults = checked.issues.slice(0, 5).map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
+  return `The structured content does not fit the tool's output schema: ${faults.join("; ")}`;
+}
+
+/** What the Copilot SDK's permission requests of kind `mcp` hold. */
+function permissionFor(
+  args: unknown,
+  { invocation }: ToolContext,
+  { options, nativeName, definition }: RemoteDefinition,
+): PermissionRequest {
+  const { title, annotations } = definition as Pick<ToolDefinition, "title" | "annotations">;
+  const hints = isRecord(annotations) ? annotations : {};
+  const titles = [title, hints["title"], nativeName];
+  return {
+    kind: "mcp",
+    toolCallId: invocation.toolCallId,
+    serverName: options.serverName,
+    toolName: options.name,
+    toolTitle: titles.find((text) => typeof text === "string" && text !== ""),
+    args,
+    readOnly: hints["readOnlyHint"] === true,
+  };
+}
+
+function leftOut({ name }: Json, { serverName }: RemoteToolOptions, why: string): Diagnostic {
+  const shown = visibleJson(String(name).slice(0, 80));
+  const message = `MCP server "${serverName}", tool ${shown}: ${why} The tool is left out; its author must correct it.`;
+  return { severity: "error", code: "MCP_TOOL_INVALID", source: serverName, message };
+}
+
+function invalid(why: string): HostError {
+  return new HostError("TOOL_INVALID", why.endsWith(".") ? why : `${why}.`);
+}

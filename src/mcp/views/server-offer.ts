@@ -1,0 +1,267 @@
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { errorMessage, HostError, toError } from "../../base/errors.ts";
+import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp-server-spec.ts";
+import type { Prompt } from "../../tools/prompt.ts";
+import type { Resource, ResourceTemplate } from "../../tools/resource.ts";
+import type { Tool } from "../../tools/tool.ts";
+import type { SkillEntry } from "../../tools/tool-source.ts";
+import { digestOf } from "../../trust/digests.ts";
+import type { SupervisedServer } from "../supervisor/lease.ts";
+import type { ServerLists } from "../supervisor/server-lists.ts";
+import type { ServerState } from "../supervisor/server-state.ts";
+import { isSameJson } from "./definition-diff.ts";
+import { diagnoseHeld, type HeldDefinition, heldDefinition } from "./held-definition.ts";
+import { sameList } from "./made-before.ts";
+import { type PinSubject, pinServer, placeOf } from "./pin-subject.ts";
+import type { Pins, PinVerdict } from "./pins.ts";
+import type { SkillListing } from "./remote-skill-entry.ts";
+import { ServerMaterial } from "./server-material.ts";
+import { canBePinned, diagnoseDynamic, ServerSkills } from "./server-skills.ts";
+import { type Pinned, ServerTools, toolNamesOf } from "./server-tools.ts";
+
+/** What one server offers. Immutable; each list is the same object until something in it changes. */
+export interface ServerOffer {
+  readonly name: string;
+  readonly state: ServerState;
+  readonly tools: readonly Tool[];
+  readonly skills: readonly SkillEntry[];
+  readonly prompts: readonly Prompt[];
+  readonly resources: readonly Resource[];
+  readonly resourceTemplates: readonly ResourceTemplate[];
+  /** What it says about its use. Undefined: nothing, or it is held back. */
+  readonly instructions: string | undefined;
+  /** What is not offered until somebody approves it. */
+  readonly held: readonly HeldDefinition[];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** What a server's tools and skills are called in the set that it belongs to. */
+export interface OwnNames {
+  /** By the server's own name. */
+  readonly tools: ReadonlyMap<string, string>;
+  /** By address. */
+  readonly skills: ReadonlyMap<string, string>;
+  /** What there is to say of these names. */
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** A skill, or what must be approved before it is one. */
+export type FoundSkill = { readonly skill: SkillEntry } | { readonly held: HeldDefinition };
+
+export interface OfferBuilderOptions {
+  readonly pins: Pins;
+  /** Ends the message about what is held back. */
+  howToApprove(held: HeldDefinition): string;
+  /** Hears that what is offered may be something else, though no list changed. */
+  onChanged(): void;
+  onError(error: Error): void;
+}
+
+/** Makes the offers of one server, one after the other. */
+export class OfferBuilder {
+  readonly #server: SupervisedServer;
+  readonly #options: OfferBuilderOptions;
+  readonly #tools: ServerTools;
+  readonly #skills: ServerSkills;
+  readonly #material: ServerMaterial;
+  /** What was trusted when that was last known: it stays while the approvals cannot be read. */
+  #trusted: ReadonlySet<string> = new Set();
+  #last: { readonly lists: ServerLists; readonly names: OwnNames; readonly round: number; readonly made: Made } | undefined;
+  #offer: ServerOffer | undefined;
+
+  constructor(server: SupervisedServer, options: OfferBuilderOptions) {
+    this.#server = server;
+    this.#options = options;
+    this.#tools = new ServerTools(server);
+    this.#skills = new ServerSkills(server, options.onChanged);
+    this.#material = new ServerMaterial(server);
+  }
+
+  /** What there is to name. */
+  named(): { readonly name: string; readonly tools: readonly string[]; readonly skills: readonly SkillListing[] } {
+    const { name, lists } = this.#server;
+    return { name, tools: toolNamesOf(lists), skills: this.#skills.listings(lists) };
+  }
+
+  /** The same object when everything is as before. In another round, what is trusted is found out anew. */
+  async build(names: OwnNames, round: number): Promise<ServerOffer> {
+    const { name, spec, lists, state } = this.#server;
+    const made = lists === undefined || isUnconfigured(spec) ? nothing : await this.#makeIn(round, lists, spec, names);
+    const diagnostics = [...diagnoseState(this.#server), ...(lists?.diagnostics ?? []), ...names.diagnostics, ...made.diagnostics];
+    this.#offer = sameOffer(this.#offer, { name, state, ...made, diagnostics });
+    return this.#offer;
+  }
+
+  /** A skill by its address, listed or not. */
+  async findSkill(uri: string, signal: AbortSignal | undefined): Promise<FoundSkill> {
+    const { spec, name: server } = this.#server;
+    if (isUnconfigured(spec)) throw new HostError("MCP_UNAVAILABLE", `MCP server "${server}" needs configuration: ${spec.reason}`);
+    const skill = await this.#skills.find(uri, spec, signal);
+    if (!this.#mayOffer(skill)) throw new HostError("MCP_SKILL_DYNAMIC", diagnoseDynamic(skill, server).message);
+    const [verdict] = await this.#options.pins.judge(pinServer(spec), [skill.subject]);
+    if (verdict!.kind !== "accepted") return { held: heldDefinition(skill.subject, verdict!, server) };
+    return { skill: skill.value };
+  }
+
+  async #makeIn(round: number, lists: ServerLists, spec: McpServerSpec, names: OwnNames): Promise<Made> {
+    const last = this.#last;
+    if (last?.lists === lists && last.names === names && last.round === round) return last.made;
+    try {
+      const made = await this.#make(lists, spec, names);
+      this.#last = { lists, names, round, made };
+      return made;
+    } catch (error) {
+      // Whatever it sends, it does not keep other servers from being offered; what it offered before stays.
+      this.#options.onError(toError(error));
+      const message = `What MCP server "${spec.name}" offers could not be read: ${errorMessage(error)}. What it offered before stays.`;
+      const made = last?.made ?? nothing;
+      return { ...made, diagnostics: [...made.diagnostics, { severity: "error", code: "MCP_OFFER_FAILED", source: spec.name, message }] };
+    }
+  }
+
+  async #make(lists: ServerLists, spec: McpServerSpec, names: OwnNames): Promise<Made> {
+    const tools = this.#tools.make(lists, spec, names.tools);
+    const skills = this.#skills.make(lists, spec, names.skills);
+    const material = this.#material.make(lists, spec);
+    const bound = skills.found.filter((skill) => this.#mayOffer(skill));
+    const unbound = skills.found.filter((skill) => !this.#mayOffer(skill));
+    const said = instructionsOf(lists, spec);
+    const judged = await this.#judge(spec, [...tools.found, ...bound, ...said.found]);
+    return {
+      tools: tools.found.filter(judged.isTrusted).map(({ value }) => value),
+      skills: bound.filter(judged.isTrusted).map(({ value }) => value),
+      ...material.offers,
+      instructions: said.found.find(judged.isTrusted)?.value,
+      held: judged.held,
+      diagnostics: [
+        ...tools.diagnostics,
+        ...skills.diagnostics,
+        ...unbound.map((skill) => diagnoseDynamic(skill, spec.name)),
+        ...material.diagnostics,
+        ...said.diagnostics,
+        ...judged.diagnostics,
+      ],
+    };
+  }
+
+  #mayOffer(skill: Pinned<SkillEntry>): boolean {
+    return this.#options.pins.policy === "off" || canBePinned(skill);
+  }
+
+  async #judge(spec: McpServerSpec, all: readonly Pinned<unknown>[]): Promise<Judged> {
+    const verdicts = await this.#verdicts(
+      spec,
+      all.map(({ subject }) => subject),
+    );
+    if (verdicts instanceof Error) return this.#judgeByMemory(verdicts);
+    const { name: server } = this.#server;
+    const trusted = new Set<string>();
+    const held: HeldDefinition[] = [];
+    for (const [index, { subject }] of all.entries()) {
+      const verdict = verdicts[index]!;
+      if (verdict.kind === "accepted") trusted.add(keyOf(subject));
+      else held.push(heldDefinition(subject, verdict, server));
+    }
+    this.#trusted = trusted;
+    const isTrusted = ({ subject }: Pinned<unknown>): boolean => trusted.has(keyOf(subject));
+    return { isTrusted, held, diagnostics: diagnoseHeld(held, this.#options.howToApprove) };
+  }
+
+  async #verdicts(spec: McpServerSpec, subjects: readonly PinSubject[]): Promise<readonly PinVerdict[] | Error> {
+    try {
+      return await this.#options.pins.judge(pinServer(spec), subjects);
+    } catch (error) {
+      return new Error(errorMessage(error), { cause: error });
+    }
+  }
+
+  /** Nobody can tell what was approved: what was trusted goes on, and nothing else begins. */
+  #judgeByMemory({ message: why }: Error): Judged {
+    const trusted = this.#trusted;
+    const source = this.#server.name;
+    const message = `What was approved of MCP server "${source}" cannot be read (${why}), so nothing new of it is offered. Mend that, and restart it.`;
+    return {
+      isTrusted: ({ subject }) => trusted.has(keyOf(subject)),
+      held: [],
+      diagnostics: [{ severity: "error", code: "MCP_PINS_UNREADABLE", source, message }],
+    };
+  }
+}
+
+type Made = Omit<ServerOffer, "name" | "state">;
+
+const nothing: Made = Object.freeze({
+  tools: [],
+  skills: [],
+  prompts: [],
+  resources: [],
+  resourceTemplates: [],
+  instructions: undefined,
+  held: [],
+  diagnostics: [],
+});
+
+interface Judged {
+  isTrusted(pinned: Pinned<unknown>): boolean;
+  readonly held: readonly HeldDefinition[];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+function keyOf(subject: PinSubject): string {
+  return `${subject.digest} ${placeOf(subject)}`;
+}
+
+// A system message has other things to say.
+const maxInstructions = 20_000;
+
+function instructionsOf(
+  { instructions }: ServerLists,
+  spec: McpServerSpec,
+): { found: readonly Pinned<string>[]; diagnostics: readonly Diagnostic[] } {
+  if (instructions === undefined || instructions.trim() === "") return { found: [], diagnostics: [] };
+  const value = instructions.slice(0, maxInstructions);
+  const subject: PinSubject = { kind: "mcp-instructions", server: pinServer(spec), name: "", digest: digestOf(value), content: value };
+  const found = [{ subject, value }];
+  if (value.length === instructions.length) return { found, diagnostics: [] };
+  const message = `The instructions of MCP server "${spec.name}" have ${instructions.length} characters; the first ${maxInstructions} are used.`;
+  return { found, diagnostics: [{ severity: "warning", code: "MCP_INSTRUCTIONS_LONG", source: spec.name, message }] };
+}
+
+function isUnconfigured(spec: McpServerSpec | UnconfiguredServer): spec is UnconfiguredServer {
+  return "reason" in spec;
+}
+
+function diagnoseState({ name: source, state, status, spec }: SupervisedServer): readonly Diagnostic[] {
+  const why = status.error === undefined ? "" : `: ${status.error.message}`;
+  if (state === "failed")
+    return [{ severity: "error", code: "MCP_SERVER_FAILED", source, message: `MCP server "${source}" does not work${why}` }];
+  if (state === "needs-auth") {
+    const message = `MCP server "${source}" wants somebody to sign in: run \`skillhost login ${source}\`.`;
+    return [{ severity: "warning", code: "MCP_SERVER_SIGN_IN", source, message }];
+  }
+  if (state !== "needs-configuration") return [];
+  const reason = isUnconfigured(spec) ? spec.reason : (status.error?.message ?? "Its configuration lacks something.");
+  return [
+    { severity: "warning", code: "MCP_SERVER_UNCONFIGURED", source, message: `MCP server "${source}" needs configuration: ${reason}` },
+  ];
+}
+
+function sameOffer(before: ServerOffer | undefined, next: ServerOffer): ServerOffer {
+  if (before === undefined) return Object.freeze(frozenLists(next, nothing));
+  const offer = frozenLists(next, before);
+  const isSame = (Object.keys(next) as (keyof ServerOffer)[]).every((key) => offer[key] === before[key]);
+  return isSame ? before : Object.freeze(offer);
+}
+
+function frozenLists(next: ServerOffer, before: Made): ServerOffer {
+  return {
+    ...next,
+    tools: sameList(before.tools, next.tools),
+    skills: sameList(before.skills, next.skills),
+    prompts: sameList(before.prompts, next.prompts),
+    resources: sameList(before.resources, next.resources),
+    resourceTemplates: sameList(before.resourceTemplates, next.resourceTemplates),
+    held: sameList(before.held, next.held, isSameJson),
+    diagnostics: sameList(before.diagnostics, next.diagnostics, isSameJson),
+  };
+}

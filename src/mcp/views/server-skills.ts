@@ -1,0 +1,151 @@
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { HostError } from "../../base/errors.ts";
+import type { McpServerSpec } from "../../formats/mcp-server-spec.ts";
+import type { SkillEntry } from "../../tools/tool-source.ts";
+import { digestOf } from "../../trust/digests.ts";
+import type { SupervisedServer } from "../supervisor/lease.ts";
+import type { ServerLists } from "../supervisor/server-lists.ts";
+import { visibleJson } from "./definition-diff.ts";
+import { MadeBefore } from "./made-before.ts";
+import { chooseNames, hashDigits, hashOfParts } from "./name-tools.ts";
+import { type PinSubject, pinServer } from "./pin-subject.ts";
+import { remoteSkill } from "./remote-skill.ts";
+import { contentOf, type ReadSkillEntry, readSkillEntry, type SkillListing } from "./remote-skill-entry.ts";
+import type { Pinned, PinnedFound } from "./server-tools.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** A server and the skills that it lists. */
+export interface ServerSkillNames {
+  readonly name: string;
+  readonly skills: readonly Pick<SkillListing, "uri" | "name" | "folder">[];
+}
+
+/**
+ * Names the skills of servers: `<server>/<name>`, since names of skills say nothing across servers; where two of them
+ * would fall together, with the folders that they are in. By the server's name, then by the address of the skill. Pure.
+ */
+export function nameSkills(servers: readonly ServerSkillNames[]): ReadonlyMap<string, ReadonlyMap<string, string>> {
+  const all = servers.flatMap(({ name: server, skills }) => skills.map((skill) => ({ server, skill })));
+  const chosen = chooseNames(all, ({ server, skill }, level) => {
+    if (level === 0) return `${server}/${skill.name}`;
+    const digits = hashDigits[level - 2];
+    if (level > 1 && digits === undefined) return undefined;
+    return `${server}/${skill.folder}${digits === undefined ? "" : `-${hashOfParts([server, skill.uri], digits)}`}`;
+  });
+  const names = new Map<string, Map<string, string>>(servers.map(({ name }) => [name, new Map()]));
+  for (const [index, { server, skill }] of all.entries()) names.get(server)!.set(skill.uri, chosen[index]!);
+  return names;
+}
+
+/** The skills of one server (Skills extension, SEP-2640). */
+export class ServerSkills {
+  readonly #server: SupervisedServer;
+  readonly #onChanged: () => void;
+  readonly #made: MadeBefore<Pinned<SkillEntry>> = new MadeBefore();
+  readonly #asking = new Set<string>();
+  /** Entries that were asked for again, and take the place of those of the list that they were asked for with. */
+  #newer: { readonly of: ServerLists; readonly entries: Map<string, Json> } | undefined;
+
+  /** `onChanged` hears that the entry of a skill turned out to be another one than the list has. */
+  constructor(server: SupervisedServer, onChanged: () => void) {
+    this.#server = server;
+    this.#onChanged = onChanged;
+  }
+
+  /** The entries of a list that are skills. */
+  listings(lists: ServerLists | undefined): readonly SkillListing[] {
+    return lists === undefined ? [] : this.#read(lists).flatMap((entry) => (entry.ok ? [entry.listing] : []));
+  }
+
+  make(lists: ServerLists, spec: McpServerSpec, names: ReadonlyMap<string, string>): PinnedFound<SkillEntry> {
+    const found: Pinned<SkillEntry>[] = [];
+    const diagnostics: Diagnostic[] = [];
+    for (const entry of this.#read(lists)) {
+      if (!entry.ok) diagnostics.push(refused(spec.name, entry.uri, entry.reason));
+      else found.push(this.#pinned(entry.listing, spec, names.get(entry.listing.uri)!));
+    }
+    this.#made.endRound();
+    return { found, diagnostics };
+  }
+
+  /** A skill that need not be listed. Rejects with what the request does, or HostError `MCP_ANSWER` for what is no skill. */
+  async find(uri: string, spec: McpServerSpec, signal: AbortSignal | undefined): Promise<Pinned<SkillEntry>> {
+    const entry = readSkillEntry((await this.#server.request("skills/get", { uri }, { signal }))["skill"]);
+    if (!entry.ok || entry.listing.uri !== uri) throw noSkill(spec.name, uri, entry.ok ? "it gave another one" : entry.reason);
+    const { listing } = entry;
+    return pin(listing, spec, this.#entryOf(listing, spec, `${spec.name}/${listing.folder}`));
+  }
+
+  #read(lists: ServerLists): readonly ReadSkillEntry[] {
+    const newer = this.#newer?.of === lists ? this.#newer.entries : undefined;
+    const read = lists.skills.map((raw) => readSkillEntry(newer?.get(String(raw["uri"])) ?? raw));
+    const counts = new Map<string, number>();
+    for (const entry of read) if (entry.ok) counts.set(entry.listing.root, (counts.get(entry.listing.root) ?? 0) + 1);
+    return read.map((entry) => {
+      // Which of them is meant, nobody can tell.
+      if (!entry.ok || counts.get(entry.listing.root) === 1) return entry;
+      return { ok: false, uri: entry.listing.uri, reason: "it is listed more than once" };
+    });
+  }
+
+  #pinned(listing: SkillListing, spec: McpServerSpec, name: string): Pinned<SkillEntry> {
+    const content = contentOf(listing);
+    return this.#made.take(listing.uri, content, name, () => pin(listing, spec, this.#entryOf(listing, spec, name)));
+  }
+
+  #entryOf(listing: SkillListing, spec: McpServerSpec, name: string): SkillEntry {
+    const onMismatch = (): void => void this.#askAgain(listing.uri);
+    return remoteSkill(listing, { server: this.#server, serverName: spec.name, name, onMismatch });
+  }
+
+  /** The way back from an entry that is out of date: the current one, which nobody has approved yet. */
+  async #askAgain(uri: string): Promise<void> {
+    const { lists } = this.#server;
+    if (lists === undefined || this.#asking.has(uri)) return;
+    this.#asking.add(uri);
+    try {
+      const { skill } = await this.#server.request("skills/get", { uri });
+      if (this.#newer?.of !== lists) this.#newer = { of: lists, entries: new Map() };
+      this.#newer.entries.set(uri, skill as Json);
+      this.#onChanged();
+    } catch {
+      // It cannot be had either: the entry stays, and what does not fit it is refused at each read.
+    } finally {
+      this.#asking.delete(uri);
+    }
+  }
+}
+
+/** Whether what is approved today could be told from what is read tomorrow. */
+export function canBePinned({ subject }: Pinned<SkillEntry>): boolean {
+  return (subject.content as { readonly resources: unknown }).resources !== "dynamic";
+}
+
+export function diagnoseDynamic({ subject: { name } }: Pinned<SkillEntry>, source: string): Diagnostic {
+  const why = "its files are made as they are read, so that an approval would be for nothing in particular";
+  const message = `MCP server "${source}", skill ${visibleJson(name.slice(0, 200))}: ${why}. It is left out; only with pins off it is offered.`;
+  return { severity: "warning", code: "MCP_SKILL_DYNAMIC", source, message };
+}
+
+function pin(listing: SkillListing, spec: McpServerSpec, value: SkillEntry): Pinned<SkillEntry> {
+  const content = contentOf(listing);
+  const subject: PinSubject = { kind: "mcp-skill", server: pinServer(spec), name: listing.uri, digest: digestOf(content), content };
+  return { subject, value };
+}
+
+function refused(source: string, uri: string | undefined, reason: string): Diagnostic {
+  const which = uri === undefined ? "a skill" : `skill ${visibleJson(uri.slice(0, 200))}`;
+  const message = `MCP server "${source}", ${which}: ${visible(reason)}. The skill is left out; its author must correct it.`;
+  return { severity: "error", code: "MCP_SKILL_INVALID", source, message };
+}
+
+function noSkill(source: string, uri: string, reason: string): HostError {
+  const what = `MCP server "${source}" gave no usable skill for ${visibleJson(uri.slice(0, 200))}`;
+  return new HostError("MCP_ANSWER", `${what}: ${visible(reason)}.`);
+}
+
+/** Without its quotes: the reason quotes what a server wrote. */
+function visible(reason: string): string {
+  return visibleJson(reason).slice(1, -1).replaceAll('\\"', '"');
+}

@@ -1,0 +1,55 @@
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import type { SourceSnapshot } from "../../tools/tool-source.ts";
+import type { HeldDefinition } from "./held-definition.ts";
+import { sameList } from "./made-before.ts";
+import type { ServerOffer } from "./server-offer.ts";
+
+/** What connected servers say about their use, as the system message tells it. */
+export interface SaidByServer {
+  readonly server: string;
+  readonly text: string;
+}
+
+/** What a set of servers offers: each list, and the whole, is the same object until something in it changes. */
+export interface ServerViewSnapshot extends Required<SourceSnapshot> {
+  readonly servers: readonly ServerOffer[];
+  readonly instructions: readonly SaidByServer[];
+  readonly held: readonly HeldDefinition[];
+}
+
+export const emptySnapshot: ServerViewSnapshot = Object.freeze({
+  servers: [],
+  tools: [],
+  skills: [],
+  prompts: [],
+  resources: [],
+  resourceTemplates: [],
+  instructions: [],
+  held: [],
+  diagnostics: [],
+});
+
+/** Of what servers offer; each list that holds the same as before is the one from before. */
+export function snapshotOf(servers: readonly ServerOffer[], before: ServerViewSnapshot): ServerViewSnapshot {
+  if (sameList(before.servers, servers) === before.servers) return before;
+  const all = <T>(list: (offer: ServerOffer) => readonly T[], known: readonly T[]): readonly T[] => sameList(known, servers.flatMap(list));
+  return Object.freeze({
+    servers: Object.freeze(servers),
+    tools: all((offer) => offer.tools, before.tools),
+    skills: all((offer) => offer.skills, before.skills),
+    prompts: all((offer) => offer.prompts, before.prompts),
+    resources: all((offer) => offer.resources, before.resources),
+    resourceTemplates: all((offer) => offer.resourceTemplates, before.resourceTemplates),
+    instructions: sameList(before.instructions, servers.flatMap(saidBy), isSameSaying),
+    held: all((offer) => offer.held, before.held),
+    diagnostics: all<Diagnostic>((offer) => offer.diagnostics, before.diagnostics),
+  });
+}
+
+function saidBy({ name: server, instructions: text }: ServerOffer): readonly SaidByServer[] {
+  return text === undefined ? [] : [Object.freeze({ server, text })];
+}
+
+function isSameSaying(a: SaidByServer, b: SaidByServer): boolean {
+  return a.server === b.server && a.text === b.text;
+}

@@ -1,0 +1,125 @@
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { errorMessage } from "../../base/errors.ts";
+import type { McpServerSpec } from "../../formats/mcp-server-spec.ts";
+import type { Tool, ToolsFound } from "../../tools/tool.ts";
+import { digestOf } from "../../trust/digests.ts";
+import type { SupervisedServer } from "../supervisor/lease.ts";
+import type { ServerLists } from "../supervisor/server-lists.ts";
+import { visibleJson } from "./definition-diff.ts";
+import { MadeBefore } from "./made-before.ts";
+import { type PinSubject, pinServer } from "./pin-subject.ts";
+import { remoteTool } from "./remote-tool.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Something that is offered if its pin says so. */
+export interface Pinned<T> {
+  readonly subject: PinSubject;
+  readonly value: T;
+}
+
+export interface PinnedFound<T> {
+  readonly found: readonly Pinned<T>[];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** The names of a server's tools in its order, also those that are there twice. What has no usable name is no tool. */
+export function toolNamesOf(lists: ServerLists | undefined): readonly string[] {
+  return lists === undefined ? [] : lists.tools.map(({ name }) => name).filter(isUsableName);
+}
+
+/** The tools of one server, each the same object as long as its definition and its name are the same. */
+export class ServerTools {
+  readonly #server: SupervisedServer;
+  readonly #made: MadeBefore<MadeTool> = new MadeBefore();
+
+  constructor(server: SupervisedServer) {
+    this.#server = server;
+  }
+
+  /** Those of the list that the configuration lets through. `names`: what a model calls them by. */
+  make(lists: ServerLists, spec: McpServerSpec, names: ReadonlyMap<string, string>): PinnedFound<Tool> {
+    const isWanted = filterOf(spec);
+    const generation = this.#server.status.id ?? spec.name;
+    const found: Pinned<Tool>[] = [];
+    const diagnostics: Diagnostic[] = [...nameless(lists, spec), ...unknownNames(lists, spec)];
+    const taken = new Set<string>();
+    for (const definition of lists.tools) {
+      const { name } = definition;
+      // Of two with one name the first counts.
+      if (!isUsableName(name) || taken.has(name) || !isWanted(name)) continue;
+      taken.add(name);
+      const modelName = names.get(name) ?? name;
+      const options = { server: this.#server, serverName: spec.name, name: modelName, timeout: spec.timeout, generation };
+      const facts = JSON.stringify([modelName, spec.timeout, generation]);
+      const made = this.#made.take(name, definition, facts, () => makeTool(definition, name, spec, options));
+      diagnostics.push(...made.diagnostics);
+      if (made.pinned !== undefined) found.push(made.pinned);
+    }
+    this.#made.endRound();
+    return { found, diagnostics };
+  }
+}
+
+interface MadeTool {
+  readonly pinned: Pinned<Tool> | undefined;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+function makeTool(definition: Json, name: string, spec: McpServerSpec, options: Parameters<typeof remoteTool>[1]): MadeTool {
+  const { tools, diagnostics }: ToolsFound = remoteTool(definition, options);
+  const tool = tools[0];
+  if (tool === undefined) return { pinned: undefined, diagnostics };
+  try {
+    const digest = digestOf(definition);
+    const subject: PinSubject = { kind: "mcp-tool", server: pinServer(spec), name, digest, content: definition };
+    return { pinned: { subject, value: tool }, diagnostics };
+  } catch (error) {
+    const message = `MCP server "${spec.name}", tool ${shown(name)}: ${errorMessage(error)} The tool is left out.`;
+    return { pinned: undefined, diagnostics: [{ severity: "error", code: "MCP_TOOL_INVALID", source: spec.name, message }] };
+  }
+}
+
+// The specification allows 128; whoever goes beyond this is not meant seriously.
+const longestName = 1000;
+
+function isUsableName(name: unknown): name is string {
+  return typeof name === "string" && name !== "" && name.length <= longestName;
+}
+
+function filterOf({ tools, excludedTools = [] }: McpServerSpec): (name: string) => boolean {
+  const excluded = new Set(excludedTools);
+  const wanted = tools === undefined || tools.includes("*") ? undefined : new Set(tools);
+  return (name) => !excluded.has(name) && (wanted === undefined || wanted.has(name));
+}
+
+function nameless({ tools }: ServerLists, { name: source }: McpServerSpec): readonly Diagnostic[] {
+  const count = tools.filter(({ name }) => !isUsableName(name)).length;
+  if (count === 0) return [];
+  const what = count === 1 ? "a tool" : `${count} tools`;
+  const message = `MCP server "${source}" offers ${what} without a name of 1 to ${longestName} characters, left out.`;
+  return [{ severity: "error", code: "MCP_TOOL_INVALID", source, message }];
+}
+
+const maxShown = 20;
+
+/** Names that a configuration lists and the server does not have: a mistake in one of the two. */
+function unknownNames(lists: ServerLists, { name: source, tools = [], excludedTools = [] }: McpServerSpec): readonly Diagnostic[] {
+  // What was there the last time says nothing about now.
+  if (lists.from === "cache") return [];
+  const known = new Set(toolNamesOf(lists));
+  const unknown = new Set([...tools, ...excludedTools].filter((name) => name !== "*" && !known.has(name)));
+  if (unknown.size === 0) return [];
+  const has = known.size === 0 ? "It has no tools." : `It has ${listed(known)}.`;
+  const message = `MCP server "${source}" has no tool ${listed(unknown)}, which its configuration names. ${has} Correct the configuration.`;
+  return [{ severity: "warning", code: "MCP_TOOL_UNKNOWN", source, message }];
+}
+
+function listed(names: ReadonlySet<string>): string {
+  const first = [...names].slice(0, maxShown).map(shown);
+  return names.size > maxShown ? `${first.join(", ")} and ${names.size - maxShown} more` : first.join(", ");
+}
+
+function shown(name: string): string {
+  return visibleJson(name.slice(0, 80));
+}

@@ -1,0 +1,51 @@
+import { errorMessage } from "../../base/errors.ts";
+import type { Logger } from "../../base/logger.ts";
+import type { SkillEntry } from "../../tools/tool-source.ts";
+import { skillContext } from "../instructions/model-text.ts";
+import type { SessionEvents } from "../records/events.ts";
+import type { AgentProfile } from "./agents.ts";
+
+export interface AgentPromptHost {
+  readonly events: SessionEvents;
+  readonly log: Logger;
+  skills(): readonly SkillEntry[];
+}
+
+/** What an agent is told of itself: its prompt, and the instructions of the skills that it has from the start. */
+export async function agentPromptOf(
+  { prompt, skills: names, name: agent }: AgentProfile,
+  host: AgentPromptHost,
+  agentId?: string,
+): Promise<string> {
+  const skills = host.skills();
+  const parts = [prompt.trim()];
+  for (const name of names) {
+    const skill = skills.findLast((entry) => entry.name === name);
+    if (skill === undefined) host.log.warning(`Agent "${agent}" is to have the skill "${name}" from the start, which is not there.`);
+    else parts.push(await contextOf(skill, host, agentId));
+  }
+  return parts.filter((part) => part !== "").join("\n\n");
+}
+
+async function contextOf(skill: SkillEntry, host: AgentPromptHost, agentId: string | undefined): Promise<string> {
+  try {
+    const content = skillContext({ name: skill.name, folder: skill.folder, body: await skill.instructions() });
+    tellSkillInvoked(skill, content, { events: host.events, trigger: "context-load", agentId });
+    return content;
+  } catch (error) {
+    host.log.error(`The instructions of skill "${skill.name}" could not be read.`, { error: errorMessage(error) });
+    return "";
+  }
+}
+
+export interface SkillUse {
+  readonly events: SessionEvents;
+  readonly trigger: "agent-invoked" | "user-invoked" | "context-load";
+  readonly agentId?: string | undefined;
+}
+
+/** Tells that a skill's instructions went into a conversation. */
+export function tellSkillInvoked({ name, description, folder }: SkillEntry, content: string, { events, trigger, agentId }: SkillUse): void {
+  if (!events.wants("skill.invoked")) return;
+  events.append("skill.invoked", { name, path: folder ?? "", content, description, source: "custom", trigger }, agentId);
+}

@@ -1,0 +1,155 @@
+import { errorMessage, toError } from "../../base/errors.ts";
+import { onAbort } from "../../io/on-abort.ts";
+import type { AgentFacts } from "../instructions/model-text.ts";
+import type { TurnEnd, TurnHost } from "../turns/turn-types.ts";
+import type { AgentProfile } from "./agents.ts";
+import type { ChildConversation } from "./sub-agent-conversation.ts";
+
+export interface SubAgentOptions {
+  /** What models call it by. */
+  readonly id: string;
+  readonly profile: AgentProfile;
+  readonly description: string;
+  /** The call that started it. */
+  readonly toolCallId: string;
+  /** The sub-agent that started it; undefined: the session's own agent did. */
+  readonly parent: SubAgent | undefined;
+  readonly model: string | undefined;
+  readonly conversation: ChildConversation;
+  /** Where the session's log is, for hooks. */
+  readonly transcriptPath: string;
+}
+
+/** An agent at work on a task of its own: what it was asked, how far it is, what it said. */
+export class SubAgent {
+  readonly id: string;
+  readonly profile: AgentProfile;
+  readonly toolCallId: string;
+  readonly parent: SubAgent | undefined;
+  readonly depth: number;
+  readonly conversation: ChildConversation;
+  /** What it answered, one for each time it was asked. */
+  readonly replies: string[] = [];
+  status: AgentFacts["status"] = "running";
+  /** Settles when it has done what it was last asked; never rejects. */
+  settled: Promise<void> = Promise.resolve();
+  readonly #options: SubAgentOptions;
+  readonly #host: TurnHost;
+  readonly #startedAt = performance.now();
+  #stopping = new AbortController();
+  #isWorking = false;
+  #workedMs = 0;
+
+  constructor(options: SubAgentOptions, host: TurnHost) {
+    this.id = options.id;
+    this.profile = options.profile;
+    this.toolCallId = options.toolCallId;
+    this.parent = options.parent;
+    this.depth = options.parent === undefined ? 1 : options.parent.depth + 1;
+    this.conversation = options.conversation;
+    this.#options = options;
+    this.#host = host;
+  }
+
+  /** Fires when it is to stop what it does now. */
+  get signal(): AbortSignal {
+    return this.#stopping.signal;
+  }
+
+  get facts(): AgentFacts {
+    const { description, model } = this.#options;
+    return {
+      id: this.id,
+      type: this.profile.name,
+      status: this.status,
+      description,
+      elapsed: seconds(performance.now() - this.#startedAt),
+      duration: seconds(this.#workedMs),
+      turns: Math.max(this.replies.length - 1, 0),
+      model,
+    };
+  }
+
+  /** Ends what it does, and all that it has started. */
+  stop(): void {
+    this.#stopping.abort(new DOMException(`Agent "${this.id}" was stopped.`, "AbortError"));
+  }
+
+  /** Stops it when a signal fires, as long as it works. */
+  stopWith(signal: AbortSignal): void {
+    const listening = onAbort(signal, () => this.stop());
+    void this.settled.then(() => listening[Symbol.dispose]());
+  }
+
+  /** Says something to it. It hears it with its next request if it is at work, and goes to work if it is not. */
+  ask(message: string): void {
+    this.conversation.say(message);
+    if (this.#isWorking) return;
+    this.#isWorking = true;
+    this.#stopping = new AbortController();
+    this.status = "running";
+    this.settled = this.#work();
+  }
+
+  /** Never rejects. */
+  async #work(): Promise<void> {
+    const begun = performance.now();
+    this.#tell("subagent.started", { agentDescription: this.profile.description });
+    let end = await this.#converse();
+    while (end.kind === "ended" && this.conversation.hasNews && !this.signal.aborted) end = await this.#converse();
+    const durationMs = Math.round(performance.now() - begun);
+    this.#workedMs += durationMs;
+    this.#isWorking = false;
+    this.#conclude(end, durationMs);
+  }
+
+  /** Lets it answer, and go on while a hook wants it to and it may still ask its model. */
+  async #converse(): Promise<TurnEnd> {
+    const { hooks } = this.#host;
+    const { name: agentName, displayName: agentDisplayName, description: agentDescription } = this.profile;
+    const facts = { agentName, agentDisplayName, agentDescription, transcriptPath: this.#options.transcriptPath };
+    const options = { signal: this.signal };
+    try {
+      const { additionalContext } = await hooks.run("subagentStart", facts, options);
+      this.conversation.say(...additionalContext);
+      const budget = this.conversation.createBudget();
+      for (;;) {
+        const end = await this.conversation.run(this.signal, budget);
+        if (end.kind !== "ended" || this.signal.aborted || budget.left <= 0) return end;
+        const { blockedBy } = await hooks.run("subagentStop", facts, options);
+        if (blockedBy === undefined) return end;
+        this.conversation.say(blockedBy);
+      }
+    } catch (error) {
+      return { kind: "failed", error: toError(error) };
+    }
+  }
+
+  #conclude(end: TurnEnd, durationMs: number): void {
+    const { toolCalls, tokens } = this.conversation.tally;
+    const cost = { durationMs, totalToolCalls: toolCalls, ...(tokens > 0 && { totalTokens: tokens }) };
+    if (end.kind === "failed") {
+      this.status = "failed";
+      this.#host.log.error(`Sub-agent "${this.id}" failed.`, { agent: this.profile.name, error: end.error });
+      this.#tell("subagent.failed", { error: errorMessage(end.error), ...cost });
+      return;
+    }
+    const isStopped = end.kind === "aborted" || this.signal.aborted;
+    this.status = isStopped ? "cancelled" : "completed";
+    this.replies.push(end.kind === "ended" ? (end.reply?.content ?? "") : "");
+    this.#tell("subagent.completed", { ...(isStopped && { cancelled: true }), ...cost });
+  }
+
+  #tell(type: string, more: object): void {
+    const { events } = this.#host;
+    if (!events.wants(type)) return;
+    const { model } = this.#options;
+    const { name: agentName, displayName: agentDisplayName } = this.profile;
+    const data = { agentName, agentDisplayName, toolCallId: this.toolCallId, ...(model !== undefined && { model }), ...more };
+    events.append(type, data, this.conversation.agentId);
+  }
+}
+
+function seconds(ms: number): number {
+  return Math.round(ms / 1000);
+}

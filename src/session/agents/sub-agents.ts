@@ -1,0 +1,199 @@
+import { randomUUID } from "node:crypto";
+import { onAbort } from "../../io/on-abort.ts";
+import type { AgentScope } from "../calls/pipeline-types.ts";
+import { agentText } from "../instructions/model-text.ts";
+import type { TurnHost } from "../turns/turn-types.ts";
+import type { AgentProfile } from "./agents.ts";
+import { SubAgent } from "./sub-agent.ts";
+import type { ChildConversation } from "./sub-agent-conversation.ts";
+
+/** A task for an agent, as a model gives it. */
+export interface TaskRequest {
+  readonly agentType: string;
+  /** What it is to be called; another is made of it where it is taken. */
+  readonly name?: string | undefined;
+  readonly description: string;
+  readonly prompt: string;
+  /** Default: the agent's own, else the session's. */
+  readonly model?: string | undefined;
+}
+
+/** The call that gives the task. */
+export interface TaskCall {
+  readonly toolCallId: string;
+  /** The conversation that the call belongs to. */
+  readonly agent: AgentScope;
+}
+
+export type TaskStart =
+  | { readonly kind: "started"; readonly agent: SubAgent }
+  | { readonly kind: "refused"; readonly why: "unknown type" | "too deep" | "too many" };
+
+/** A conversation that an agent is to have. */
+export interface ChildRequest {
+  readonly profile: AgentProfile;
+  readonly model: string | undefined;
+  /** Marks its events. */
+  readonly agentId: string;
+  /** 1 for an agent that the session's own agent starts. */
+  readonly depth: number;
+}
+
+/** What sub-agents need of their session. */
+export interface SubAgentHost {
+  readonly turns: TurnHost;
+  /** The agents that a model may start, by name. */
+  profiles(): ReadonlyMap<string, AgentProfile>;
+  /** Begins the conversation of an agent. */
+  converse(request: ChildRequest): ChildConversation;
+  /** Says something to the session's own agent, and has it go on if it is at rest. */
+  notify(message: string): void;
+  transcriptPath(): string;
+}
+
+/** The agents that a session's agents have started. */
+export interface SubAgents {
+  /** Starts one. It works by itself; `agent.settled` tells when it is done. */
+  start(request: TaskRequest, call: TaskCall): TaskStart;
+  /** Once an agent is done, tells whoever started it. */
+  notifyWhenSettled(agent: SubAgent): void;
+  /** Says something to an agent, whoever says it; one that is done goes to work again, and its end is told. */
+  tell(agent: SubAgent, message: string): void;
+  find(id: string): SubAgent | undefined;
+  /** Oldest first. */
+  list(): readonly SubAgent[];
+  /** The agent whose conversation this is; undefined: the session's own. */
+  ofScope(scope: AgentScope): SubAgent | undefined;
+  /** Stops all of them, and waits until they have. */
+  close(): Promise<void>;
+}
+
+/** An agent that starts an agent that starts an agent: that far, and no further. */
+export const maxAgentDepth = 3;
+/** Each has a model's attention and its cost. */
+export const maxRunningAgents = 32;
+// Those that are done can be read and asked on, until as many came after them.
+const maxSettled = 64;
+
+export function createSubAgents(host: SubAgentHost): SubAgents {
+  return new AgentTable(host);
+}
+
+class AgentTable implements SubAgents {
+  readonly #host: SubAgentHost;
+  readonly #agents = new Map<string, SubAgent>();
+  readonly #byAgentId = new Map<string, SubAgent>();
+  #isClosed = false;
+
+  constructor(host: SubAgentHost) {
+    this.#host = host;
+  }
+
+  start(request: TaskRequest, { toolCallId, agent: scope }: TaskCall): TaskStart {
+    const profile = this.#host.profiles().get(request.agentType);
+    const parent = this.ofScope(scope);
+    const depth = (parent?.depth ?? 0) + 1;
+    if (profile === undefined) return { kind: "refused", why: "unknown type" };
+    if (depth > maxAgentDepth) return { kind: "refused", why: "too deep" };
+    if (this.#isClosed || this.list().filter(isRunning).length >= maxRunningAgents) return { kind: "refused", why: "too many" };
+    const model = request.model ?? profile.model;
+    // Ids of calls come from models, and two conversations must never be taken for one.
+    const agentId = this.#byAgentId.has(toolCallId) ? randomUUID() : toolCallId;
+    const agent = new SubAgent(
+      {
+        id: this.#freeId(request.name ?? request.agentType),
+        profile,
+        description: request.description,
+        toolCallId,
+        parent,
+        model,
+        conversation: this.#host.converse({ profile, model, agentId, depth }),
+        transcriptPath: this.#host.transcriptPath(),
+      },
+      this.#host.turns,
+    );
+    this.#forgetOldest();
+    this.#agents.set(agent.id, agent);
+    this.#byAgentId.set(agentId, agent);
+    agent.ask(request.prompt);
+    if (parent !== undefined) agent.stopWith(parent.signal);
+    return { kind: "started", agent };
+  }
+
+  notifyWhenSettled(agent: SubAgent): void {
+    void agent.settled.then(() => {
+      if (this.#isClosed) return;
+      const message = agentText.notification(agent.facts);
+      if (agent.parent === undefined) this.#host.notify(message);
+      // One that is done was not waiting for this.
+      else if (isRunning(agent.parent)) agent.parent.ask(message);
+    });
+  }
+
+  tell(agent: SubAgent, message: string): void {
+    if (this.#isClosed) return;
+    const wasRunning = isRunning(agent);
+    agent.ask(message);
+    // Of one that is at work, whoever waits for it is told already.
+    if (!wasRunning) this.notifyWhenSettled(agent);
+  }
+
+  find(id: string): SubAgent | undefined {
+    return this.#agents.get(id) ?? this.#byAgentId.get(id);
+  }
+
+  list(): readonly SubAgent[] {
+    return [...this.#agents.values()];
+  }
+
+  ofScope({ agentId }: AgentScope): SubAgent | undefined {
+    return agentId === undefined ? undefined : this.#byAgentId.get(agentId);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const agents = this.list();
+    for (const agent of agents) agent.stop();
+    await Promise.all(agents.map(({ settled }) => settled));
+    for (const { conversation } of agents) conversation[Symbol.dispose]();
+  }
+
+  #freeId(wanted: string): string {
+    const base =
+      wanted
+        .replace(/[^\w.-]+/g, "-")
+        .replace(/^-+|-+$/g, "")
+        .slice(0, 60) || "agent";
+    let id = base;
+    for (let number = 2; this.#agents.has(id); number++) id = `${base}-${number}`;
+    return id;
+  }
+
+  #forgetOldest(): void {
+    const settled = this.list().filter((agent) => !isRunning(agent));
+    for (const agent of settled.slice(0, Math.max(settled.length - maxSettled + 1, 0))) {
+      agent.conversation[Symbol.dispose]();
+      this.#agents.delete(agent.id);
+      this.#byAgentId.delete(agent.conversation.agentId);
+    }
+  }
+}
+
+export function isRunning({ status }: SubAgent): boolean {
+  return status === "running";
+}
+
+/** Waits until an agent has done what it was asked, at most so long. True: it has. */
+export async function untilSettled(agent: SubAgent, ms: number, signal: AbortSignal): Promise<boolean> {
+  if (!isRunning(agent)) return true;
+  return new Promise((resolve) => {
+    const end = (isSettled: boolean): void => {
+      clearTimeout(timer);
+      listening[Symbol.dispose]();
+      resolve(isSettled);
+    };
+    const timer = setTimeout(() => end(false), ms);
+    const listening = onAbort(signal, () => queueMicrotask(() => end(false)));
+    void agent.settled.then(() => end(true));
+  });
+}

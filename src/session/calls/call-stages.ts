@@ -1,0 +1,61 @@
+import type { Logger } from "../../base/logger.ts";
+import type { Tool } from "../../tools/tool.ts";
+import type { SessionAsks } from "../asks/asks.ts";
+import type { HookInput } from "../hooks/hook-kinds.ts";
+import type { HookRunner } from "../hooks/hooks.ts";
+import { modelText, resultTypeOf, type SettledCode, type TextFacts } from "../instructions/model-text.ts";
+import type { Permissions } from "../permissions/permissions.ts";
+import type { SessionEvents } from "../records/events.ts";
+import type { ResolvedSessionConfig } from "../session-config.ts";
+import type { Interruption, RunningCall, Settlement } from "./running-call.ts";
+
+/** What the stages of a call need of its session. */
+export interface CallHost {
+  readonly sessionId: string;
+  readonly events: SessionEvents;
+  readonly asks: SessionAsks;
+  readonly permissions: Permissions;
+  readonly hooks: HookRunner;
+  readonly log: Logger;
+  /** The configuration of now; `update` replaces it. */
+  readonly config: ResolvedSessionConfig;
+  /** The clients that pushed a tool; undefined: it is not a pushed one. */
+  ownersOf(tool: Tool): readonly string[] | undefined;
+  /** Where results go that are too long for a model. */
+  outputDirectory(): string;
+}
+
+/** An outcome that is not the tool's own, with the sentence for the model. `error` is for events and logs. */
+export function settlementOf(run: RunningCall, code: SettledCode, facts: Omit<TextFacts, "tool"> = {}, error?: string): Settlement {
+  const text = modelText(code, { tool: run.call.name, ...facts });
+  const result = { resultType: resultTypeOf(code), textResultForLlm: text };
+  return { code, result: error === undefined ? result : { ...result, error } };
+}
+
+/** Ends a call before it runs. */
+export function settle(run: RunningCall, code: SettledCode, facts?: Omit<TextFacts, "tool">, error?: string): void {
+  run.kind = "settled";
+  run.settlement = settlementOf(run, code, facts, error);
+}
+
+export function interruptionOf(run: RunningCall, { reason }: Interruption): Settlement {
+  if (reason === "closed") return settlementOf(run, "session_closed");
+  if (reason === "cancelled") return settlementOf(run, "cancelled");
+  return settlementOf(run, "timeout", { timeoutMs: run.timeout }, `The deadline of ${run.timeout} ms passed.`);
+}
+
+/** What every hook is told of its call. A sub-agent's hooks get the sub-agent as their session, as the Copilot SDK has it. */
+export function hookInput(run: RunningCall, host: CallHost): HookInput & { readonly toolName: string; readonly toolArgs: unknown } {
+  return {
+    sessionId: run.agent.agentId ?? host.sessionId,
+    timestamp: Date.now(),
+    cwd: host.config.workingDirectory,
+    toolName: run.call.name,
+    toolArgs: run.args,
+  };
+}
+
+/** What logs say of a call. */
+export function logFacts(run: RunningCall, host: CallHost): { sessionId: string; toolCallId: string; tool: string } {
+  return { sessionId: host.sessionId, toolCallId: run.call.id, tool: run.call.name };
+}

@@ -1,0 +1,174 @@
+import { HostError } from "../../base/errors.ts";
+import type { Tool, ToolKind } from "../../tools/tool.ts";
+
+/** Which list wins for a tool that both name. */
+export type FilterPrecedence = "excluded" | "available";
+
+export interface ToolFilterOptions {
+  /** Only these; an empty list: none. Absent: all. */
+  readonly availableTools?: readonly string[] | undefined;
+  /** All but these. */
+  readonly excludedTools?: readonly string[] | undefined;
+  readonly toolFilterPrecedence?: FilterPrecedence | undefined;
+}
+
+/** The lists that name tools: those of the session, that of the agent, and what the agent without a name goes without. */
+export type FilterList = "availableTools" | "excludedTools" | "agent.tools" | "defaultAgent.excludedTools";
+
+/** Which list keeps a tool out, and the pattern that did; without a pattern, no pattern of the list that allows names it. */
+export interface FilterVerdict {
+  readonly filter: FilterList | "editingStyle";
+  readonly pattern?: string;
+}
+
+/** The two lists of a session, parsed once. */
+export interface ToolFilter {
+  /** Undefined: the tool passes. */
+  hides(tool: Tool): FilterVerdict | undefined;
+  /** The patterns, each with the list it stands in, in order. */
+  readonly patterns: readonly FilterPattern[];
+}
+
+export interface FilterPattern {
+  readonly filter: FilterList;
+  readonly text: string;
+  /** False for those that fit a whole kind: there may be none of it at the moment. */
+  readonly namesSomething: boolean;
+  /** It fits the one tool of that name. */
+  readonly isPlainName: boolean;
+  matches(tool: Tool): boolean;
+}
+
+const patternForms =
+  'a tool\'s name ("grep"), "server/tool", "server/*", "skill:<skill>", "builtin:", "mcp:", "plugin:" or "custom:" with a name, or one of these five with "*" ("mcp:*")';
+
+/**
+ * Parses both lists.
+ * @throws HostError `SESSION_OPTIONS` naming the element that is not a pattern.
+ */
+export function parseToolFilter(options: ToolFilterOptions): ToolFilter {
+  const available = options.availableTools && parsePatterns("availableTools", options.availableTools);
+  const excluded = parsePatterns("excludedTools", options.excludedTools ?? []);
+  const allowed = available && createMatcher(available);
+  const removed = createMatcher(excluded);
+  const allowListWins = options.toolFilterPrecedence === "available" && allowed !== undefined;
+  return {
+    patterns: [...(available ?? []), ...excluded],
+    hides(tool) {
+      if (allowed && allowed(tool) === undefined) return notAllowed;
+      if (allowListWins) return undefined;
+      const pattern = removed(tool);
+      return pattern === undefined ? undefined : { filter: "excludedTools", pattern };
+    },
+  };
+}
+
+/** `server/tool`, `skill/tool` or `plugin/tool`; undefined for tools that have no such name. */
+export function namespacedName({ origin }: Tool): string | undefined {
+  return axesOf[origin.kind].isNamespaced ? `${origin.source}/${origin.nativeName}` : undefined;
+}
+
+const notAllowed: FilterVerdict = Object.freeze({ filter: "availableTools" });
+
+const kindOfPrefix: ReadonlyMap<string, ToolKind> = new Map([
+  ["builtin", "builtin"],
+  ["mcp", "mcp"],
+  ["skill", "skill"],
+  ["plugin", "plugin"],
+  ["custom", "external"],
+]);
+
+/** What a pattern looks at, and the value it wants there. */
+interface PatternKey {
+  readonly axis: Axis;
+  readonly value: string;
+}
+
+type Axis = "name" | "path" | "all of" | "kind" | `tool ${ToolKind}` | `source ${ToolKind}`;
+
+export type ParsedPattern = FilterPattern & { readonly keys: readonly PatternKey[] };
+
+/** @throws HostError `SESSION_OPTIONS` naming the element that is not a pattern. */
+export function parsePatterns(filter: FilterList, texts: readonly string[]): readonly ParsedPattern[] {
+  if (!Array.isArray(texts)) throw notAPattern(filter, texts);
+  return texts.map((text: unknown, index) => {
+    const keys = typeof text === "string" ? keysOf(text) : undefined;
+    if (keys === undefined) throw notAPattern(`${filter}[${index}]`, text);
+    const pattern = {
+      filter,
+      text: text as string,
+      namesSomething: !(text as string).endsWith(":*"),
+      isPlainName: keys[0]?.axis === "name",
+      keys,
+    };
+    const find = createMatcher([pattern]);
+    return { ...pattern, matches: (tool) => find(tool) !== undefined };
+  });
+}
+
+/** Undefined: not a pattern. */
+function keysOf(text: string): readonly PatternKey[] | undefined {
+  const colon = text.indexOf(":");
+  const kind = colon < 0 ? undefined : kindOfPrefix.get(text.slice(0, colon));
+  if (kind !== undefined) return keysOfPrefixed(kind, text.slice(colon + 1));
+  if (text.includes("/")) return keysOfNamespaced(text);
+  return text === "" || colon >= 0 || text.includes("*") ? undefined : [{ axis: "name", value: text }];
+}
+
+function keysOfNamespaced(text: string): readonly PatternKey[] | undefined {
+  const whole = text.endsWith("/*") ? text.slice(0, -2) : undefined;
+  const value = whole ?? text;
+  if (value === "" || value.includes("*") || value.startsWith("/") || value.endsWith("/")) return undefined;
+  return [{ axis: whole === undefined ? "path" : "all of", value }];
+}
+
+function keysOfPrefixed(kind: ToolKind, value: string): readonly PatternKey[] | undefined {
+  if (value === "*") return [{ axis: "kind", value: kind }];
+  if (value === "" || value.includes("*")) return undefined;
+  if (kind === "skill") return [{ axis: "source skill", value }];
+  const tool: PatternKey = { axis: `tool ${kind}`, value };
+  return kind === "plugin" ? [tool, { axis: "source plugin", value }] : [tool];
+}
+
+/** Finds the pattern that fits a tool: of several, the one that names it most closely. One map per axis, however long the list. */
+export function createMatcher(patterns: readonly Omit<ParsedPattern, "matches">[]): (tool: Tool) => string | undefined {
+  if (patterns.length === 0) return () => undefined;
+  const index = new Map<Axis, Map<string, string>>();
+  for (const { keys, text } of patterns) {
+    for (const { axis, value } of keys) {
+      const values = index.get(axis) ?? new Map<string, string>();
+      if (!values.has(value)) values.set(value, text);
+      index.set(axis, values);
+    }
+  }
+  const names = index.get("name");
+  const paths = index.get("path");
+  const wholes = index.get("all of");
+  const kinds = index.get("kind");
+  return (tool) => {
+    const { kind, source } = tool.origin;
+    const { name } = tool.definition;
+    const axes = axesOf[kind];
+    return (
+      names?.get(name) ??
+      paths?.get(namespacedName(tool) ?? "") ??
+      index.get(axes.tool)?.get(name) ??
+      index.get(axes.source)?.get(source) ??
+      (axes.isNamespaced ? wholes?.get(source) : undefined) ??
+      kinds?.get(kind)
+    );
+  };
+}
+
+const axesOf: { readonly [K in ToolKind]: { readonly tool: Axis; readonly source: Axis; readonly isNamespaced: boolean } } = {
+  builtin: { tool: "tool builtin", source: "source builtin", isNamespaced: false },
+  skill: { tool: "tool skill", source: "source skill", isNamespaced: true },
+  mcp: { tool: "tool mcp", source: "source mcp", isNamespaced: true },
+  plugin: { tool: "tool plugin", source: "source plugin", isNamespaced: true },
+  external: { tool: "tool external", source: "source external", isNamespaced: false },
+};
+
+function notAPattern(field: string, value: unknown): HostError {
+  const shown = typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : value === null ? "null" : typeof value;
+  return new HostError("SESSION_OPTIONS", `${field}: ${shown} is not a tool pattern. Patterns are ${patternForms}.`);
+}

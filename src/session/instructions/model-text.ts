@@ -1,0 +1,230 @@
+import { resultText } from "../../tools/result-text.ts";
+import type { ArgumentIssue, ResultType } from "../../tools/tool.ts";
+
+/**
+ * Why a call ended without a result of its own. Code branches on these; the sentences below are only for the model.
+ * No sentence quotes what was thrown, a path or an address of the host.
+ */
+export type SettledCode =
+  | "unknown_tool"
+  | "vanished_tool"
+  | "invalid_arguments"
+  | "unchecked_arguments"
+  | "denied_by_hook"
+  | "denied_by_failed_hook"
+  | "denied_by_failed_mcp_hook"
+  | "permission_rejected"
+  | "permission_denied"
+  | "permission_unavailable"
+  | "permission_failed"
+  | "denied_by_rules"
+  | "threw"
+  | "client_error"
+  | "timeout"
+  | "owner_gone"
+  | "session_closed"
+  | "cancelled"
+  | "interrupted"
+  | "too_deep";
+
+/** What a sentence may mention. */
+export interface TextFacts {
+  readonly tool: string;
+  /** The names a model may call, in the order they are advertised. */
+  readonly available?: readonly string[];
+  /** The reason a hook or a person gave. */
+  readonly reason?: string | undefined;
+  readonly issues?: readonly ArgumentIssue[];
+  readonly timeoutMs?: number;
+  /** The arguments as JSON. */
+  readonly argumentsJson?: string;
+}
+
+/** The sentence a model reads for an outcome. They are the Copilot runtime's, word for word, where it has one. */
+export function modelText(code: SettledCode, facts: TextFacts): string {
+  return sentences[code](facts);
+}
+
+/** What kind of result an outcome is. Only `rejected` ends the turn. */
+export function resultTypeOf(code: SettledCode): ResultType {
+  return resultTypes[code] ?? "failure";
+}
+
+/** The guidance of postToolUseFailure hooks, as the model reads it after the result. */
+export function failureGuidance(tool: string, guidance: string): string {
+  return `Tool "${tool}" failed. Additional guidance from postToolUseFailure hooks:\n${guidance}`;
+}
+
+/** What stands before the next prompt after tools have gone. */
+export function toolsChangedNotice(gone: readonly string[]): string {
+  const advice =
+    "Important: Do not attempt to call tools that are no longer available unless you've been notified that they're available again.";
+  return `<tools_changed_notice>\nTools no longer available: ${gone.join(", ")}\n\n${advice}\n</tools_changed_notice>`;
+}
+
+/** What a model that cannot be shown something is told of it. */
+export function unseenNote(file: {
+  readonly mimeType: string;
+  readonly description?: string | undefined;
+  readonly bytes?: number | undefined;
+}): string {
+  const facts = [file.mimeType, ...(file.bytes === undefined ? [] : [`${file.bytes} bytes`])].join(", ");
+  return `[${file.description ? `${file.description}: ` : ""}${facts}, which cannot be shown to you.]`;
+}
+
+/** What follows the head of a result that was too long to show. */
+export function largeOutputNote(totalBytes: number, file: string | undefined): string {
+  const size = `[The output has ${totalBytes} bytes and is cut here.`;
+  return file === undefined
+    ? `${size} The rest could not be kept: call the tool again for a smaller part.]`
+    : `${size} All of it is in ${file}: read on from there, a part at a time.]`;
+}
+
+/** What the tool search answers. */
+export const toolSearchText = {
+  found(tools: readonly { readonly name: string; readonly description?: string }[], isPart: boolean): string {
+    const lines = tools.map(({ name, description }) => (description ? `- ${name}: ${firstLine(description)}` : `- ${name}`));
+    const more = isPart ? "\nMore tools may match: use a narrower pattern to see others." : "";
+    return `Found ${tools.length === 1 ? "1 tool" : `${tools.length} tools`}, which can be called from now on:\n${lines.join("\n")}${more}`;
+  },
+  nothing(pattern: string, isPart: boolean): string {
+    if (isPart) return `The search for "${shortened(pattern)}" took too long and was stopped. Use a simpler pattern, such as one word.`;
+    return `No tool matches "${shortened(pattern)}". Try fewer or other words, such as the name of the service or of the thing that you want to work with.`;
+  },
+  refused(pattern: string, why: string): string {
+    const allowed =
+      'A pattern is a regular expression in RE2 syntax of at most 200 characters, without large repeat counts: letters, ".", "*", "+", "?", "|", "(...)", "[...]", "^", "$", "\\w", "\\d". Look-around and back-references are not allowed.';
+    return `The pattern "${shortened(pattern)}" cannot be used: it is ${why}. ${allowed}`;
+  },
+} as const;
+
+/** What the skill tool answers, and what follows it. */
+export const skillText = {
+  loaded: (name: string): string => `Skill "${name}" loaded successfully. Follow the instructions in the skill context.`,
+  unknown: (name: string, known: readonly string[]): string =>
+    `Skill "${shortened(name)}" does not exist. ${known.length === 0 ? "There are no skills." : `Available skills are ${known.join(", ")}.`}`,
+  unreadable: (name: string): string => `Skill "${name}" could not be loaded. Go on without it.`,
+  unreadableFile: (name: string, file: string): string =>
+    `Skill "${name}" has no file ${JSON.stringify(shortened(file))} that can be read as text. Go on without it.`,
+} as const;
+
+/** The instructions of a skill, as a model reads them in a message of their own. */
+export function skillContext({ name, folder, body }: { name: string; folder: string | undefined; body: string }): string {
+  const base = folder === undefined ? "" : `Base directory for this skill: ${folder}\n\n`;
+  return `<skill-context name="${name.replace(/[&"<>\n]/g, " ")}">\n${base}${body.trim()}\n</skill-context>`;
+}
+
+/** What the ask_user tool answers. */
+export const askUserText = {
+  selected: (answer: string): string => `User selected: ${answer}`,
+  responded: (answer: string): string => `User responded: ${answer}`,
+  unanswered: "The user did not answer. Decide yourself, and say what you assumed.",
+} as const;
+
+/** A sub-agent, as a model is told of it. */
+export interface AgentFacts {
+  readonly id: string;
+  readonly type: string;
+  readonly status: "running" | "completed" | "failed" | "cancelled";
+  readonly description: string;
+  /** Seconds since it was started, and those that it worked. */
+  readonly elapsed: number;
+  readonly duration: number;
+  /** Messages that it got after the first. */
+  readonly turns: number;
+  readonly model: string | undefined;
+}
+
+/** What the tools for sub-agents answer. */
+export const agentText = {
+  started: (id: string): string =>
+    `Agent started in background with agent_id: ${id}. You'll be notified when it completes. Tell the user you're waiting and end your response, or continue unrelated work until notified.`,
+  unknownType: (type: string): string => `There is no agent of type "${shortened(type)}" any more. Choose another.`,
+  unknown: (id: string): string => `No agent found with agent_id: ${shortened(id)}. The agent may have been cleared or never existed.`,
+  tooDeep: "The agent was not started: agents that start agents went too deep. Do the work yourself.",
+  tooMany: (limit: number): string =>
+    `The agent was not started: ${limit} agents are running, which is the most. Wait for one of them to complete.`,
+  failed: (id: string, type: string): string => `Agent "${id}" (${type}) failed. Detailed information is not available.`,
+  cancelled: (id: string, type: string): string => `Agent "${id}" (${type}) was stopped before it completed.`,
+  silent: (id: string, type: string): string => `Agent "${id}" (${type}) completed without saying anything.`,
+  delivered: (id: string): string => `Message delivered to agent ${id}. Use read_agent to check the agent's response.`,
+  noReceiver: "Nobody got the message: name an agent_id, or agent_ids.",
+  none: "There are no agents.",
+  notification({ id, type, status }: AgentFacts): string {
+    const outcomes = { running: "is running", completed: "has completed successfully", failed: "has failed", cancelled: "was stopped" };
+    const advice = status === "completed" ? ` Use read_agent with agent_id "${id}" to retrieve the full results.` : "";
+    return `<system_notification>\nAgent "${id}" (${type}) ${outcomes[status]}.${advice}\n</system_notification>`;
+  },
+  report(agent: AgentFacts, text: string): string {
+    return `Agent ${agent.status}. ${agentFacts(agent)}, duration: ${agent.duration}s\n\n${text}`;
+  },
+  running(agent: AgentFacts, waited: number | undefined): string {
+    const after = waited === undefined ? "" : ` after waiting ${waited}s`;
+    const timedOut = waited === undefined ? "" : ", (timed out waiting for completion)";
+    return `Agent is still running${after}. ${agentFacts(agent)}${timedOut} You will be automatically notified when this agent completes, so there is no need to poll.`;
+  },
+  listed: (agents: readonly AgentFacts[]): string => agents.map((agent) => `- ${agentFacts(agent)}`).join("\n"),
+} as const;
+
+function agentFacts({ id, type, status, description, elapsed, turns, model }: AgentFacts): string {
+  const modelFact = model === undefined ? "" : `, model: ${model}`;
+  return `agent_id: ${id}, agent_type: ${type}, status: ${status}, description: ${firstLine(description)}, elapsed: ${elapsed}s, total_turns: ${turns}${modelFact}`;
+}
+
+/** Enough of a description to tell what it is about. */
+function firstLine(text: string): string {
+  const line = text.trim().split(/\r?\n/, 1)[0] ?? "";
+  return line.length > 200 ? `${line.slice(0, 200)}…` : line;
+}
+
+const unavailable = "Permission denied and could not request permission from user";
+
+const sentences: { readonly [Code in SettledCode]: (facts: TextFacts) => string } = {
+  unknown_tool: ({ tool, available }) => `Tool '${shortened(tool)}' does not exist.${callable(available)}`,
+  vanished_tool: ({ tool, available }) => `Tool '${shortened(tool)}' is no longer available.${callable(available)}`,
+  invalid_arguments: ({ tool, issues = [] }) => `Invalid arguments for tool '${tool}': ${issues.map(sentenceOf).join("; ")}`,
+  unchecked_arguments: ({ tool }) => `The arguments for tool '${tool}' could not be checked, so it was not called.`,
+  denied_by_hook: ({ reason }) => `Denied by preToolUse hook: ${reason || "No reason provided"}`,
+  denied_by_failed_hook: () => "Denied by preToolUse hook: the hook failed",
+  denied_by_failed_mcp_hook: () => "Denied by preMcpToolCall hook: the hook failed",
+  permission_rejected: ({ reason }) => (reason ? `The user rejected this tool call. ${reason}` : "The user rejected this tool call."),
+  permission_denied: ({ reason }) => `Permission denied: ${reason || "No reason provided"}`,
+  permission_unavailable: () => unavailable,
+  permission_failed: ({ tool }) => `Permission denied: the permission check of tool '${tool}' failed.`,
+  // Not which rule: it may name folders and hosts that the model has no business to know.
+  denied_by_rules: ({ tool }) => `Permission denied: a rule of this session forbids this call of tool '${tool}'.`,
+  threw: () => resultText.threw,
+  client_error: ({ tool, argumentsJson = "{}" }) =>
+    `Failed to execute \`${tool}\` tool with arguments: ${argumentsJson} due to error: Error: Tool execution failed`,
+  timeout: ({ tool, timeoutMs = 0 }) => `Tool '${tool}' did not finish within ${timeoutMs / 1000} seconds and was stopped.`,
+  owner_gone: ({ tool }) => `The client that provides tool '${tool}' disconnected before it answered.`,
+  session_closed: ({ tool }) => `The session ended before tool '${tool}' answered.`,
+  cancelled: ({ tool }) => `The call of tool '${tool}' was cancelled.`,
+  interrupted: () => "The call was interrupted and its result is not known.",
+  too_deep: ({ tool }) => `Tool '${tool}' was not called: tools that call tools went too deep.`,
+};
+
+const resultTypes: { readonly [Code in SettledCode]?: ResultType } = {
+  denied_by_hook: "denied",
+  denied_by_failed_hook: "denied",
+  denied_by_failed_mcp_hook: "denied",
+  permission_rejected: "rejected",
+  permission_denied: "denied",
+  permission_unavailable: "denied",
+  permission_failed: "denied",
+  denied_by_rules: "denied",
+  timeout: "timeout",
+};
+
+function callable(available: readonly string[] = []): string {
+  return available.length === 0 ? "" : ` Available tools that can be called are ${available.join(", ")}.`;
+}
+
+// The name comes from a model: whatever its length, it does not fill the next request.
+function shortened(name: string): string {
+  return name.length > 200 ? `${name.slice(0, 200)}…` : name;
+}
+
+function sentenceOf({ path, message }: ArgumentIssue): string {
+  return path === "" ? message : `${path}: ${message}`;
+}

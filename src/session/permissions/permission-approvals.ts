@@ -1,0 +1,138 @@
+import type { PermissionDecision, PermissionRequest, Tool } from "../../tools/tool.ts";
+import type { ApprovalKey } from "../../trust/approvals.ts";
+import { digestOf } from "../../trust/digests.ts";
+import { toldWhole } from "./permission-commands.ts";
+import { commandsOf } from "./permission-rule.ts";
+import { hostOf, readUrl } from "./permission-urls.ts";
+
+/** A call whose permission somebody may have given before. */
+export interface ApprovableCall {
+  readonly tool: Tool;
+  /** What was or would be asked: the tool's own description of the call, or the one made for it. */
+  readonly request: PermissionRequest;
+}
+
+/** What may be remembered of an answer. */
+export interface Grant extends ApprovalKey {
+  /** For people who review what they approved. */
+  readonly detail: { readonly tool: string; readonly origin: string; readonly approval: Pattern };
+}
+
+/**
+ * What a call needs to have been approved: of each list one. It goes by what the call would do: reading, writing, these
+ * commands, this host. What cannot be told so is approved as exactly this request. Undefined: it is asked for anew.
+ */
+export function approvalsFor(call: ApprovableCall): readonly (readonly ApprovalKey[])[] | undefined {
+  const { tool, request } = call;
+  if (!kindsByTool.has(request.kind) || request["canOfferSessionApproval"] === false) return keysFor(call);
+  const known = knownKeys.get(tool) ?? new Map<string, readonly (readonly ApprovalKey[])[] | undefined>();
+  knownKeys.set(tool, known);
+  if (!known.has(request.kind)) known.set(request.kind, keysFor(call));
+  return known.get(request.kind);
+}
+
+// What is approved of these kinds depends on the tool alone, and the digests cost more than the rest of a call.
+const kindsByTool: ReadonlySet<string> = new Set(["read", "write", "memory", "mcp", "custom-tool"]);
+const knownKeys = new WeakMap<Tool, Map<string, readonly (readonly ApprovalKey[])[] | undefined>>();
+
+function keysFor(call: ApprovableCall): readonly (readonly ApprovalKey[])[] | undefined {
+  const server = call.request.kind === "mcp" ? [keyOf(call, mcpPattern(call.tool, null), true)] : [];
+  return patternsOf(call)?.map((pattern) => [keyOf(call, pattern, false), keyOf(call, pattern, true), ...server]);
+}
+
+/**
+ * What an answer approves beyond its own call. Undefined: it names something that this call is not, or the call cannot
+ * be approved for longer. Without a pattern of its own it is about the tool of this call only; with one, about all
+ * tools of the same source, as with "all reading" in the Copilot SDK.
+ */
+export function grantsOf(decision: PermissionDecision, call: ApprovableCall): readonly Grant[] | undefined {
+  const own = patternsOf(call);
+  if (own === undefined || !("kind" in decision)) return undefined;
+  const { approval, domain } = decision as { readonly approval?: unknown; readonly domain?: unknown };
+  const given = approval ?? (domain === undefined || domain === null ? undefined : { kind: "url", domain });
+  if (given === undefined) return own.map((pattern) => grantOf(call, pattern, false));
+  const patterns = readApproval(given, call);
+  return patterns?.map((pattern) => grantOf(call, pattern, true));
+}
+
+/** What one approval covers, as the Copilot SDK writes it; a command each. */
+type Pattern = Readonly<Record<string, unknown>> & { readonly kind: string };
+
+/** What a call needs approved. Undefined: nothing that could be remembered. */
+function patternsOf({ tool, request }: ApprovableCall): readonly Pattern[] | undefined {
+  const { kind } = request;
+  if (request["canOfferSessionApproval"] === false) return undefined;
+  if (kind === "read" || kind === "write" || kind === "memory") return [{ kind }];
+  if (kind === "mcp") return [mcpPattern(tool, tool.origin.nativeName)];
+  if (kind === "custom-tool") return [{ kind, toolName: tool.definition.name }];
+  if (kind === "shell") return commandPatterns(request);
+  const url = kind === "url" ? readUrl(request["url"]) : undefined;
+  if (url !== undefined) return [{ kind: "url", domain: hostOf(url) }];
+  return [{ kind, request: withoutCallId(request) }];
+}
+
+function mcpPattern({ origin }: Tool, toolName: string | null): Pattern {
+  return { kind: "mcp", serverName: origin.source, toolName };
+}
+
+/** The tool's own list of commands; without one exactly this line, since nobody knows what else it holds. */
+function commandPatterns(request: PermissionRequest): readonly Pattern[] {
+  const told = toldWhole(commandsOf(request));
+  return told === undefined ? [{ kind: "shell", request: withoutCallId(request) }] : [...new Set(told)].map(commandPattern);
+}
+
+function commandPattern(commandIdentifier: string): Pattern {
+  return { kind: "commands", commandIdentifier };
+}
+
+/** Reads the pattern that somebody gave. Undefined: it does not cover the call that it answers, so it is a mistake or worse. */
+function readApproval(given: unknown, call: ApprovableCall): readonly Pattern[] | undefined {
+  if (typeof given !== "object" || given === null) return undefined;
+  const { kind, ...rest } = { ...given } as Readonly<Record<string, unknown>>;
+  const { tool, request } = call;
+  if (kind === "commands") return request.kind === "shell" ? readCommandApproval(rest["commandIdentifiers"], request) : undefined;
+  if (kind !== request.kind) return undefined;
+  if (kind === "read" || kind === "write" || kind === "memory") return [{ kind }];
+  if (kind === "custom-tool") return rest["toolName"] === tool.definition.name ? patternsOf(call) : undefined;
+  if (kind === "mcp") return readMcpApproval(rest, tool);
+  const url = kind === "url" ? readUrl(request["url"]) : undefined;
+  return url !== undefined && hostOf(url) === String(rest["domain"]).toLowerCase() ? [{ kind: "url", domain: hostOf(url) }] : undefined;
+}
+
+function readCommandApproval(identifiers: unknown, request: PermissionRequest): readonly Pattern[] | undefined {
+  if (!Array.isArray(identifiers) || identifiers.length > 100) return undefined;
+  const approved = identifiers.filter((identifier): identifier is string => typeof identifier === "string" && identifier !== "");
+  const asked = toldWhole(commandsOf(request));
+  return asked?.every((identifier) => approved.includes(identifier)) ? [...new Set(approved)].map(commandPattern) : undefined;
+}
+
+function readMcpApproval({ serverName, toolName }: Readonly<Record<string, unknown>>, tool: Tool): readonly Pattern[] | undefined {
+  const { source, nativeName } = tool.origin;
+  if (serverName !== source) return undefined;
+  if (toolName === null || toolName === undefined) return [mcpPattern(tool, null)];
+  return toolName === nativeName || toolName === tool.definition.name ? [mcpPattern(tool, nativeName)] : undefined;
+}
+
+function grantOf(call: ApprovableCall, approval: Pattern, isWide: boolean): Grant {
+  const { definition, origin } = call.tool;
+  return { ...keyOf(call, approval, isWide), detail: { tool: definition.name, origin: originOf(origin), approval } };
+}
+
+/** A tool by its name and source, or the source: a tool of another one with the same name inherits nothing. */
+function keyOf({ tool: { definition, origin } }: ApprovableCall, approval: Pattern, isWide: boolean): ApprovalKey {
+  const subject = originOf(origin);
+  return {
+    kind: "tool-permission",
+    id: isWide ? subject : definition.name,
+    digest: digestOf({ origin: subject, approval }),
+  };
+}
+
+function originOf({ kind, source }: Tool["origin"]): string {
+  return `${kind}:${source}`;
+}
+
+/** Two equal requests differ in the call that they are about, and in nothing else. */
+function withoutCallId({ toolCallId: _, ...request }: PermissionRequest): object {
+  return request;
+}

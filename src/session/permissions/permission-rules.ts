@@ -1,0 +1,105 @@
+import type { Tool } from "../../tools/tool.ts";
+import { allowsCommands, type CommandPattern } from "./permission-commands.ts";
+import { commandsOf, type PermissionRule, parsePermissionRule, type RuledCall } from "./permission-rule.ts";
+
+/** What is decided beforehand about calls. A rule of `deny` beats one of `ask`, and that one of `allow`. */
+export interface PermissionRuleOptions {
+  /** Calls that run without anybody being asked. */
+  readonly allow?: readonly string[] | undefined;
+  /** Calls that never run. */
+  readonly deny?: readonly string[] | undefined;
+  /** Calls that somebody must allow each time, also when the tool skips the question. */
+  readonly ask?: readonly string[] | undefined;
+}
+
+export type RuleVerdict =
+  | { readonly kind: "deny"; readonly rule: PermissionRule }
+  | { readonly kind: "ask"; readonly rule: PermissionRule }
+  | { readonly kind: "allow" };
+
+/** The rules of a session, read once. Rules that cannot be about a tool cost its calls nothing. */
+export interface PermissionRules {
+  /** Whether a call of this tool may be denied or asked for though its tool needs no permission. */
+  mayStop(tool: Tool): boolean;
+  /** Undefined: no rule says anything. Never throws. */
+  judge(call: RuledCall): RuleVerdict | undefined;
+}
+
+/** @throws HostError `PERMISSION_RULE` naming the rule that cannot be read. */
+export function compilePermissionRules(options: PermissionRuleOptions, workingDirectory: string): PermissionRules {
+  const read = (texts: readonly string[] = []): readonly PermissionRule[] =>
+    texts.map((text) => parsePermissionRule(text, workingDirectory));
+  const all: RuleLists = { deny: read(options.deny), ask: read(options.ask), allow: read(options.allow) };
+  return isEmpty(all) ? noRules : new CompiledRules(all);
+}
+
+interface RuleLists {
+  readonly deny: readonly PermissionRule[];
+  readonly ask: readonly PermissionRule[];
+  readonly allow: readonly PermissionRule[];
+}
+
+const noRules: PermissionRules = Object.freeze({ mayStop: () => false, judge: () => undefined });
+const noLists: RuleLists = Object.freeze({ deny: [], ask: [], allow: [] });
+const allowed: RuleVerdict = Object.freeze({ kind: "allow" });
+
+class CompiledRules implements PermissionRules {
+  readonly #all: RuleLists;
+  readonly #byTool = new WeakMap<Tool, RuleLists>();
+
+  constructor(all: RuleLists) {
+    this.#all = all;
+  }
+
+  mayStop(tool: Tool): boolean {
+    const { deny, ask } = this.#about(tool);
+    return deny.length > 0 || ask.length > 0;
+  }
+
+  judge(call: RuledCall): RuleVerdict | undefined {
+    const { deny, ask, allow } = this.#about(call.tool);
+    for (const rule of deny) if (isForbidden(rule, call)) return { kind: "deny", rule };
+    for (const rule of ask) if (isForbidden(rule, call)) return { kind: "ask", rule };
+    return allow.length > 0 && isAllowed(allow, call) ? allowed : undefined;
+  }
+
+  #about(tool: Tool): RuleLists {
+    let lists = this.#byTool.get(tool);
+    if (lists === undefined) {
+      const about = (rules: readonly PermissionRule[]): readonly PermissionRule[] => rules.filter((rule) => rule.concerns(tool));
+      const { deny, ask, allow } = this.#all;
+      const own = { deny: about(deny), ask: about(ask), allow: about(allow) };
+      lists = isEmpty(own) ? noLists : own;
+      this.#byTool.set(tool, lists);
+    }
+    return lists;
+  }
+}
+
+function isEmpty({ deny, ask, allow }: RuleLists): boolean {
+  return deny.length + ask.length + allow.length === 0;
+}
+
+function isForbidden(rule: PermissionRule, call: RuledCall): boolean {
+  try {
+    return rule.forbids(call);
+  } catch {
+    // Arguments or a request that cannot be looked at, such as a getter that throws, may hold whatever is forbidden.
+    return true;
+  }
+}
+
+function isAllowed(rules: readonly PermissionRule[], call: RuledCall): boolean {
+  try {
+    return rules.some((rule) => rule.allows(call)) || areCommandsAllowed(rules, call);
+  } catch {
+    // The other way round: what cannot be looked at is allowed by nothing.
+    return false;
+  }
+}
+
+function areCommandsAllowed(rules: readonly PermissionRule[], { request }: RuledCall): boolean {
+  if (request?.kind !== "shell") return false;
+  const patterns = rules.map(({ command }) => command).filter((command): command is CommandPattern => command !== undefined);
+  return patterns.length > 0 && allowsCommands(patterns, commandsOf(request));
+}

@@ -1,0 +1,278 @@
+import { randomUUID } from "node:crypto";
+import { toError } from "../../base/errors.ts";
+import type { Logger } from "../../base/logger.ts";
+import type { Asks, PermissionDecision, PermissionRequest, Tool } from "../../tools/tool.ts";
+import { type ApprovalKey, type ApprovalScope, type ApprovalStore, createMemoryApprovals } from "../../trust/approvals.ts";
+import { locationOf } from "../../trust/locations.ts";
+import type { AskOutcome } from "../asks/ask-kinds.ts";
+import type { AskHandler, AskHandlers, SessionAsks } from "../asks/asks.ts";
+import type { SessionEvents } from "../records/events.ts";
+import { type ApprovableCall, approvalsFor, type Grant, grantsOf } from "./permission-approvals.ts";
+import type { PermissionRule } from "./permission-rule.ts";
+import type { PermissionRules } from "./permission-rules.ts";
+
+/** Allows every call. For programs that trust every tool they offer. */
+export const approveAll: AskHandler<"permission"> = () => approval;
+
+const approval: PermissionDecision = Object.freeze({ kind: "approve-once" });
+
+/** The answer to "may it run?". */
+export type PermissionVerdict =
+  | { readonly allowed: true }
+  | {
+      readonly allowed: false;
+      readonly code:
+        | "permission_rejected"
+        | "permission_denied"
+        | "permission_unavailable"
+        | "denied_by_rules"
+        | "cancelled"
+        | "session_closed";
+      readonly reason?: string | undefined;
+      /** The answer could not be understood. */
+      readonly isUnclear?: boolean;
+    };
+
+/** A call that needs permission. */
+interface PermissionQuestion {
+  readonly tool: Tool;
+  readonly toolCallId: string;
+  readonly toolArgs: unknown;
+  readonly agentId: string | undefined;
+  /** What the tool says that it would do; undefined: it says nothing. */
+  readonly request: PermissionRequest | undefined;
+  /** Why nobody need be asked: a hook allows the call, or the tool says that its calls, or this one, need no permission. */
+  readonly exemption: "hook" | "tool" | undefined;
+  /** A hook wants the question asked, with its reason. */
+  readonly askedByHook: { readonly reason: string | undefined } | undefined;
+  /** Withdraws the question. */
+  readonly signal: () => AbortSignal;
+  /** Whoever made the call: asked before all others. */
+  readonly caller: AskHandlers | undefined;
+}
+
+export interface Permissions {
+  /** Whether rules may stop a call of this tool that nobody need be asked about. */
+  mayStop(tool: Tool): boolean;
+  /**
+   * Decides: a rule that denies; a hook that allows; a hook or a rule that wants somebody asked; a tool that needs no
+   * permission; a rule that allows; what was approved before; and then whoever is asked. Never rejects.
+   */
+  decide(question: PermissionQuestion, waits: boolean): PermissionVerdict | Promise<PermissionVerdict>;
+  /** Forgets what was approved for the session. */
+  reset(): void;
+}
+
+/** What permissions need of their session. */
+export interface PermissionHost {
+  readonly sessionId: string;
+  readonly asks: SessionAsks;
+  readonly events: SessionEvents;
+  readonly log: Logger;
+  /** Where approvals are kept that outlive the session. Undefined: they last as long as the session does. */
+  readonly approvals: ApprovalStore | undefined;
+  readonly config: { readonly permissions: PermissionRules; readonly workingDirectory: string };
+}
+
+export function createPermissions(host: PermissionHost): Permissions {
+  return new SessionPermissions(host);
+}
+
+const allowed: PermissionVerdict = Object.freeze({ allowed: true });
+const unavailable: PermissionVerdict = Object.freeze({ allowed: false, code: "permission_unavailable" });
+
+type Verdict = PermissionVerdict | Promise<PermissionVerdict>;
+
+class SessionPermissions implements Permissions {
+  readonly #host: PermissionHost;
+  readonly #sessionScope: ApprovalScope;
+  #ofSession = createMemoryApprovals();
+  #hasSessionGrants = false;
+  #lasting: readonly ApprovalScope[] | undefined;
+
+  constructor(host: PermissionHost) {
+    this.#host = host;
+    this.#sessionScope = { kind: "session", id: host.sessionId };
+  }
+
+  reset(): void {
+    this.#ofSession = createMemoryApprovals();
+    this.#hasSessionGrants = false;
+  }
+
+  mayStop(tool: Tool): boolean {
+    return this.#host.config.permissions.mayStop(tool);
+  }
+
+  decide(question: PermissionQuestion, waits: boolean): Verdict {
+    const { tool, request, toolArgs: args, exemption, askedByHook } = question;
+    const ruled = this.#host.config.permissions.judge({ tool, request, args });
+    if (ruled?.kind === "deny") return this.#denyByRule(question, ruled.rule);
+    if (exemption === "hook") return allowed;
+    if (askedByHook !== undefined) return this.#ask(question, waits, undefined);
+    const call = { tool, request: request ?? defaultRequest(tool, args) };
+    if (ruled?.kind === "ask") return this.#ask(question, waits, call);
+    if (exemption === "tool" || ruled?.kind === "allow") return allowed;
+    const isApproved = this.#wasApproved(call);
+    if (!(isApproved instanceof Promise)) return isApproved ? allowed : this.#ask(question, waits, call);
+    return isApproved.then((known) => (known ? allowed : this.#ask(question, waits, call)));
+  }
+
+  /** Asks whoever may answer. A call without which nothing is remembered: a hook asks about each call anew. */
+  #ask(question: PermissionQuestion, waits: boolean, call: ApprovableCall | undefined): Verdict {
+    const { toolCallId, agentId, signal, caller } = question;
+    const options = { toolCallId, agentId, waits, signal, caller };
+    const outcome = this.#host.asks.open("permission", toPermissionAsk(question, call?.request), options);
+    const judge = (settled: AskOutcome<"permission">): Verdict => {
+      const verdict = toVerdict(settled);
+      if (!verdict.allowed || settled.kind !== "answered" || !isLasting(settled.answer) || call === undefined) return verdict;
+      const kept = this.#remember(settled.answer, call);
+      return kept === undefined ? verdict : kept.then(() => verdict);
+    };
+    return outcome instanceof Promise ? outcome.then(judge) : judge(outcome);
+  }
+
+  #denyByRule({ toolCallId, agentId }: PermissionQuestion, { kind, argument }: PermissionRule): PermissionVerdict {
+    const { events } = this.#host;
+    if (events.wants("permission.completed")) {
+      const result = { kind: "denied-by-rules", rules: [{ kind, argument }] };
+      events.append("permission.completed", { requestId: randomUUID(), result, toolCallId }, agentId);
+    }
+    return { allowed: false, code: "denied_by_rules" };
+  }
+
+  #wasApproved(call: ApprovableCall): boolean | Promise<boolean> {
+    const { approvals } = this.#host;
+    if (!this.#hasSessionGrants && approvals === undefined) return false;
+    try {
+      const needed = approvalsFor(call);
+      if (needed === undefined) return false;
+      const missing = this.#hasSessionGrants ? needed.filter((keys) => !this.#areGranted(keys)) : needed;
+      if (missing.length === 0) return true;
+      return approvals === undefined ? false : this.#areKept(approvals, missing);
+    } catch (error) {
+      return this.#notFound(error);
+    }
+  }
+
+  #areGranted(keys: readonly ApprovalKey[]): boolean {
+    return keys.some((key) => this.#ofSession.has(key, [this.#sessionScope]));
+  }
+
+  #areKept(approvals: ApprovalStore, needed: readonly (readonly ApprovalKey[])[]): boolean | Promise<boolean> {
+    const scopes = this.#lastingScopes();
+    const answers = needed.map((keys) => keys.map((key) => approvals.has(key, scopes)));
+    const isPlain = answers.flat().every((answer) => typeof answer === "boolean");
+    if (isPlain) return answers.every((keys) => keys.includes(true));
+    return Promise.all(answers.map((keys) => Promise.all(keys))).then(
+      (known) => known.every((keys) => keys.includes(true)),
+      (error) => this.#notFound(error),
+    );
+  }
+
+  /** Remembers an answer. Undefined: at once. */
+  #remember(decision: PermissionDecision, call: ApprovableCall): Promise<void> | undefined {
+    const { approvals } = this.#host;
+    const grants = this.#read(decision, call);
+    if (grants === undefined) return undefined;
+    const approvedAt = new Date().toISOString();
+    this.#hasSessionGrants = true;
+    // In memory it is there before this returns; the promise only tells what could not be kept.
+    const inMemory = this.#keep(this.#ofSession, grants, this.#sessionScope, approvedAt);
+    const failed = (error: unknown): void => this.#warn(`An approval of tool "${call.tool.definition.name}" could not be kept.`, error);
+    const scope = this.#scopeOf(decision);
+    if (scope === undefined || approvals === undefined) return void inMemory.catch(failed);
+    return Promise.all([inMemory, this.#keep(approvals, grants, scope, approvedAt)]).then(() => {}, failed);
+  }
+
+  async #keep(store: ApprovalStore, grants: readonly Grant[], scope: ApprovalScope, approvedAt: string): Promise<void> {
+    await Promise.all(grants.map((grant) => store.remember({ ...grant, scope, approvedAt })));
+  }
+
+  #read(decision: PermissionDecision, call: ApprovableCall): readonly Grant[] | undefined {
+    const { name } = call.tool.definition;
+    try {
+      const grants = grantsOf(decision, call);
+      if (grants === undefined)
+        this.#warn(`The approval of a call of tool "${name}" does not cover that call, or it cannot be remembered: it was allowed once.`);
+      return grants;
+    } catch (error) {
+      // What the tool says of its call has no JSON form, so that it would never be known again.
+      this.#warn(`What was approved for tool "${name}" cannot be remembered: it was allowed once.`, error);
+      return undefined;
+    }
+  }
+
+  /** Undefined: the session only. */
+  #scopeOf(decision: PermissionDecision): ApprovalScope | undefined {
+    if (!("kind" in decision)) return undefined;
+    if (decision.kind === "approve-permanently") return { kind: "user" };
+    if (decision.kind !== "approve-for-location") return undefined;
+    const { locationKey } = decision;
+    const isNamed = typeof locationKey === "string" && locationKey !== "";
+    return isNamed ? { kind: "location", id: locationKey } : this.#lastingScopes()[0];
+  }
+
+  #lastingScopes(): readonly ApprovalScope[] {
+    this.#lasting ??= [{ kind: "location", id: locationOf(this.#host.config.workingDirectory) }, { kind: "user" }];
+    return this.#lasting;
+  }
+
+  #notFound(error: unknown): boolean {
+    this.#host.log.error("Earlier approvals could not be looked up, so somebody is asked.", { error: toError(error) });
+    return false;
+  }
+
+  #warn(message: string, error?: unknown): void {
+    const { log, events, sessionId } = this.#host;
+    log.warning(message, { sessionId, ...(error === undefined ? {} : { error: toError(error) }) });
+    if (events.wants("session.warning")) events.append("session.warning", { warningType: "permission", message });
+  }
+}
+
+function toPermissionAsk(
+  { tool, toolCallId, toolArgs, askedByHook }: PermissionQuestion,
+  request: PermissionRequest | undefined,
+): Asks["permission"]["data"] {
+  const { name, description } = tool.definition;
+  const own = request ?? { kind: "hook", ...hookMessage(askedByHook?.reason) };
+  const facts = { toolCallId, toolName: name, toolArgs };
+  return description === undefined ? { ...own, ...facts } : { description, ...own, ...facts };
+}
+
+/** What the Copilot SDK's permission requests hold for tools that do not describe their calls themselves. */
+function defaultRequest({ definition, origin }: Tool, args: unknown): PermissionRequest {
+  if (origin.kind !== "mcp") return { kind: "custom-tool", toolDescription: definition.description ?? "", args };
+  return {
+    kind: "mcp",
+    serverName: origin.source,
+    toolTitle: definition.title ?? definition.annotations?.title ?? origin.nativeName,
+    args,
+    readOnly: definition.annotations?.readOnlyHint === true,
+  };
+}
+
+function hookMessage(reason: string | undefined): object {
+  return reason === undefined ? {} : { hookMessage: reason };
+}
+
+function toVerdict(outcome: AskOutcome<"permission">): PermissionVerdict {
+  if (outcome.kind === "unclear") return { ...unavailable, isUnclear: true } as PermissionVerdict;
+  if (outcome.kind === "ended") return toEndVerdict(outcome.reason);
+  const { answer } = outcome;
+  if ("decision" in answer) {
+    return answer.decision === "allow" ? allowed : { allowed: false, code: "permission_denied", reason: answer.reason };
+  }
+  if (answer.kind !== "reject") return answer.kind === "user-not-available" ? unavailable : allowed;
+  return { allowed: false, code: "permission_rejected", reason: typeof answer.feedback === "string" ? answer.feedback : undefined };
+}
+
+function toEndVerdict(reason: "nobody" | "detached" | "cancelled" | "closed"): PermissionVerdict {
+  if (reason === "cancelled") return { allowed: false, code: "cancelled" };
+  return reason === "closed" ? { allowed: false, code: "session_closed" } : unavailable;
+}
+
+/** Approvals for a place or for ever hold for the session at least. */
+function isLasting(answer: PermissionDecision): boolean {
+  return "kind" in answer && answer.kind !== "approve-once";
+}

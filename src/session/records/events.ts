@@ -1,0 +1,162 @@
+import { randomUUID } from "node:crypto";
+import { toError } from "../../base/errors.ts";
+import type { Logger } from "../../base/logger.ts";
+import { isThenable } from "../thenable.ts";
+import { isEphemeral } from "./event-types.ts";
+
+/** One thing that happened in a session, as the Copilot SDK shapes it. Frozen. */
+export interface SessionEvent {
+  readonly type: string;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly id: string;
+  /** ISO 8601. */
+  readonly timestamp: string;
+  /** The event before it that is kept; null for the first. */
+  readonly parentId: string | null;
+  /** Present and true: it is not part of the session's history. */
+  readonly ephemeral?: true;
+  /** The sub-agent it belongs to. */
+  readonly agentId?: string;
+}
+
+export type EventSink = (event: SessionEvent) => void;
+
+/** Ends a subscription: call it, or let `using` do so. */
+export type Unsubscribe = (() => void) & Disposable;
+
+/** The one door for a session's events: it gives each its id and its place in the chain, and hands it to whoever listens. */
+export interface SessionEvents {
+  /**
+   * Tells every sink, in the order they came, before it returns; an event that a sink appends follows the one it is
+   * about. With nobody listening to the type nothing is built, and the event is in nobody's chain.
+   */
+  append(type: string, data: object, agentId?: string): void;
+  /** Whether anybody hears of this type: ask before building costly data. */
+  wants(type: string): boolean;
+  /** Whether anybody but the recorder hears of this type: somebody who waits for news. */
+  hasListener(type: string): boolean;
+  /** Adds a sink for one type, or for every type. */
+  addSink(sink: EventSink, type?: string): Disposable;
+  /** Adds a sink for every type that is kept. It hears of each event before all others. A session has one at most. */
+  addRecorder(sink: EventSink): Disposable;
+  /** Runs when a sink for this type or for all of them was added. */
+  onSinkAdded(listener: (type: string | undefined) => void): void;
+  /** Removes every sink; what is appended later goes nowhere. */
+  close(): void;
+}
+
+export function createEvents(log: Logger, lastEventId: string | null = null): SessionEvents {
+  return new EventDoor(log, lastEventId);
+}
+
+class EventDoor implements SessionEvents {
+  readonly #log: Logger;
+  #recorder: EventSink | undefined;
+  // Copied on every change, so that a sink added or removed while an event is told changes only the next one.
+  #sinks: readonly EventSink[] = [];
+  readonly #sinksByType = new Map<string, readonly EventSink[]>();
+  readonly #waiting: SessionEvent[] = [];
+  #telling = false;
+  #parentId: string | null;
+  readonly #sinkAdded: ((type: string | undefined) => void)[] = [];
+
+  constructor(log: Logger, lastEventId: string | null) {
+    this.#log = log;
+    this.#parentId = lastEventId;
+  }
+
+  wants(type: string): boolean {
+    return this.hasListener(type) || (this.#recorder !== undefined && !isEphemeral(type));
+  }
+
+  hasListener(type: string): boolean {
+    return this.#sinks.length > 0 || this.#sinksByType.has(type);
+  }
+
+  append(type: string, data: object, agentId?: string): void {
+    if (!this.wants(type)) return;
+    this.#waiting.push(this.#envelope(type, data, agentId));
+    if (this.#telling) return;
+    this.#telling = true;
+    try {
+      for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) this.#tell(event);
+    } finally {
+      this.#telling = false;
+    }
+  }
+
+  addSink(sink: EventSink, type?: string): Disposable {
+    // A function of our own, so that adding one sink twice gives two subscriptions with a life each.
+    const own: EventSink = (event) => sink(event);
+    if (type === undefined) this.#sinks = [...this.#sinks, own];
+    else this.#sinksByType.set(type, [...(this.#sinksByType.get(type) ?? []), own]);
+    for (const listener of this.#sinkAdded) listener(type);
+    return { [Symbol.dispose]: () => this.#remove(own, type) };
+  }
+
+  addRecorder(sink: EventSink): Disposable {
+    this.#recorder = sink;
+    return {
+      [Symbol.dispose]: () => {
+        if (this.#recorder === sink) this.#recorder = undefined;
+      },
+    };
+  }
+
+  onSinkAdded(listener: (type: string | undefined) => void): void {
+    this.#sinkAdded.push(listener);
+  }
+
+  close(): void {
+    this.#recorder = undefined;
+    this.#sinks = [];
+    this.#sinksByType.clear();
+    this.#sinkAdded.length = 0;
+  }
+
+  #remove(own: EventSink, type: string | undefined): void {
+    if (type === undefined) {
+      this.#sinks = this.#sinks.filter((sink) => sink !== own);
+      return;
+    }
+    const rest = (this.#sinksByType.get(type) ?? []).filter((sink) => sink !== own);
+    if (rest.length > 0) this.#sinksByType.set(type, rest);
+    else this.#sinksByType.delete(type);
+  }
+
+  #envelope(type: string, data: object, agentId: string | undefined): SessionEvent {
+    const id = randomUUID();
+    const ephemeral = isEphemeral(type);
+    const event: SessionEvent = Object.freeze({
+      type,
+      data: Object.freeze(data) as Readonly<Record<string, unknown>>,
+      id,
+      timestamp: new Date().toISOString(),
+      parentId: this.#parentId,
+      ...(ephemeral ? { ephemeral: true as const } : {}),
+      ...(agentId === undefined ? {} : { agentId }),
+    });
+    if (!ephemeral) this.#parentId = id;
+    return event;
+  }
+
+  #tell(event: SessionEvent): void {
+    if (this.#recorder !== undefined && event.ephemeral !== true) this.#hand(this.#recorder, event);
+    for (const sink of this.#sinks) this.#hand(sink, event);
+    for (const sink of this.#sinksByType.get(event.type) ?? []) this.#hand(sink, event);
+  }
+
+  #hand(sink: EventSink, event: SessionEvent): void {
+    try {
+      // Typed void, but nothing keeps a listener from being async: its rejection must not end the process.
+      const returned: unknown = sink(event);
+      if (isThenable(returned)) returned.then(undefined, (error) => this.#report(error, event));
+    } catch (error) {
+      this.#report(error, event);
+    }
+  }
+
+  #report(error: unknown, { type }: SessionEvent): void {
+    this.#log.error(`A listener failed while it was told of ${type}; the others were told.`, { type, error: toError(error) });
+  }
+}

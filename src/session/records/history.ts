@@ -1,0 +1,187 @@
+import { isPlainRecord } from "../../base/read-fields.ts";
+import type { AssistantMessage, ChatMessage, ImagePart, ModelToolCall, ReplayFields } from "../../models/model.ts";
+import { modelText, unseenNote } from "../instructions/model-text.ts";
+import type { SessionEvent } from "./events.ts";
+
+/** A conversation as a model is shown it, made of nothing but a session's events. */
+export interface History {
+  /** Takes in the next event. Those of other conversations and those that are no part of one are passed over. */
+  add(event: SessionEvent): void;
+  /**
+   * The messages so far, without a system message. Every call of an assistant message has its result, in the order of
+   * the calls and right behind it, whenever it came: what is missing is a failure that says so.
+   */
+  messages(): readonly ChatMessage[];
+}
+
+/**
+ * Reads the events of one conversation:
+ * - `user.message`: what the model was sent (`transformedContent`, else `content`), with its images. Also what the host
+ *   tells the model by itself, such as a skill's context, is such an event, with a `source`.
+ * - `assistant.message`: its text and `toolRequests`. A request may carry `argumentsText`, the model's own words, and
+ *   `argumentsError`; the message and each request a `replay` for the endpoint.
+ * - `tool.execution_complete`: the result, and `arguments` where a hook rewrote them.
+ */
+export function createHistory(options: { readonly agentId?: string } = {}): History {
+  return new EventHistory(options.agentId);
+}
+
+/** All messages of a list of events. */
+export function projectMessages(events: Iterable<SessionEvent>, options: { readonly agentId?: string } = {}): readonly ChatMessage[] {
+  const history = createHistory(options);
+  for (const event of events) history.add(event);
+  return history.messages();
+}
+
+type Data = Readonly<Record<string, unknown>>;
+
+/** An assistant message with calls, until all have a result. */
+interface OpenCalls {
+  readonly message: AssistantMessage;
+  readonly calls: readonly ModelToolCall[];
+  readonly results: Map<string, Data>;
+  /** What was said meanwhile: no endpoint takes it between calls and results. */
+  readonly later: ChatMessage[];
+}
+
+class EventHistory implements History {
+  readonly #agentId: string | undefined;
+  readonly #messages: ChatMessage[] = [];
+  #open: OpenCalls | undefined;
+
+  constructor(agentId: string | undefined) {
+    this.#agentId = agentId;
+  }
+
+  add({ type, data, agentId }: SessionEvent): void {
+    if (agentId !== this.#agentId) return;
+    if (type === "user.message") this.#say(userMessage(data));
+    else if (type === "assistant.message") this.#answer(data);
+    else if (type === "tool.execution_complete") this.#finish(data);
+  }
+
+  messages(): readonly ChatMessage[] {
+    return this.#open === undefined ? [...this.#messages] : [...this.#messages, ...rendered(this.#open)];
+  }
+
+  #say(message: ChatMessage): void {
+    (this.#open?.later ?? this.#messages).push(message);
+  }
+
+  #answer(data: Data): void {
+    this.#close();
+    const calls = callsOf(data["toolRequests"]);
+    const replay = replayOf(data);
+    const message: AssistantMessage = { role: "assistant", content: textOf(data["content"]), ...replay };
+    if (calls.length > 0) this.#open = { message, calls, results: new Map(), later: [] };
+    // An empty message says nothing, and some endpoints refuse it.
+    else if (message.content !== "" || replay !== undefined) this.#messages.push(message);
+  }
+
+  #finish(data: Data): void {
+    const id = data["toolCallId"];
+    if (this.#open === undefined || typeof id !== "string" || !this.#open.calls.some((call) => call.id === id)) return;
+    this.#open.results.set(id, data);
+    if (this.#open.results.size === this.#open.calls.length) this.#close();
+  }
+
+  #close(): void {
+    if (this.#open !== undefined) this.#messages.push(...rendered(this.#open));
+    this.#open = undefined;
+  }
+}
+
+function rendered({ message, calls, results, later }: OpenCalls): ChatMessage[] {
+  const toolCalls = calls.map((call) => rewritten(call, results.get(call.id)));
+  return [{ ...message, toolCalls }, ...calls.map((call) => resultMessage(call, results.get(call.id))), ...later];
+}
+
+/** The model sees what really ran, also where a hook made other arguments of its own. */
+function rewritten(call: ModelToolCall, completion: Data | undefined): ModelToolCall {
+  if (completion?.["arguments"] === undefined) return call;
+  const { argumentsError: _corrected, ...rest } = call;
+  return { ...rest, arguments: completion["arguments"], argumentsText: jsonOf(completion["arguments"]) };
+}
+
+function resultMessage(call: ModelToolCall, completion: Data | undefined): ChatMessage {
+  if (completion === undefined) return { role: "tool", toolCallId: call.id, content: modelText("interrupted", { tool: call.name }) };
+  const result = recordOf(completion["result"]);
+  const content = typeof result["content"] === "string" ? result["content"] : textOf(recordOf(completion["error"])["message"]);
+  const images = imagesOf(result["binaryResultsForLlm"]);
+  const notes = notesOf(result["binaryResultsForLlm"]);
+  return { role: "tool", toolCallId: call.id, content: [content, ...notes].join("\n"), ...(images.length > 0 && { images }) };
+}
+
+function userMessage(data: Data): ChatMessage {
+  const transformed = data["transformedContent"];
+  const content = typeof transformed === "string" ? transformed : textOf(data["content"]);
+  const images = imagesOf(data["attachments"]);
+  return { role: "user", content: images.length === 0 ? content : [{ type: "text", text: content }, ...images] };
+}
+
+/** The images among binary results or attachments: whatever says so by its MIME type and holds its data. */
+function imagesOf(list: unknown): ImagePart[] {
+  return listOf(list).flatMap((item) => {
+    const { data, mimeType } = recordOf(item);
+    return typeof data === "string" && typeof mimeType === "string" && mimeType.startsWith("image/")
+      ? [{ type: "image" as const, data, mimeType }]
+      : [];
+  });
+}
+
+/** Of binary results that are no images, which no model is shown. */
+function notesOf(list: unknown): string[] {
+  return listOf(list).flatMap((item) => {
+    const { data, mimeType, description } = recordOf(item);
+    if (typeof data !== "string" || typeof mimeType !== "string" || mimeType.startsWith("image/")) return [];
+    return [unseenNote({ mimeType, description: textOf(description), bytes: Buffer.byteLength(data, "base64") })];
+  });
+}
+
+function callsOf(toolRequests: unknown): ModelToolCall[] {
+  const calls = new Map<string, ModelToolCall>();
+  for (const request of listOf(toolRequests)) {
+    const call = callOf(recordOf(request));
+    // A second call of the same id could never be told from the first.
+    if (call !== undefined && !calls.has(call.id)) calls.set(call.id, call);
+  }
+  return [...calls.values()];
+}
+
+function callOf(request: Data): ModelToolCall | undefined {
+  const { toolCallId: id, name, arguments: args = {}, argumentsText, argumentsError } = request;
+  if (typeof id !== "string" || typeof name !== "string") return undefined;
+  return {
+    id,
+    name,
+    arguments: args,
+    argumentsText: typeof argumentsText === "string" ? argumentsText : jsonOf(args),
+    ...(typeof argumentsError === "string" && { argumentsError }),
+    ...replayOf(request),
+  };
+}
+
+function replayOf({ replay }: Data): { readonly replay: ReplayFields } | undefined {
+  return isPlainRecord(replay) ? { replay: replay satisfies ReplayFields } : undefined;
+}
+
+function jsonOf(args: unknown): string {
+  try {
+    return JSON.stringify(args) ?? "{}";
+  } catch {
+    // A hook made arguments that JSON cannot hold; they ran all the same.
+    return "{}";
+  }
+}
+
+function recordOf(value: unknown): Data {
+  return isPlainRecord(value) ? value : {};
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}

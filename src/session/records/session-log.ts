@@ -1,0 +1,134 @@
+import { HostError, toError } from "../../base/errors.ts";
+import type { Logger } from "../../base/logger.ts";
+import { type AppendLog, createMemoryLog, type LogRecord } from "../../io/append-log.ts";
+import type { SessionOptions } from "../session-config.ts";
+import type { SessionEvent } from "./events.ts";
+import { createHistory, type History } from "./history.ts";
+import { readRecordedOptions } from "./recorded-options.ts";
+import { type Settling, settleUnfinished } from "./unfinished-work.ts";
+
+/** What a session left in its log, for the one that goes on with it. */
+export interface ResumePoint {
+  readonly eventCount: number;
+  readonly lastEventId: string | null;
+  /** The recorded options, not checked yet. */
+  readonly options: SessionOptions;
+  /** The events that end what was left open. */
+  readonly unfinished: readonly Settling[];
+}
+
+/** Everything that happened in a session and is kept. */
+export interface SessionLog {
+  /** Undefined: the session begins with this log. */
+  readonly resumed: ResumePoint | undefined;
+  /** The session's own conversation, with everything that was recorded. */
+  readonly history: History;
+  /** Records an event as it is now. Never throws. */
+  record(event: SessionEvent): void;
+  /** Every event, oldest first. */
+  read(): Promise<readonly SessionEvent[]>;
+  /** Settles when everything recorded so far outlives this process. @throws HostError `LOG_NOT_WRITTEN`. */
+  flush(): Promise<void>;
+  /** @throws HostError `LOG_NOT_WRITTEN` when something recorded could not be kept. */
+  close(): Promise<void>;
+}
+
+/** A new log for a session that begins. Without a store it lasts as long as the session. */
+export function createSessionLog(log: Logger, store: AppendLog = createMemoryLog()): SessionLog {
+  return new EventLog(store, log, createHistory(), undefined);
+}
+
+/**
+ * Opens the log of a session that is to go on.
+ * @throws HostError `SESSION_LOG_DAMAGED` when it does not say with which options the session was made: its filters of
+ * tools must not get lost by accident. `SESSION_LOG_NEWER` when a newer version wrote it.
+ */
+export async function openSessionLog(sessionId: string, log: Logger, store: AppendLog): Promise<SessionLog> {
+  const events = await readEvents(store, log);
+  refuseNewer(sessionId, events);
+  const options = readRecordedOptions(events);
+  if (options === undefined) {
+    const advice = "host.exportSession still gives what can be read of it.";
+    throw new HostError("SESSION_LOG_DAMAGED", `The log of session "${sessionId}" does not say how the session was made. ${advice}`);
+  }
+  const lastEventId = events.at(-1)?.id ?? null;
+  const history = createHistory();
+  for (const event of events) history.add(event);
+  return new EventLog(store, log, history, { eventCount: events.length, lastEventId, options, unfinished: settleUnfinished(events) });
+}
+
+/** The version of what `session.start` says and of the events behind it. */
+export const logVersion = 1;
+
+function refuseNewer(sessionId: string, events: readonly SessionEvent[]): void {
+  const version = events.find(({ type }) => type === "session.start")?.data["version"];
+  if (typeof version !== "number" || version <= logVersion) return;
+  const advice = "Resume it with that version, or update this one.";
+  throw new HostError("SESSION_LOG_NEWER", `The log of session "${sessionId}" was written by a newer version of skillhost. ${advice}`);
+}
+
+/** The event that a record holds; undefined for what is none. Its type may be one that nobody knows. */
+export function toSessionEvent(record: LogRecord): SessionEvent | undefined {
+  const { type, id, data, timestamp } = record;
+  const isEvent = typeof type === "string" && typeof id === "string" && typeof timestamp === "string";
+  return isEvent && typeof data === "object" && data !== null && !Array.isArray(data) ? (record as unknown as SessionEvent) : undefined;
+}
+
+async function readEvents(store: AppendLog, log: Logger): Promise<readonly SessionEvent[]> {
+  const { records, diagnostics } = await store.read();
+  for (const diagnostic of diagnostics) log.warning(diagnostic.message, diagnostic);
+  return records.flatMap((record) => toSessionEvent(record) ?? []);
+}
+
+class EventLog implements SessionLog {
+  readonly resumed: ResumePoint | undefined;
+  readonly history: History;
+  readonly #store: AppendLog;
+  readonly #log: Logger;
+
+  constructor(store: AppendLog, log: Logger, history: History, resumed: ResumePoint | undefined) {
+    this.#store = store;
+    this.#log = log;
+    this.history = history;
+    this.resumed = resumed;
+  }
+
+  record(event: SessionEvent): void {
+    const { type, id } = event;
+    try {
+      this.history.add(event);
+      this.#store.append(event);
+    } catch (error) {
+      this.#log.warning(`Event ${type} could not be recorded as it is; what is short of it is.`, { type, id, error: toError(error) });
+      this.#recordInShort(event);
+    }
+  }
+
+  read(): Promise<readonly SessionEvent[]> {
+    return readEvents(this.#store, this.#log);
+  }
+
+  flush(): Promise<void> {
+    return this.#store.flush();
+  }
+
+  close(): Promise<void> {
+    return this.#store.close();
+  }
+
+  /** Its envelope and the short fields of its data: enough for the chain, and to tell whose end it is. */
+  #recordInShort(event: SessionEvent): void {
+    try {
+      this.#store.append({ ...event, data: { ...shortFields(event.data), cut: true } });
+    } catch (error) {
+      this.#log.error("An event could not be recorded.", { type: event.type, id: event.id, error: toError(error) });
+    }
+  }
+}
+
+function shortFields(data: object): Readonly<Record<string, unknown>> {
+  const short = Object.entries(data).filter(([, value]) =>
+    typeof value === "string" ? value.length <= 1_000 : typeof value === "number" || typeof value === "boolean",
+  );
+  return Object.fromEntries(short);
+}

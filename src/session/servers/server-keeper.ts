@@ -1,0 +1,127 @@
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { HostError } from "../../base/errors.ts";
+import type { Logger } from "../../base/logger.ts";
+import type { SessionAsks } from "../asks/asks.ts";
+import { resolveToolName } from "../calls/pipeline.ts";
+import type { CatalogView } from "../catalog/catalog-view.ts";
+import type { ToolCatalog } from "../catalog/tool-catalog.ts";
+import type { ServerInstructions } from "../instructions/instructions.ts";
+import type { SessionEvents } from "../records/events.ts";
+import type { AskToSignIn, ServerInfo, ServerNews, ServerPolicy, SessionServers } from "./session-servers.ts";
+
+export interface ServerKeeperHost {
+  readonly events: SessionEvents;
+  readonly log: Logger;
+  readonly sessionId: string;
+  readonly asks: SessionAsks;
+  readonly config: { readonly view: CatalogView };
+}
+
+/** What a session does with its MCP servers: it starts them when they are wanted, and tells of them. */
+export class ServerKeeper implements Disposable {
+  readonly #host: ServerKeeperHost;
+  readonly #servers: SessionServers | undefined;
+  readonly #listening: Disposable | undefined;
+  readonly #toldDiagnostics = new Set<string>();
+  #toldServers: string | undefined;
+  #isStarted = false;
+
+  constructor(host: ServerKeeperHost, servers: SessionServers | undefined) {
+    this.#host = host;
+    this.#servers = servers;
+    this.#listening = servers?.subscribe((news) => this.#tellNews(news));
+    servers?.onSignIn((data, signal) => this.#askToSignIn(data, signal));
+  }
+
+  get policy(): ServerPolicy {
+    return this.#servers?.policy ?? askFirst;
+  }
+
+  instructions(view: CatalogView = this.#host.config.view): readonly ServerInstructions[] {
+    return this.#servers?.instructions(view) ?? none;
+  }
+
+  transportOf(name: string): ServerInfo["transport"] {
+    return this.#servers?.transportOf(name);
+  }
+
+  /** Starts them in the background. */
+  start(): void {
+    this.#isStarted = true;
+    this.#servers?.start(this.#host.config.view);
+  }
+
+  /** Starts them, and waits a while until each was tried. Rejects with the signal's reason only. */
+  async ready(signal: AbortSignal, view: CatalogView = this.#host.config.view): Promise<void> {
+    this.#isStarted = true;
+    if (this.#servers === undefined) return;
+    await this.#servers.ready(view, signal);
+    this.#tellDiagnostics(this.#servers.diagnostics);
+    this.#tellLoaded(this.#servers);
+  }
+
+  /** Others are configured now: those are started as far as the ones before were. */
+  async changed(signal: AbortSignal): Promise<void> {
+    if (this.#isStarted) await this.ready(signal);
+  }
+
+  /** Starts what may bring a tool that nobody has yet. Undefined: there is nothing to wait for. */
+  awaitTool(ref: string, catalog: ToolCatalog, signal: () => AbortSignal): Promise<void> | undefined {
+    if (this.#servers === undefined || catalog.executables.has(resolveToolName(catalog, ref))) return undefined;
+    return this.#servers.isPending(this.#host.config.view) ? this.ready(signal()) : undefined;
+  }
+
+  [Symbol.dispose](): void {
+    this.#listening?.[Symbol.dispose]();
+  }
+
+  async #askToSignIn(...[data, signal]: Parameters<AskToSignIn>): ReturnType<AskToSignIn> {
+    const outcome = await this.#host.asks.open("authorization", data, { signal: () => signal, serverName: data.serverName });
+    if (outcome.kind === "answered") return outcome.answer;
+    throw new HostError("ASK_UNANSWERED", `Nobody of session ${this.#host.sessionId} signs in to the MCP server "${data.serverName}".`);
+  }
+
+  #tellNews(news: ServerNews): void {
+    const { events } = this.#host;
+    const type = news.kind === "status" ? "session.mcp_server_status_changed" : `mcp.${news.list}.list_changed`;
+    if (!events.wants(type)) return;
+    const { server: serverName } = news;
+    if (news.kind === "list") events.append(type, { serverName });
+    else events.append(type, { serverName, status: news.status, ...(news.error !== undefined && { error: news.error }) });
+  }
+
+  #tellLoaded(servers: SessionServers): void {
+    const { events } = this.#host;
+    const type = "session.mcp_servers_loaded";
+    const list = servers.list();
+    const told = JSON.stringify(list.map(({ name, origin }) => [name, origin]));
+    if (told === this.#toldServers || !events.wants(type)) return;
+    this.#toldServers = told;
+    events.append(type, { servers: list.map(describe) });
+  }
+
+  #tellDiagnostics(diagnostics: readonly Diagnostic[]): void {
+    const { events, log, sessionId } = this.#host;
+    for (const { severity, code, message } of diagnostics) {
+      if (this.#toldDiagnostics.has(message)) continue;
+      this.#toldDiagnostics.add(message);
+      if (severity === "info") log.info(message, { sessionId, code });
+      else log.warning(message, { sessionId, code });
+      if (severity !== "info" && events.wants("session.info")) events.append("session.info", { infoType: "mcp_config", message });
+    }
+  }
+}
+
+const askFirst: ServerPolicy = Object.freeze({ elicitation: "ask", sampling: "ask" });
+const none: readonly ServerInstructions[] = Object.freeze([]);
+
+function describe({ name, status, transport, origin, error }: ServerInfo): object {
+  return {
+    name,
+    status,
+    ...(transport !== undefined && { transport }),
+    source: origin.kind,
+    ...(origin.kind === "plugin" && { pluginName: origin.source }),
+    ...(error !== undefined && { error }),
+  };
+}

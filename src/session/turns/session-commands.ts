@@ -1,0 +1,80 @@
+import { randomUUID } from "node:crypto";
+import { errorMessage, HostError, toError } from "../../base/errors.ts";
+import type { Logger } from "../../base/logger.ts";
+import { onAbort } from "../../io/on-abort.ts";
+import type { SessionEvents } from "../records/events.ts";
+
+/** A command that a person gives, such as `/deploy`. */
+export interface SessionCommand {
+  /** Without a slash. */
+  readonly name: string;
+  readonly description?: string | undefined;
+  /**
+   * Does it. A text that it gives takes the place of the message that called it up, so that the model answers it; with
+   * anything else the model is not asked.
+   */
+  handler(invocation: {
+    readonly sessionId: string;
+    /** What stands after the name. */
+    readonly arguments: string;
+    /** Fires when nobody waits for it any more. */
+    readonly signal: AbortSignal;
+  }): unknown;
+}
+
+export interface CommandHost {
+  readonly sessionId: string;
+  readonly events: SessionEvents;
+  readonly log: Logger;
+  commands(): ReadonlyMap<string, SessionCommand>;
+}
+
+export interface CalledCommand {
+  readonly command: SessionCommand;
+  readonly argumentsText: string;
+}
+
+const invocation = /^\/(\S+)(?:\s+([\s\S]*))?$/;
+
+/** The command that a prompt such as `/deploy staging` calls up; undefined: it calls up none. */
+export function commandIn(prompt: string, host: CommandHost): CalledCommand | undefined {
+  const [, name, argumentsText = ""] = invocation.exec(prompt.trim()) ?? [];
+  const command = name === undefined ? undefined : host.commands().get(name);
+  return command && { command, argumentsText: argumentsText.trim() };
+}
+
+/** @throws HostError `COMMAND_UNKNOWN`. */
+export function findCommand(name: string, host: CommandHost): SessionCommand {
+  const command = host.commands().get(name);
+  if (command !== undefined) return command;
+  const known = [...host.commands().keys()].join(", ");
+  const advice = known === "" ? "No plugin brings any." : `These are there: ${known}.`;
+  throw new HostError("COMMAND_UNKNOWN", `There is no command ${JSON.stringify(name)}. ${advice}`);
+}
+
+/** Runs a command, telling the events of it, and gives what it gave. Rejects as it does, and when the signal fires. */
+export async function runCommand({ command, argumentsText }: CalledCommand, host: CommandHost, signal: AbortSignal): Promise<unknown> {
+  const { events, log, sessionId } = host;
+  const requestId = randomUUID();
+  const { name: commandName } = command;
+  const text = argumentsText === "" ? `/${commandName}` : `/${commandName} ${argumentsText}`;
+  if (events.wants("command.execute")) events.append("command.execute", { requestId, commandName, command: text, args: argumentsText });
+  try {
+    return await untilAborted(() => command.handler({ sessionId, arguments: argumentsText, signal }), signal);
+  } catch (error) {
+    if (!signal.aborted) log.error(`Command "/${commandName}" failed.`, { sessionId, error: toError(error) });
+    throw signal.aborted
+      ? error
+      : new HostError("COMMAND_FAILED", `Command "/${commandName}" failed: ${errorMessage(error)}`, { cause: error });
+  } finally {
+    if (events.wants("command.completed")) events.append("command.completed", { requestId });
+  }
+}
+
+function untilAborted(work: () => unknown, signal: AbortSignal): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const listening = onAbort(signal, () => reject(signal.reason));
+    const end = (): void => listening[Symbol.dispose]();
+    new Promise((done) => done(work())).then(resolve, reject).finally(end);
+  });
+}

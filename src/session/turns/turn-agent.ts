@@ -1,0 +1,192 @@
+import type { ToolDefinition } from "../../tools/tool.ts";
+import type { SkillEntry } from "../../tools/tool-source.ts";
+import { AgentPromptKeeper } from "../agents/agent-prompt-keeper.ts";
+import type { AgentScope } from "../calls/pipeline-types.ts";
+import type { ToolCatalog } from "../catalog/tool-catalog.ts";
+import type { ServerInstructions } from "../instructions/instructions.ts";
+import { toolsChangedNotice } from "../instructions/model-text.ts";
+import type { SessionEvent } from "../records/events.ts";
+import type { History } from "../records/history.ts";
+import type { ResolvedSessionConfig } from "../session-config.ts";
+import type { QueuedMessage } from "./message-queue.ts";
+import { type CommandHost, commandIn, runCommand } from "./session-commands.ts";
+import { InstructionKeeper } from "./turn-instructions.ts";
+import { ModelKeeper, type TurnModel } from "./turn-model.ts";
+import type { TurnAgent, TurnHost } from "./turn-types.ts";
+import { userSkillContext } from "./user-skill.ts";
+
+/** What the conversation of a session needs of it. */
+export interface TurnAgentHost extends TurnHost, CommandHost {
+  readonly config: ResolvedSessionConfig;
+  readonly history: History;
+  createScope(turn: { readonly turnId?: string; readonly signal?: AbortSignal }): AgentScope;
+  /** What of a catalog this conversation is told of. */
+  advertised(catalog: ToolCatalog): readonly ToolDefinition[];
+  skills(): readonly SkillEntry[];
+  /** What connected servers say about their use. The same array until it changes. */
+  serverInstructions(): readonly ServerInstructions[];
+  /** What was recorded before this session went on; undefined: it has just begun. */
+  past(): Promise<readonly SessionEvent[]> | undefined;
+}
+
+/** Where a message of a user belongs. */
+interface Interaction {
+  readonly interactionId: string;
+  readonly signal: AbortSignal;
+}
+
+/** The conversation of a session itself. */
+export class SessionTurnAgent implements TurnAgent {
+  readonly #host: TurnAgentHost;
+  readonly #models = new ModelKeeper();
+  readonly #instructions: InstructionKeeper;
+  readonly #takeIn: () => Promise<boolean>;
+  /** The tools that the model has been told of, and not yet that they are gone. */
+  #told: Set<string> | undefined;
+  #advertised: readonly ToolDefinition[] | undefined;
+  #toldModel: string | undefined;
+  #hasBegun = false;
+
+  constructor(host: TurnAgentHost, takeIn: () => Promise<boolean>) {
+    this.#host = host;
+    this.#takeIn = takeIn;
+    const prompts = new AgentPromptKeeper(host);
+    const parts = async () => {
+      const { workingDirectory, turn, agents } = host.config;
+      return {
+        workingDirectory,
+        agentPrompt: await prompts.promptOf(agents.selected),
+        skills: host.skills(),
+        listingTokens: turn.listingTokens,
+        servers: host.serverInstructions(),
+        wishes: turn.systemMessages,
+      };
+    };
+    this.#instructions = new InstructionKeeper({ events: host.events, log: host.log, parts });
+  }
+
+  get history(): History {
+    return this.#host.history;
+  }
+
+  get streaming(): boolean {
+    return this.#host.config.turn.streaming;
+  }
+
+  model(): TurnModel {
+    return this.#models.modelOf(this.#host.config.turn);
+  }
+
+  scope(turn: { readonly turnId: string; readonly signal: AbortSignal }): AgentScope {
+    return this.#host.createScope(turn);
+  }
+
+  tools(catalog: ToolCatalog): readonly ToolDefinition[] {
+    const advertised = this.#host.advertised(catalog);
+    if (advertised === this.#advertised) return advertised;
+    this.#advertised = advertised;
+    const told = this.#toldTools();
+    for (const { name } of advertised) told.add(name);
+    return advertised;
+  }
+
+  instructions(catalog: ToolCatalog): Promise<string> {
+    this.#tellModel();
+    return this.#instructions.refresh(catalog);
+  }
+
+  takeIn(): Promise<boolean> {
+    return this.#takeIn();
+  }
+
+  /** Before the first message: whatever follows must find its way into the history. @throws HostError `MODEL_MISSING`. */
+  begin(): void {
+    this.model();
+    void this.history;
+  }
+
+  /**
+   * Takes a message into the conversation: through its hooks, with what the model must know before it. False: it was a
+   * command, which is done, and there is nothing to answer. Rejects when the signal fires, or the command fails.
+   */
+  async say(message: QueuedMessage, { interactionId, signal }: Interaction): Promise<boolean> {
+    const { hooks, events } = this.#host;
+    const submitted = await hooks.run("userPromptSubmitted", { prompt: message.prompt }, { signal });
+    // Only a person gives commands: what an agent has to say may begin with a slash, too.
+    const called = message.source === undefined ? commandIn(submitted.prompt, this.#host) : undefined;
+    const given = called && (await runCommand(called, this.#host, signal));
+    if (called !== undefined && (typeof given !== "string" || given.trim() === "")) return false;
+    const starts = !this.#hasBegun;
+    const past = starts ? await this.#readPast() : undefined;
+    const { catalog } = this.#host.createScope({});
+    await this.instructions(catalog);
+    const { prompt } = submitted;
+    const told = (given as string | undefined) ?? (await userSkillContext(prompt, this.#host)) ?? prompt;
+    const parts = [this.#noticeFor(catalog), told, message.attachments.text, ...submitted.additionalContext];
+    const { transformedPrompt } = await hooks.run(
+      "userPromptTransformed",
+      { prompt, transformedPrompt: parts.filter((part) => part !== undefined && part !== "").join("\n\n") },
+      { signal },
+    );
+    if (starts) await this.#start(past !== undefined, prompt, { interactionId, signal });
+    signal.throwIfAborted();
+    const { id: messageId, attachments, delivery, source } = message;
+    const data = {
+      content: prompt,
+      transformedContent: transformedPrompt,
+      attachments: attachments.described,
+      delivery,
+      interactionId,
+      messageId,
+      ...(source !== undefined && { source }),
+    };
+    events.append("user.message", data);
+    return true;
+  }
+
+  async #readPast(): Promise<readonly SessionEvent[] | undefined> {
+    this.#hasBegun = true;
+    const past = await this.#host.past();
+    if (past === undefined) return undefined;
+    this.#instructions.replay(past);
+    this.#toldModel = past.findLast(({ type, agentId }) => type === "session.model_change" && agentId === undefined)?.data["newModel"] as
+      | string
+      | undefined;
+    return past;
+  }
+
+  /** What sessionStart hooks add stands before the first prompt. */
+  async #start(isResumed: boolean, initialPrompt: string, { interactionId, signal }: Interaction): Promise<void> {
+    const { hooks, events } = this.#host;
+    const { additionalContext } = await hooks.run("sessionStart", { source: isResumed ? "resume" : "new", initialPrompt }, { signal });
+    for (const content of additionalContext) events.append("user.message", { content, source: "hook", interactionId });
+  }
+
+  #tellModel(): void {
+    const { id } = this.model().chat;
+    if (id === this.#toldModel) return;
+    const previous = this.#toldModel === undefined ? {} : { previousModel: this.#toldModel };
+    this.#toldModel = id;
+    this.#host.events.append("session.model_change", { newModel: id, ...previous });
+  }
+
+  #noticeFor({ executables }: ToolCatalog): string | undefined {
+    const told = this.#toldTools();
+    const gone = [...told].filter((name) => !executables.has(name));
+    for (const name of gone) told.delete(name);
+    if (gone.length === 0) return undefined;
+    // They may come back, and then be told of anew.
+    this.#advertised = undefined;
+    return toolsChangedNotice(gone);
+  }
+
+  /** Of a session that is gone on with, the tools that its model has called are all that is known. */
+  #toldTools(): Set<string> {
+    this.#told ??= new Set(this.history.messages().flatMap((message) => (message.role === "assistant" ? calledIn(message.toolCalls) : [])));
+    return this.#told;
+  }
+}
+
+function calledIn(calls: readonly { readonly name: string }[] = []): readonly string[] {
+  return calls.map(({ name }) => name);
+}

@@ -1,0 +1,110 @@
+import { randomUUID } from "node:crypto";
+import { toError } from "../../base/errors.ts";
+import type { ModelReply } from "../../models/model.ts";
+import type { AgentScope, CallOutcome } from "../calls/pipeline-types.ts";
+import { errorType, placeInTrace } from "../telemetry.ts";
+import { assembleMessages } from "./conversation.ts";
+import { callModel } from "./turn-call.ts";
+import { readToolCalls, toMessageData, toReply } from "./turn-reply.ts";
+import type { AssistantReply, TurnAgent, TurnEnd, TurnHost, TurnRun } from "./turn-types.ts";
+
+/**
+ * Asks the model, runs the tools that it calls and asks again, until it calls none. Before each request the tools and
+ * instructions of that moment are read. Ends early when a call was rejected, a terminal tool succeeded, the budget is
+ * used up or the signal fires; never rejects.
+ */
+export async function runTurn(agent: TurnAgent, host: TurnHost, run: TurnRun): Promise<TurnEnd> {
+  const step = host.pipeline.telemetry?.begin({ kind: "agent" }, agent.agentId, run.trace);
+  if (step === undefined) return runRounds(agent, host, run);
+  const end = await step.within(() => runRounds(agent, host, { ...run, trace: step.context }));
+  step.end(end.kind === "failed" ? { error: errorType(end.error) } : {});
+  return end;
+}
+
+async function runRounds(agent: TurnAgent, host: TurnHost, run: TurnRun): Promise<TurnEnd> {
+  let reply: AssistantReply | undefined;
+  try {
+    for (;;) {
+      if (run.signal.aborted) return { kind: "aborted" };
+      if (run.budget.left <= 0) return stopAtLimit(agent, host, run, reply);
+      run.budget.left--;
+      const round = await runRound(agent, host, run);
+      reply = round.reply;
+      if (run.signal.aborted) return { kind: "aborted" };
+      if (round.end !== undefined) return { kind: "ended", reason: round.end, reply };
+      const hasNews = await agent.takeIn();
+      if (!round.goesOn && !hasNews) return { kind: "ended", reason: "answered", reply };
+    }
+  } catch (error) {
+    return run.signal.aborted ? { kind: "aborted" } : { kind: "failed", error: toError(error) };
+  }
+}
+
+interface Round {
+  readonly reply: AssistantReply;
+  /** The turn is over, whatever was said meanwhile. */
+  readonly end?: "terminal" | "rejected";
+  /** The model waits for results. */
+  readonly goesOn: boolean;
+}
+
+/** One answer of the model and the calls in it. */
+async function runRound(agent: TurnAgent, host: TurnHost, run: TurnRun): Promise<Round> {
+  const { events } = host;
+  const { interactionId, signal } = run;
+  const turnId = String(run.counter.next++);
+  const model = agent.model();
+  const scope = agent.scope({ turnId, signal });
+  if (run.trace !== undefined) placeInTrace(scope, run.trace);
+  // Of this moment: its calls are looked up in the one of theirs, which tells of tools that have gone meanwhile.
+  const { catalog } = scope;
+  const system = await agent.instructions(catalog);
+  const turn = { turnId, interactionId, model: model.chat.id };
+  if (events.wants("assistant.turn_start")) events.append("assistant.turn_start", turn, agent.agentId);
+  try {
+    const messageId = randomUUID();
+    const tools = agent.tools(catalog);
+    const messages = assembleMessages(system, agent.history, model.seesImages);
+    const answer = await callModel({ agent, model, messages, tools, messageId, turnId, run }, host);
+    return await takeReply(agent, host, run, { answer, messageId, turnId, scope });
+  } finally {
+    if (events.wants("assistant.turn_end")) events.append("assistant.turn_end", { turnId, model: turn.model }, agent.agentId);
+  }
+}
+
+interface Answered {
+  readonly answer: ModelReply;
+  readonly messageId: string;
+  readonly turnId: string;
+  readonly scope: AgentScope;
+}
+
+async function takeReply(agent: TurnAgent, host: TurnHost, run: TurnRun, answered: Answered): Promise<Round> {
+  const { answer, messageId, turnId, scope } = answered;
+  const { interactionId } = run;
+  const calls = readToolCalls(answer.toolCalls);
+  const data = toMessageData(answer, calls, scope.catalog, { messageId, interactionId, turnId });
+  host.events.append("assistant.message", data, agent.agentId);
+  const reply = toReply(answer, { messageId, interactionId });
+  if (calls.length === 0) return { reply, goesOn: false };
+  const prepared = await host.pipeline.prepare(calls, scope);
+  const outcomes = await Promise.all(prepared.map((call) => host.pipeline.run(call)));
+  tellMessages(outcomes, agent, host, interactionId);
+  const rejected = outcomes.some(({ result }) => result.resultType === "rejected");
+  if (rejected) return { reply, end: "rejected", goesOn: false };
+  return outcomes.some(({ endsTurn }) => endsTurn) ? { reply, end: "terminal", goesOn: false } : { reply, goesOn: true };
+}
+
+/** What hooks and tools want the model to read after the results. */
+function tellMessages(outcomes: readonly CallOutcome[], { agentId }: TurnAgent, { events }: TurnHost, interactionId: string): void {
+  for (const { messages } of outcomes) {
+    for (const content of messages) events.append("user.message", { content, source: "hook", interactionId }, agentId);
+  }
+}
+
+function stopAtLimit({ agentId }: TurnAgent, { events, log }: TurnHost, run: TurnRun, reply: AssistantReply | undefined): TurnEnd {
+  const message = `The turn was stopped: the model was asked ${run.budget.total} times and still calls tools. Send another message to go on, or raise maxIterations.`;
+  log.warning(message, { interactionId: run.interactionId });
+  if (events.wants("session.info")) events.append("session.info", { infoType: "iteration_limit", message }, agentId);
+  return { kind: "ended", reason: "limit", reply };
+}

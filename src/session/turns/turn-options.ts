@@ -1,0 +1,110 @@
+import { fieldsReader, isPlainRecord, mustBe, readFlag, readPositive, readText, readTexts } from "../../base/read-fields.ts";
+import type { ChatModel } from "../../models/model.ts";
+import { createModel, type ProviderOptions } from "../../models/provider.ts";
+import { readSystemMessage, type SystemMessageOptions } from "../instructions/system-message.ts";
+import { isPluginProvider, type ModelProviders, type SessionProvider } from "./provided-model.ts";
+
+/** What a model can do, with the field names of the Copilot SDK. What is absent is guessed from the model's name. */
+export interface ModelCapabilities {
+  readonly supports?: { readonly vision?: boolean | undefined } | undefined;
+  readonly limits?: { readonly max_context_window_tokens?: number | undefined } | undefined;
+}
+
+/** The options of a session that its conversation with a model depends on. */
+export interface TurnOptions {
+  /** Where `model` is served: an endpoint, or by its type a provider that a plugin brings. */
+  readonly provider?: SessionProvider | undefined;
+  /** A model of this program; takes the place of `provider`. */
+  readonly chatModel?: ChatModel | undefined;
+  readonly modelCapabilities?: ModelCapabilities | undefined;
+  /** As the endpoint calls it: `low`, `medium`, `high` and the like. */
+  readonly reasoningEffort?: string | undefined;
+  /** Answers are told piece by piece, by `assistant.message_delta` and its like. Default: false. */
+  readonly streaming?: boolean | undefined;
+  readonly systemMessage?: SystemMessageOptions | undefined;
+  /** How much of the system message the list of skills may take. Default: 4,000 tokens. */
+  readonly skillListing?: { readonly maxTokens?: number | undefined } | undefined;
+  /** How often the model is asked in one turn before it is stopped. Default: 100. */
+  readonly maxIterations?: number | undefined;
+  /** Folders beside the working directory that files may be attached from. */
+  readonly additionalDirectories?: readonly string[] | undefined;
+}
+
+/** The same, checked and complete. */
+export interface TurnConfig {
+  readonly model: string | undefined;
+  readonly provider: SessionProvider | undefined;
+  readonly modelProviders: ModelProviders | undefined;
+  readonly chatModel: ChatModel | undefined;
+  readonly capabilities: ModelCapabilities;
+  readonly reasoningEffort: string | undefined;
+  readonly streaming: boolean;
+  /** The session's, then the model's. */
+  readonly systemMessages: readonly SystemMessageOptions[];
+  readonly listingTokens: number;
+  readonly maxIterations: number;
+  readonly additionalDirectories: readonly string[];
+}
+
+/** Fills in what options leave open. */
+export function resolveTurnConfig(
+  given: TurnOptions & { readonly model?: string | undefined; readonly modelProviders?: ModelProviders | undefined },
+  overrides: Pick<TurnOptions, "systemMessage">,
+): TurnConfig {
+  const wishes = [given.systemMessage, overrides.systemMessage];
+  return Object.freeze({
+    model: given.model,
+    provider: given.provider,
+    modelProviders: given.modelProviders,
+    chatModel: given.chatModel,
+    capabilities: given.modelCapabilities ?? {},
+    reasoningEffort: given.reasoningEffort,
+    streaming: given.streaming ?? false,
+    systemMessages: Object.freeze(wishes.filter((wish) => wish !== undefined)),
+    listingTokens: given.skillListing?.maxTokens ?? 4_000,
+    maxIterations: given.maxIterations ?? 100,
+    additionalDirectories: given.additionalDirectories ?? [],
+  });
+}
+
+type Readers = { readonly [K in keyof TurnOptions]-?: (value: unknown, field: string) => Exclude<TurnOptions[K], undefined> };
+
+/** Readers for each option. @throws HostError `MODEL_OPTIONS` for a provider. */
+export const turnReaders: Readers = {
+  provider: readProvider,
+  chatModel: (value, path) => (isChatModel(value) ? value : mustBe(path, "an object with id, address and complete")),
+  modelCapabilities: readCapabilities,
+  reasoningEffort: readText,
+  streaming: readFlag,
+  systemMessage: readSystemMessage,
+  skillListing: fieldsReader<NonNullable<TurnOptions["skillListing"]>>({ maxTokens: readPositive }),
+  maxIterations: readPositive,
+  additionalDirectories: readTexts,
+};
+
+// The same object comes back once it was checked, so that an update of other options keeps the connection's knowledge.
+function readProvider(value: unknown): SessionProvider {
+  // What a plugin's provider takes is its own to check.
+  if (!isPluginProvider(value)) createModel({ ...(value as ProviderOptions), model: "any" });
+  return Object.isFrozen(value) ? (value as SessionProvider) : Object.freeze({ ...(value as SessionProvider) });
+}
+
+function isChatModel(value: unknown): value is ChatModel {
+  const isModel = typeof value === "object" && value !== null && typeof (value as ChatModel).complete === "function";
+  return isModel && typeof (value as ChatModel).id === "string" && typeof (value as ChatModel).address === "string";
+}
+
+// Clients send all that they know of a model; what is not needed here is passed over.
+function readCapabilities(value: unknown, path: string): ModelCapabilities {
+  if (!isPlainRecord(value)) return mustBe(path, "an object with supports and limits");
+  const { supports = {}, limits = {} } = value;
+  if (!isPlainRecord(supports) || !isPlainRecord(limits)) return mustBe(path, "an object with supports and limits");
+  const vision = supports["vision"];
+  const context = limits["max_context_window_tokens"];
+  return Object.freeze({
+    supports: { vision: vision === undefined ? undefined : readFlag(vision, `${path}.supports.vision`) },
+    limits: {
+      max_context_window_tokens: context === undefined ? undefined : readPositive(context, `${path}.limits.max_context_window_tokens`),
+    },
+  });
+}

@@ -1,0 +1,232 @@
+import { randomUUID } from "node:crypto";
+import { errorMessage, HostError, toError } from "../../base/errors.ts";
+import { MessageQueue, type QueuedMessage } from "./message-queue.ts";
+import { readSendOptions, type SendOptions } from "./send-options.ts";
+import { SessionTurnAgent, type TurnAgentHost } from "./turn-agent.ts";
+import { abortedError, isRecoverable, toErrorData } from "./turn-errors.ts";
+import { runTurn } from "./turn-loop.ts";
+import type { AssistantReply, TurnEnd, TurnRun } from "./turn-types.ts";
+import { readAttachments } from "./user-attachments.ts";
+
+export interface TurnRunnerHost extends TurnAgentHost {
+  /** Settles when the session's sources are loaded. */
+  ready(signal: AbortSignal): Promise<void>;
+  /** Where the session's events are written. */
+  transcriptPath(): string;
+}
+
+/** What a message came to. */
+type MessageEnd =
+  | { readonly kind: "answered"; readonly reply: AssistantReply | undefined }
+  | { readonly kind: "failed"; readonly error: Error };
+
+/** Works off the messages to a session, one turn after the other. */
+export class TurnRunner {
+  readonly #host: TurnRunnerHost;
+  readonly #agent: SessionTurnAgent;
+  readonly #queue: MessageQueue;
+  readonly #waiting = new Map<string, (end: MessageEnd) => void>();
+  #current: AbortController | undefined;
+  /** The messages that the running turn answers. */
+  #answering: string[] = [];
+  #interactionId = "";
+  #driving: Promise<void> | undefined;
+  readonly #closing = new AbortController();
+
+  constructor(host: TurnRunnerHost) {
+    this.#host = host;
+    this.#agent = new SessionTurnAgent(host, () => this.#takeIn());
+    this.#queue = new MessageQueue(() => {
+      if (host.events.wants("pending_messages.modified")) host.events.append("pending_messages.modified", {});
+    });
+  }
+
+  /** Whether messages are being worked off. */
+  get #isBusy(): boolean {
+    return this.#driving !== undefined;
+  }
+
+  /** Takes a message and gives its id; its turn begins later. @throws HostError as `Session.send` says. */
+  send(options: SendOptions | string): string {
+    return this.#accept(options, undefined);
+  }
+
+  sendAndWait(options: SendOptions | string, timeout: number | undefined): Promise<AssistantReply> {
+    return new Promise((resolve, reject) => {
+      let timer: NodeJS.Timeout | undefined;
+      const id = this.#accept(options, (end) => {
+        clearTimeout(timer);
+        if (end.kind === "failed") reject(end.error);
+        else if (end.reply === undefined) reject(new HostError("TURN_EMPTY", "The turn ended without an answer of the model."));
+        else resolve(end.reply);
+      });
+      if (timeout === undefined) return;
+      timer = setTimeout(() => {
+        this.#waiting.delete(id);
+        reject(new HostError("SEND_TIMEOUT", `There was no answer within ${timeout} ms. The turn goes on; session.abort() stops it.`));
+      }, timeout);
+    });
+  }
+
+  /** Stops the running turn and drops what waits. Settles when the session has come to rest. */
+  async abort(): Promise<void> {
+    this.#drop(abortedError());
+    const { events } = this.#host;
+    const current = this.#current;
+    // Nothing that a hook of the session's rest could wait for without waiting for itself.
+    if (current === undefined) return;
+    if (!current.signal.aborted) {
+      events.append("abort", { reason: "user_initiated" });
+      current.abort(abortedError());
+    }
+    await this.#driving;
+  }
+
+  async close(reason: Error): Promise<void> {
+    this.#closing.abort(reason);
+    this.#drop(reason);
+    this.#current?.abort(reason);
+    await this.#driving;
+  }
+
+  #accept(options: SendOptions | string, settle: ((end: MessageEnd) => void) | undefined): string {
+    const { prompt, attachments, mode, requestHeaders, source } = readSendOptions(options);
+    const { config } = this.#host;
+    this.#agent.begin();
+    const place = { workingDirectory: config.workingDirectory, additionalDirectories: config.turn.additionalDirectories };
+    const isSteering = mode === "immediate" && this.#isBusy;
+    const message: QueuedMessage = {
+      id: randomUUID(),
+      prompt,
+      isSteering,
+      attachments: readAttachments(attachments, place),
+      headers: requestHeaders,
+      source,
+      delivery: isSteering ? "steering" : this.#isBusy ? "queued" : "idle",
+    };
+    if (settle !== undefined) this.#waiting.set(message.id, settle);
+    // Begun before the queue tells of its change: a listener may send the next message at once.
+    this.#driving ??= Promise.resolve().then(() => this.#drive());
+    this.#queue.add(message);
+    return message.id;
+  }
+
+  /** Never rejects. */
+  async #drive(): Promise<void> {
+    for (let message = this.#queue.take(); message !== undefined; message = this.#queue.take()) {
+      this.#current = new AbortController();
+      if (this.#closing.signal.aborted) this.#current.abort(this.#closing.signal.reason);
+      this.#answering = [message.id];
+      const end = await this.#answer(message, this.#current.signal);
+      this.#current = undefined;
+      const answered = this.#answering;
+      if (this.#queue.size === 0) await this.#rest(end);
+      this.#settle(answered, this.#toMessageEnd(end));
+    }
+    // Nothing is awaited between the last look at the queue and here.
+    this.#driving = undefined;
+  }
+
+  async #answer(message: QueuedMessage, signal: AbortSignal): Promise<TurnEnd> {
+    this.#interactionId = randomUUID();
+    const interaction = { interactionId: this.#interactionId, signal };
+    const total = this.#host.config.turn.maxIterations;
+    const run: TurnRun = { ...interaction, budget: { left: total, total }, counter: { next: 0 }, headers: message.headers };
+    try {
+      signal.throwIfAborted();
+      await this.#host.ready(signal);
+      const isToAnswer = await this.#agent.say(message, interaction);
+      return isToAnswer ? await this.#runTurns(run) : { kind: "ended", reason: "answered", reply: undefined };
+    } catch (error) {
+      if (signal.aborted) return { kind: "aborted" };
+      await this.#isToBeRetried(toError(error), "system", Number.POSITIVE_INFINITY, signal);
+      return this.#fail(toError(error));
+    }
+  }
+
+  /** The turn, and those that hooks ask for after it. */
+  async #runTurns(run: TurnRun): Promise<TurnEnd> {
+    const { hooks, events } = this.#host;
+    const { signal, interactionId } = run;
+    let isBlocked = false;
+    let last: AssistantReply | undefined;
+    for (let tries = 0; ; ) {
+      const end = await runTurn(this.#agent, this.#host, run);
+      if (end.kind === "failed") {
+        if (await this.#isToBeRetried(end.error, "model_call", tries++, signal)) continue;
+        return this.#fail(end.error);
+      }
+      if (end.kind === "aborted") return end;
+      last = end.reply ?? last;
+      if (end.reason !== "answered") return { ...end, reply: last };
+      const facts = { transcriptPath: this.#host.transcriptPath(), stopReason: "end_turn", stop_hook_active: isBlocked } as const;
+      const { blockedBy } = await hooks.run("agentStop", facts, { signal });
+      if (signal.aborted) return { kind: "aborted" };
+      if (blockedBy === undefined) return end;
+      isBlocked = true;
+      events.append("user.message", { content: blockedBy, source: "hook", interactionId });
+    }
+  }
+
+  /** Tells the hooks of an error; they may want the model asked again. */
+  async #isToBeRetried(error: Error, errorContext: "model_call" | "system", tries: number, signal: AbortSignal): Promise<boolean> {
+    const { hooks, events } = this.#host;
+    const facts = { error: errorMessage(error), errorContext, recoverable: isRecoverable(error) };
+    const { errorHandling, retryCount = 1, userNotifications } = await hooks.run("errorOccurred", facts, { signal });
+    for (const message of userNotifications) events.append("session.info", { infoType: "notification", message });
+    return errorHandling === "retry" && tries < Math.min(retryCount, mostRetries) && !signal.aborted;
+  }
+
+  #fail(error: Error): TurnEnd {
+    const { events, log, sessionId } = this.#host;
+    // Not an error of ours, and whoever sent the message is told.
+    log.warning("A turn failed.", { sessionId, error });
+    events.append("session.error", toErrorData(error));
+    return { kind: "failed", error };
+  }
+
+  /** The session comes to rest: nothing waits any more. */
+  async #rest(end: TurnEnd): Promise<void> {
+    const { events, hooks } = this.#host;
+    const data = end.kind === "aborted" ? { aborted: true } : {};
+    if (events.wants("assistant.idle")) events.append("assistant.idle", { ...data });
+    const reason = end.kind === "aborted" ? "abort" : end.kind === "failed" ? "error" : "complete";
+    await hooks.run("sessionEnd", { reason }, { signal: this.#closing.signal });
+    if (events.wants("session.idle")) events.append("session.idle", { ...data });
+  }
+
+  /** What was sent for the running turn. Its settling is the turn's. */
+  async #takeIn(): Promise<boolean> {
+    const { signal } = this.#current!;
+    const steering = this.#queue.takeSteering();
+    let isAnythingSaid = false;
+    for (const message of steering) {
+      this.#answering.push(message.id);
+      isAnythingSaid = (await this.#agent.say(message, { interactionId: this.#interactionId, signal })) || isAnythingSaid;
+    }
+    return isAnythingSaid;
+  }
+
+  #toMessageEnd(end: TurnEnd): MessageEnd {
+    if (end.kind === "ended") return { kind: "answered", reply: end.reply };
+    if (end.kind === "failed") return end;
+    return { kind: "failed", error: toError(this.#closing.signal.aborted ? this.#closing.signal.reason : abortedError()) };
+  }
+
+  #drop(error: Error): void {
+    this.#settle(
+      this.#queue.clear().map(({ id }) => id),
+      { kind: "failed", error },
+    );
+  }
+
+  #settle(ids: readonly string[], end: MessageEnd): void {
+    for (const id of ids) {
+      this.#waiting.get(id)?.(end);
+      this.#waiting.delete(id);
+    }
+  }
+}
+
+// A hook that always wants another try would have the model asked for ever.
+const mostRetries = 10;

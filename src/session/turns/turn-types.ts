@@ -1,0 +1,77 @@
+import type { Logger } from "../../base/logger.ts";
+import type { ChatMessage } from "../../models/model.ts";
+import type { ToolDefinition } from "../../tools/tool.ts";
+import type { Pipeline } from "../calls/pipeline.ts";
+import type { AgentScope } from "../calls/pipeline-types.ts";
+import type { ToolCatalog } from "../catalog/tool-catalog.ts";
+import type { HookRunner } from "../hooks/hooks.ts";
+import type { SessionEvents } from "../records/events.ts";
+import type { History } from "../records/history.ts";
+import type { TraceContext } from "../telemetry.ts";
+import type { TurnModel } from "./turn-model.ts";
+
+/** A conversation with a model: a session's own, or that of one of its sub-agents. What it gives may differ each time it is asked. */
+export interface TurnAgent {
+  /** The sub-agent; absent for the session's own conversation. */
+  readonly agentId?: string | undefined;
+  readonly history: History;
+  readonly streaming: boolean;
+  /** @throws HostError `MODEL_MISSING`. */
+  model(): TurnModel;
+  scope(turn: { readonly turnId: string; readonly signal: AbortSignal }): AgentScope;
+  /** What of a catalog the model is told of. */
+  tools(catalog: ToolCatalog): readonly ToolDefinition[];
+  /** The system message for a catalog; tells the events of a new one. */
+  instructions(catalog: ToolCatalog): string | Promise<string>;
+  /** Takes what was said meanwhile into the conversation. False: nothing was. */
+  takeIn(): Promise<boolean>;
+}
+
+/** What turns need of their session. */
+export interface TurnHost {
+  readonly sessionId: string;
+  readonly events: SessionEvents;
+  readonly log: Logger;
+  readonly hooks: HookRunner;
+  readonly pipeline: Pipeline;
+}
+
+export interface TurnRun {
+  /** One for everything that follows from one message of a user. */
+  readonly interactionId: string;
+  readonly signal: AbortSignal;
+  /** How often the model may still be asked; each turn takes from it what it uses. */
+  readonly budget: { left: number; readonly total: number };
+  /** Counts the model's answers in the interaction. */
+  readonly counter: { next: number };
+  /** Sent with every request to the model. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Where in a trace it belongs, while tracing is on. Absent: where the caller is. */
+  readonly trace?: TraceContext | undefined;
+}
+
+/** An assistant's message, as whoever waits for it gets it. */
+export interface AssistantReply {
+  readonly messageId: string;
+  readonly content: string;
+  readonly reasoningText?: string;
+  readonly model: string;
+  readonly interactionId: string;
+}
+
+export type TurnEnd =
+  | { readonly kind: "ended"; readonly reason: "answered" | "terminal" | "rejected" | "limit"; readonly reply: AssistantReply | undefined }
+  | { readonly kind: "aborted" }
+  | { readonly kind: "failed"; readonly error: Error };
+
+/** One request to a model, in its turn. */
+export interface ModelCall {
+  readonly agent: TurnAgent;
+  readonly model: TurnModel;
+  readonly messages: readonly ChatMessage[];
+  readonly tools: readonly ToolDefinition[];
+  /** Of the message that the answer becomes. */
+  readonly messageId: string;
+  readonly turnId: string;
+  readonly run: TurnRun;
+}

@@ -1,0 +1,116 @@
+import { expect, test } from "vitest";
+import type { ConnectOptions } from "../../../src/mcp/connection/connect-server.ts";
+import type { McpConnection } from "../../../src/mcp/connection/connection.ts";
+import { callContext, connect, failure, localDouble, textOf } from "../connect-kit.ts";
+
+const answerOf = async (connection: McpConnection, tool: string, context?: ReturnType<typeof callContext>): Promise<unknown> =>
+  JSON.parse(await textOf(connection.callTool(tool, {}, { context })));
+
+test("a form is put to whoever attends the call, with defaults for what is left out, in both eras", async () => {
+  for (const file of ["v1-server.mjs", "v2-server.mjs"]) {
+    const connection = await connect(localDouble(file));
+    const asked: unknown[] = [];
+    const context = callContext({
+      answer: (kind, data) => {
+        asked.push([kind, (data as { message: string }).message]);
+        return { action: "accept", content: { name: "Ada" } };
+      },
+    });
+    expect(await answerOf(connection, "confirm", context)).toEqual({ action: "accept", content: { name: "Ada", color: "green" } });
+    expect(asked).toEqual([["elicitation", "Who are you?"]]);
+  }
+});
+
+test("where nobody is there the server hears cancel; a no is a no; outside of a call it is declined", async () => {
+  for (const file of ["v1-server.mjs", "v2-server.mjs"]) {
+    const connection = await connect(localDouble(file));
+    expect(await answerOf(connection, "confirm", callContext())).toEqual({ action: "cancel" });
+    expect(await answerOf(connection, "confirm", callContext({ answer: () => ({ action: "decline" }) }))).toEqual({ action: "decline" });
+    expect(await answerOf(connection, "confirm", callContext({ answer: () => ({ action: "maybe" }) }))).toEqual({ action: "cancel" });
+    expect(await answerOf(connection, "confirm")).toEqual({ action: "decline" });
+  }
+});
+
+test("what is asked outside of a call goes to the configured answers", async () => {
+  const answers: ConnectOptions["answers"] = { elicitation: async () => ({ action: "accept", content: { name: "host" } }) };
+  const connection = await connect(localDouble("v1-server.mjs"), { answers });
+  expect(await answerOf(connection, "confirm")).toMatchObject({ content: { name: "host" } });
+});
+
+test("on one shared pipe a question is declined while calls of several sessions wait, and asked when they are of one", async () => {
+  const connection = await connect(localDouble("raw-server.mjs"));
+  const params = { message: "?", requestedSchema: { type: "object", properties: {} } };
+  const person = (sessionId: string) => callContext({ sessionId, answer: () => ({ action: "accept" }) });
+  const stop = new AbortController();
+  const others = ["one", "two"].map((session) =>
+    failure(connection.callTool("wait", {}, { context: person(session), signal: stop.signal })),
+  );
+  const ask = async () =>
+    JSON.parse(await textOf(connection.callTool("ask", { method: "elicitation/create", params }, { context: person("one") }))) as object;
+  expect(await ask()).toMatchObject({ result: { action: "decline" } });
+  stop.abort();
+  await Promise.all(others);
+  expect(await ask()).toMatchObject({ result: { action: "accept", content: {} } });
+});
+
+test("a call's clock stands still while somebody is asked", async () => {
+  for (const file of ["v1-server.mjs", "v2-server.mjs"]) {
+    const connection = await connect(localDouble(file));
+    const answer = () => new Promise((resolve) => setTimeout(() => resolve({ action: "decline" }), 300));
+    const text = await textOf(connection.callTool("confirm", {}, { context: callContext({ answer }), timeout: 150 }));
+    expect(JSON.parse(text)).toEqual({ action: "decline" });
+  }
+});
+
+test("a model is asked only where the policy has it; a no is an error that says so", async () => {
+  const reply = { role: "assistant", content: { type: "text", text: "Fine day." }, model: "m" };
+  const open = await connect(localDouble("v1-server.mjs"), { requests: { sampling: "ask" } });
+  expect(await textOf(open.callTool("think", {}, { context: callContext({ answer: () => reply }) }))).toBe("Fine day.");
+  expect(await textOf(open.callTool("think", {}, { context: callContext() }))).toContain("rejected");
+  const closed = await connect(localDouble("v1-server.mjs"));
+  expect(await textOf(closed.callTool("think", {}, { context: callContext({ answer: () => reply }) }))).toContain("Method not found");
+});
+
+test("with elicitation denied it is not offered", async () => {
+  const frames: string[] = [];
+  const connection = await connect(localDouble("raw-server.mjs"), {
+    requests: { elicitation: "deny" },
+    onFrame: (_direction, line) => frames.push(line),
+  });
+  const reply = JSON.parse(
+    await textOf(connection.callTool("ask", { method: "elicitation/create", params: {} }, { context: callContext() })),
+  );
+  expect(reply).toMatchObject({ error: { code: -32601 } });
+  expect(frames.find((line) => line.includes('"initialize"'))).not.toContain("elicitation");
+});
+
+test.each([
+  ["elicitation/create", {}],
+  ["elicitation/create", { message: "m", requestedSchema: { type: "string" } }],
+  ["elicitation/create", { message: "m", mode: "url", url: "javascript:alert(1)", elicitationId: "1" }],
+  ["sampling/createMessage", { messages: "none", maxTokens: 1 }],
+  ["sampling/createMessage", { messages: [], maxTokens: 1 }],
+])("what a server asks wrongly is refused before anybody is asked: %s %j", async (method, params) => {
+  const connection = await connect(localDouble("raw-server.mjs"), { requests: { sampling: "ask" } });
+  const asked: unknown[] = [];
+  const context = callContext({ answer: (kind) => asked.push(kind) });
+  const reply = JSON.parse(await textOf(connection.callTool("ask", { method, params }, { context })));
+  expect(reply).toMatchObject({ error: { code: -32602 } });
+  expect(asked).toEqual([]);
+});
+
+test("an address is put to a person as such", async () => {
+  const connection = await connect(localDouble("raw-server.mjs"));
+  const asked: unknown[] = [];
+  const context = callContext({
+    answer: (_kind, data) => {
+      asked.push(data);
+      return { action: "accept", content: { stray: 1 } };
+    },
+  });
+  const params = { message: "Sign here.", mode: "url", url: "https://example.test/sign", elicitationId: "1" };
+  const reply = JSON.parse(await textOf(connection.callTool("ask", { method: "elicitation/create", params }, { context })));
+  expect(reply).toMatchObject({ result: { action: "accept" } });
+  expect(reply.result.content).toBeUndefined();
+  expect(asked).toEqual([{ message: "Sign here.", url: "https://example.test/sign" }]);
+});

@@ -1,0 +1,309 @@
+import { describe, expect, test } from "vitest";
+import { type AskKind, type AskOutcome, noResult } from "../../../src/session/asks/ask-kinds.ts";
+import { type AskHandlers, createAsks } from "../../../src/session/asks/asks.ts";
+import type { AskInvocation } from "../../../src/session/asks/open-ask.ts";
+import { createEvents, type SessionEvent } from "../../../src/session/records/events.ts";
+import { deferred, type LogLine, recordingLogger, settleMicrotasks } from "../session-kit.ts";
+
+const permission = { kind: "custom-tool", toolCallId: "c1", toolName: "t", toolArgs: {} };
+const approve = { kind: "approve-once" } as const;
+const reject = { kind: "reject", feedback: "no" } as const;
+
+function table() {
+  const lines: LogLine[] = [];
+  const log = recordingLogger(lines);
+  const events = createEvents(log);
+  const seen: SessionEvent[] = [];
+  events.addSink((event) => void seen.push(event));
+  const asks = createAsks("session-1", events, log);
+  const attach = (id: string, answers: AskKind[] = ["permission"], handlers: AskHandlers = {}): void =>
+    asks.attach({ id, answers: new Set(answers), handlers });
+  return { asks, attach, seen, lines };
+}
+
+describe("one question, several who may answer", () => {
+  test("the first answer wins, later ones are told so", async () => {
+    const { asks, attach, seen } = table();
+    attach("one");
+    attach("two");
+    const outcome = asks.open("permission", permission, { toolCallId: "c1" });
+    const [ask] = asks.pending;
+    expect(ask).toMatchObject({ kind: "permission", data: permission, toolCallId: "c1" });
+    expect(asks.answer(ask!.id, approve, "two")).toBe(true);
+    expect(asks.answer(ask!.id, reject, "one")).toBe(false);
+    expect(await outcome).toEqual({ kind: "answered", answer: approve, from: "two" });
+    expect(asks.pending).toEqual([]);
+    expect(seen.map(({ type, data }) => [type, data["requestId"]])).toEqual([
+      ["permission.requested", ask!.id],
+      ["permission.completed", ask!.id],
+    ]);
+    expect(seen[1]?.data).toMatchObject({ result: { kind: "approved" }, toolCallId: "c1" });
+  });
+
+  test("only those who answer its kind may, and only of those it is for", async () => {
+    const { asks, attach } = table();
+    attach("listener", ["userInput"]);
+    attach("owner", ["tool"]);
+    attach("other", ["tool"]);
+    const data = { toolCallId: "c", toolName: "t", arguments: {}, workingDirectory: "/" };
+    const outcome = asks.open("tool", data, { from: ["owner"] });
+    const { id } = asks.pending[0]!;
+    for (const stranger of ["listener", "other", "nobody", ""]) expect(asks.answer(id, { result: 1 }, stranger)).toBe(false);
+    expect(asks.answer("unknown", { result: 1 }, "owner")).toBe(false);
+    expect(asks.answer(id, { result: 1 }, "owner")).toBe(true);
+    expect(await outcome).toMatchObject({ kind: "answered", from: "owner" });
+  });
+
+  test("callbacks are asked, and the first that answers wins", async () => {
+    const { asks, attach } = table();
+    const slow = deferred<unknown>();
+    attach("slow", ["permission"], { permission: () => slow.promise });
+    attach("quick", ["permission"], { permission: () => approve });
+    expect(asks.open("permission", permission, {})).toEqual({ kind: "answered", answer: approve, from: "quick" });
+    slow.resolve(reject);
+    await settleMicrotasks();
+    expect(asks.pending).toEqual([]);
+  });
+
+  test("once somebody has answered no further callback is bothered", () => {
+    const { asks, attach } = table();
+    let bothered = 0;
+    attach("one", ["permission"], { permission: () => approve });
+    attach("two", ["permission"], { permission: () => bothered++ });
+    asks.open("permission", permission, {});
+    expect(bothered).toBe(0);
+  });
+
+  test("an answer that a listener gives while the question is announced counts", () => {
+    const { asks, attach } = table();
+    const log = recordingLogger([]);
+    const events = createEvents(log);
+    const eager = createAsks("s", events, log);
+    eager.attach({ id: "wire", answers: new Set(["permission"]), handlers: {} });
+    events.addSink(({ data }) => void eager.answer(String(data["requestId"]), approve, "wire"), "permission.requested");
+    expect(eager.open("permission", permission, {})).toMatchObject({ kind: "answered", from: "wire" });
+    attach("unused");
+    expect(asks.pending).toEqual([]);
+  });
+});
+
+describe("nobody answers", () => {
+  const ended = (reason: string): object => ({ kind: "ended", reason });
+
+  test("with nobody there it ends at once; told that somebody may come it waits for them", async () => {
+    const { asks, attach } = table();
+    expect(asks.open("permission", permission, {})).toEqual(ended("nobody"));
+    const waiting = asks.open("permission", permission, { waits: true });
+    expect(asks.pending).toHaveLength(1);
+    attach("late", ["permission"], { permission: () => approve });
+    expect(await waiting).toMatchObject({ kind: "answered", from: "late" });
+  });
+
+  test("it ends when the last who could answer leaves, unless somebody may come", async () => {
+    const { asks, attach } = table();
+    attach("one");
+    attach("two");
+    const outcome = asks.open("permission", permission, {});
+    const patient = asks.open("permission", permission, { waits: true });
+    asks.detach("one");
+    expect(asks.pending).toHaveLength(2);
+    asks.detach("two");
+    expect(await outcome).toEqual(ended("detached"));
+    expect(asks.pending).toHaveLength(1);
+    asks.close();
+    expect(await patient).toEqual(ended("closed"));
+  });
+
+  test("one who says that the user is not there leaves it to the others; the last one ends it", async () => {
+    const { asks, attach } = table();
+    attach("one");
+    attach("two");
+    const outcome = asks.open("permission", permission, { waits: true });
+    const { id } = asks.pending[0]!;
+    expect(asks.answer(id, { kind: "user-not-available" }, "one")).toBe(true);
+    expect(asks.pending).toHaveLength(1);
+    expect(asks.answer(id, approve, "one")).toBe(false);
+    expect(asks.answer(id, { kind: "user-not-available" }, "two")).toBe(true);
+    expect(await outcome).toEqual(ended("nobody"));
+  });
+
+  test("one who leaves the question to others does not end it while somebody may come", () => {
+    const { asks, attach } = table();
+    attach("one", ["permission"], { permission: () => noResult });
+    expect(asks.open("permission", permission, {})).toEqual(ended("nobody"));
+    void asks.open("permission", permission, { waits: true });
+    expect(asks.pending).toHaveLength(1);
+  });
+
+  test("its signal withdraws it, before and while it is open", async () => {
+    const { asks, attach, seen } = table();
+    attach("one");
+    const controller = new AbortController();
+    const outcome = asks.open("permission", permission, { signal: () => controller.signal });
+    controller.abort();
+    expect(await outcome).toEqual(ended("cancelled"));
+    expect(await asks.open("permission", permission, { signal: () => controller.signal })).toEqual(ended("cancelled"));
+    expect(seen.at(-1)?.data["result"]).toEqual({ kind: "cancelled", reason: "cancelled" });
+  });
+
+  test("after the end there are no questions", async () => {
+    const { asks, attach } = table();
+    attach("one");
+    const outcome = asks.open("permission", permission, {});
+    asks.close();
+    expect(await outcome).toEqual(ended("closed"));
+    expect(asks.open("permission", permission, { waits: true })).toEqual(ended("closed"));
+  });
+});
+
+describe("what an answer looks like", () => {
+  const ask = <K extends AskKind>(kind: K, answer: unknown): AskOutcome | Promise<AskOutcome> | string => {
+    const { asks, attach } = table();
+    attach("one", [kind]);
+    const data = kind === "tool" ? { toolCallId: "c", toolName: "t", arguments: {}, workingDirectory: "/" } : permission;
+    const outcome = asks.open(kind as "permission", data as typeof permission, {});
+    try {
+      asks.answer(asks.pending[0]!.id, answer, "one");
+    } catch (error) {
+      return (error as { code: string }).code;
+    }
+    return outcome as Promise<AskOutcome>;
+  };
+
+  test.each([
+    undefined,
+    null,
+    3,
+    "yes",
+    [],
+    {},
+    { kind: "maybe" },
+    { kind: "__proto__" },
+    { decision: "perhaps" },
+    { kind: 1, decision: "allow" },
+  ])("a permission answered with %j is unclear", async (answer) => {
+    expect(await ask("permission", answer)).toEqual({ kind: "unclear", from: "one" });
+  });
+
+  test("an answer whose getters throw is unclear too", async () => {
+    const hostile = Object.defineProperty({}, "kind", {
+      enumerable: true,
+      get() {
+        throw new Error("boo");
+      },
+    });
+    expect(await ask("permission", hostile)).toEqual({ kind: "unclear", from: "one" });
+  });
+
+  test.each<[AskKind, unknown]>([
+    ["tool", "text"],
+    ["tool", {}],
+    ["tool", { error: 3 }],
+    ["userInput", { answer: 3 }],
+    ["userInput", null],
+    ["elicitation", { action: "perhaps" }],
+  ])("other kinds refuse what is no answer (%s: %j), and the question stays", (kind, answer) => {
+    expect(ask(kind, answer)).toBe("ANSWER_INVALID");
+  });
+
+  test("answers of the other kinds are taken over", async () => {
+    expect(await ask("userInput", { answer: "blue", wasFreeform: true, more: 1 })).toMatchObject({
+      answer: { answer: "blue", wasFreeform: true },
+    });
+    expect(await ask("elicitation", { action: "accept", content: { a: 1 } })).toMatchObject({
+      answer: { action: "accept", content: { a: 1 } },
+    });
+    expect(await ask("tool", { result: undefined })).toMatchObject({ answer: { result: undefined } });
+    expect(await ask("tool", { error: "broken" })).toMatchObject({ answer: { error: "broken" } });
+  });
+});
+
+test("a callback that fails is logged and counts as not there; for a pending tool its failure is the answer", async () => {
+  const { asks, attach, lines } = table();
+  attach("one", ["permission", "tool"], {
+    permission: () => Promise.reject(new Error("handler")),
+    tool: () => {
+      throw new Error("provider");
+    },
+  });
+  expect(await asks.open("permission", permission, {})).toEqual({ kind: "ended", reason: "nobody" });
+  const data = { toolCallId: "c", toolName: "t", arguments: {}, workingDirectory: "/" };
+  expect(await asks.open("tool", data, {})).toMatchObject({ answer: { error: "provider" } });
+  expect(lines.filter(({ level }) => level === "error")).toHaveLength(2);
+});
+
+describe("a question of a call whose caller answers", () => {
+  test("goes to the caller alone, and to the others only when the caller leaves it", async () => {
+    const { asks, attach, seen } = table();
+    const asked: string[] = [];
+    const answering = (name: string, answer: unknown) => (): unknown => {
+      asked.push(name);
+      return answer;
+    };
+    attach("program", ["permission"], { permission: answering("program", approve) });
+    const caller = (answer: unknown): AskHandlers => ({ permission: answering("caller", answer) });
+    expect(asks.open("permission", permission, { caller: caller(reject) })).toMatchObject({ answer: reject, from: "caller" });
+    expect(asked.splice(0)).toEqual(["caller"]);
+    expect(asks.open("permission", permission, { caller: caller(noResult) })).toMatchObject({ answer: approve, from: "program" });
+    expect(asked.splice(0)).toEqual(["caller", "program"]);
+    expect(asks.open("permission", permission, { caller: {} })).toMatchObject({ from: "program" });
+    expect(seen.filter(({ type }) => type === "permission.requested")).toHaveLength(3);
+  });
+
+  test("stays the caller's while it thinks, whoever comes; one that fails leaves it to the others", async () => {
+    const { asks, attach } = table();
+    const thinking = deferred<unknown>();
+    const outcome = asks.open("permission", permission, { caller: { permission: () => thinking.promise } });
+    attach("late", ["permission"], { permission: () => approve });
+    const [ask] = asks.pending;
+    expect(asks.answer(ask!.id, approve, "late")).toBe(false);
+    thinking.reject(new Error("gone"));
+    expect(await outcome).toMatchObject({ kind: "answered", from: "late" });
+  });
+
+  test("ends when neither it nor anybody else answers", async () => {
+    const { asks } = table();
+    expect(asks.open("permission", permission, { caller: { permission: () => noResult } })).toEqual({ kind: "ended", reason: "nobody" });
+  });
+});
+
+describe("whoever answers", () => {
+  test("is told of the call and the key, and by a signal that the question is withdrawn, but not after its own answer", async () => {
+    const { asks, attach } = table();
+    const told: { readonly id: string; readonly invocation: AskInvocation }[] = [];
+    const answers = { one: deferred<unknown>(), two: deferred<unknown>() };
+    for (const id of ["one", "two"] as const) {
+      const note = (_data: unknown, invocation: AskInvocation): Promise<unknown> => {
+        told.push({ id, invocation });
+        return answers[id].promise;
+      };
+      attach(id, ["elicitation"], { elicitation: note });
+    }
+    const outcome = asks.open("elicitation", { message: "?" }, { toolCallId: "c", agentId: "a", key: "who" });
+    const [one, two] = told.map(({ invocation }) => invocation);
+    expect(one).toMatchObject({ sessionId: "session-1", toolCallId: "c", agentId: "a", key: "who" });
+    expect(one!.signal.aborted).toBe(false);
+    answers.one.resolve({ action: "decline" });
+    await outcome;
+    expect([one!.signal.aborted, two!.signal.aborted]).toEqual([false, true]);
+  });
+
+  test("hears of what a server asks, in the session's words and with the server's name", () => {
+    const { asks, attach, seen } = table();
+    attach("one", ["elicitation", "sampling"]);
+    const hostile = { message: "Pay?", requestId: "forged", toolCallId: "forged", elicitationSource: "bank" };
+    void asks.open("elicitation", hostile, { toolCallId: "c", serverName: "shop" });
+    void asks.open("sampling", { messages: [], requestId: "forged" }, { toolCallId: "c", serverName: "shop" });
+    const [elicitation, sampling] = asks.pending;
+    expect(seen.map(({ data }) => data)).toEqual([
+      { message: "Pay?", mode: "form", elicitationSource: "shop", requestId: elicitation!.id, toolCallId: "c" },
+      {
+        requestId: sampling!.id,
+        toolCallId: "c",
+        serverName: "shop",
+        mcpRequestId: "c",
+        request: { messages: [], requestId: "forged" },
+      },
+    ]);
+  });
+});

@@ -1,0 +1,157 @@
+import { describe, expect, test } from "vitest";
+import { isEphemeral } from "../../../src/session/records/event-types.ts";
+import { createEvents, type SessionEvent } from "../../../src/session/records/events.ts";
+import { type LogLine, recordingLogger, sessionWith, settleMicrotasks } from "../session-kit.ts";
+
+const door = (lines: LogLine[] = [], lastEventId: string | null = null) => createEvents(recordingLogger(lines), lastEventId);
+const recordInto = (events: SessionEvent[]) => (event: SessionEvent) => void events.push(event);
+
+test("each kept event names the kept one before it, whatever passes between them", () => {
+  const events = door();
+  const seen: SessionEvent[] = [];
+  events.addSink(recordInto(seen));
+  events.append("tool.execution_start", { n: 1 });
+  events.append("tool.execution_progress", { n: 2 });
+  events.append("session.tools_updated", { n: 3 });
+  events.append("tool.execution_complete", { n: 4 }, "agent-7");
+  const [start, progress, updated, complete] = seen as [SessionEvent, SessionEvent, SessionEvent, SessionEvent];
+  expect(start).toMatchObject({ type: "tool.execution_start", data: { n: 1 }, parentId: null });
+  expect(start).not.toHaveProperty("ephemeral");
+  expect(start).not.toHaveProperty("agentId");
+  expect(progress).toMatchObject({ ephemeral: true, parentId: start.id });
+  expect(updated).toMatchObject({ ephemeral: true, parentId: start.id });
+  expect(complete).toMatchObject({ parentId: start.id, agentId: "agent-7" });
+  expect(new Set(seen.map(({ id }) => id)).size).toBe(4);
+  expect(new Date(start.timestamp).toISOString()).toBe(start.timestamp);
+});
+
+test("a resumed chain goes on where it ended", () => {
+  const events = door([], "last-id");
+  const seen: SessionEvent[] = [];
+  events.addSink(recordInto(seen));
+  events.append("session.info", {});
+  expect(seen[0]?.parentId).toBe("last-id");
+});
+
+test("with nobody listening to a type nothing is built of it", () => {
+  const events = door();
+  const seen: SessionEvent[] = [];
+  events.addSink(recordInto(seen), "session.info");
+  expect(events.wants("session.info")).toBe(true);
+  expect(events.wants("tool.execution_start")).toBe(false);
+  const data = { n: 1 };
+  events.append("tool.execution_start", data);
+  expect(Object.isFrozen(data)).toBe(false);
+  events.append("session.info", {});
+  expect(seen.map(({ type, parentId }) => [type, parentId])).toEqual([["session.info", null]]);
+});
+
+test("events and their data are frozen", () => {
+  const events = door();
+  const seen: SessionEvent[] = [];
+  events.addSink(recordInto(seen));
+  events.append("session.info", { message: "x" });
+  expect(Object.isFrozen(seen[0])).toBe(true);
+  expect(Object.isFrozen(seen[0]?.data)).toBe(true);
+});
+
+test("a sink that throws or rejects is logged and the others hear", async () => {
+  const lines: LogLine[] = [];
+  const events = door(lines);
+  const seen: SessionEvent[] = [];
+  events.addSink(() => {
+    throw new Error("sync");
+  });
+  events.addSink((async () => {
+    throw new Error("async");
+  }) as () => void);
+  events.addSink(recordInto(seen));
+  events.append("session.info", {});
+  await settleMicrotasks();
+  expect(seen).toHaveLength(1);
+  expect(lines.map(({ level, data }) => [level, (data["error"] as Error).message])).toEqual([
+    ["error", "sync"],
+    ["error", "async"],
+  ]);
+});
+
+test("what a sink appends comes after the event it is about, for everybody", () => {
+  const events = door();
+  const first: string[] = [];
+  const second: string[] = [];
+  events.addSink(({ type }) => {
+    first.push(type);
+    if (type === "a") events.append("b", {});
+  });
+  events.addSink(({ type }) => void second.push(type));
+  events.append("a", {});
+  expect(first).toEqual(["a", "b"]);
+  expect(second).toEqual(["a", "b"]);
+});
+
+test("sinks end one by one, and may come and go while an event is told", () => {
+  const events = door();
+  const heard: string[] = [];
+  const sink = ({ type }: SessionEvent): void => void heard.push(type);
+  const one = events.addSink(sink);
+  const two = events.addSink(sink, "x");
+  events.append("x", {});
+  one[Symbol.dispose]();
+  events.append("x", {});
+  two[Symbol.dispose]();
+  two[Symbol.dispose]();
+  events.append("x", {});
+  expect(heard).toEqual(["x", "x", "x"]);
+  expect(events.wants("x")).toBe(false);
+
+  const leaving = events.addSink(() => {
+    leaving[Symbol.dispose]();
+    events.addSink(sink);
+  });
+  events.append("late", {});
+  expect(heard).not.toContain("late");
+  events.append("later", {});
+  expect(heard.filter((type) => type === "later")).toHaveLength(1);
+});
+
+describe("which events are kept", () => {
+  test.each([
+    ["session.tools_updated", true],
+    ["tool.execution_progress", true],
+    ["tool.execution_partial_result", true],
+    ["assistant.message_delta", true],
+    ["session.idle", true],
+    ["user_input.requested", true],
+    ["elicitation.completed", true],
+    ["session.skills_loaded", true],
+    ["mcp.tools.list_changed", true],
+    ["model.call_start", true],
+    ["tool.execution_start", false],
+    ["tool.execution_complete", false],
+    ["external_tool.requested", false],
+    ["permission.requested", false],
+    ["hook.start", false],
+    ["session.info", false],
+    ["session.shutdown", false],
+    ["session.workspace_file_changed", false],
+    ["skill.invoked", false],
+    ["something.nobody_knows", false],
+    ["__proto__", false],
+  ])("%s: ephemeral %s", (type, expected) => {
+    expect(isEphemeral(type)).toBe(expected);
+  });
+});
+
+test("session.on listens to one type or to all, and its result ends it by a call or by disposal", async () => {
+  const session = sessionWith([{ name: "a", handler: () => "x" }]);
+  const all: string[] = [];
+  const some: string[] = [];
+  const endAll = session.on(({ type }) => void all.push(type));
+  const endSome = session.on("tool.execution_start", ({ type }) => void some.push(type));
+  await session.callTool("a", {});
+  endAll();
+  endSome[Symbol.dispose]();
+  await session.callTool("a", {});
+  expect(some).toEqual(["tool.execution_start"]);
+  expect(all.filter((type) => type.startsWith("tool."))).toEqual(["tool.execution_start", "tool.execution_complete"]);
+});
