@@ -177,7 +177,7 @@ class Keeper implements CatalogKeeper {
   }
 
   #noteVanished(before: ToolCatalog | undefined, next: ToolCatalog): void {
-    for (const name of before?.executables.keys() ?? []) if (!next.executables.has(name)) this.#vanished.add(name);
+    if (before !== undefined) for (const name of vanishedBetween(before, next)) this.#vanished.add(name);
     for (const name of this.#vanished) if (next.executables.has(name)) this.#vanished.delete(name);
   }
 
@@ -199,4 +199,15 @@ class Keeper implements CatalogKeeper {
     log.error(message, { error: toError(error) });
     if (events.wants(info)) events.append(info, { infoType: "tool_refresh", message });
   }
+}
+
+/** Of a thousand sessions with one catalog, the first looks. The next one is held weakly: who never reads again keeps only its own. */
+const vanishings = new WeakMap<ToolCatalog, { readonly next: WeakRef<ToolCatalog>; readonly names: readonly string[] }>();
+
+function vanishedBetween(before: ToolCatalog, next: ToolCatalog): readonly string[] {
+  const known = vanishings.get(before);
+  if (known?.next.deref() === next) return known.names;
+  const names = [...before.executables.keys()].filter((name) => !next.executables.has(name));
+  vanishings.set(before, { next: new WeakRef(next), names });
+  return names;
 }
