@@ -5,7 +5,21 @@ import { fileURLToPath } from "node:url";
 import { built } from "./support/built.mjs";
 import { machine } from "./support/report.mjs";
 
-const names = ["reload", "memory", "load", "watch", "calls", "assemble", "sessions", "turns", "mcp"];
+const names = [
+  "reload",
+  "memory",
+  "load",
+  "watch",
+  "calls",
+  "assemble",
+  "sessions",
+  "turns",
+  "mcp",
+  "copilot",
+  "python",
+  "trust",
+  "packages",
+];
 
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((name) => !names.includes(name));

@@ -1,8 +1,8 @@
 // Packs the tarball, lints it, installs it into an empty project, and uses it there as its users will.
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -20,6 +20,34 @@ function expectEqual(title, actual, expected) {
   console.log(`${title}: ok`);
 }
 
+// What users download beside the package itself; npm's own libraries are part of it. Raise it only with a reason.
+const mostMegabytes = 72;
+
+/** Says how large the dependencies are, the largest by name, and fails when they have grown too large. */
+function measureInstalled(folder) {
+  const sizes = new Map();
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const file = join(entry.parentPath, entry.name);
+    const name = file
+      .slice(folder.length + 1)
+      .split(sep)
+      .slice(0, file.startsWith(join(folder, "@")) ? 2 : 1)
+      .join("/");
+    sizes.set(name, (sizes.get(name) ?? 0) + statSync(file).size);
+  }
+  const own = sizes.get("skillhost") ?? 0;
+  sizes.delete("skillhost");
+  const megabytes = (bytes) => (bytes / 1024 / 1024).toFixed(1);
+  const all = [...sizes.values()].reduce((sum, size) => sum + size, 0);
+  const largest = [...sizes].sort(([, a], [, b]) => b - a).slice(0, 8);
+  console.log(
+    `installed: ${sizes.size} dependencies of ${megabytes(all)} MB, ${mostMegabytes} at most; skillhost itself ${megabytes(own)} MB`,
+  );
+  console.log(`  ${largest.map(([name, size]) => `${name} ${megabytes(size)}`).join(", ")}`);
+  if (all > mostMegabytes * 1024 * 1024) throw new Error(`The dependencies are over ${mostMegabytes} MB.`);
+}
+
 try {
   run("build", "npm", ["run", "--silent", "build"]);
   const tarball = join(scratch, JSON.parse(run("pack", "npm", ["pack", "--json", "--pack-destination", scratch]))[0].filename);
@@ -35,6 +63,7 @@ try {
     `import { defineTool } from "skillhost";\nexport default defineTool("greet", { description: "Greets.", handler: ({ name }: Record<string, unknown>) => \`Hello \${name}\` });\n`,
   );
   run("install", "npm", ["install", "--no-audit", "--no-fund", "--omit=dev", tarball], project);
+  measureInstalled(join(project, "node_modules"));
   const bin = join(project, "node_modules/.bin/skillhost");
   expectEqual("packed command", run("call", bin, ["call", "greet", '{"name":"Ada"}', "--yes"], project).trim(), "Hello Ada");
   writeFileSync(

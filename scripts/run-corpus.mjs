@@ -1,36 +1,52 @@
 // Loads every SKILL.md that an index lists, each on its own, and compares what came out with the index.
 //
-//   npm run corpus -- <dir> <index.tsv>
+//   npm run corpus -- <dir> <index.tsv> [--strict <table.txt>]
 //
 // The index has a header line with the columns repo, commit, path, strict_valid, strict_findings, expected_name and
 // expected_description_length (UTF-16 units, trimmed); a file lies at <dir>/<repo with / as +>/<path>.
+// --strict writes how the strict check agrees with the index: every condition of the Agent Skills reference validator with
+// its counts, and what the check says beyond it.
 // Exit 0: every file loaded with that name and description. 1: some did not. 2: wrong usage.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
 const dist = new URL("../dist/formats/", import.meta.url);
 
-// What the index calls the findings of the strict check, by our codes.
+// What the index calls the findings of the strict check, by our codes; in the order of the reference validator.
 const findingNames = {
+  SKILL_DOCUMENT_MISSING: "no-skill-md",
   FRONT_MATTER_MISSING: "no-frontmatter",
   FRONT_MATTER_UNCLOSED: "not-closed",
+  FRONT_MATTER_TOO_LARGE: "parse/too-large",
   SKILL_YAML_INVALID: "parse/yaml",
   SKILL_YAML_FLOW_LIST: "parse/strictyaml:flow-seq",
   SKILL_YAML_FLOW_MAP: "parse/strictyaml:flow-map",
+  SKILL_YAML_ANCHOR: "parse/strictyaml:anchor",
+  SKILL_YAML_ALIAS: "parse/strictyaml:alias",
+  SKILL_YAML_TAG: "parse/strictyaml:tag",
+  FRONT_MATTER_DUPLICATE_KEY: "parse/strictyaml:duplicate-key",
+  FRONT_MATTER_NOT_MAP: "parse/not-mapping",
   SKILL_FIELDS_UNEXPECTED: "unexpected-fields",
   SKILL_NAME_MISSING: "missing-name",
   SKILL_DESCRIPTION_MISSING: "missing-description",
+  SKILL_NAME_EMPTY: "name-empty",
+  SKILL_DESCRIPTION_EMPTY: "description-empty",
   SKILL_NAME_TOO_LONG: "name-too-long",
   SKILL_NAME_NOT_LOWERCASE: "name-not-lowercase",
+  SKILL_NAME_HYPHEN_EDGE: "name-hyphen-edge",
+  SKILL_NAME_DOUBLE_HYPHEN: "name-double-hyphen",
   SKILL_NAME_CHARACTERS: "name-bad-chars",
   SKILL_NAME_MISMATCH: "name-dir-mismatch",
   SKILL_DESCRIPTION_TOO_LONG: "description-too-long",
+  SKILL_COMPATIBILITY_TYPE: "compatibility-type",
+  SKILL_COMPATIBILITY_TOO_LONG: "compatibility-too-long",
 };
 
 process.exitCode = await main(process.argv.slice(2));
 
 async function main([directory, index, ...rest]) {
-  if (directory === undefined || index === undefined || rest.length > 0) return usage("Give a directory and an index file.");
+  const isUsable = rest.length === 0 || (rest.length === 2 && rest[0] === "--strict");
+  if (directory === undefined || index === undefined || !isUsable) return usage("Give a directory and an index file.");
   for (const path of [directory, index]) if (!existsSync(path)) return usage(`${path} is not there.`);
   if (!existsSync(new URL("skill-document.js", dist))) return usage("There is no build. Run `npm run build` first.");
   const { decodeText } = await import(new URL("decode-text.js", dist));
@@ -41,12 +57,14 @@ async function main([directory, index, ...rest]) {
   const results = rows.map((row) => loadRow(row, directory, { decodeText, parseSkillDocument }));
   const milliseconds = performance.now() - start;
   report(results, milliseconds);
-  reportLint(results, lintSkillDocument);
+  const findings = results.flatMap((result) => (result.text === undefined ? [] : compareLint(result, lintSkillDocument)));
+  console.table(Object.fromEntries(agreement(findings)));
+  if (rest[1] !== undefined) writeFileSync(rest[1], strictTable(findings));
   return results.every((result) => result.sameName && result.sameDescription) ? 0 : 1;
 }
 
 function usage(message) {
-  console.error(`${message}\nUsage: npm run corpus -- <dir> <index.tsv>`);
+  console.error(`${message}\nUsage: npm run corpus -- <dir> <index.tsv> [--strict <table.txt>]`);
   return 2;
 }
 
@@ -96,33 +114,68 @@ function report(results, milliseconds) {
   );
 }
 
-// How the strict lint agrees with the index, finding by finding. The index stops at the first parse fault of a file.
-function reportLint(results, lintSkillDocument) {
+// What the index and the strict check say of one file. The index stops at the first parse fault of a file.
+function compareLint({ row, at, text }, lintSkillDocument) {
+  const expected = (row.strict_findings ?? "")
+    .split(";")
+    .filter(Boolean)
+    .map((finding) => (finding.startsWith("parse/yaml") ? "parse/yaml" : finding));
+  const diagnostics = lintSkillDocument(text, at);
+  const codes = diagnostics.filter(({ severity }) => severity === "error").map(({ code }) => findingNames[code] ?? code);
+  const isParseFault = (finding) => finding.startsWith("parse/");
+  const found = codes.some(isParseFault) ? codes.filter(isParseFault).slice(0, 1) : [...new Set(codes)];
+  const others = [
+    ...new Set(diagnostics.filter(({ severity }) => severity !== "error").map(({ severity, code }) => `${severity} ${code}`)),
+  ];
+  return [{ file: `${row.repo}/${row.path}`, isValid: row.strict_valid === "y", expected, found, others }];
+}
+
+// Condition by condition: in how many files the index has it, the check has it, and both have.
+function agreement(findings) {
   const table = new Map();
   const add = (finding, column) =>
     table.set(finding, { index: 0, lint: 0, both: 0, ...table.get(finding), [column]: (table.get(finding)?.[column] ?? 0) + 1 });
-  for (const { row, at, text } of results) {
-    if (text === undefined) continue;
-    const expected = (row.strict_findings ?? "")
-      .split(";")
-      .filter(Boolean)
-      .map((finding) => (finding.startsWith("parse/yaml") ? "parse/yaml" : finding));
-    const errors = lintSkillDocument(text, at).filter(({ severity }) => severity === "error");
-    const codes = errors.map(({ code }) => findingNames[code] ?? code);
-    const isParseFault = (finding) => finding.startsWith("parse/");
-    const found = codes.some(isParseFault) ? codes.filter(isParseFault).slice(0, 1) : [...new Set(codes)];
-    for (const finding of new Set([
-      ...expected,
-      ...found,
-      ...(row.strict_valid === "y" ? ["valid"] : []),
-      ...(errors.length === 0 ? ["valid"] : []),
-    ])) {
-      const inIndex = finding === "valid" ? row.strict_valid === "y" : expected.includes(finding);
-      const inLint = finding === "valid" ? errors.length === 0 : found.includes(finding);
-      if (inIndex) add(finding, "index");
-      if (inLint) add(finding, "lint");
-      if (inIndex && inLint) add(finding, "both");
-    }
+  for (const { isValid, expected, found } of findings) {
+    const index = new Set([...expected, ...(isValid ? ["valid"] : [])]);
+    const lint = new Set([...found, ...(found.length === 0 ? ["valid"] : [])]);
+    for (const finding of index) add(finding, "index");
+    for (const finding of lint) add(finding, "lint");
+    for (const finding of index) if (lint.has(finding)) add(finding, "both");
   }
-  console.table(Object.fromEntries([...table].sort(([a], [b]) => a.localeCompare(b))));
+  return [...table].sort(([a], [b]) => a.localeCompare(b));
+}
+
+function strictTable(findings) {
+  const counted = new Map(agreement(findings));
+  const none = { index: 0, lint: 0, both: 0 };
+  const line = (...cells) =>
+    `${cells[0].padEnd(32)}${cells[1].padEnd(32)}${cells
+      .slice(2)
+      .map((cell) => String(cell).padStart(8))
+      .join("")}`;
+  const rows = [["-", "valid"], ...Object.entries(findingNames)].map(([code, finding]) => {
+    const { index, lint, both } = counted.get(finding) ?? none;
+    return line(finding, code, index, lint, both);
+  });
+  const known = new Set(["valid", ...Object.values(findingNames)]);
+  const strange = [...counted]
+    .filter(([finding]) => !known.has(finding))
+    .map(([finding, { index, lint, both }]) => line(finding, "?", index, lint, both));
+  const same = findings.filter(({ expected, found }) => JSON.stringify([...expected].sort()) === JSON.stringify([...found].sort()));
+  const beyond = new Map();
+  for (const other of findings.flatMap(({ others }) => others)) beyond.set(other, (beyond.get(other) ?? 0) + 1);
+  return [
+    `${findings.length} files; in ${same.length} the strict check and the index have exactly the same findings.`,
+    "",
+    line("finding", "code", "index", "check", "both"),
+    ...rows,
+    ...strange,
+    "",
+    "Beyond the reference validator, by files:",
+    ...[...beyond].sort(([, a], [, b]) => b - a).map(([what, count]) => line(what, "", count)),
+    "",
+    ...findings
+      .filter((one) => !same.includes(one))
+      .map(({ file, expected, found }) => `${file}: index ${expected.join(" ")}; check ${found.join(" ")}`),
+  ].join("\n");
 }

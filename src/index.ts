@@ -4,11 +4,12 @@ export type { Logger, LogLevel } from "./base/logger.ts";
 export { createHost } from "./host/create-host.ts";
 export type { ExplainedSkill, ExplainedTool, Explanation } from "./host/explain.ts";
 export type { ExportFormat } from "./host/export-session.ts";
-export type { Host, HostEvents, SkillInfo } from "./host/host.ts";
+export type { HeldSkillTool, Host, HostEvents, SkillInfo } from "./host/host.ts";
 export type { HostOptions } from "./host/host-options.ts";
 export type { ResumeOptions } from "./host/host-sessions.ts";
 export type { SessionInfo } from "./host/session-info.ts";
 export type { FetchFailure, FetchOutcome, FetchRequest } from "./io/bounded-fetch.ts";
+export type { Scope } from "./io/scope.ts";
 export type { ManagedProcess, ProcessExit, ProcessSpec, Spawned, SpawnFailure } from "./io/spawn-process.ts";
 export type {
   ChatMessage,
@@ -24,8 +25,10 @@ export { ModelError, type ModelErrorCode, type ModelErrorDetails } from "./model
 export type { ProviderOptions } from "./models/provider.ts";
 export { definePlugin, type Plugin, type PluginOptions } from "./plugin-host/define-plugin.ts";
 export type { PluginAgent, PluginApi, PluginCommand, PluginToolOptions } from "./plugin-host/plugin-api.ts";
-export type { PluginInfo } from "./plugin-host/plugin-info.ts";
+export type { BundleInfo, PluginInfo } from "./plugin-host/plugin-info.ts";
 export type { PluginSession } from "./plugin-host/plugin-sessions.ts";
+export type { FailedPluginChange, PluginChange, PluginsChange } from "./plugin-host/plugins-change.ts";
+export type { PluginUse } from "./plugin-host/prepare-plugin.ts";
 export {
   type McpHttpFace,
   type McpHttpOptions,
@@ -38,6 +41,7 @@ export type { CustomAgentOptions, DefaultAgentOptions } from "./session/agents/a
 export type { AskHandler, AskHandlers } from "./session/asks/asks.ts";
 export type { Attachment, AttachmentOptions } from "./session/asks/attachments.ts";
 export type { AskInvocation } from "./session/asks/open-ask.ts";
+export type { LargeOutputOptions } from "./session/calls/large-output-options.ts";
 export type { CallOutcome, OutcomeCode, Prepared, ProgressListener, ToolCall } from "./session/calls/pipeline-types.ts";
 export type { ToolSearchOptions } from "./session/catalog/deferral.ts";
 export type { ListedTool } from "./session/catalog/list-tools.ts";
@@ -79,7 +83,7 @@ export type { ServerOptions } from "./session/servers/server-options.ts";
 export type { SessionMcp } from "./session/servers/session-mcp.ts";
 export type { HeldBack, ServerInfo, ServerOrigin, ServerStatus, ServerTool } from "./session/servers/session-servers.ts";
 export type { CallOptions, Session } from "./session/session.ts";
-export type { LargeOutputOptions, SessionChange, SessionHooks, SessionOptions } from "./session/session-config.ts";
+export type { SessionChange, SessionHooks, SessionOptions } from "./session/session-config.ts";
 export type { ModelFactory, PluginProvider, SessionProvider } from "./session/turns/provided-model.ts";
 export type { SendOptions } from "./session/turns/send-options.ts";
 export type { ModelCapabilities, TurnOptions } from "./session/turns/turn-options.ts";
@@ -127,6 +131,7 @@ export type {
   ResourceTemplate,
   ResourceTemplateDefinition,
 } from "./tools/resource.ts";
+export { type SignToolOptions, signTool } from "./tools/sign-tool.ts";
 export type {
   Asks,
   BinaryResult,
@@ -144,3 +149,7 @@ export type {
   ToolResult,
 } from "./tools/tool.ts";
 export type { ResourceSet, SkillEntry, SourceSnapshot, ToolSource } from "./tools/tool-source.ts";
+export type { HeldPush } from "./trust/push-trust.ts";
+export type { TrustState } from "./trust/skill-trust.ts";
+export type { ProvenanceRule, TrustMode, TrustScope } from "./trust/trust-policy.ts";
+export type { TrustOptions } from "./trust/trust-settings.ts";

@@ -73,7 +73,7 @@ export interface TestHostOptions extends HostOptions {
   readonly session?: SessionOptions;
 }
 
-/** Starts a host that logs nothing and keeps sessions and approvals in a temporary folder that goes when it is closed. */
+/** Starts a host that logs nothing and keeps sessions, approvals and what is trusted in a temporary folder that goes when it is closed. */
 export async function createTestHost(options: TestHostOptions = {}): Promise<TestHost> {
   const { session: sessionOptions, ...hostOptions } = options;
   // Made when a result is too large, by whoever writes it there.
@@ -84,6 +84,7 @@ export async function createTestHost(options: TestHostOptions = {}): Promise<Tes
     sessionsDirectory: join(scratch, "sessions"),
     approvalsDirectory: join(scratch, "approvals"),
     ...hostOptions,
+    trust: { directory: join(scratch, "trust"), ...hostOptions.trust },
   });
   const close = async (): Promise<void> => {
     await host.close();

@@ -1,32 +1,49 @@
+import { resolve } from "node:path";
 import { definePlugin, type Plugin, type PluginApi, type ToolContext } from "skillhost";
+import { configSchema, type WorkspaceConfig } from "./config.ts";
 import { createCopilotTools } from "./copilot/copilot-tools.ts";
+import { createEditorTools } from "./editor/editor-tools.ts";
 import type { Roots } from "./operations/places.ts";
 import { findBash } from "./operations/shell-environment.ts";
 import { Shells } from "./operations/shells.ts";
 import { FileWriter } from "./operations/write-files.ts";
 
-/** Files, shell commands and web pages: the tools of a workspace, as the Copilot runtime names them. */
-export const workspaceTools: Plugin = definePlugin({
+type Api = PluginApi<WorkspaceConfig>;
+
+/** Files, shell commands and web pages: the tools of a workspace, as the Copilot runtime or editors name them. */
+export const workspaceTools: Plugin = definePlugin<WorkspaceConfig>({
   name: "workspace-tools",
   version: "1.0.0",
+  configSchema,
   activate(api) {
-    const bash = findBash();
-    const shells = bash === undefined ? undefined : new Shells({ machine: api, bash });
-    if (shells === undefined) api.log.info("There is no bash on this machine, so there are no tools for shell commands.");
-    else {
-      api.onDispose(() => shells.close());
-      api.onSessionClosed((sessionId) => shells.endSession(sessionId));
-    }
+    const { presentation, shell, web } = api.config;
+    const bash = shell ? findBash() : undefined;
+    const shells = bash === undefined ? undefined : openShells(api, bash);
+    if (shell && bash === undefined) api.log.info("There is no bash on this machine, so there are no tools for shell commands.");
     const rootsOf = (context: ToolContext): Roots => rootsFor(api, context);
-    api.addTools(createCopilotTools({ machine: api, writer: new FileWriter(api), shells, rootsOf }));
+    const parts = { machine: api, writer: new FileWriter(api), shells, rootsOf };
+    const copilot = presentation === "editor" ? [] : createCopilotTools(parts);
+    const editor = presentation === "copilot" ? [] : createEditorTools({ ...parts, bash, runsPrograms: shell });
+    api.addTools([...copilot, ...editor].filter(({ name }) => web || !webTools.has(name)));
   },
 });
 
-function rootsFor(api: PluginApi, { invocation: { sessionId, workingDirectory } }: ToolContext): Roots {
+const webTools: ReadonlySet<string> = new Set(["web_fetch", "fetch_web_page"]);
+
+function openShells(api: Api, bash: string): Shells {
+  const shells = new Shells({ machine: api, bash });
+  api.onDispose(() => shells.close());
+  api.onSessionClosed((sessionId) => shells.endSession(sessionId));
+  return shells;
+}
+
+function rootsFor(api: Api, { invocation: { sessionId, workingDirectory } }: ToolContext): Roots {
   const session = api.session(sessionId);
+  const configured = api.config.roots.map((root) => resolve(api.workingDirectory, root));
   return {
     workingDirectory,
-    writable: [workingDirectory, ...(session?.additionalDirectories ?? [])],
+    writable: [workingDirectory, ...(session?.additionalDirectories ?? []), ...configured],
     readable: session?.readableDirectories ?? [],
+    isKeptBack: session?.isKeptBack,
   };
 }

@@ -1,9 +1,7 @@
-import { existsSync, readdirSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { decodeText } from "../formats/decode-text.ts";
 import { maxDocumentBytes } from "../formats/limits.ts";
-import { lintSkillDocument, withLint } from "../formats/lint-skill-document.ts";
+import { withLint } from "../formats/lint-skill-document.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import { discoverRoot } from "../skills/discover.ts";
@@ -14,6 +12,7 @@ import { type ConflictRules, resolveOverrides } from "../skills/resolve-override
 import type { LoadedFolder, RootListing } from "../skills/skill.ts";
 import { listToolEntries } from "../skills/tool-entries.ts";
 import { adviseSkill } from "./advise-skill.ts";
+import { lintSkillFolder } from "./lint-skill-folder.ts";
 import { type ModuleSource, parseModule } from "./module-source.ts";
 import { createStaticRunner } from "./static-runner.ts";
 
@@ -86,7 +85,7 @@ async function checkSkill(folder: string, options: CheckOptions): Promise<Checke
   const name = skill?.name ?? basename(folder);
   const advice = staged.kind === "ready" ? advise(folder, staged, parse) : [];
   if (staged.kind === "ready") await Promise.all(staged.generation.units.map((unit) => unit.retire()));
-  const linted = options.strict ? withLint(own, lint(folder)) : own;
+  const linted = options.strict ? withLint(own, lintSkillFolder(folder)) : own;
   return {
     skill: { name, folder, tools: skill?.tools.map((tool) => tool.definition.name) ?? [] },
     diagnostics: [...linted, ...advice].map((diagnostic) => ({ source: name, ...diagnostic })),
@@ -121,19 +120,6 @@ function createParser(): (file: string) => ModuleSource | undefined {
   };
 }
 
-function lint(folder: string): readonly Diagnostic[] {
-  const name = documentName(folder);
-  if (name === undefined) return [];
-  const file = join(folder, name);
-  const read = readTextFile(file, maxDocumentBytes);
-  return read.ok ? lintSkillDocument(decodeText(read.bytes, file).text, { file, directoryName: basename(folder) }) : [];
-}
-
-function documentName(folder: string): string | undefined {
-  if (existsSync(join(folder, "SKILL.md"))) return "SKILL.md";
-  return readdirSync(folder).find((name) => name.toLowerCase() === "skill.md");
-}
-
 function clashes(
   listings: readonly RootListing[],
   folders: ReadonlyMap<string, LoadedFolder>,
@@ -141,7 +127,10 @@ function clashes(
 ): readonly Diagnostic[] {
   const roots = new Map(listings.map((listing) => [listing.root, listing]));
   const view = { roots: options.roots, disabledSkills: new Set(options.disabledSkills), conflicts: options.conflicts ?? "override" };
-  return resolveOverrides({ roots, folders }, view).diagnostics;
+  // What is not among the folders that are checked may well be there where the skill is used.
+  return resolveOverrides({ roots, folders }, view).diagnostics.map((found) =>
+    found.code === "SKILL_REQUIRES" ? { ...found, severity: "warning" } : found,
+  );
 }
 
 /** One file after the other, from top to bottom; what two tools share is said once. */

@@ -47,7 +47,7 @@ function toDefinition({ name, definition }: WrittenTool, module: ModuleSource): 
   if (schema?.isKnown) known["parameters"] = schema.value;
   // Equal to nobody's, so that two tools of one name never pass for copies of each other.
   else if (parameters || isOpen) known["parameters"] = { type: "object", $comment: `computed in ${module.file}` };
-  for (const flag of ["overridesBuiltInTool", "skipPermission"]) {
+  for (const flag of ["title", "overridesBuiltInTool", "skipPermission"]) {
     const value = field(flag);
     const written = value && staticValue(value, module);
     if (written?.isKnown) known[flag] = written.value;

@@ -41,7 +41,7 @@ export const silentLogger: Logger = { error() {}, warning() {}, info() {}, debug
 
 const secretKey = /pass(word|wd|phrase)|secret|token|authorization|cookie|credential|api[-_]?key|private[-_]?key/i;
 const secretText =
-  /\b(bearer|basic)\s+[\w.~+/=-]{8,}|\b(sk|ghp|gho|ghs|ghu|github_pat|xox[abp]|npm|glpat|AKIA)[-_]?[A-Za-z0-9_-]{12,}|(?<=:\/\/)[^/\s:@]+:[^/\s@]+(?=@)/gi;
+  /\b(bearer|basic)\s+[\w.~+/=-]{8,}|\b(?:(?:sk|ghp|gho|ghs|ghu|github_pat|xox[abp]|glpat)[-_]|npm_|AKIA)[A-Za-z0-9_-]{12,}|(?<=:\/\/)[^/\s:@]+:[^/\s@]+(?=@)/gi;
 
 /** Replaces what looks like a credential in free text. */
 export function redactText(text: string): string {

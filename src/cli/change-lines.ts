@@ -108,10 +108,12 @@ function failure({ lastGoodServes }: FailedChange): string {
   return lastGoodServes ? "not taken, the last good generation serves on" : "cannot be loaded, nothing of it is offered";
 }
 
-function milliseconds(duration: number): string {
+/** Of a duration, as many digits as anybody reads. */
+export function milliseconds(duration: number): string {
   return duration < 10 ? duration.toFixed(1) : String(Math.round(duration));
 }
 
-function clock(now: Date): string {
+/** The time of day. */
+export function clock(now: Date): string {
   return [now.getHours(), now.getMinutes(), now.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
 }

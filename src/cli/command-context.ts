@@ -1,4 +1,5 @@
 import type { Logger, LogLevel } from "../base/logger.ts";
+import type { TrustOptions } from "../trust/trust-settings.ts";
 import type { CliIo } from "./cli-io.ts";
 import type { Output } from "./output.ts";
 
@@ -27,12 +28,15 @@ export interface CommandContext {
 /** What a configuration file says, with its paths absolute. */
 export interface ConfiguredOptions {
   readonly skillDirectories?: readonly string[];
+  readonly packageSkills?: boolean | readonly string[];
+  readonly plugins?: readonly (string | { readonly use: string; readonly config?: unknown })[];
   readonly disabledSkills?: readonly string[];
   readonly conflicts?: unknown;
   readonly importTimeout?: number;
   readonly watchBackend?: string;
   readonly sessionsDirectory?: string;
   readonly workingDirectory?: string;
+  readonly trust?: TrustOptions;
   readonly logLevel?: LogLevel;
   readonly logFile?: string;
   /** The file that names MCP servers under this key; they are read when they are needed. */

@@ -5,9 +5,24 @@ import { visibleLine } from "./visible-text.ts";
 /** `name 1.2.0  active  skills/name` */
 export function skillHeading(skill: SkillInfo, { style, path }: Output): string {
   const version = skill.version === undefined ? "" : ` ${visibleLine(skill.version)}`;
-  const color = { active: style.green, disabled: style.dim, shadowed: style.yellow, failed: style.red }[skill.state];
+  const color = { active: style.green, disabled: style.dim, shadowed: style.yellow, refused: style.red, failed: style.red }[skill.state];
   const stale = skill.stale ? ` ${style.red("(stale: the last good generation serves)")}` : "";
-  return `${style.bold(visibleLine(skill.name))}${version}  ${color(skill.state)}${stale}  ${style.dim(path(skill.folder))}`;
+  const trust = skill.trust === undefined ? "" : `  ${trustWords(skill.trust, style)}`;
+  return `${style.bold(visibleLine(skill.name))}${version}  ${color(skill.state)}${stale}${trust}${packageWords(skill.package, style)}  ${style.dim(path(skill.folder))}`;
+}
+
+/** `  of left-pad@1.3.0`: the npm package that a skill came with. */
+export function packageWords(found: SkillInfo["package"], style: Output["style"]): string {
+  if (found === undefined) return "";
+  const version = found.version === undefined ? "" : `@${found.version}`;
+  return `  ${style.dim("of")} ${visibleLine(`${found.name}${version}`)}`;
+}
+
+/** How a skill's signature stands: `signed by alice@example.com`. */
+export function trustWords({ status, key }: NonNullable<SkillInfo["trust"]>, style: Output["style"]): string {
+  if (status === "unsigned") return style.dim("unsigned");
+  const signer = key === undefined ? "" : ` by ${visibleLine(key.name === "" ? key.id : key.name)}`;
+  return status === "signed" ? style.green(`signed${signer}`) : style.red(`signed${signer}, which is not to be believed`);
 }
 
 /** `1 tool`, `2 tools`. */

@@ -1,9 +1,11 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { SkillInfo } from "../host/host.ts";
+import type { PluginsChange } from "../plugin-host/plugins-change.ts";
 import type { SkillsChange } from "../skills/skill.ts";
 import { changeLines, faultyFolders } from "./change-lines.ts";
 import { counted, named, skillHeading } from "./describe-skill.ts";
 import type { Output } from "./output.ts";
+import { pluginLines } from "./plugin-lines.ts";
 
 interface ReadyState {
   readonly skills: readonly SkillInfo[];
@@ -17,6 +19,8 @@ export interface DevReport {
   ready(state: ReadyState): void;
   /** `skills` are as they are now, `fresh` the diagnostics that were not there before. */
   changed(change: SkillsChange, skills: readonly SkillInfo[], fresh: readonly Diagnostic[]): void;
+  /** The same for plugins. */
+  pluginsChanged(change: PluginsChange, fresh: readonly Diagnostic[]): void;
   problem(diagnostic: Diagnostic): void;
 }
 
@@ -34,6 +38,10 @@ function jsonReport(out: Output): DevReport {
       out.json({ type: "skills.changed", ...change });
       for (const diagnostic of fresh) problem(diagnostic);
     },
+    pluginsChanged(change, fresh) {
+      out.json({ type: "plugins.changed", ...change });
+      for (const diagnostic of fresh) problem(diagnostic);
+    },
     problem,
   };
 }
@@ -49,6 +57,9 @@ function textReport(out: Output): DevReport {
       const wasFaulty = faulty;
       faulty = faultyFolders(skills);
       for (const line of changeLines(change, { fresh, wasFaulty, isFaulty: faulty }, out, new Date())) out.line(line);
+    },
+    pluginsChanged(change, fresh) {
+      for (const line of pluginLines(change, fresh, out, new Date())) out.line(line);
     },
     problem: (diagnostic) => out.line(out.diagnostic(diagnostic)),
   };

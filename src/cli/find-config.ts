@@ -45,7 +45,7 @@ function readFile(file: string, isPackage: boolean, mustBeThere: boolean): Confi
   for (const fault of faults) report.add(fault.severity, fault.code, fault.message, fault.offset);
   // A package.json that does not parse is npm's to complain of, unless it was named.
   if (document === undefined) return mustBeThere ? refuse(file, report.diagnostics) : undefined;
-  const value = isPackage && isJsonObject(document.value) ? document.value["skillhost"] : document.value;
+  const value = isPackage && isJsonObject(document.value) ? withoutPlugin(document.value["skillhost"]) : document.value;
   if (isPackage && value === undefined) return mustBeThere ? refuse(file, [noKey(file)]) : undefined;
   const prefix = isPackage ? ["skillhost"] : [];
   const config = readConfig(value, dirname(file), (severity, code, message, path) =>
@@ -54,6 +54,13 @@ function readFile(file: string, isPackage: boolean, mustBeThere: boolean): Confi
   if (report.diagnostics.some(({ severity }) => severity === "error")) return refuse(file, report.diagnostics);
   const hasServers = isJsonObject(value) && Object.hasOwn(value, "mcpServers");
   return hasServers ? { ...config, serversIn: { file, at: [...prefix, "mcpServers"] } } : config;
+}
+
+/** What a package says of the plugin that it is configures no host. */
+function withoutPlugin(value: unknown): unknown {
+  if (!isJsonObject(value) || !Object.hasOwn(value, "plugin")) return value;
+  const { plugin: _plugin, ...rest } = value;
+  return Object.keys(rest).length === 0 ? undefined : rest;
 }
 
 function readText(file: string): string {

@@ -1,5 +1,4 @@
-import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import type { Logger } from "../base/logger.ts";
 import { startHost } from "../host/create-host.ts";
 import type { Host } from "../host/host.ts";
@@ -22,14 +21,11 @@ export function openHeadlessHost(options: HeadlessArguments, io: CliIo, log: Log
     log,
   };
   const hostOptions = toHostOptions(context, [], true);
-  const ofPlugins = options.pluginDirectories
-    .map((folder) => join(resolve(io.cwd, folder), "skills"))
-    .filter((folder) => existsSync(folder));
   return startHost({
     ...hostOptions,
-    skillDirectories: [...(hostOptions.skillDirectories ?? []), ...ofPlugins],
     sessionsDirectory: join(home, "sessions"),
     approvalsDirectory: join(home, "approvals"),
+    pluginDataDirectory: join(home, "plugin-data"),
     mcp: { cacheDirectory: join(home, "mcp-cache"), credentialsDirectory: join(home, "oauth") },
   });
 }

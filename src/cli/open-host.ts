@@ -51,11 +51,13 @@ export function skillDirectories({ options, config }: CommandContext, directorie
 }
 
 export function toHostOptions(context: CommandContext, directories: readonly string[], watch: boolean): HostOptions {
-  const { config, io, log } = context;
+  const { config, io, log, options } = context;
   const { logLevel: _level, logFile: _file, serversIn: _servers, ...rest } = config;
   const servers = readConfiguredServers(context);
   return {
     workingDirectory: io.cwd,
+    // Whoever names skills means those.
+    packageSkills: directories.length === 0 && options.skills === undefined,
     ...(rest as HostOptions),
     skillDirectories: skillDirectories(context, directories).map((entry) => absolute(entry, io.cwd)),
     ...(servers.all.length > 0 && { mcpServers: toHostServers(servers) }),

@@ -1,12 +1,15 @@
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { logLevels } from "../base/logger.ts";
 import { packageVersion } from "../base/package-version.ts";
+import { addTrust } from "./add-trust-commands.ts";
 import type { CliIo } from "./cli-io.ts";
 import type { CommonOptions, RunCommand } from "./command-context.ts";
+import type { AgentCommandOptions } from "./commands/agent.ts";
 import type { ApproveOptions } from "./commands/approve.ts";
 import type { LoginOptions } from "./commands/login.ts";
 import type { McpCommandOptions } from "./commands/mcp.ts";
 import type { RunCommandOptions } from "./commands/run.ts";
+import { addPackageCommands } from "./package-commands.ts";
 
 /** A command line that was understood, or what it came to at once: help, the version, or a complaint. */
 export type ParsedCommand =
@@ -58,6 +61,8 @@ function createProgram(choose: Choose): Command {
   addLooking(program, choose);
   addExamining(program, choose);
   addMaking(program, choose);
+  addPackageCommands(program, choose);
+  addTrust(program, choose);
   return program;
 }
 
@@ -126,6 +131,28 @@ function addAsking(program: Command, choose: Choose): void {
     .action((prompt: string, options: RunCommandOptions) =>
       choose("run", async (context) => (await import("./commands/run.ts")).run(context, prompt, options)),
     );
+  addAgent(program, choose);
+}
+
+function addAgent(program: Command, choose: Choose): void {
+  program
+    .command("agent")
+    .summary("have GitHub's Copilot language server work on a prompt")
+    .description(
+      "Has GitHub's Copilot language server work on a prompt with the tools of the skills and of an editor. Nobody is asked: what is not allowed is denied.",
+    )
+    .argument("<prompt>", "what is to be done; - reads it from stdin")
+    .option("-w, --workspace <folder>", "where to work (default: here)")
+    .option("--server <file>", "the server (default: of the npm package @github/copilot-language-server, else in the search path)")
+    .option("--model <name>", "the model, as the server lists it (default: the server's)")
+    .option("--allow <rule>", 'calls that may run, such as "lint" or "shell(git status)"; repeatable', collect)
+    .option("--deny <rule>", "calls that may not, whatever is allowed; repeatable", collect)
+    .option("--yes", "allow every call that no rule denies")
+    .option("--available <pattern>", "only these tools; repeatable", collect)
+    .option("--excluded <pattern>", "all tools but these; repeatable", collect)
+    .action((prompt: string, options: AgentCommandOptions) =>
+      choose("agent", async (context) => (await import("./commands/agent.ts")).agent(context, prompt, options)),
+    );
 }
 
 function addLooking(program: Command, choose: Choose): void {
@@ -164,7 +191,7 @@ function addExamining(program: Command, choose: Choose): void {
 }
 
 function addMaking(program: Command, choose: Choose): void {
-  const make = program.command("new").description("make a skill or a tool, with a test that passes");
+  const make = program.command("new").description("make a skill, a tool or a plugin, with a test that passes");
   make
     .command("skill")
     .description("make a skill with a tool and a test")
@@ -178,6 +205,11 @@ function addMaking(program: Command, choose: Choose): void {
     .action((name: string, options: { skill?: string }) =>
       choose("new tool", async (context) => (await import("./commands/new.ts")).newTool(context, name, options)),
     );
+  make
+    .command("plugin")
+    .description("make a plugin with a tool, a configuration and a test")
+    .addArgument(new Argument("<name>", 'letters, digits, ".", "_" and "-"'))
+    .action((name: string) => choose("new plugin", async (context) => (await import("./commands/new-plugin.ts")).newPlugin(context, name)));
 }
 
 function collect(value: string, before: string[] = []): string[] {
@@ -187,8 +219,8 @@ function collect(value: string, before: string[] = []): string[] {
 function addSigningIn(program: Command, choose: Choose): void {
   program
     .command("approve")
-    .description("show what an MCP server has changed since it was approved, and approve it")
-    .argument("<server>", "the server's name")
+    .description("show what an MCP server or a skill has changed since it was approved, and approve it")
+    .argument("<name>", "the server's name, or the skill's")
     .argument("[tool]", "only this tool, by the server's own name")
     .option("-y, --yes", "do not ask")
     .action((server: string, tool: string | undefined, options: ApproveOptions) =>

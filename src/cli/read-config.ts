@@ -2,18 +2,22 @@ import { resolve } from "node:path";
 import { logLevels } from "../base/logger.ts";
 import { createFieldReader, describe, type FieldReader, isJsonObject, type JsonComplain } from "../formats/json-fields.ts";
 import type { ConfiguredOptions } from "./command-context.ts";
+import { readConfiguredTrust } from "./configured-trust.ts";
 import { didYouMean } from "./nearest-names.ts";
 
 const keys = [
   "$schema",
   "skillDirectories",
+  "packageSkills",
   "disabledSkills",
   "conflicts",
   "importTimeout",
   "watchBackend",
   "sessionsDirectory",
   "workingDirectory",
+  "plugins",
   "mcpServers",
+  "trust",
   "logLevel",
   "logFile",
 ];
@@ -39,13 +43,16 @@ export function readConfig(value: unknown, folder: string, complain: JsonComplai
   };
   fields.object("mcpServers");
   const all = {
-    skillDirectories: texts(fields, "skillDirectories", complain)?.map((entry) => (entry.startsWith("~") ? entry : resolve(folder, entry))),
+    skillDirectories: texts(fields, "skillDirectories", complain)?.map((entry) => fromFolder(entry, folder)),
+    packageSkills: packages(fields, folder, complain),
     disabledSkills: texts(fields, "disabledSkills", complain),
     conflicts: fields.raw("conflicts"),
     importTimeout: positive(fields, "importTimeout"),
     watchBackend: fields.oneOf("watchBackend", ["auto", "directory", "chokidar"]),
     sessionsDirectory: path("sessionsDirectory"),
     workingDirectory: path("workingDirectory"),
+    plugins: plugins(fields, folder, complain),
+    trust: readConfiguredTrust(fields),
     logLevel: fields.oneOf("logLevel", logLevels),
     logFile: path("logFile"),
   };
@@ -58,6 +65,32 @@ function texts(fields: FieldReader, key: string, complain: JsonComplain): readon
     complain("error", "CONFIG_TYPE", `"${key}" may hold only texts that are not empty, not ${describe(item)}.`, [key, index]);
     return false;
   });
+}
+
+function packages(fields: FieldReader, folder: string, complain: JsonComplain): boolean | readonly string[] | undefined {
+  const value = fields.raw("packageSkills");
+  if (value === undefined || typeof value === "boolean") return value;
+  if (!Array.isArray(value)) return fields.wrong("packageSkills", `"packageSkills" must be true, false or a list, not ${describe(value)}.`);
+  return texts(fields, "packageSkills", complain)?.map((entry) => fromFolder(entry, folder));
+}
+
+function plugins(fields: FieldReader, folder: string, complain: JsonComplain): ConfiguredOptions["plugins"] {
+  return fields.list("plugins")?.flatMap((item, index) => {
+    const use = isJsonObject(item) ? item["use"] : item;
+    const isWhole = !isJsonObject(item) || Object.keys(item).every((key) => key === "use" || key === "config");
+    if (typeof use === "string" && use !== "" && !use.includes("\0") && isWhole) {
+      // A path from the file's folder; anything else names a package, or a plugin that comes with skillhost.
+      const specifier = /^\.{1,2}(?:[\\/]|$)/.test(use) ? resolve(folder, use) : use;
+      return [isJsonObject(item) ? { ...item, use: specifier } : specifier];
+    }
+    const advice = 'Write a path, a package, or { "use": "…", "config": { … } }.';
+    complain("error", "CONFIG_TYPE", `"plugins" cannot hold ${describe(item)}. ${advice}`, ["plugins", index]);
+    return [];
+  });
+}
+
+function fromFolder(entry: string, folder: string): string {
+  return entry.startsWith("~") ? entry : resolve(folder, entry);
 }
 
 function positive(fields: FieldReader, key: string): number | undefined {

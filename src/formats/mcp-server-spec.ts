@@ -33,6 +33,8 @@ export interface RemoteServerSpec extends ServerSpecBase {
 
 /** What a configuration says about signing in; what it leaves open is found out and asked for. */
 export interface ServerOAuthSpec {
+  /** Whose tokens are used: nobody else's, and nothing of them is kept. Undefined: those of this machine's user. Set by the host, never read. */
+  readonly owner?: string;
   readonly clientId?: string;
   readonly clientSecret?: string;
   readonly scopes?: readonly string[];

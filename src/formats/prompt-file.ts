@@ -49,6 +49,8 @@ const maxNames = 100;
 export interface Expansion {
   /** The skill's folder, for `{baseDir}` and `${CLAUDE_SKILL_DIR}`. */
   readonly baseDir?: string;
+  /** The folder of the plugin that it comes with, for `${CLAUDE_PLUGIN_ROOT}`. */
+  readonly pluginRoot?: string | undefined;
   /** What the user wrote after the skill's name; absent: nobody invoked it, and the argument placeholders stay. */
   readonly argumentsText?: string;
   readonly argumentNames?: readonly string[];
@@ -81,6 +83,8 @@ export function takesArguments(body: string): boolean {
   return false;
 }
 
+const pluginPlaceholder = "${CLAUDE_PLUGIN_ROOT}";
+
 interface Filler {
   fill(whole: string, groups: readonly (string | undefined)[]): string;
   /** The arguments, if no placeholder took any. */
@@ -99,7 +103,7 @@ function readArguments({ argumentsText, argumentNames = [], argumentValues }: Ex
 }
 
 function createFiller(expansion: Expansion): Filler {
-  const { baseDir, argumentNames = [] } = expansion;
+  const { baseDir, pluginRoot, argumentNames = [] } = expansion;
   const { text: argumentsText, values } = readArguments(expansion);
   let inserted = 0;
   let isTaken = false;
@@ -115,7 +119,8 @@ function createFiller(expansion: Expansion): Filler {
       const [escaped, directory] = groups;
       if (inserted > maxInserted) return whole;
       if (escaped !== undefined && argumentsText !== undefined) return whole.slice(1);
-      const value = directory !== undefined ? baseDir : argumentsText === undefined ? undefined : argument(groups);
+      const place = directory === pluginPlaceholder ? pluginRoot : baseDir;
+      const value = directory !== undefined ? place : argumentsText === undefined ? undefined : argument(groups);
       isTaken ||= directory === undefined && value !== undefined;
       inserted += value?.length ?? 0;
       return value ?? whole;
@@ -128,7 +133,7 @@ function createFiller(expansion: Expansion): Filler {
 function placeholderPattern(argumentNames: readonly string[]): RegExp {
   const names = argumentNames.slice(0, maxNames).filter((name) => /^[A-Za-z_][\w-]{0,63}$/.test(name));
   const named = names.length === 0 ? "(?!)" : names.sort((a, b) => b.length - a.length).join("|");
-  const directory = "(?<!\\\\)(\\{baseDir\\}|\\$\\{CLAUDE_SKILL_DIR\\})";
+  const directory = "(?<!\\\\)(\\{baseDir\\}|\\$\\{CLAUDE_SKILL_DIR\\}|\\$\\{CLAUDE_PLUGIN_ROOT\\})";
   const argument = `\\$(?:(ARGUMENTS)(?:\\[(\\d{1,4})\\])?(?!\\w)|(\\d{1,4})(?!\\w)|(${named})(?![\\w-])|\\{(${named})\\})`;
   return new RegExp(`(\\\\)?(?:${directory}|${argument})`, "g");
 }

@@ -36,7 +36,7 @@ export class ConfiguredServers {
   readonly #options: ResolvedHostOptions;
   readonly #plugins: PluginHost;
   readonly #bySkill = new WeakMap<Skill, ServersRead>();
-  readonly #bySkills = new WeakMap<ResolvedSkills, readonly OwnedServer[]>();
+  #bySkills = new WeakMap<ResolvedSkills, readonly OwnedServer[]>();
   /** Equal lists are one object, so that whoever has one sees at once that nothing has changed. */
   #lists = new Map<string, readonly OwnedServer[]>();
   #ofPlugins: { readonly owned: readonly OwnedServer[]; readonly diagnostics: readonly Diagnostic[] } | undefined;
@@ -65,6 +65,12 @@ export class ConfiguredServers {
     return [...this.#options.servers.diagnostics, ...ofSkills, ...this.#readPlugins().diagnostics];
   }
 
+  /** Plugins bring others now. */
+  forgetPlugins(): void {
+    this.#ofPlugins = undefined;
+    this.#bySkills = new WeakMap();
+  }
+
   #shared(list: readonly OwnedServer[]): readonly OwnedServer[] {
     const key = JSON.stringify(list);
     const known = this.#lists.get(key) ?? Object.freeze(list);
@@ -85,7 +91,7 @@ export class ConfiguredServers {
     return read;
   }
 
-  /** Once: what plugins bring is fixed when they are active. */
+  /** Once: what plugins bring is fixed when they are active. Until one is replaced. */
   #readPlugins(): { readonly owned: readonly OwnedServer[]; readonly diagnostics: readonly Diagnostic[] } {
     if (this.#ofPlugins !== undefined) return this.#ofPlugins;
     const { workingDirectory } = this.#options;

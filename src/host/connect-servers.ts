@@ -3,8 +3,9 @@ import { errorMessage } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import type { McpServerSpec, RemoteServerSpec } from "../formats/mcp-server-spec.ts";
 import type { ServerOAuth } from "../mcp/oauth/create-oauth.ts";
+import type { CredentialStore } from "../mcp/oauth/credentials.ts";
 import type { ServerConnector } from "../mcp/supervisor/server-connector.ts";
-import type { AskToSignIn, ServerPolicy } from "../session/servers/session-servers.ts";
+import type { AskForToken, AskToSignIn, ServerPolicy } from "../session/servers/session-servers.ts";
 
 export interface ConnectorOptions {
   readonly log: Logger;
@@ -13,6 +14,8 @@ export interface ConnectorOptions {
   readonly credentialsDirectory: string;
   /** Has somebody sign in to the server at an address. */
   readonly askToSignIn: (url: string) => AskToSignIn;
+  /** Asks a session for the tokens of its own. Absent: there are no such sessions. */
+  readonly askForToken?: (owner: string) => AskForToken;
   /** Whether there is anybody who could be asked to sign in to the server at an address. */
   readonly isAttended: (url: string) => boolean;
 }
@@ -64,12 +67,20 @@ function hasAuthorization({ headers }: RemoteServerSpec): boolean {
 }
 
 async function openOAuth({ name, url, headers, oauth }: RemoteServerSpec, options: ConnectorOptions): Promise<ServerOAuth> {
-  const { log, credentialsDirectory, askToSignIn, isAttended } = options;
-  const [{ createOAuth }, { createFileCredentials }] = await Promise.all([
-    import("../mcp/oauth/create-oauth.ts"),
-    import("../mcp/oauth/file-credentials.ts"),
-  ]);
-  const store = createFileCredentials({ directory: credentialsDirectory, log });
+  const { log, askToSignIn, isAttended } = options;
+  const owner = oauth?.owner;
+  const [{ createOAuth }, store] = await Promise.all([import("../mcp/oauth/create-oauth.ts"), openCredentials(owner, options)]);
+  if (owner !== undefined) {
+    const acquire = options.askForToken?.(owner);
+    const people = { authorize: askToSignIn(url), acquire, isAttended: () => acquire !== undefined || isAttended(url) };
+    return createOAuth({ serverName: name, serverUrl: url, spec: oauth, headers, store, ...people, log });
+  }
   const people = { authorize: askToSignIn(url), isAttended: () => isAttended(url) };
   return createOAuth({ serverName: name, serverUrl: url, spec: oauth, headers, store, ...people, log });
+}
+
+/** What belongs to one session ends with it. */
+async function openCredentials(owner: string | undefined, { credentialsDirectory, log }: ConnectorOptions): Promise<CredentialStore> {
+  if (owner !== undefined) return (await import("../mcp/oauth/memory-credentials.ts")).createMemoryCredentials();
+  return (await import("../mcp/oauth/file-credentials.ts")).createFileCredentials({ directory: credentialsDirectory, log });
 }

@@ -1,12 +1,11 @@
 import { extname } from "node:path";
-import { type Diagnostic, formatDiagnostic } from "../base/diagnostic.ts";
+import type { Diagnostic } from "../base/diagnostic.ts";
 import { Emitter } from "../base/emitter.ts";
 import { HostError } from "../base/errors.ts";
 import { packageVersion } from "../base/package-version.ts";
 import { createModuleLoader, type OwnedModuleLoader } from "../io/module-loader/create-module-loader.ts";
 import { PluginHost } from "../plugin-host/plugin-host.ts";
 import type { PluginInfo } from "../plugin-host/plugin-info.ts";
-import { createCatalogMemo } from "../session/catalog/catalog-memo.ts";
 import { type ResolvedServers, resolveServers } from "../session/servers/server-options.ts";
 import type { ServerInfo } from "../session/servers/session-servers.ts";
 import type { Session } from "../session/session.ts";
@@ -14,21 +13,24 @@ import type { SessionOptions } from "../session/session-config.ts";
 import { createModuleRunner, moduleExtensions } from "../skills/module-runner.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import { type RootsLease, SkillStore } from "../skills/skill-store.ts";
-import type { ToolRunner } from "../skills/tool-runner.ts";
 import { createFileApprovals } from "../trust/file-approvals.ts";
-import { ConfiguredServers } from "./configured-servers.ts";
-import { describeSkills } from "./describe-skills.ts";
+import type { HeldPush } from "../trust/push-trust.ts";
+import { loadTrustSettings } from "../trust/trust-settings.ts";
+import { describeSkills, packagesIn } from "./describe-skills.ts";
+import { createEnvironmentParts } from "./environment-parts.ts";
 import { type Explanation, explainName } from "./explain.ts";
 import { type ExportFormat, exportEvents } from "./export-session.ts";
 import type { ConnectServersOptions, Host, HostEvents, SkillInfo } from "./host.ts";
 import { type HostOptions, type ResolvedHostOptions, resolveHostOptions } from "./host-options.ts";
+import { HostProblems } from "./host-problems.ts";
 import { HostSessions, type ResumeOptions, type SessionOpening } from "./host-sessions.ts";
+import { HostTrust } from "./host-trust.ts";
 import { HostedServers, type SignInOptions } from "./hosted-servers.ts";
+import { PluginUpdates } from "./plugin-updates.ts";
 import { ServerSets } from "./server-sets.ts";
 import type { EnvironmentParts } from "./session-environment.ts";
 import type { SessionInfo } from "./session-info.ts";
 import { createSessionStore } from "./session-store.ts";
-import { createSkillViews } from "./skill-views.ts";
 
 /**
  * Starts a host: loads the skill directories and, unless told otherwise, watches them from then on. Settles when all
@@ -56,14 +58,14 @@ class SkillHost implements Host {
   readonly #options: ResolvedHostOptions;
   readonly #loader: OwnedModuleLoader;
   readonly #plugins: PluginHost;
-  readonly #runners: ToolRunner[];
   readonly #store: SkillStore;
   readonly #servers: ServerSets;
   readonly #parts: EnvironmentParts;
   readonly #events: Emitter<HostEvents>;
   readonly #sessions: HostSessions;
-  /** What no skill's own diagnostics tell, each once. */
-  readonly #problems = new Map<string, Diagnostic>();
+  readonly #problems: HostProblems;
+  readonly #trust: HostTrust;
+  readonly #updates: PluginUpdates;
   #hosted: HostedServers | undefined;
   #closed: Promise<void> | undefined;
 
@@ -71,53 +73,38 @@ class SkillHost implements Host {
     const { log } = options;
     this.#options = options;
     this.#events = new Emitter((error, type) => log.error("A listener of the host failed.", { type, error }));
+    this.#problems = new HostProblems((diagnostic) => this.#events.emit("diagnostic", diagnostic));
+    const approvals = createFileApprovals({ directory: options.approvalsDirectory, onDiagnostic: this.#problems.report });
+    this.#trust = new HostTrust(loadTrustSettings(options.trust), approvals, log);
     this.#loader = createModuleLoader({
+      guard: this.#trust.settings.skills?.guard,
       hostModules: { skillhost: () => import("skillhost"), "skillhost/testing": () => import("skillhost/testing") },
       guardExit: options.guardExit,
-      onDiagnostic: (diagnostic) => this.#report(diagnostic),
+      onDiagnostic: this.#problems.report,
     });
-    this.#plugins = new PluginHost({ ...options, loader: this.#loader });
+    this.#plugins = new PluginHost({ ...options, loader: this.#loader, onProblem: this.#problems.report });
     // Those of plugins come when they are active, before any skill is loaded.
-    this.#runners = [createModuleRunner(this.#loader)];
-    this.#store = new SkillStore({
-      loader: this.#loader,
-      runners: this.#runners,
-      hostVersion: packageVersion,
-      log,
-      watch: options.watch,
-      watchBackend: options.watchBackend,
-      importTimeout: options.importTimeout,
-      onEdited: (files) => this.#forgetProblems(files),
-    });
-    this.#store.onProblem((problem) => this.#report(problem));
-    this.#store.onChange((change) => {
-      log.info("Skills changed.", change);
-      this.#events.emit("skills.changed", change);
-    });
+    const runners = [createModuleRunner(this.#loader)];
+    const ofStore = { loader: this.#loader, runners, hostVersion: packageVersion, onEdited: this.#problems.forget };
+    this.#store = new SkillStore({ ...options, ...ofStore, ...this.#trust.ofSkills });
+    this.#store.onProblem(this.#problems.report);
+    this.#store.onChange((change) => this.#tell("skills.changed", change));
     const plugins = this.#plugins;
-    const approvals = createFileApprovals({
-      directory: options.approvalsDirectory,
-      onDiagnostic: (diagnostic) => this.#report(diagnostic),
-    });
+    plugins.onChange((change) => this.#tell("plugins.changed", change));
     this.#servers = new ServerSets(options, approvals);
-    const { mcp } = options;
-    this.#parts = {
-      options,
+    const shared = { plugins, store: this.#store, approvals, pushTrust: this.#trust.pushed, sets: this.#servers };
+    this.#parts = createEnvironmentParts(options, shared);
+    const sessionStore = createSessionStore(options.sessionsDirectory, this.#problems.reportLog);
+    this.#sessions = new HostSessions(this.#parts, sessionStore, this.#problems.report);
+    this.#updates = new PluginUpdates({
       plugins,
       store: this.#store,
-      views: createSkillViews(options, this.#store, plugins),
-      memo: createCatalogMemo(),
-      approvals,
-      servers: {
-        sets: this.#servers,
-        configured: new ConfiguredServers(options, plugins),
-        policy: mcp,
-        startupWait: mcp.startupWait,
-        log,
-      },
-    };
-    const sessionStore = createSessionStore(options.sessionsDirectory, (diagnostic) => this.#reportLog(diagnostic));
-    this.#sessions = new HostSessions(this.#parts, sessionStore, (diagnostic) => this.#report(diagnostic));
+      runners,
+      roots: [...options.packageRoots, ...options.roots],
+      onAdapted: () => this.#parts.servers.configured.forgetPlugins(),
+      refreshSessions: () => this.#sessions.refresh(),
+    });
+    plugins.adapt = () => this.#updates.adapt();
   }
 
   get workingDirectory(): string {
@@ -135,7 +122,7 @@ class SkillHost implements Host {
   get diagnostics(): readonly Diagnostic[] {
     const skills = this.#resolved;
     const ofServers = this.#parts.servers.configured.diagnostics(skills);
-    return [...this.#problems.values(), ...this.#plugins.diagnostics, ...skills.diagnostics, ...ofServers];
+    return [...this.#problems.all, ...this.#plugins.diagnostics, ...skills.diagnostics, ...ofServers];
   }
 
   async start(): Promise<void> {
@@ -146,8 +133,7 @@ class SkillHost implements Host {
   /** Settles when skills are being loaded. */
   async begin(): Promise<RootsLease> {
     await this.#plugins.start();
-    this.#runners.push(...this.#plugins.toolRunners);
-    return this.#store.acquire([...this.#plugins.skillDirectories, ...this.#options.roots]);
+    return this.#updates.begin();
   }
 
   on<K extends keyof HostEvents>(type: K, listener: (event: HostEvents[K]) => void): Disposable {
@@ -189,6 +175,7 @@ class SkillHost implements Host {
 
   async reload(): Promise<void> {
     this.#assertOpen();
+    await this.#plugins.reload();
     await this.#store.reload();
   }
 
@@ -196,15 +183,9 @@ class SkillHost implements Host {
     return [...this.#hostServers().list(), ...this.#sessions.ownServers()];
   }
 
-  async connectServers({ signal, timeout }: ConnectServersOptions = {}): Promise<readonly ServerInfo[]> {
+  async connectServers(options: ConnectServersOptions = {}): Promise<readonly ServerInfo[]> {
     this.#assertOpen();
-    const waits = [...(signal === undefined ? [] : [signal]), ...(timeout === undefined ? [] : [AbortSignal.timeout(timeout)])];
-    try {
-      await this.#hostServers().connect(AbortSignal.any(waits));
-    } catch (error) {
-      // Past the timeout there is still something to list.
-      if (signal?.aborted === true) throw error;
-    }
+    await this.#hostServers().connectInTime(options);
     return this.listServers();
   }
 
@@ -212,6 +193,21 @@ class SkillHost implements Host {
     this.#assertOpen();
     this.#hostServers();
     return this.#servers.approve(name, tool);
+  }
+
+  approveSkill(name: string, tool?: string): Promise<number> {
+    this.#assertOpen();
+    return this.#trust.approve(this.#store, name, tool);
+  }
+
+  heldTools(): Promise<readonly HeldPush[]> {
+    this.#assertOpen();
+    return this.#trust.pushed.held();
+  }
+
+  approveTools(name?: string): Promise<number> {
+    this.#assertOpen();
+    return this.#trust.pushed.approve(name);
   }
 
   async signInToServer(name: string, options: SignInOptions): Promise<ServerInfo> {
@@ -227,10 +223,17 @@ class SkillHost implements Host {
   explain(name: string): Explanation {
     const engineOf = (file: string) => (moduleExtensions.includes(extname(file)) ? this.#loader.engineOf(file) : undefined);
     const { sources } = this.#plugins;
-    return explainName(name, { skills: this.#resolved, others: [...sources, ...this.#hostServers().sources(ownView)], engineOf });
+    const packageOf = packagesIn(this.#store.snapshot.roots);
+    return explainName(name, {
+      skills: this.#resolved,
+      packageOf,
+      others: [...sources, ...this.#hostServers().sources(ownView)],
+      engineOf,
+    });
   }
 
   async idle(): Promise<void> {
+    await this.#plugins.idle();
     await this.#store.idle();
   }
 
@@ -260,31 +263,19 @@ class SkillHost implements Host {
 
   async #close(): Promise<void> {
     await this.#sessions.close();
+    await this.#plugins.stopReloading();
     this.#hosted?.[Symbol.dispose]();
     await this.#servers[Symbol.asyncDispose]();
     await this.#store[Symbol.asyncDispose]();
+    await this.#trust.close();
     await this.#plugins.close();
     this.#loader[Symbol.dispose]();
     this.#events.clear();
   }
 
-  #report(diagnostic: Diagnostic): void {
-    this.#problems.set(formatDiagnostic(diagnostic), diagnostic);
-    this.#events.emit("diagnostic", diagnostic);
-  }
-
-  /** Of a log only the trouble of now is listed; its end is told, too. */
-  #reportLog(diagnostic: Diagnostic): void {
-    if (diagnostic.severity !== "info") this.#report(diagnostic);
-    else {
-      this.#forgetProblems(diagnostic.file === undefined ? [] : [diagnostic.file]);
-      this.#events.emit("diagnostic", diagnostic);
-    }
-  }
-
-  /** What was wrong with a file that has changed is reported anew if it still is. */
-  #forgetProblems(files: readonly string[]): void {
-    for (const [key, { file }] of this.#problems) if (file !== undefined && files.includes(file)) this.#problems.delete(key);
+  #tell<K extends "skills.changed" | "plugins.changed">(type: K, change: HostEvents[K]): void {
+    this.#options.log.info(type === "skills.changed" ? "Skills changed." : "Plugins changed.", change);
+    this.#events.emit(type, change);
   }
 
   #assertOpen(): void {

@@ -1,10 +1,11 @@
 import { basename } from "node:path";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
-import type { SkillsSnapshot } from "../skills/skill.ts";
+import type { LoadedFolder, SkillsSnapshot } from "../skills/skill.ts";
 import type { SkillInfo } from "./host.ts";
 
 /** Lists the skills of a view for people and programs, in order of precedence; folders that could not be loaded come last. */
-export function describeSkills(resolved: ResolvedSkills, { folders }: SkillsSnapshot): SkillInfo[] {
+export function describeSkills(resolved: ResolvedSkills, { folders, roots }: SkillsSnapshot): SkillInfo[] {
+  const packageOf = packagesIn(roots);
   const known = resolved.standings.map(({ skill, state, rule }): SkillInfo => {
     const { name, displayName, description, version, folder, generation, promptMode, prompts } = skill;
     const loaded = folders.get(folder);
@@ -14,6 +15,7 @@ export function describeSkills(resolved: ResolvedSkills, { folders }: SkillsSnap
       description,
       ...(version === undefined ? {} : { version }),
       folder,
+      ...packageOf(folder),
       state,
       rule,
       stale: loaded?.stale ?? false,
@@ -22,11 +24,35 @@ export function describeSkills(resolved: ResolvedSkills, { folders }: SkillsSnap
       prompts,
       tools: skill.tools.map((tool) => tool.definition.name),
       diagnostics: loaded?.diagnostics ?? [],
+      ...trustOf(loaded),
     };
   });
   const failed = resolved.failed.map(({ folder, diagnostics }): SkillInfo => {
     const nothing = { description: "", stale: false, generation: 0, promptMode: "on-demand", prompts: [], tools: [] } as const;
-    return { name: basename(folder), folder, state: "failed", rule: "it could not be loaded", ...nothing, diagnostics };
+    return {
+      name: basename(folder),
+      folder,
+      ...packageOf(folder),
+      state: "failed",
+      rule: "it could not be loaded",
+      ...nothing,
+      diagnostics,
+      ...trustOf(folders.get(folder)),
+    };
   });
   return [...known, ...failed];
+}
+
+function trustOf(loaded: LoadedFolder | undefined): Pick<SkillInfo, "trust" | "held"> {
+  const held = loaded?.held?.map(({ name, reason, diff }) => ({ name, reason, diff }));
+  return { ...(loaded?.trust && { trust: loaded.trust }), ...(held && { held }) };
+}
+
+/** The package that a skill's folder came with, where there is one. */
+export function packagesIn(roots: SkillsSnapshot["roots"]): (folder: string) => Pick<SkillInfo, "package"> {
+  const listed = [...roots.values()].flatMap((listing) => listing.packages ?? []);
+  return (folder) => {
+    const found = listed.find((packages) => packages.has(folder))?.get(folder);
+    return found === undefined ? {} : { package: found };
+  };
 }

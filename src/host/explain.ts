@@ -2,7 +2,9 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import type { EngineChoice } from "../io/module-loader.ts";
 import { createCatalogView } from "../session/catalog/catalog-view.ts";
 import { assembleCatalog, type CatalogSource } from "../session/catalog/tool-catalog.ts";
-import type { ResolvedSkills, SkillState } from "../skills/resolve-overrides.ts";
+import { nameOfFailed, type ResolvedSkills, type SkillState } from "../skills/resolve-overrides.ts";
+import type { SkillRequirement } from "../skills/resolve-requires.ts";
+import type { LoadedFolder, SkillPackage } from "../skills/skill.ts";
 import type { Tool } from "../tools/tool.ts";
 
 /** Why a name means what it means. */
@@ -18,10 +20,14 @@ export interface Explanation {
 export interface ExplainedSkill {
   readonly name: string;
   readonly folder: string;
-  readonly state: SkillState;
+  /** The npm package that it came with. */
+  readonly package?: SkillPackage;
+  readonly state: SkillState | "failed";
   readonly rule: string;
   /** The folder of the skill that has the name. */
   readonly winner?: string;
+  /** What it requires, if anything, and whether it has it. */
+  readonly requires?: readonly SkillRequirement[];
   readonly tools: readonly string[];
 }
 
@@ -45,31 +51,45 @@ type Fate = Pick<ExplainedTool, "state" | "rule" | "renamedTo">;
 
 export interface ExplainParts {
   readonly skills: ResolvedSkills;
+  /** Which package a skill's folder came with. */
+  readonly packageOf: (folder: string) => { readonly package?: SkillPackage };
   /** The tools of plugins and MCP servers. */
   readonly others: readonly CatalogSource[];
   readonly engineOf: (file: string) => EngineChoice | undefined;
 }
 
 /** Follows a name, of a skill or a tool, through the rules that decided about it. */
-export function explainName(name: string, { skills: resolved, others, engineOf }: ExplainParts): Explanation {
+export function explainName(name: string, { skills: resolved, others, packageOf, engineOf }: ExplainParts): Explanation {
   const skills = resolved.standings.filter(({ skill }) => skill.name === name);
   const fates = fatesOf(resolved, others);
   const tools = [...fates].filter(([tool]) => isNamed(tool, name)).map(([tool, fate]) => describe(tool, fate, engineOf));
-  const concerned = new Set([...skills.map((s) => s.skill.name), ...tools.map((tool) => tool.source)]);
+  const concerned = new Set([name, ...skills.map((s) => s.skill.name), ...tools.map((tool) => tool.source)]);
   const diagnostics = [...resolved.diagnostics, ...others.flatMap((source) => source.diagnostics ?? [])];
   return {
     name,
-    skills: skills.map(({ skill, state, rule, winner }) => ({
-      name: skill.name,
-      folder: skill.folder,
-      state,
-      rule,
-      ...(winner === undefined ? {} : { winner }),
-      tools: skill.tools.map((tool) => tool.definition.name),
-    })),
+    skills: [
+      ...skills.map(({ skill, state, rule, winner, requires }) => ({
+        name: skill.name,
+        folder: skill.folder,
+        ...packageOf(skill.folder),
+        state,
+        rule,
+        ...(winner === undefined ? {} : { winner }),
+        ...(requires === undefined ? {} : { requires }),
+        tools: skill.tools.map((tool) => tool.definition.name),
+      })),
+      ...resolved.failed
+        .filter((folder) => nameOfFailed(folder) === name)
+        .map((folder) => ({ ...describeFailed(folder, name), ...packageOf(folder.folder) })),
+    ],
     tools: tools.sort((a, b) => Number(b.state === "wins") - Number(a.state === "wins")),
     diagnostics: diagnostics.filter(({ source }) => source !== undefined && concerned.has(source)),
   };
+}
+
+function describeFailed({ folder, diagnostics }: LoadedFolder, name: string): ExplainedSkill {
+  const why = diagnostics.find(({ severity }) => severity === "error")?.message;
+  return { name, folder, state: "failed", rule: `it could not be loaded${why === undefined ? "" : `: ${why}`}`, tools: [] };
 }
 
 /** By its name, or as `server/tool`, `skill/tool`, `plugin/tool`. */

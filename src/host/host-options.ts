@@ -14,18 +14,30 @@ import {
   readTexts,
 } from "../base/read-fields.ts";
 import type { WatchBackend } from "../io/watch-tree.ts";
-import type { PinPolicy } from "../mcp/views/pins.ts";
 import { defaultPlugins } from "../plugin-host/bundled.ts";
 import { isPlugin, type Plugin } from "../plugin-host/define-plugin.ts";
+import type { PluginUse } from "../plugin-host/prepare-plugin.ts";
 import { readServerMap } from "../session/agents/agent-options.ts";
 import { readServers, type ServersRead } from "../session/servers/server-options.ts";
 import type { ServerPolicy } from "../session/servers/session-servers.ts";
+import { findProject } from "../skills/direct-dependencies.ts";
 import { resolveRoot } from "../skills/discover.ts";
+import { packagesRoot } from "../skills/package-skills.ts";
 import type { ConflictPolicy, ConflictRules } from "../skills/resolve-overrides.ts";
+import type { PinPolicy } from "../trust/pins/pins.ts";
+import { readDefinitions, readProvenance, readPolicy as readTrustPolicy } from "../trust/read-policy.ts";
+import type { TrustOptions } from "../trust/trust-settings.ts";
 
 export interface HostOptions {
   /** Skill folders, folders of skill folders, or patterns of them; `~` is the home folder. Later ones take precedence. Default: `./skills`. */
   readonly skillDirectories?: readonly string[] | undefined;
+  /**
+   * Skills that come with npm packages. `true`: with the direct dependencies of the project that the working directory is
+   * in, and with those that `skillhost add --user` installed; a list: with the direct dependencies of the projects in
+   * these folders. The project's take precedence over the user's, and `skillDirectories` over both. Default: false; the
+   * command line turns it on.
+   */
+  readonly packageSkills?: boolean | readonly string[] | undefined;
   /** Skills that contribute nothing, by name. */
   readonly disabledSkills?: readonly string[] | undefined;
   /** What happens when two skills, or tools of two skills, have one name. Default: `override`, the later one wins. */
@@ -40,10 +52,13 @@ export interface HostOptions {
   readonly importTimeout?: number | undefined;
   /**
    * Plugins, as `definePlugin` returns them or as specifiers of modules that export one: a path from the working
-   * directory, a package, or `skillhost/plugins/<name>`. They are activated in this order. `[]`: none. Default:
-   * `skillhost/plugins/workspace-tools`, which is activated with the first session.
+   * directory, a package, or `skillhost/plugins/<name>`; with a configuration as `{ use, config }`. They are activated in
+   * this order, but each after those that it requires. `[]`: none. Default: `skillhost/plugins/workspace-tools`, which is
+   * activated with the first session.
    */
-  readonly plugins?: readonly (Plugin | string)[] | undefined;
+  readonly plugins?: readonly (Plugin | string | PluginUse)[] | undefined;
+  /** Where bundles keep what is to last, each in a folder of its own. Default: `plugin-data` in the folder of `sessionsDirectory`'s default. */
+  readonly pluginDataDirectory?: string | undefined;
   /** Milliseconds that activating a plugin may take. Default: 10,000. */
   readonly activationTimeout?: number | undefined;
   /**
@@ -67,6 +82,8 @@ export interface HostOptions {
    * one that comes with a project, which could then bring its own approvals.
    */
   readonly approvalsDirectory?: string | undefined;
+  /** Whose skills run, and whether they are what was signed and approved. What the user asked for in `trust.json` holds as well. */
+  readonly trust?: TrustOptions | undefined;
   /** Whether a module that calls `process.exit` while it loads is stopped instead. Default: false; the command line turns it on. */
   readonly guardExit?: boolean | undefined;
 }
@@ -101,15 +118,18 @@ export interface ResolvedMcpOptions extends ServerPolicy {
 
 export interface ResolvedHostOptions {
   readonly roots: readonly string[];
+  /** The roots of packages' skills, below all others. */
+  readonly packageRoots: readonly string[];
   readonly disabledSkills: readonly string[];
   readonly conflicts: ConflictRules;
   readonly watch: boolean;
   readonly watchBackend: WatchBackend | "auto";
   readonly workingDirectory: string;
   readonly importTimeout: number;
-  readonly plugins: readonly (Plugin | string)[];
+  readonly plugins: readonly (Plugin | string | PluginUse)[];
   /** Activated with the first session. */
   readonly latePlugins: readonly string[];
+  readonly pluginDataDirectory: string;
   readonly activationTimeout: number;
   /** The host's own MCP servers. */
   readonly servers: ServersRead;
@@ -118,6 +138,7 @@ export interface ResolvedHostOptions {
   readonly sessionsDirectory: string;
   /** Where lasting approvals are kept: with the user, wherever sessions are. */
   readonly approvalsDirectory: string;
+  readonly trust: TrustOptions;
   readonly guardExit: boolean;
 }
 
@@ -130,6 +151,7 @@ export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
   const workingDirectory = resolve(given.workingDirectory ?? "");
   return Object.freeze({
     roots: (given.skillDirectories ?? ["./skills"]).map((entry) => resolveRoot(entry, workingDirectory)),
+    packageRoots: resolvePackages(given.packageSkills ?? false, workingDirectory),
     disabledSkills: given.disabledSkills ?? [],
     conflicts: given.conflicts ?? "override",
     watch: given.watch ?? true,
@@ -138,14 +160,27 @@ export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
     importTimeout: given.importTimeout ?? 10_000,
     plugins: given.plugins ?? [],
     latePlugins: given.plugins === undefined ? defaultPlugins : [],
+    pluginDataDirectory: resolve(workingDirectory, given.pluginDataDirectory ?? join(homeFolder(), "plugin-data")),
     activationTimeout: given.activationTimeout ?? 10_000,
     servers: readServers(given.mcpServers ?? {}, { dialect: "session" }, workingDirectory),
     mcp: resolveMcp(given.mcp ?? {}, workingDirectory),
     log: given.logger ?? createLogger({ level: given.logLevel ?? "error", write: (line) => void process.stderr.write(`${line}\n`) }),
     sessionsDirectory: resolve(workingDirectory, given.sessionsDirectory ?? join(homeFolder(), "sessions")),
+    trust: resolveTrust(given.trust ?? {}, workingDirectory),
     approvalsDirectory: resolve(workingDirectory, given.approvalsDirectory ?? join(homeFolder(), "approvals")),
     guardExit: given.guardExit ?? false,
   });
+}
+
+function resolvePackages(given: boolean | readonly string[], workingDirectory: string): readonly string[] {
+  if (given === false) return [];
+  const projects = given === true ? [userPackages(), findProject(workingDirectory)] : given;
+  return projects.map((folder) => packagesRoot(resolveRoot(folder, workingDirectory)));
+}
+
+/** The folder of the packages that belong to the user and to no project. */
+export function userPackages(): string {
+  return join(homeFolder(), "packages");
 }
 
 function resolveMcp(given: McpOptions, workingDirectory: string): ResolvedMcpOptions {
@@ -159,6 +194,10 @@ function resolveMcp(given: McpOptions, workingDirectory: string): ResolvedMcpOpt
   });
 }
 
+function resolveTrust({ directory, ...rest }: TrustOptions, workingDirectory: string): TrustOptions {
+  return Object.freeze({ ...rest, directory: resolve(workingDirectory, directory ?? homeFolder()) });
+}
+
 function homeFolder(): string {
   return process.env["SKILLHOST_HOME"] || join(homedir(), ".skillhost");
 }
@@ -168,6 +207,7 @@ const readPolicy = readOneOf(policies);
 
 const readers: FieldReaders<HostOptions> = {
   skillDirectories: readTexts,
+  packageSkills: (value, path) => (typeof value === "boolean" ? value : readTexts(value, path)),
   disabledSkills: readTexts,
   conflicts: readConflicts,
   watch: readFlag,
@@ -175,6 +215,7 @@ const readers: FieldReaders<HostOptions> = {
   workingDirectory: readText,
   importTimeout: readPositive,
   plugins: readPlugins,
+  pluginDataDirectory: readText,
   activationTimeout: readPositive,
   mcpServers: readServerMap,
   mcp: fieldsReader<McpOptions>({
@@ -189,6 +230,14 @@ const readers: FieldReaders<HostOptions> = {
   logger: (value, path) => (isLogger(value) ? value : mustBe(path, "an object with error, warning, info, debug and enabled")),
   sessionsDirectory: readText,
   approvalsDirectory: readText,
+  trust: fieldsReader<TrustOptions>({
+    policy: readTrustPolicy,
+    definitions: readDefinitions,
+    provenance: readProvenance,
+    keys: readTexts,
+    onlyKeys: readTexts,
+    directory: readText,
+  }),
   guardExit: readFlag,
 };
 
@@ -203,16 +252,26 @@ function readConflicts(value: unknown, path: string): ConflictRules {
   })(value, path);
 }
 
-function readPlugins(value: unknown, path: string): readonly (Plugin | string)[] {
+function readPlugins(value: unknown, path: string): readonly (Plugin | string | PluginUse)[] {
   if (!Array.isArray(value)) return mustBe(path, "a list of plugins");
-  const what = "a plugin made with definePlugin or the specifier of its module";
   return Object.freeze(
     value.map((entry: unknown, index) => {
-      if (isPlugin(entry)) return entry;
-      return typeof entry === "string" ? readText(entry, `${path}[${index}]`) : mustBe(`${path}[${index}]`, what);
+      const at = `${path}[${index}]`;
+      return isPlainRecord(entry) && !isPlugin(entry) && Object.hasOwn(entry, "use") ? readUse(entry, at) : readPlugin(entry, at);
     }),
   );
 }
+
+function readPlugin(value: unknown, path: string): Plugin | string {
+  if (isPlugin(value)) return value;
+  return typeof value === "string" ? readText(value, path) : mustBe(path, "a plugin made with definePlugin or the specifier of its module");
+}
+
+// The configuration is the plugin's to judge.
+const readUse: (value: unknown, path: string) => PluginUse = fieldsReader<PluginUse>({
+  use: readPlugin,
+  config: (value) => value as object,
+});
 
 function isLogger(value: unknown): value is Logger {
   return isPlainRecord(value) && ["error", "warning", "info", "debug", "enabled"].every((name) => typeof value[name] === "function");

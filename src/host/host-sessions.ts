@@ -1,10 +1,13 @@
 import { resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { errorMessage, HostError } from "../base/errors.ts";
+import { errorMessage, HostError, toError } from "../base/errors.ts";
 import { isPlainRecord } from "../base/read-fields.ts";
+import type { AppendLog } from "../io/append-log.ts";
 import { createSession } from "../session/create-session.ts";
 import type { SessionEnvironment } from "../session/environment.ts";
+import type { PlanStorage } from "../session/plan-file.ts";
 import type { SessionEvent } from "../session/records/events.ts";
+import { withoutTruncated } from "../session/records/kept-events.ts";
 import { toRememberedOptions, withRemembered } from "../session/records/recorded-options.ts";
 import { createSessionLog, openSessionLog, type SessionLog, toSessionEvent } from "../session/records/session-log.ts";
 import type { ServerInfo } from "../session/servers/session-servers.ts";
@@ -23,6 +26,16 @@ export interface SessionOpening {
    * first turn or `session.ready()`. Default: true.
    */
   readonly awaitsSources?: boolean | undefined;
+  /** False: a session that is open already does not tell that somebody goes on with it. Default: true. */
+  readonly tellsResume?: boolean | undefined;
+  /** Keeps the session elsewhere than in the host's folder for sessions; whoever gives it lists and deletes what is kept there. */
+  readonly storage?: SessionStorage | undefined;
+}
+
+/** Where one session is kept. The session closes the log when it ends. */
+export interface SessionStorage {
+  readonly log: AppendLog;
+  readonly plan: PlanStorage;
 }
 
 const maxRemembered = 1_000;
@@ -51,7 +64,8 @@ export class HostSessions {
     const { sessionId } = resolveSessionConfig(options, environment.defaults);
     if (this.#open.has(sessionId) || this.#opening.has(sessionId)) throw isOpen(sessionId);
     return this.#opened(sessionId, async () => {
-      const log = await this.#newLog(sessionId, options.persist);
+      const { log: own } = this.#parts.options;
+      const log = opening.storage ? createSessionLog(own, opening.storage.log) : await this.#newLog(sessionId, options.persist);
       try {
         return await this.#start({ ...options, sessionId }, environment, log, opening);
       } catch (error) {
@@ -68,7 +82,7 @@ export class HostSessions {
     for (let change = this.#change(sessionId); change !== undefined; change = this.#change(sessionId)) await change;
     const open = this.#open.get(sessionId);
     if (open === undefined) return this.#opened(sessionId, () => this.#reopen(sessionId, mentioned, opening));
-    await open.join(withoutSame(mentioned, open.config));
+    await open.join(withoutSame(mentioned, open.config), opening);
     return open;
   }
 
@@ -99,7 +113,7 @@ export class HostSessions {
     if (open !== undefined) return open.getMessages();
     const { records, diagnostics } = await this.#store.read(sessionId);
     for (const diagnostic of diagnostics) this.#report(diagnostic);
-    return records.flatMap((record) => toSessionEvent(record) ?? []);
+    return withoutTruncated(records.flatMap((record) => toSessionEvent(record) ?? []));
   }
 
   /** The MCP servers that sessions brought themselves. */
@@ -111,18 +125,32 @@ export class HostSessions {
     return [...distinct.values()];
   }
 
+  /** Has every open session take up what the host has for all of them now. */
+  async refresh(): Promise<void> {
+    const { log } = this.#parts.options;
+    const refreshed = [...this.#open.values()].map(async (session) => {
+      try {
+        if (session.isOpen) await session.update({});
+      } catch (error) {
+        // It goes on as it was: closed meanwhile, or with options that need what is gone.
+        log.warning("A session could not take up changed plugins.", { sessionId: session.id, error: toError(error) });
+      }
+    });
+    await Promise.all(refreshed);
+  }
+
   async close(): Promise<void> {
     await Promise.allSettled(this.#opening.values());
     await Promise.all([...this.#open.values()].map((session) => session.disconnect()));
   }
 
-  #environment({ awaitsSources = true }: SessionOpening): SessionEnvironment {
+  #environment({ awaitsSources = true, storage }: SessionOpening): SessionEnvironment {
     const onRelease = (sessionId: string): void => {
       const session = this.#open.get(sessionId);
       this.#open.delete(sessionId);
       if (session !== undefined) this.#remember(session);
     };
-    return createSessionEnvironment(this.#parts, onRelease, { loadsLate: !awaitsSources });
+    return createSessionEnvironment(this.#parts, onRelease, { loadsLate: !awaitsSources, plan: storage?.plan });
   }
 
   #remember({ id, config }: Session): void {
@@ -152,7 +180,7 @@ export class HostSessions {
   }
 
   async #reopen(sessionId: string, changes: ResumeOptions, opening: SessionOpening): Promise<Session> {
-    const store = await this.#store.open(sessionId);
+    const store = opening.storage?.log ?? (await this.#store.open(sessionId));
     try {
       const log = await openSessionLog(sessionId, this.#parts.options.log, store);
       const environment = this.#environment(opening);

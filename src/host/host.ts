@@ -1,9 +1,12 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { PluginInfo } from "../plugin-host/plugin-info.ts";
+import type { PluginsChange } from "../plugin-host/plugins-change.ts";
 import type { ServerInfo } from "../session/servers/session-servers.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionOptions } from "../session/session-config.ts";
-import type { SkillPrompt, SkillsChange } from "../skills/skill.ts";
+import type { SkillPackage, SkillPrompt, SkillsChange } from "../skills/skill.ts";
+import type { HeldPush } from "../trust/push-trust.ts";
+import type { TrustState } from "../trust/skill-trust.ts";
 import type { Explanation } from "./explain.ts";
 import type { ExportFormat } from "./export-session.ts";
 import type { ResumeOptions, SessionOpening } from "./host-sessions.ts";
@@ -17,8 +20,10 @@ export interface SkillInfo {
   readonly description: string;
   readonly version?: string;
   readonly folder: string;
-  /** `shadowed`: another skill has its name. `failed`: nothing of it could be loaded. */
-  readonly state: "active" | "disabled" | "shadowed" | "failed";
+  /** The npm package that it came with. */
+  readonly package?: SkillPackage;
+  /** `shadowed`: another skill has its name. `refused`: what it requires is not there. `failed`: nothing of it could be loaded. */
+  readonly state: "active" | "disabled" | "shadowed" | "refused" | "failed";
   /** The rule that decided the state. */
   readonly rule: string;
   /** True: the files hold a fault, and the last generation that worked serves. */
@@ -29,11 +34,25 @@ export interface SkillInfo {
   /** Names of its tools, as its author named them. */
   readonly tools: readonly string[];
   readonly diagnostics: readonly Diagnostic[];
+  /** How its signature stands; absent: nobody asked for it to be looked at. */
+  readonly trust?: TrustState;
+  /** Tools that are held back until somebody approves how they are defined. */
+  readonly held?: readonly HeldSkillTool[];
+}
+
+export interface HeldSkillTool {
+  readonly name: string;
+  /** `changed`: it is not what was seen or approved before. `new`: nobody approved any version of it, and somebody must. */
+  readonly reason: "changed" | "new";
+  /** What changed, a line each. */
+  readonly diff: readonly string[];
 }
 
 export interface HostEvents {
   /** After a load: what it changed. The host's snapshot is already the new one. */
   "skills.changed": SkillsChange;
+  /** After the files of a plugin changed: what came of it. Sessions go by it from their next request on. */
+  "plugins.changed": PluginsChange;
   /** Something is wrong that no skill's own diagnostics tell, such as trouble with watching. */
   diagnostic: Diagnostic;
 }
@@ -83,7 +102,7 @@ export interface Host extends AsyncDisposable {
   enableSkill(name: string): void;
   /** Takes what a skill contributes out of every session. Calls that run go on. */
   disableSkill(name: string): void;
-  /** Looks at all files again and loads what changed; a host that watches does so by itself. */
+  /** Looks at all files of plugins and skills again and loads what changed; a host that watches does so by itself. */
   reload(): Promise<void>;
   /**
    * The MCP servers of the host, its skills and its plugins as they stand now, and those that open sessions brought. None
@@ -101,6 +120,16 @@ export interface Host extends AsyncDisposable {
    * @throws HostError `MCP_SERVER_UNKNOWN`.
    */
   approveServer(name: string, tool?: string): Promise<number>;
+  /**
+   * Approves what is held back of a skill because it is not defined as it was seen or approved before: all of it, or one
+   * tool. Gives how many definitions that were. Look at `held` of `host.skills` first.
+   * @throws HostError `SKILL_UNKNOWN`.
+   */
+  approveSkill(name: string, tool?: string): Promise<number>;
+  /** Tools that were pushed into a session of this user's, here or elsewhere, and wait for somebody to approve them. */
+  heldTools(): Promise<readonly HeldPush[]>;
+  /** Approves what `heldTools` lists, all of it or one tool, from now on and in every session. Gives how many tools that were. */
+  approveTools(name?: string): Promise<number>;
   /**
    * Has somebody sign in to a remote MCP server of the host, its skills or its plugins, where it wants that, and connects to
    * it; how it stands then. What was signed in with is stored, and serves other programs of this user, too.

@@ -8,7 +8,7 @@ import type { ServerView } from "../mcp/views/server-view.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
 import type { ServerInstructions } from "../session/instructions/instructions.ts";
 import { isStartable } from "../session/servers/server-options.ts";
-import type { AskToSignIn, ServerInfo, ServerNews, ServerPolicy, SessionServers } from "../session/servers/session-servers.ts";
+import type { AskForToken, AskToSignIn, ServerInfo, ServerNews, ServerPolicy, SessionServers } from "../session/servers/session-servers.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import type { ConfiguredServers } from "./configured-servers.ts";
 import { describeServer, toCatalogSources } from "./describe-server.ts";
@@ -45,6 +45,8 @@ export class HostedServers implements SessionServers, Disposable {
   readonly #changed: Emitter<{ changed: undefined; news: ServerNews }>;
   readonly #news: ServerNewsDesk;
   #asker: Disposable | undefined;
+  #giver: Disposable | undefined;
+  #askForToken: AskForToken | undefined;
 
   constructor(parts: HostedServersParts, skills: () => ResolvedSkills) {
     this.policy = parts.policy;
@@ -64,6 +66,7 @@ export class HostedServers implements SessionServers, Disposable {
   /** Takes on what a session says of its servers. What is as it was goes on. */
   adopt(user: ServerUser): void {
     this.#held.adopt(user);
+    this.#followOwner();
     this.#follow();
   }
 
@@ -131,6 +134,22 @@ export class HostedServers implements SessionServers, Disposable {
     await set?.view.ready(signal);
   }
 
+  /** The same, no longer than `timeout` milliseconds: past that there is still something to list. Rejects when the signal fires. */
+  async connectInTime({
+    signal,
+    timeout,
+  }: {
+    readonly signal?: AbortSignal | undefined;
+    readonly timeout?: number | undefined;
+  }): Promise<void> {
+    const waits = [...(signal === undefined ? [] : [signal]), ...(timeout === undefined ? [] : [AbortSignal.timeout(timeout)])];
+    try {
+      await this.connect(AbortSignal.any(waits));
+    } catch (error) {
+      if (signal?.aborted === true) throw error;
+    }
+  }
+
   startServer(name: string): void {
     this.#find(name);
     this.#held.unstop(name);
@@ -194,8 +213,22 @@ export class HostedServers implements SessionServers, Disposable {
     this.#asker = this.#parts.sets.addAsker({ ask, uses: (url) => this.#uses(url) });
   }
 
+  onTokenWanted(ask: AskForToken): void {
+    this.#askForToken = ask;
+    this.#followOwner();
+  }
+
+  /** Sessions with tokens of their own are asked for them. */
+  #followOwner(): void {
+    const owner = this.#held.user?.servers.owner;
+    this.#giver?.[Symbol.dispose]();
+    this.#giver =
+      owner === undefined || this.#askForToken === undefined ? undefined : this.#parts.sets.addTokenGiver(owner, this.#askForToken);
+  }
+
   [Symbol.dispose](): void {
     this.#asker?.[Symbol.dispose]();
+    this.#giver?.[Symbol.dispose]();
     this.#changed.clear();
     this.#held[Symbol.dispose]();
   }

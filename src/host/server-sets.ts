@@ -5,7 +5,7 @@ import type { ServerLease, SupervisedServer } from "../mcp/supervisor/lease.ts";
 import { McpSupervisor } from "../mcp/supervisor/supervisor.ts";
 import { createServerView, type ServerView } from "../mcp/views/server-view.ts";
 import { type ConfiguredServer, isStartable } from "../session/servers/server-options.ts";
-import type { AskToSignIn } from "../session/servers/session-servers.ts";
+import type { AskForToken, AskToSignIn } from "../session/servers/session-servers.ts";
 import type { ApprovalStore } from "../trust/approvals.ts";
 import { createConnector, type OwnedConnector } from "./connect-servers.ts";
 import type { ResolvedHostOptions } from "./host-options.ts";
@@ -36,6 +36,7 @@ export class ServerSets implements AsyncDisposable {
   readonly #supervisor: McpSupervisor;
   readonly #sets = new Map<string, SharedSet>();
   readonly #askers = new Set<SignInAsker>();
+  readonly #tokenGivers = new Map<string, AskForToken>();
   readonly #ending = new Set<Promise<void>>();
 
   constructor(options: ResolvedHostOptions, approvals: ApprovalStore) {
@@ -47,6 +48,7 @@ export class ServerSets implements AsyncDisposable {
       policy: mcp,
       credentialsDirectory: mcp.credentialsDirectory,
       isAttended: (url) => [...this.#askers].some((asker) => asker.uses(url)),
+      askForToken: (owner) => async (data, signal) => this.#tokenGivers.get(owner)?.(data, signal),
       askToSignIn: (url) => (data, signal) => this.#askToSignIn(url, data, signal),
     });
     this.#supervisor = new McpSupervisor({
@@ -108,6 +110,16 @@ export class ServerSets implements AsyncDisposable {
   addAsker(asker: SignInAsker): Disposable {
     this.#askers.add(asker);
     return { [Symbol.dispose]: () => void this.#askers.delete(asker) };
+  }
+
+  /** Until it is disposed of, this owner's tokens are asked for here. */
+  addTokenGiver(owner: string, ask: AskForToken): Disposable {
+    this.#tokenGivers.set(owner, ask);
+    return {
+      [Symbol.dispose]: () => {
+        if (this.#tokenGivers.get(owner) === ask) this.#tokenGivers.delete(owner);
+      },
+    };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -6,14 +6,16 @@ import { outputsFolder } from "../session/calls/large-output.ts";
 import type { CatalogMemo } from "../session/catalog/catalog-memo.ts";
 import type { CatalogView } from "../session/catalog/catalog-view.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
-import type { DescribedSkill, SessionEnvironment } from "../session/environment.ts";
+import { describeSkill, type SessionEnvironment } from "../session/environment.ts";
 import type { OfferSource } from "../session/offers/offers.ts";
+import type { PlanStorage } from "../session/plan-file.ts";
 import type { ResolvedSessionConfig } from "../session/session-config.ts";
 import { resolveRoot } from "../skills/discover.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import type { SkillStore } from "../skills/skill-store.ts";
 import type { SkillEntry, SourceSnapshot } from "../tools/tool-source.ts";
 import type { ApprovalStore } from "../trust/approvals.ts";
+import type { PushTrust } from "../trust/push-trust.ts";
 import type { ResolvedHostOptions } from "./host-options.ts";
 import { HostedServers, type HostedServersParts } from "./hosted-servers.ts";
 import { RootsClaim } from "./roots-claim.ts";
@@ -28,6 +30,7 @@ export interface EnvironmentParts {
   readonly memo: CatalogMemo;
   /** What people approved for a place or for ever. */
   readonly approvals: ApprovalStore;
+  readonly pushTrust: PushTrust | undefined;
   readonly servers: HostedServersParts;
 }
 
@@ -38,28 +41,33 @@ export interface EnvironmentParts {
 export function createSessionEnvironment(
   parts: EnvironmentParts,
   onRelease: (sessionId: string) => void,
-  { loadsLate = false }: { readonly loadsLate?: boolean } = {},
+  { loadsLate = false, plan }: { readonly loadsLate?: boolean; readonly plan?: PlanStorage | undefined } = {},
 ): SessionEnvironment {
-  const { options, plugins, store, views, memo, approvals } = parts;
+  const { options, plugins, store, views, memo, approvals, pushTrust } = parts;
   const claim = new RootsClaim(store, loadsLate);
   let adopted: ResolvedSessionConfig | undefined;
   const rootsOf = (directories: readonly string[]): string[] => directories.map((entry) => resolveRoot(entry, options.workingDirectory));
   const resolve = (view: SkillChoice): ResolvedSkills => views.resolve(rootsOf(view.skillDirectories), view.disabledSkills);
   const servers = new HostedServers(parts.servers, () => resolve(adopted?.view ?? allSkills));
   const following = views.subscribe(() => servers.refresh());
-  const { commands } = plugins;
+  const sessionId = randomUUID();
   const offerSources = createOfferSources();
   return {
     log: options.log,
     approvals,
+    pushTrust,
     mcp: servers,
-    commands: () => commands,
-    defaults: {
-      sessionId: randomUUID(),
-      workingDirectory: options.workingDirectory,
-      hostHooks: plugins.hooks,
-      hostAgents: [...plugins.agents.values()],
-      modelProviders: plugins.modelProviders,
+    plan,
+    commands: () => plugins.commands,
+    // Looked up anew each time: plugins may have been replaced.
+    get defaults() {
+      return {
+        sessionId,
+        workingDirectory: options.workingDirectory,
+        hostHooks: plugins.hooks,
+        hostAgents: [...plugins.agents.values()],
+        modelProviders: plugins.modelProviders,
+      };
     },
     catalog(view, pushed) {
       const skills = resolve(view);
@@ -112,22 +120,19 @@ export function createSessionEnvironment(
 
 /** What plugins see of a session. Its skills are looked up when they are asked for. */
 function toPluginSession(
-  { sessionId, workingDirectory, turn, largeOutput, view }: ResolvedSessionConfig,
+  { sessionId, workingDirectory, turn, largeOutput, view, permissions }: ResolvedSessionConfig,
   environment: Pick<SessionEnvironment, "skills" | "sessionDirectory">,
 ): PluginSession {
   const outputs = largeOutput.outputDir ?? join(environment.sessionDirectory(sessionId), outputsFolder);
   return {
     id: sessionId,
     workingDirectory,
+    isKeptBack: permissions.isKeptBack,
     additionalDirectories: turn.additionalDirectories.map((directory) => resolvePath(workingDirectory, directory)),
     get readableDirectories() {
       return [outputs, ...environment.skills(view).flatMap(({ folder }) => folder ?? [])];
     },
   };
-}
-
-function describeSkill({ name, description, folder, userInvocable = true }: SkillEntry, isActive: boolean): DescribedSkill {
-  return { name, description, ...(folder !== undefined && { folder }), isActive, isUserInvocable: userInvocable };
 }
 
 const nothing: Pick<SourceSnapshot, "prompts" | "resources" | "resourceTemplates"> = {};

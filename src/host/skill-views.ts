@@ -41,11 +41,12 @@ export function createSkillViews(options: ResolvedHostOptions, store: SkillStore
         resolved = new Map();
       }
       const disabledSkills = new Set([...disabledHere, ...disabled]);
-      const key = JSON.stringify([roots, [...disabledSkills].sort()]);
+      const { skillDirectories } = plugins;
+      const key = JSON.stringify([skillDirectories, roots, [...disabledSkills].sort()]);
       const known =
         resolved.get(key) ??
         resolveOverrides(snapshot, {
-          roots: [...plugins.skillDirectories, ...options.roots, ...roots],
+          roots: [...plugins.skillDirectories, ...options.packageRoots, ...options.roots, ...roots],
           disabledSkills,
           conflicts: options.conflicts,
         });

@@ -8,7 +8,7 @@ export interface FetchRequest {
   readonly signal: AbortSignal;
   /** Of the body as it is after decompression. */
   readonly maxBytes: number;
-  /** Default 5. */
+  /** Default 5. With 0 none is followed: the answer that redirects is the response. */
   readonly maxRedirects?: number;
   /**
    * Asked before every request, the first included. Without it redirects are followed within the first address's
@@ -78,7 +78,7 @@ async function follow(request: FetchRequest, url: URL, signal: AbortSignal): Pro
   for (let left = request.maxRedirects ?? 5; ; left--) {
     if (request.allowHost?.(hop.url) === false) return failed("host-refused", `Requests to ${hop.url.host} are not allowed.`);
     const response: Response = await send(hop, signal);
-    const location = isRedirect(response.status) ? response.headers.get("location") : null;
+    const location = request.maxRedirects !== 0 && isRedirect(response.status) ? response.headers.get("location") : null;
     if (location === null) return receive(response, hop.url, request.maxBytes);
     await response.body?.cancel();
     if (left <= 0) return failed("too-many-redirects", `${hop.url.host} redirects too many times.`);

@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import type { Diagnostic } from "../base/diagnostic.ts";
+import type { FileGuard } from "./file-guard.ts";
 
 export type ReadFile =
   | {
@@ -12,12 +13,26 @@ export type ReadFile =
     }
   | { readonly ok: false; readonly diagnostic: Diagnostic };
 
+type Refusal = Extract<ReadFile, { ok: false }>;
+
+export type ReadBytes = Refusal | { readonly ok: true; readonly bytes: Uint8Array };
+
 /**
  * Reads a regular file of limited size, synchronously: for small files that is many times quicker than a promise. A
  * pipe or a device is refused and cannot make it wait. `FILE_MISSING`, `FILE_NOT_REGULAR`, `FILE_TOO_LARGE` or
- * `FILE_UNREADABLE` say what else was wrong.
+ * `FILE_UNREADABLE` say what else was wrong. Of a file that is guarded it gives what the guard does.
  */
-export function readTextFile(path: string, maxBytes: number): ReadFile {
+export function readTextFile(path: string, maxBytes: number, guard?: FileGuard): ReadFile {
+  const guarded = guard?.read(path);
+  if (guarded?.ok === true && guarded.bytes.length > maxBytes) return tooLarge(path, maxBytes);
+  const read = guarded ?? readFileBytes(path, maxBytes);
+  if (!read.ok) return read;
+  const bytes = Buffer.from(read.bytes.buffer, read.bytes.byteOffset, read.bytes.byteLength);
+  return { ok: true, bytes, text: bytes.toString("utf8"), isUtf8: isUtf8(bytes) };
+}
+
+/** The same, for files that need not be text. */
+export function readFileBytes(path: string, maxBytes: number): ReadBytes {
   try {
     // Opening a pipe waits for somebody to write to it, unless it is told not to.
     const file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
@@ -31,14 +46,16 @@ export function readTextFile(path: string, maxBytes: number): ReadFile {
   }
 }
 
-function readOpen(file: number, path: string, maxBytes: number): ReadFile {
+function readOpen(file: number, path: string, maxBytes: number): ReadBytes {
   const stats = fstatSync(file);
   if (!stats.isFile())
     return refuse(path, "FILE_NOT_REGULAR", "This is not a regular file (a folder, pipe, socket or device). Use a file.");
   const bytes = stats.size > maxBytes ? undefined : readAll(file, stats.size, maxBytes);
-  if (bytes === undefined)
-    return refuse(path, "FILE_TOO_LARGE", `This file is larger than the ${maxBytes} bytes that are read. Split it, or make it smaller.`);
-  return { ok: true, bytes, text: bytes.toString("utf8"), isUtf8: isUtf8(bytes) };
+  return bytes === undefined ? tooLarge(path, maxBytes) : { ok: true, bytes };
+}
+
+function tooLarge(path: string, maxBytes: number): Refusal {
+  return refuse(path, "FILE_TOO_LARGE", `This file is larger than the ${maxBytes} bytes that are read. Split it, or make it smaller.`);
 }
 
 // The size is only what the file says of itself: it may grow meanwhile, and files of the kernel's say 0.
@@ -63,6 +80,6 @@ function explain(error: unknown): [code: string, message: string] {
   return ["FILE_UNREADABLE", `This file cannot be read (${code}). Check its permissions.`];
 }
 
-function refuse(file: string, code: string, message: string): ReadFile {
+function refuse(file: string, code: string, message: string): Refusal {
   return { ok: false, diagnostic: { severity: "error", code, message, file } };
 }

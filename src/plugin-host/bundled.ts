@@ -3,14 +3,15 @@ import { errorMessage, HostError } from "../base/errors.ts";
 /** Imports a module of this package by the name that anybody would import it by. */
 export type ImportModule = (specifier: string) => Promise<Readonly<Record<string, unknown>>>;
 
-const prefix = "skillhost/plugins/";
+/** What the specifiers of plugins that come with this package begin with. */
+export const bundledPrefix = "skillhost/plugins/";
 
 /** The plugins of hosts that name none. */
-export const defaultPlugins: readonly string[] = Object.freeze([`${prefix}workspace-tools`]);
+export const defaultPlugins: readonly string[] = Object.freeze([`${bundledPrefix}workspace-tools`]);
 
 /** Whether a specifier names a plugin that comes with this package. */
 export function isBundledSpecifier(specifier: string): boolean {
-  return specifier.startsWith(prefix);
+  return specifier.startsWith(bundledPrefix);
 }
 
 /**
@@ -23,7 +24,7 @@ export async function importBundled(specifier: string, importModule: ImportModul
     return await importModule(specifier);
   } catch (error) {
     if (!isMissing(error, specifier)) throw error;
-    const name = specifier.slice(prefix.length);
+    const name = specifier.slice(bundledPrefix.length);
     throw new HostError("PLUGIN_NOT_FOUND", `No plugin "${name}" comes with skillhost: ${errorMessage(error)}`, { cause: error });
   }
 }

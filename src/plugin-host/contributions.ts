@@ -36,6 +36,8 @@ export interface PluginPlace {
   readonly name: string;
   /** It comes with this package: its tools are built-in ones. */
   readonly isBundled: boolean;
+  /** Checked, with defaults. */
+  readonly config: unknown;
   readonly workingDirectory: string;
   readonly log: Logger;
   readonly sessions: PluginSessions;
@@ -62,6 +64,7 @@ export function collectContributions(place: PluginPlace, scope: Scope): Collecto
   };
   const api: PluginApi = Object.freeze({
     name: place.name,
+    config: place.config as PluginApi["config"],
     workingDirectory: place.workingDirectory,
     log: place.log,
     signal: scope.signal,
@@ -147,7 +150,9 @@ export function originOf({ name, isBundled }: Pick<PluginPlace, "name" | "isBund
 function addTools({ tools, diagnostics }: Queue, place: PluginPlace, definitions: readonly ToolLike[]): void {
   for (const definition of definitions) {
     try {
-      tools.push(createTool(definition, originOf(place, definition.name), { onDiagnostic: (found) => void diagnostics.push(found) }));
+      const onDiagnostic = (found: Diagnostic): void => void diagnostics.push(found);
+      // The schemas of the host's own plugins are looked at by its tests, and not at every start.
+      tools.push(createTool(definition, originOf(place, definition.name), { onDiagnostic, checkSchemas: !place.isBundled }));
     } catch (error) {
       const code = error instanceof HostError ? error.code : "TOOL_INVALID";
       diagnostics.push({ severity: "error", code, source: place.name, message: `Plugin "${place.name}": ${errorMessage(error)}` });

@@ -1,18 +1,31 @@
 import { HostError } from "../base/errors.ts";
+import { isPlainRecord } from "../base/read-fields.ts";
+import type { ArgumentsOf, SchemaObject } from "../tools/define-tool.ts";
+import type { JsonSchema } from "../tools/tool.ts";
 import type { PluginApi } from "./plugin-api.ts";
 
 /** Marks what `definePlugin` returns, also across copies of this package in one process. */
 const pluginBrand: unique symbol = Symbol.for("skillhost.plugin");
 
-export interface PluginOptions {
+export interface PluginOptions<Config = Readonly<Record<string, unknown>>> {
   /** Letters, digits, ".", "_" and "-", up to 64: what filters, messages and other plugins call it by. */
   readonly name: string;
+  /** A semantic version: what the ranges of other plugins are held against. */
   readonly version?: string | undefined;
+  /** The versions of skillhost that it runs on, as a range: `{ skillhost: "^1.2.0" }`. */
+  readonly engines?: Readonly<Record<string, string>> | undefined;
+  /** Plugins that must be active before it, by name, with the range of versions that will do. */
+  readonly requires?: Readonly<Record<string, string>> | undefined;
+  /**
+   * What its configuration must be: JSON Schema, or the schema of a library, as for a tool's parameters. It is checked,
+   * and defaults are filled in, before `activate` runs.
+   */
+  readonly configSchema?: object | undefined;
   /**
    * Adds what the plugin brings. It counts once this has returned or its promise is fulfilled; when it throws, nothing
    * of the plugin counts and what it opened is disposed of.
    */
-  activate(api: PluginApi): void | Promise<void>;
+  activate(api: PluginApi<Config>): void | Promise<void>;
 }
 
 /** A plugin as its author wrote it, not yet part of a host. Frozen. */
@@ -22,26 +35,45 @@ export interface Plugin extends PluginOptions {
 
 /**
  * Defines a plugin, for the `plugins` option of `createHost` or as the default export of a module that is named there.
- * No code of it runs before a host activates it.
+ * No code of it runs before a host activates it. `api.config` is typed from `configSchema`: from a library's schema by its
+ * output, from JSON Schema as a record unless you name a type: `definePlugin<{ key: string }>({ … })`.
  * @throws HostError `PLUGIN_INVALID` naming the field that is missing or wrong.
  */
-export function definePlugin(options: PluginOptions): Plugin {
+export function definePlugin<const Schema extends SchemaObject>(
+  options: PluginOptions<ArgumentsOf<Schema>> & { readonly configSchema: Schema },
+): Plugin;
+export function definePlugin<Config = Readonly<Record<string, unknown>>>(
+  options: PluginOptions<Config> & { readonly configSchema?: JsonSchema | undefined },
+): Plugin;
+export function definePlugin(options: PluginOptions<never>): Plugin {
   if (typeof options !== "object" || options === null) throw invalid("definePlugin takes an object { name, version?, activate(api) }.");
-  const { name, version, activate } = options;
-  if (typeof name !== "string" || !namePattern.test(name)) {
+  const { name, version, engines, requires, configSchema, activate } = options;
+  if (!isPluginName(name)) {
     throw invalid(`A plugin's name must be up to 64 letters, digits, ".", "_" and "-", beginning with a letter or digit.`);
   }
   if (version !== undefined && typeof version !== "string") throw invalid(`Plugin "${name}": version must be a text.`);
   if (typeof activate !== "function") throw invalid(`Plugin "${name}": activate must be a function.`);
+  // The schemas of some libraries are functions.
+  if (configSchema !== undefined && (configSchema === null || !/object|function/.test(typeof configSchema))) {
+    throw invalid(`Plugin "${name}": configSchema must be a schema.`);
+  }
   return Object.freeze({
     name,
     ...(version !== undefined && { version }),
-    activate: (api: PluginApi) => activate.call(options, api),
+    ...(engines !== undefined && { engines: readRanges(name, "engines", engines) }),
+    ...(requires !== undefined && { requires: readRanges(name, "requires", requires) }),
+    ...(configSchema !== undefined && { configSchema }),
+    activate: (api: PluginApi) => activate.call(options, api as PluginApi<never>),
     [pluginBrand]: true as const,
   });
 }
 
 const namePattern = /^[a-zA-Z0-9][\w.-]{0,63}$/;
+
+/** Whether something can be a plugin's name. */
+export function isPluginName(value: unknown): value is string {
+  return typeof value === "string" && namePattern.test(value);
+}
 
 /** Whether a value was made by `definePlugin`. Never throws. */
 export function isPlugin(value: unknown): value is Plugin {
@@ -52,6 +84,14 @@ export function isPlugin(value: unknown): value is Plugin {
     // A proxy that throws: whatever it is, it is no plugin.
     return false;
   }
+}
+
+function readRanges(plugin: string, field: string, value: unknown): Readonly<Record<string, string>> {
+  if (!isPlainRecord(value)) throw invalid(`Plugin "${plugin}": ${field} must be an object of version ranges by name.`);
+  for (const [name, range] of Object.entries(value)) {
+    if (typeof range !== "string") throw invalid(`Plugin "${plugin}": ${field}[${JSON.stringify(name)}] must be a range of versions.`);
+  }
+  return Object.freeze({ ...(value as Record<string, string>) });
 }
 
 function invalid(message: string): HostError {

@@ -1,14 +1,18 @@
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { errorMessage, HostError } from "../base/errors.ts";
+import { HostError } from "../base/errors.ts";
+import type { Logger } from "../base/logger.ts";
+import { ModuleError } from "../io/module-loader/module-error.ts";
 import { importNative } from "../io/module-loader/native-modules.ts";
-import { PackageConfigs } from "../io/module-loader/package-config.ts";
-import { ModuleResolver, type Resolved } from "../io/module-loader/resolve-module.ts";
+import { installedRoot } from "../io/module-loader/package-config.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import type { OwnedScope } from "../io/scope.ts";
-import { type ImportModule, importBundled, isBundledSpecifier } from "./bundled.ts";
+import { type ImportModule, importBundled } from "./bundled.ts";
+import { bundlePlugin } from "./bundles/bundle-plugin.ts";
+import { loadBundle } from "./bundles/load-bundle.ts";
 import { isPlugin, type Plugin } from "./define-plugin.ts";
+import type { LocatedPlugin } from "./locate-plugin.ts";
 
 export interface FindOptions {
   readonly workingDirectory: string;
@@ -16,48 +20,67 @@ export interface FindOptions {
   readonly loader: ModuleLoader;
   /** Runs plugins that come with this package. */
   readonly importModule?: ImportModule | undefined;
+  /** Holds a folder for each bundle that keeps something. Default: `~/.skillhost/plugin-data`. */
+  readonly pluginDataDirectory?: string | undefined;
+  readonly log: Logger;
   readonly onDiagnostic: (diagnostic: Diagnostic) => void;
+}
+
+/** A plugin and the files that it is made of, as far as they can change while the process lives. */
+export interface FoundPlugin {
+  readonly plugin: Plugin;
+  readonly files: ReadonlySet<string>;
 }
 
 type Exports = Readonly<Record<string, unknown>>;
 
 /**
- * The plugin that a module specifier leads to: a path (relative to the working directory, absolute, with `~`, or a
- * `file:` address), a package as it is installed for the working directory, or `skillhost/plugins/<name>`. `scope` is
- * the life of what a local module opens while it is evaluated.
- * @throws HostError `PLUGIN_NOT_FOUND`, `PLUGIN_INVALID`; what the module itself throws comes as it is.
+ * Runs the module of a plugin and gives what it exports. `scope` is the life of what the module opens while it is evaluated.
+ * @throws HostError `PLUGIN_INVALID`; what the module itself throws comes as it is. `files` of a ModuleError say what may mend it.
  */
-export async function findPlugin(specifier: string, options: FindOptions, scope: OwnedScope): Promise<Plugin> {
-  return pluginOf(specifier, await load(specifier, options, scope));
+export async function findPlugin(specifier: string, located: LocatedPlugin, options: FindOptions, scope: OwnedScope): Promise<FoundPlugin> {
+  const { kind, path } = located;
+  if (kind === "folder") return loadFolder(path, options);
+  if (kind === "bundled") return { plugin: pluginOf(specifier, await importBundled(path, options.importModule)), files: none };
+  if (kind === "package") return { plugin: pluginOf(specifier, await importNative(path)), files: none };
+  const { exports, files } = await options.loader.load(path, scope);
+  // What is installed changes by being installed anew, and then the process starts anew, too.
+  return { plugin: pluginOf(specifier, exports, files), files: installedRoot(path) === undefined ? files : none };
 }
 
-async function load(specifier: string, options: FindOptions, scope: OwnedScope): Promise<Exports> {
-  if (isBundledSpecifier(specifier)) return importBundled(specifier, options.importModule);
-  const resolved = locate(specifier, options);
-  if (resolved.kind === "local") return (await options.loader.load(resolved.file, scope)).exports;
-  if (resolved.kind === "native") return importNative(resolved.file);
-  throw new HostError("PLUGIN_NOT_FOUND", `"${specifier}" is no plugin but a module of Node.js or an address. Name a file or a package.`);
+const none: ReadonlySet<string> = new Set();
+
+/** A bundle, as the plugin that adds what it holds. Whoever names it allows its hooks. */
+function loadFolder(folder: string, options: FindOptions): FoundPlugin {
+  const { workingDirectory, log, pluginDataDirectory, onDiagnostic } = options;
+  const bundleOptions = { workingDirectory, log, dataDirectory: pluginDataDirectory ?? join(homedir(), ".skillhost", "plugin-data") };
+  const bundle = loadBundle(folder, bundleOptions);
+  bundle.diagnostics.forEach((found) => void onDiagnostic(found));
+  if (bundle.isRefused) throw new NoPlugin(`The plugin in ${folder} cannot be used, for what else is said about it.`, bundle.files);
+  return { plugin: bundlePlugin(bundle, bundleOptions), files: installedRoot(folder) === undefined ? bundle.files : none };
 }
 
-function locate(specifier: string, { workingDirectory, onDiagnostic }: FindOptions): Resolved {
-  const expanded = /^~[/\\]/.test(specifier) ? join(homedir(), specifier.slice(2)) : specifier;
-  const resolver = new ModuleResolver([], new PackageConfigs(onDiagnostic));
-  // As if a file of the working directory imported it.
-  const importer = resolve(workingDirectory, "skillhost.json");
-  try {
-    return resolver.resolve({ specifier: expanded, importer, kind: "import", missed: () => {} });
-  } catch (error) {
-    const message = `There is no plugin at "${specifier}": ${errorMessage(error)}`;
-    throw new HostError("PLUGIN_NOT_FOUND", message, { cause: error });
-  }
-}
-
-function pluginOf(specifier: string, exports: Exports): Plugin {
+function pluginOf(specifier: string, exports: Exports, files: ReadonlySet<string> = none): Plugin {
   const whole = exports["default"];
   if (isPlugin(whole)) return whole;
   const named = Object.values(exports).filter(isPlugin);
   if (named.length === 1) return named[0]!;
   const found = named.length === 0 ? "exports no plugin" : `exports ${named.length} plugins and none of them by default`;
   const advice = "Write: export default definePlugin({ name, activate(api) { … } }).";
-  throw new HostError("PLUGIN_INVALID", `The module "${specifier}" ${found}. ${advice}`);
+  throw new NoPlugin(`The module "${specifier}" ${found}. ${advice}`, files);
+}
+
+/** A module that exports no plugin; it may once one of its files is changed. */
+class NoPlugin extends HostError {
+  readonly files: ReadonlySet<string>;
+
+  constructor(message: string, files: ReadonlySet<string>) {
+    super("PLUGIN_INVALID", message);
+    this.files = files;
+  }
+}
+
+/** The files whose change may mend what kept a plugin from being found. */
+export function filesOfFailure(error: unknown): ReadonlySet<string> {
+  return error instanceof ModuleError || error instanceof NoPlugin ? error.files : none;
 }

@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { Contributions } from "./contributions.ts";
-import type { PluginRecord } from "./plugin-info.ts";
+import type { PluginSlot } from "./plugin-slot.ts";
 
 /** What plugins add by name. */
 type NamedKind = "agents" | "commands" | "modelProviders" | "mcpServers";
@@ -37,7 +37,7 @@ function clash(plugin: string, what: string, name: string): Diagnostic {
 }
 
 /** About a plugin whose name another one has. */
-export function nameTaken({ name, specifier }: PluginRecord): Diagnostic {
+export function nameTaken({ name, specifier }: Pick<PluginSlot, "name" | "specifier">): Diagnostic {
   const from = specifier === undefined ? "" : ` (from "${specifier}")`;
   const message = `Another plugin is named "${name}" already, so this one${from} was not activated. Rename it or leave one out.`;
   return { severity: "error", code: "PLUGIN_NAME_TAKEN", source: name, message };

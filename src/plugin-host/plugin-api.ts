@@ -32,8 +32,10 @@ export interface PluginToolOptions {
  * Each `add…` throws HostError `PLUGIN_CONTRIBUTION` for what cannot be added, naming it, and `PLUGIN_NOT_ACTIVATING`
  * when `activate` is over.
  */
-export interface PluginApi {
+export interface PluginApi<Config = Readonly<Record<string, unknown>>> {
   readonly name: string;
+  /** What the host was configured with for this plugin, checked by its `configSchema`, with defaults. Without a schema, as given. */
+  readonly config: Config;
   /** Where the host works. */
   readonly workingDirectory: string;
   readonly log: Logger;

@@ -1,49 +1,66 @@
-import { withinDeadline } from "../base/deadline.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { Emitter } from "../base/emitter.ts";
-import { errorMessage, HostError } from "../base/errors.ts";
+import { HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
+import { packageVersion } from "../base/package-version.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
-import { createScope, type OwnedScope } from "../io/scope.ts";
+import type { WatchBackend } from "../io/watch-tree.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
 import { joinHooks, type ResolvedHooks } from "../session/hooks/hook-kinds.ts";
 import type { OfferSource } from "../session/offers/offers.ts";
 import type { ModelFactory } from "../session/turns/provided-model.ts";
 import type { ToolRunner } from "../skills/tool-runner.ts";
-import type { SkillEntry, ToolSource } from "../tools/tool-source.ts";
-import { type ActivationLimits, activatePlugin, disposeScope, withinActivation } from "./activate.ts";
-import { type ImportModule, isBundledSpecifier } from "./bundled.ts";
-import type { PluginPlace } from "./contributions.ts";
+import type { SkillEntry } from "../tools/tool-source.ts";
+import { activateAll } from "./activate-all.ts";
+import type { ImportModule } from "./bundled.ts";
 import type { Plugin } from "./define-plugin.ts";
-import { findPlugin } from "./find-plugin.ts";
-import { clashesOf, joinNamed, nameTaken } from "./named-contributions.ts";
+import { joinNamed } from "./named-contributions.ts";
 import type { PluginAgent, PluginCommand } from "./plugin-api.ts";
-import { type ActivePlugin, describePlugin, type PluginInfo, type PluginRecord, unknownPlugin } from "./plugin-info.ts";
+import { describePlugin, type PluginInfo } from "./plugin-info.ts";
+import { PluginLife } from "./plugin-life.ts";
+import { PluginReloads } from "./plugin-reloads.ts";
 import { PluginSessions } from "./plugin-sessions.ts";
-import { offersOf, PublishedSource, sourcesOf } from "./published-source.ts";
+import { type ActivePlugin, createSlot, type PluginSlot } from "./plugin-slot.ts";
+import type { PluginsChange } from "./plugins-change.ts";
+import type { PluginUse } from "./prepare-plugin.ts";
+import { offersOf, sourcesOf } from "./published-source.ts";
 
 export interface PluginHostOptions {
-  /** Plugins, or specifiers of their modules, in the order in which they are activated. */
-  readonly plugins: readonly (Plugin | string)[];
+  /** Plugins, or specifiers of their modules, also with a configuration. Activated in this order, as far as none requires another. */
+  readonly plugins: readonly (Plugin | string | PluginUse)[];
   /** Those that are activated after them, and not before the first session. */
   readonly latePlugins?: readonly string[] | undefined;
   readonly workingDirectory: string;
   readonly loader: ModuleLoader;
   readonly log: Logger;
+  /** Holds a folder for each bundle that keeps something. Default: `~/.skillhost/plugin-data`. */
+  readonly pluginDataDirectory?: string | undefined;
   /** Milliseconds that activating, and disposing, of one plugin may take. Default: 10,000. */
   readonly activationTimeout?: number | undefined;
+  /** Whether the files of plugins are watched. Default: false. */
+  readonly watch?: boolean | undefined;
+  readonly watchBackend?: WatchBackend | "auto" | undefined;
   /** Imports plugins that come with this package. */
   readonly importModule?: ImportModule | undefined;
+  /** What ranges of `engines.skillhost` are held against. Default: that of this package. */
+  readonly hostVersion?: string | undefined;
+  /** Told of trouble with watching. */
+  onProblem?(problem: Diagnostic): void;
 }
 
 /**
- * The plugins of one host. They are activated one after the other, each as a whole or not at all; one that fails is told
- * by a diagnostic and keeps no other back. They are disposed of in the opposite order.
+ * The plugins of one host. They are activated one after the other, each after those that it requires, and as a whole or not
+ * at all; one that fails is told by a diagnostic and keeps only those back that require it. They are disposed of in the
+ * opposite order. One whose files change is replaced as a whole, or not at all.
  */
 export class PluginHost implements AsyncDisposable {
   readonly sessions: PluginSessions;
+  /** Awaited when other plugins are active than before, and what was replaced has not ended yet. */
+  adapt: () => Promise<void> = async () => {};
   readonly #options: PluginHostOptions;
-  readonly #records: PluginRecord[] = [];
+  readonly #slots: PluginSlot[] = [];
+  readonly #life: PluginLife;
+  readonly #reloads: PluginReloads;
   readonly #closing = new AbortController();
   readonly #changed: Emitter<{ changed: undefined }>;
   #started: Promise<void> | undefined;
@@ -56,29 +73,47 @@ export class PluginHost implements AsyncDisposable {
   #hooks: ResolvedHooks | undefined;
 
   constructor(options: PluginHostOptions) {
+    const { log, loader, watch = false, watchBackend, hostVersion = packageVersion } = options;
     this.#options = options;
-    this.sessions = new PluginSessions(options.log);
-    this.#changed = new Emitter((error) => options.log.error("A listener for plugins failed.", { error }));
+    this.sessions = new PluginSessions(log);
+    this.#changed = new Emitter((error) => log.error("A listener for plugins failed.", { error }));
+    this.#life = new PluginLife(this.#slots, {
+      ...options,
+      hostVersion,
+      sessions: this.sessions,
+      timeout: options.activationTimeout ?? 10_000,
+      closing: this.#closing.signal,
+      onChanged: () => this.#forget(),
+    });
+    this.#reloads = new PluginReloads(this.#slots, {
+      life: this.#life,
+      loader,
+      log,
+      watch,
+      watchBackend,
+      onProblem: (problem) => options.onProblem?.(problem),
+      adapt: () => this.adapt(),
+    });
   }
 
   /** Activates all, once. Never rejects. */
   start(): Promise<void> {
-    this.#started ??= this.#activateAll(this.#options.plugins);
+    this.#started ??= this.#activate(this.#options.plugins);
     return this.#started;
   }
 
   /** Activates late ones, too. Never rejects. */
   startLate(): Promise<void> {
-    this.#late ??= this.start().then(() => this.#activateAll(this.#options.latePlugins ?? []));
+    this.#late ??= this.start().then(() => this.#activate(this.#options.latePlugins ?? []));
     return this.#late;
   }
 
   get plugins(): readonly PluginInfo[] {
-    return this.#records.map(describePlugin);
+    return this.#slots.filter(({ state }) => state !== "waiting").map(describePlugin);
   }
 
   get diagnostics(): readonly Diagnostic[] {
-    return this.#records.flatMap(({ diagnostics }) => diagnostics);
+    return this.#slots.flatMap(({ diagnostics }) => diagnostics);
   }
 
   /** What sessions assemble their catalogs of. The same array until something in it changes. */
@@ -131,13 +166,36 @@ export class PluginHost implements AsyncDisposable {
 
   /** Settles when all, also late ones, have their first snapshots. One that fails or takes too long is told and passed over. */
   ready(): Promise<void> {
-    this.#ready ??= this.#makeReady();
+    this.#ready ??= this.startLate().then(async () => {
+      await Promise.all(this.#slots.map((slot) => this.#life.awaitSources(slot)));
+    });
     return this.#ready;
   }
 
-  /** Tells that `sources` or `skills` may be something else now. */
+  /** Looks at the files of plugins again and loads what changed; what failed is tried again. */
+  async reload(): Promise<void> {
+    await this.start();
+    await this.#reloads.reload();
+  }
+
+  /** Settles when no plugin is being loaded, and the files of all are watched. */
+  async idle(): Promise<void> {
+    await this.#reloads.idle();
+  }
+
+  /** Tells that what plugins give may be something else now. */
   subscribe(listener: () => void): Disposable {
     return this.#changed.on("changed", listener);
+  }
+
+  /** Tells what each load of changed plugins came to. */
+  onChange(listener: (change: PluginsChange) => void): Disposable {
+    return this.#reloads.onChange(listener);
+  }
+
+  /** Loads no plugin again from now on: what they are used for is about to end. */
+  stopReloading(): Promise<void> {
+    return this.#reloads.close();
   }
 
   close(): Promise<void> {
@@ -150,120 +208,15 @@ export class PluginHost implements AsyncDisposable {
   }
 
   get #active(): readonly ActivePlugin[] {
-    return this.#records.flatMap(({ active }) => active ?? []);
+    return this.#slots.flatMap(({ active }) => active ?? []);
   }
 
-  get #limits(): ActivationLimits {
-    return { timeout: this.#options.activationTimeout ?? 10_000, signal: this.#closing.signal };
-  }
-
-  async #activateAll(entries: readonly (Plugin | string)[]): Promise<void> {
-    for (const entry of entries) {
-      if (this.#closing.signal.aborted) return;
-      await this.#activate(entry);
-    }
-  }
-
-  async #makeReady(): Promise<void> {
-    await this.startLate();
-    await Promise.all(this.#active.flatMap((plugin) => plugin.published.map(({ source }) => this.#awaitSource(plugin, source))));
-  }
-
-  async #activate(entry: Plugin | string): Promise<void> {
-    const moduleScope = createScope();
-    const specifier = typeof entry === "string" ? entry : undefined;
-    const plugin = typeof entry === "string" ? await this.#find(entry, moduleScope) : entry;
-    if (plugin === undefined) return;
-    const isBundled = specifier !== undefined && isBundledSpecifier(specifier);
-    const record: PluginRecord = {
-      name: plugin.name,
-      version: plugin.version,
-      specifier,
-      isBundled,
-      state: "failed",
-      diagnostics: [],
-      active: undefined,
-    };
-    const holder = this.#records.find(({ name, state }) => name === plugin.name && state !== "unknown");
-    this.#records.push(record);
-    if (holder !== undefined) {
-      record.diagnostics.push(nameTaken(record));
-      await this.#dispose(record, moduleScope);
-      return;
-    }
-    await this.#run(plugin, record, moduleScope);
-  }
-
-  async #run(plugin: Plugin, record: PluginRecord, moduleScope: OwnedScope): Promise<void> {
-    const { workingDirectory, log } = this.#options;
-    const place: PluginPlace = { name: plugin.name, isBundled: record.isBundled, workingDirectory, log, sessions: this.sessions };
-    const activation = await activatePlugin(plugin, place, this.#limits);
-    if (activation.kind === "failed") {
-      record.diagnostics.push(...activation.diagnostics);
-      await this.#dispose(record, moduleScope);
-    } else {
-      const { contributions, scope } = activation;
-      // A module's own disposers run after those of its activation.
-      const published = contributions.toolSources.map((source) => new PublishedSource(source, place));
-      record.diagnostics.push(...contributions.diagnostics, ...clashesOf(record.name, contributions, this.#active));
-      record.active = { contributions, published, scopes: [scope, moduleScope], place };
-      record.state = "active";
-      this.#listen(record, scope, published);
-      this.#forget();
-    }
-    for (const { severity, code, message } of record.diagnostics)
-      if (severity === "error") log.error(message, { code, plugin: record.name });
-  }
-
-  async #find(specifier: string, scope: OwnedScope): Promise<Plugin | undefined> {
-    const { log } = this.#options;
-    const diagnostics: Diagnostic[] = [];
-    try {
-      const work = findPlugin(specifier, { ...this.#options, onDiagnostic: (found) => void diagnostics.push(found) }, scope);
-      return await withinActivation(work, this.#limits);
-    } catch (error) {
-      const code = error instanceof HostError && findFaults.has(error.code) ? error.code : "PLUGIN_ACTIVATION";
-      const message = `Plugin "${specifier}" cannot be loaded: ${errorMessage(error)}`;
-      diagnostics.push({ severity: "error", code, source: specifier, message });
-      const record = unknownPlugin(specifier, isBundledSpecifier(specifier), diagnostics);
-      this.#records.push(record);
-      log.error(message, { code });
-      await this.#dispose(record, scope);
-      return undefined;
-    }
-  }
-
-  #listen({ name }: PluginRecord, scope: OwnedScope, published: readonly PublishedSource[]): void {
-    for (const { source } of published) {
-      try {
-        const listening = source.subscribe(() => this.#forget());
-        scope.onDispose(() => listening[Symbol.dispose]());
-      } catch (error) {
-        this.#report(name, source.id, error);
-      }
-    }
-  }
-
-  async #awaitSource({ place }: ActivePlugin, source: ToolSource): Promise<void> {
-    const { timeout, signal } = this.#limits;
-    const late = (): Error =>
-      new HostError("PLUGIN_TIMEOUT", `it was not ready within ${timeout / 1000} seconds; what it has later still counts.`);
-    try {
-      const work = Promise.resolve().then(() => source.ready(signal));
-      await withinDeadline(work, timeout, signal, late);
-      // The first snapshot may be there without having been told of.
-      this.#forget();
-    } catch (error) {
-      if (!signal.aborted) this.#report(place.name, source.id, error);
-    }
-  }
-
-  #report(plugin: string, id: string, error: unknown): void {
-    const message = `The tool source "${id}" of plugin "${plugin}" failed: ${errorMessage(error)}`;
-    const record = this.#records.find(({ name, active }) => name === plugin && active !== undefined);
-    if (record === undefined || record.diagnostics.some((known) => known.message === message)) return;
-    record.diagnostics.push({ severity: "error", code: "PLUGIN_SOURCE", source: plugin, message });
-    this.#options.log.error(message);
+  async #activate(entries: readonly (Plugin | string | PluginUse)[]): Promise<void> {
+    const slots = entries.map((entry) => createSlot(isUse(entry) ? entry : { use: entry }));
+    this.#slots.push(...slots);
+    const start = Date.now();
+    await activateAll(slots, this.#life, this.#closing.signal);
+    for (const slot of slots) this.#reloads.follow(slot, start);
   }
 
   #forget(): void {
@@ -276,22 +229,13 @@ export class PluginHost implements AsyncDisposable {
 
   async #close(): Promise<void> {
     this.#closing.abort(new HostError("HOST_CLOSED", "The host is closing."));
+    await this.#reloads.close();
     await (this.#ready ?? this.#late ?? this.#started);
     this.#changed.clear();
-    for (const record of this.#records.toReversed()) {
-      const { active } = record;
-      if (active === undefined) continue;
-      for (const scope of active.scopes) await this.#dispose(record, scope);
-      record.active = undefined;
-      record.state = "disposed";
-    }
-  }
-
-  async #dispose(record: PluginRecord, scope: OwnedScope): Promise<void> {
-    const problems = await disposeScope(record.name, scope, this.#limits.timeout);
-    record.diagnostics.push(...problems);
-    for (const { message, code } of problems) this.#options.log.warning(message, { code, plugin: record.name });
+    await this.#life.close();
   }
 }
 
-const findFaults: ReadonlySet<string> = new Set(["PLUGIN_NOT_FOUND", "PLUGIN_INVALID"]);
+function isUse(entry: Plugin | string | PluginUse): entry is PluginUse {
+  return typeof entry === "object" && "use" in entry;
+}

@@ -1,8 +1,8 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
-import type { OwnedScope } from "../io/scope.ts";
+import type { BundleDialect } from "../formats/plugin-dialects.ts";
 import type { HookKind } from "../session/hooks/hook-kinds.ts";
-import type { Contributions, PluginPlace } from "./contributions.ts";
-import type { PublishedSource } from "./published-source.ts";
+import type { Bundle } from "./bundles/bundle.ts";
+import type { ActivePlugin, PluginSlot } from "./plugin-slot.ts";
 
 /** A plugin as a host lists it, with what it added. */
 export interface PluginInfo {
@@ -14,6 +14,14 @@ export interface PluginInfo {
   /** It comes with skillhost: its tools are built-in ones. */
   readonly isBundled: boolean;
   readonly state: "active" | "failed" | "disposed";
+  /** True: its files hold a fault, and the generation that worked last serves. */
+  readonly stale: boolean;
+  /** Counts its activations, from 1; 0 when there was none. */
+  readonly generation: number;
+  /** Absent: it is code. Else the folder that it was read from, and whose manifest that has. */
+  readonly bundle?: BundleInfo;
+  /** The plugins that it requires, with the ranges of versions. */
+  readonly requires: Readonly<Record<string, string>>;
   /** Names, also of those in tool sources, as they are now. */
   readonly tools: readonly string[];
   readonly toolSources: readonly string[];
@@ -28,44 +36,39 @@ export interface PluginInfo {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** What a plugin host knows of a plugin. `unknown`: its module could not be loaded, so not even its name is known. */
-export interface PluginRecord {
-  readonly name: string;
-  readonly version: string | undefined;
-  readonly specifier: string | undefined;
-  readonly isBundled: boolean;
-  state: "active" | "failed" | "unknown" | "disposed";
-  readonly diagnostics: Diagnostic[];
-  /** While it is active. */
-  active: ActivePlugin | undefined;
+/** What a host tells of a plugin that is a folder without code. */
+export interface BundleInfo {
+  readonly dialect: BundleDialect;
+  readonly folder: string;
+  /** Absent: the folder has none. */
+  readonly manifestFile?: string;
+  /** Names of the skill folders, as they were when it was read. */
+  readonly skills: readonly string[];
 }
 
-export interface ActivePlugin {
-  readonly contributions: Contributions;
-  readonly published: readonly PublishedSource[];
-  /** In the order in which they are disposed of. */
-  readonly scopes: readonly OwnedScope[];
-  readonly place: PluginPlace;
-}
-
-/** The record of a plugin that could not be loaded. */
-export function unknownPlugin(specifier: string, isBundled: boolean, diagnostics: Diagnostic[]): PluginRecord {
-  return { name: specifier, version: undefined, specifier, isBundled, state: "unknown", diagnostics, active: undefined };
-}
-
-export function describePlugin({ name, version, specifier, isBundled, state, diagnostics, active }: PluginRecord): PluginInfo {
+export function describePlugin(slot: PluginSlot): PluginInfo {
+  const { name, version, specifier, isBundled, state, isStale, generation, diagnostics, active } = slot;
   return Object.freeze({
     name,
     ...(version !== undefined && { version }),
     ...(specifier !== undefined && { specifier }),
     isBundled,
-    state: state === "unknown" ? "failed" : state,
+    state: state === "active" || state === "disposed" ? state : "failed",
+    stale: isStale,
+    generation,
+    ...(active?.bundle !== undefined && { bundle: describeBundle(active.bundle) }),
+    requires: Object.fromEntries((active?.requires ?? []).map(({ name: required, range }) => [required, range])),
     ...(active === undefined ? nothing : describeContributions(active)),
     diagnostics: [...diagnostics],
   });
 }
 
-type Added = Omit<PluginInfo, "name" | "version" | "specifier" | "isBundled" | "state" | "diagnostics">;
+function describeBundle({ dialect, folder, manifestFile, skills }: Bundle): BundleInfo {
+  return { dialect, folder, ...(manifestFile !== undefined && { manifestFile }), skills };
+}
+
+type Own = "name" | "version" | "specifier" | "isBundled" | "state" | "stale" | "generation" | "requires" | "bundle" | "diagnostics";
+type Added = Omit<PluginInfo, Own>;
 
 const nothing: Added = Object.freeze({
   tools: [],

@@ -9,6 +9,11 @@ export interface PluginSession {
   readonly additionalDirectories: readonly string[];
   /** Folders whose files its model is told to read: where long results are kept, and those of its skills. Absolute. */
   readonly readableDirectories: readonly string[];
+  /**
+   * Whether its rules forbid reading what is at an absolute path, or want somebody asked for that: a tool that searches
+   * the folder it lies in passes it over, as permission for the folder says nothing of it. Undefined: there are no such rules.
+   */
+  readonly isKeptBack: ((path: string) => boolean) | undefined;
 }
 
 type ClosedListener = (sessionId: string) => void | Promise<void>;

@@ -2,10 +2,12 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
 import type { OfferSource } from "../session/offers/offers.ts";
+import type { CallsInFlight } from "../skills/calls-in-flight.ts";
 import { withOrigin } from "../tools/create-tool.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { SkillEntry, SourceSnapshot, ToolSource } from "../tools/tool-source.ts";
 import { originOf, type PluginPlace } from "./contributions.ts";
+import { countCallsOf } from "./count-contributions.ts";
 import { ownOffers } from "./own-offers.ts";
 
 /**
@@ -16,14 +18,17 @@ export class PublishedSource {
   readonly id: string;
   readonly source: ToolSource;
   readonly #place: PluginPlace;
+  readonly #calls: CallsInFlight | undefined;
   readonly #tools = new WeakMap<Tool, Tool>();
   #read: SourceSnapshot | undefined;
   #published: SourceSnapshot = Object.freeze({ tools: [], skills: [], diagnostics: [] });
 
-  constructor(source: ToolSource, place: PluginPlace) {
+  /** `calls` counts those of its tools. */
+  constructor(source: ToolSource, place: PluginPlace, calls?: CallsInFlight) {
     this.id = `${place.name}/${source.id}`;
     this.source = source;
     this.#place = place;
+    this.#calls = calls;
   }
 
   get snapshot(): SourceSnapshot {
@@ -65,7 +70,8 @@ export class PublishedSource {
   #own(tool: Tool): Tool {
     const known = this.#tools.get(tool);
     if (known !== undefined) return known;
-    const made = withOrigin(tool, originOf(this.#place, tool.origin?.nativeName ?? tool.definition.name));
+    const owned = withOrigin(tool, originOf(this.#place, tool.origin?.nativeName ?? tool.definition.name));
+    const made = this.#calls === undefined ? owned : countCallsOf(owned, this.#calls);
     this.#tools.set(tool, made);
     return made;
   }

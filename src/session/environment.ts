@@ -1,9 +1,11 @@
 import type { Logger } from "../base/logger.ts";
 import type { SkillEntry, SourceSnapshot } from "../tools/tool-source.ts";
 import type { ApprovalStore } from "../trust/approvals.ts";
+import type { PushTrust } from "../trust/push-trust.ts";
 import type { CatalogView } from "./catalog/catalog-view.ts";
 import type { ToolCatalog } from "./catalog/tool-catalog.ts";
 import type { OfferSource } from "./offers/offers.ts";
+import type { PlanStorage } from "./plan-file.ts";
 import type { SessionServers } from "./servers/session-servers.ts";
 import type { ResolvedSessionConfig, SessionDefaults } from "./session-config.ts";
 import type { SessionCommand } from "./turns/session-commands.ts";
@@ -16,6 +18,10 @@ export interface DescribedSkill {
   readonly isActive: boolean;
   /** Whether a person may call it up by `/name`. */
   readonly isUserInvocable: boolean;
+}
+
+export function describeSkill({ name, description, folder, userInvocable = true }: SkillEntry, isActive: boolean): DescribedSkill {
+  return { name, description, ...(folder !== undefined && { folder }), isActive, isUserInvocable: userInvocable };
 }
 
 /** What a session needs of whoever made it. It shares its sources with other sessions; the session owns only what it pushed. */
@@ -45,6 +51,10 @@ export interface SessionEnvironment {
   ready(signal: AbortSignal): Promise<void>;
   /** Remembers permissions for a place or for ever. Absent: they last as long as the session. */
   readonly approvals?: ApprovalStore | undefined;
+  /** Has the say about pushed tools. Absent: all are offered. */
+  readonly pushTrust?: PushTrust | undefined;
+  /** Where the session's plan is kept. Absent: in its own folder. */
+  readonly plan?: PlanStorage | undefined;
   /** The session's own folder; it need not exist yet. */
   sessionDirectory(sessionId: string): string;
   /** The session ended: what was loaded for it alone may go. */

@@ -16,6 +16,7 @@ import type { ToolLike } from "../tools/define-tool.ts";
 import { type AgentOptions, agentReaders } from "./agents/agent-options.ts";
 import { type CustomAgentOptions, resolveAgents, type SessionAgents } from "./agents/agents.ts";
 import type { AskHandler } from "./asks/asks.ts";
+import { type LargeOutputOptions, readLargeOutput } from "./calls/large-output-options.ts";
 import { type CatalogView, createCatalogView } from "./catalog/catalog-view.ts";
 import { toolOptionsFor } from "./catalog/model-tools.ts";
 import type { FilterPrecedence } from "./catalog/tool-filter.ts";
@@ -26,15 +27,6 @@ import { assertProvider, type ModelFactory } from "./turns/provided-model.ts";
 import { resolveTurnConfig, type TurnConfig, type TurnOptions, turnReaders } from "./turns/turn-options.ts";
 
 export type { SessionHooks };
-
-export interface LargeOutputOptions {
-  /** False: results are never cut. Default: true. */
-  readonly enabled?: boolean | undefined;
-  /** Longer results go to a file. Default: 51,200. */
-  readonly maxSizeBytes?: number | undefined;
-  /** Where the files go. Default: the session's folder. */
-  readonly outputDir?: string | undefined;
-}
 
 export interface SessionOptions extends AgentOptions, ServerOptions, TurnOptions {
   /** Letters, digits, "_", "-" and, not at the beginning, ".". Default: a new UUID. */
@@ -192,17 +184,26 @@ function createView(given: SessionOptions, { selected }: SessionAgents, { key }:
   });
 }
 
+/** What a host has for all of its sessions, as far as it is part of their configuration. */
+export type HostDefaults = Pick<SessionDefaults, "hostHooks" | "hostAgents" | "modelProviders">;
+
 /**
- * The configuration after a change: what the change does not mention stays.
+ * The configuration after a change: what the change does not mention stays. What the host has is that of now.
  * @throws HostError `SESSION_OPTIONS` for what cannot change while a session lives.
  */
-export function changeSessionConfig(config: ResolvedSessionConfig, change: SessionChange): ResolvedSessionConfig {
+export function changeSessionConfig(
+  config: ResolvedSessionConfig,
+  change: SessionChange,
+  host: HostDefaults = config,
+): ResolvedSessionConfig {
   if (isPlainRecord(change)) {
     const fixed = Object.keys(change).find((key) => fixedFields.has(key));
     if (fixed !== undefined) throw wrong(fixed, `cannot change while the session lives${fixed === "tools" ? "; use setTools" : ""}`);
   }
   const given = readFields(change, "changes of a session", "SESSION_OPTIONS", fields);
-  return resolveSessionConfig({ ...config.options, ...given }, config);
+  const { sessionId, workingDirectory } = config;
+  const { hostHooks, hostAgents, modelProviders } = host;
+  return resolveSessionConfig({ ...config.options, ...given }, { sessionId, workingDirectory, hostHooks, hostAgents, modelProviders });
 }
 
 const fixedFields: ReadonlySet<string> = new Set(["sessionId", "persist", "workingDirectory", "tools", "waitForAttachments"]);
@@ -233,7 +234,7 @@ const fields: FieldReaders<SessionOptions> = {
   onMcpAuthorization: readCallback,
   waitForAttachments: readFlag,
   toolTimeout: readPositive,
-  largeOutput: (value, field) => fieldsReader(largeOutputFields)(value, field),
+  largeOutput: readLargeOutput,
 };
 
 const hookFields: FieldReaders<SessionHooks> = {
@@ -252,8 +253,6 @@ const hookFields: FieldReaders<SessionHooks> = {
 };
 
 const permissionFields: FieldReaders<PermissionRuleOptions> = { allow: readTexts, deny: readTexts, ask: readTexts };
-
-const largeOutputFields: FieldReaders<LargeOutputOptions> = { enabled: readFlag, maxSizeBytes: readPositive, outputDir: readText };
 
 /** Whether something can be a session's id. It names a folder. */
 export function isSessionId(value: unknown): value is string {

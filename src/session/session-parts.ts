@@ -1,14 +1,15 @@
 import { join } from "node:path";
 import { Emitter } from "../base/emitter.ts";
-import { HostError, toError } from "../base/errors.ts";
+import { toError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import type { Asks, Tool, ToolDefinition } from "../tools/tool.ts";
 import type { SkillEntry, SourceSnapshot } from "../tools/tool-source.ts";
 import type { ApprovalStore } from "../trust/approvals.ts";
 import { type AgentNews, createAgentNews } from "./agents/agent-news.ts";
+import type { AskKind } from "./asks/ask-kinds.ts";
 import { createAsks, type SessionAsks } from "./asks/asks.ts";
 import { type Attachment, type AttachmentHost, type Attachments, createAttachments } from "./asks/attachments.ts";
-import { createOwnClient } from "./asks/own-client.ts";
+import { createOwnClient, hasOwnHandler } from "./asks/own-client.ts";
 import { outputsFolder } from "./calls/large-output.ts";
 import { createPipeline, type FileChange, type Pipeline, type PipelineHost } from "./calls/pipeline.ts";
 import type { AgentScope } from "./calls/pipeline-types.ts";
@@ -17,7 +18,7 @@ import type { CatalogView } from "./catalog/catalog-view.ts";
 import type { ToolCatalog } from "./catalog/tool-catalog.ts";
 import { ChangeTeller } from "./change-teller.ts";
 import { ConversationScope, type ScopeOptions } from "./conversation-scope.ts";
-import type { DescribedSkill, SessionEnvironment } from "./environment.ts";
+import { type DescribedSkill, describeSkill, type SessionEnvironment } from "./environment.ts";
 import { createHookRunner, type HookRunner } from "./hooks/hooks.ts";
 import type { ServerInstructions } from "./instructions/instructions.ts";
 import { SessionOffers } from "./offers/session-offers.ts";
@@ -28,15 +29,17 @@ import { createRecording, type Recording, type RecordingHost } from "./records/r
 import type { SessionLog } from "./records/session-log.ts";
 import { ServerKeeper } from "./servers/server-keeper.ts";
 import { SessionMcp } from "./servers/session-mcp.ts";
+import { sessionClosed } from "./session-closed.ts";
 import { changeSessionConfig, type ResolvedSessionConfig, type SessionChange } from "./session-config.ts";
-import type { SessionServices } from "./session-services.ts";
+import { createSessionPlan, tellChanges } from "./session-mode.ts";
+import type { SessionPlan, SessionServices } from "./session-services.ts";
 import { createSessionToolset, type SessionToolset, type ToolsetHost } from "./session-toolset.ts";
 import { sampleWithModel } from "./turns/sample-with-model.ts";
 import { findCommand, runCommand, type SessionCommand } from "./turns/session-commands.ts";
 import { ModelKeeper } from "./turns/turn-model.ts";
 import { TurnRunner, type TurnRunnerHost } from "./turns/turn-runner.ts";
 
-/** The parts of a session, put together. It is also what each of them sees of the session: its host. */
+/** The parts of a session, put together; also what each of them sees of the session. */
 export class SessionParts implements AttachmentHost, PermissionHost, PipelineHost, RecordingHost, ToolsetHost, TurnRunnerHost {
   readonly sessionId: string;
   readonly environment: SessionEnvironment;
@@ -61,6 +64,7 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
   /** Tells that something that the session offers may be something else now. */
   readonly changes: ChangeTeller;
   readonly offers: SessionOffers;
+  readonly plan: SessionPlan;
   readonly #agentNews: AgentNews;
   readonly #subscription: Disposable;
   readonly #isResumed: boolean;
@@ -91,7 +95,8 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
       assemble: () => this.toolset.assemble(),
       model: () => this.#config.view.model,
     });
-    this.attachments = createAttachments(this);
+    this.attachments = createAttachments(this, environment.pushTrust);
+    this.plan = createSessionPlan(this);
     this.toolset = createSessionToolset(this);
     this.services = this.toolset.services;
     this.#agentNews = createAgentNews(this.events, config.agents.selected);
@@ -124,7 +129,7 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
   }
 
   assertOpen(): void {
-    if (!this.isOpen) throw closedError(this.sessionId);
+    if (!this.isOpen) throw sessionClosed(this.sessionId);
   }
 
   createScope(options: ScopeOptions = {}): AgentScope {
@@ -159,12 +164,13 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
   /** @throws HostError `SESSION_OPTIONS`; nothing is changed then. */
   async update(change: SessionChange): Promise<void> {
     const before = this.#config;
-    const next = changeSessionConfig(before, change);
+    const next = changeSessionConfig(before, change, this.environment.defaults);
     const held = this.keeper.hold();
     try {
       this.environment.adopt(next);
       this.#config = next;
       this.recording.optionsChanged(before);
+      tellChanges(this, before);
       if (next.view.key !== before.view.key) this.keeper.forgetNotices();
       this.#invalidate();
       this.#agentNews.changed(before.agents, next.agents);
@@ -187,7 +193,7 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
 
   describeSkills(): readonly DescribedSkill[] {
     const { view } = this.#config;
-    return this.environment.describeSkills?.(view) ?? this.skills().map((skill) => describeActive(skill));
+    return this.environment.describeSkills?.(view) ?? this.skills().map((skill) => describeSkill(skill, true));
   }
 
   serverInstructions(view?: CatalogView): readonly ServerInstructions[] {
@@ -251,8 +257,8 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
     if (this.toolset.isStale) this.keeper.invalidate();
   }
 
-  canAskUser(): boolean {
-    return this.#config.onUserInputRequest !== undefined || this.attachments.canAnswer("userInput", this.own.id);
+  canAsk(kind: AskKind): boolean {
+    return hasOwnHandler(kind, this.#config) || this.attachments.canAnswer(kind, this.own.id);
   }
 
   onFileChanged(change: FileChange): void {
@@ -274,10 +280,10 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
   }
 
   async #close(): Promise<void> {
-    this.#closing.abort(closedError(this.sessionId));
+    this.#closing.abort(sessionClosed(this.sessionId));
     this.asks.close();
     const offersClosed = this.offers.close();
-    await Promise.all([this.turns.close(closedError(this.sessionId)), this.toolset.close(), this.pipeline.close(), offersClosed]);
+    await Promise.all([this.turns.close(sessionClosed(this.sessionId)), this.toolset.close(), this.pipeline.close(), offersClosed]);
     this.hooks.close();
     this.#subscription[Symbol.dispose]();
     this.servers[Symbol.dispose]();
@@ -290,12 +296,4 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
     this.changes.clear();
     this.environment.release();
   }
-}
-
-function describeActive({ name, description, folder, userInvocable = true }: SkillEntry): DescribedSkill {
-  return { name, description, ...(folder !== undefined && { folder }), isActive: true, isUserInvocable: userInvocable };
-}
-
-function closedError(id: string): HostError {
-  return new HostError("SESSION_CLOSED", `Session ${id} is closed. Open another one.`);
 }

@@ -1,7 +1,16 @@
 import type { Logger } from "../base/logger.ts";
 import type { SkillEntry } from "../tools/tool-source.ts";
 import type { SubAgents } from "./agents/sub-agents.ts";
+import type { AgentMode } from "./instructions/mode-text.ts";
 import type { SessionEvents } from "./records/events.ts";
+
+/** The plan that a session works on, and the end of that work. */
+export interface SessionPlan {
+  /** Undefined: there is none. */
+  read(): Promise<string | undefined>;
+  write(content: string): Promise<void>;
+  leave(next: { readonly mode: AgentMode; readonly approvesEdits: boolean }): Promise<void>;
+}
 
 /** What the tools that a session brings itself need of it. */
 export interface SessionServices {
@@ -10,4 +19,5 @@ export interface SessionServices {
   /** The skills that are active, lowest precedence first. */
   skills(): readonly SkillEntry[];
   readonly subAgents: SubAgents;
+  readonly plan: SessionPlan;
 }

@@ -21,6 +21,7 @@ export function isSessionTool({ origin }: Tool): boolean {
 export const sessionToolNames: ReadonlySet<string> = new Set([
   "skill",
   "ask_user",
+  "exit_plan_mode",
   "task",
   "read_agent",
   "write_agent",

@@ -2,6 +2,8 @@ import { canonicalJson } from "../base/canonical-json.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { AgentProfile } from "./agents/agents.ts";
 import { askUser } from "./tools/ask-user.ts";
+import { askUserByForm } from "./tools/ask-user-form.ts";
+import { exitPlanMode } from "./tools/exit-plan-mode.ts";
 import { listAgents } from "./tools/list-agents.ts";
 import { readAgent } from "./tools/read-agent.ts";
 import { useSkill } from "./tools/skill.ts";
@@ -12,17 +14,20 @@ import { writeAgent } from "./tools/write-agent.ts";
 export interface SessionOffers {
   /** There are skills that the model may load. */
   readonly skills: boolean;
-  /** Somebody can answer questions. */
-  readonly userInput: boolean;
+  /** Somebody can answer questions, or fill in forms. */
+  readonly userInput: "question" | "form" | undefined;
+  /** A plan is worked on, and somebody can decide about it. */
+  readonly planning: boolean;
   /** The agents that can be given tasks; none where there is no model for them. */
   readonly agents: readonly AgentProfile[];
 }
 
 /** The tools for what a conversation can do. Equal offers give the same tools. The search for deferred tools comes with the deferral. */
-export function sessionToolsFor({ skills, userInput, agents }: SessionOffers): readonly Tool[] {
+export function sessionToolsFor({ skills, userInput, planning, agents }: SessionOffers): readonly Tool[] {
   return [
     ...(skills ? [useSkill] : []),
-    ...(userInput ? [askUser] : []),
+    ...(userInput === undefined ? [] : [userInput === "form" ? askUserByForm : askUser]),
+    ...(planning ? [exitPlanMode] : []),
     ...(agents.length > 0 ? [taskToolFor(agents), readAgent, writeAgent, listAgents] : []),
   ];
 }

@@ -3,6 +3,7 @@ import { agentPromptOf } from "./agents/agent-prompt.ts";
 import { type AgentProfile, startableAgents } from "./agents/agents.ts";
 import { ChildConversation } from "./agents/sub-agent-conversation.ts";
 import { type ChildRequest, createSubAgents, maxAgentDepth } from "./agents/sub-agents.ts";
+import type { AskKind } from "./asks/ask-kinds.ts";
 import { type CatalogView, createCatalogView, withSessionTools } from "./catalog/catalog-view.ts";
 import { createDisclosure, type Disclosure, toolsShownIn } from "./catalog/deferral.ts";
 import { createLiveCatalog } from "./catalog/live-catalog.ts";
@@ -11,7 +12,7 @@ import type { SessionEnvironment } from "./environment.ts";
 import { assembleInstructions, type ServerInstructions } from "./instructions/instructions.ts";
 import type { SessionEvent } from "./records/events.ts";
 import type { ResolvedSessionConfig } from "./session-config.ts";
-import type { SessionServices } from "./session-services.ts";
+import type { SessionPlan, SessionServices } from "./session-services.ts";
 import { type SessionOffers, sessionToolsFor } from "./session-tools.ts";
 import { offeredSkills } from "./tools/skill.ts";
 import { ModelKeeper } from "./turns/turn-model.ts";
@@ -26,8 +27,9 @@ export interface ToolsetHost extends TurnHost {
   skills(): readonly SkillEntry[];
   /** What clients pushed. */
   snapshots(): readonly SourceSnapshot[];
-  /** Whether somebody can answer questions to the user. */
-  canAskUser(): boolean;
+  /** Whether somebody can answer this kind of question. */
+  canAsk(kind: AskKind): boolean;
+  readonly plan: SessionPlan;
   /** Says something to the session's own agent; it goes on if it is at rest. */
   notify(message: string): void;
   transcriptPath(): string;
@@ -60,7 +62,7 @@ class Toolset implements SessionToolset {
   readonly disclosure = createDisclosure();
   readonly services: SessionServices;
   readonly #host: ToolsetHost;
-  #couldAskUser: boolean | undefined;
+  #couldAsk: string | undefined;
 
   constructor(host: ToolsetHost) {
     this.#host = host;
@@ -76,15 +78,16 @@ class Toolset implements SessionToolset {
       log: host.log,
       skills: () => host.skills(),
       subAgents,
+      plan: host.plan,
     };
   }
 
   get isStale(): boolean {
-    return this.#couldAskUser !== undefined && this.#couldAskUser !== this.#host.canAskUser();
+    return this.#couldAsk !== undefined && this.#couldAsk !== this.#canAsk();
   }
 
   assemble(): ToolCatalog {
-    this.#couldAskUser = this.#host.canAskUser();
+    this.#couldAsk = this.#canAsk();
     return this.#assemble(this.#host.config.view, 0);
   }
 
@@ -103,11 +106,25 @@ class Toolset implements SessionToolset {
     return this.#host.environment.catalog(withSessionTools(view, tools), this.#host.snapshots());
   }
 
+  #canAsk(): string {
+    return askedByTools.filter((kind) => this.#host.canAsk(kind)).join();
+  }
+
+  #userInput(): SessionOffers["userInput"] {
+    const { agentMode, asksByForm } = this.#host.config.turn;
+    // Who works alone asks nobody.
+    if (agentMode === "autopilot") return undefined;
+    if (asksByForm && this.#host.canAsk("elicitation")) return "form";
+    return this.#host.canAsk("userInput") ? "question" : undefined;
+  }
+
   #offersAt(depth: number): SessionOffers {
+    const { turn } = this.#host.config;
     return {
       // A sub-agent has only the skills that it is given from the start.
       skills: depth === 0 && offeredSkills(this.services.skills()).length > 0,
-      userInput: this.#host.canAskUser(),
+      userInput: this.#userInput(),
+      planning: depth === 0 && turn.agentMode === "plan" && this.#host.canAsk("exitPlanMode"),
       agents: depth < maxAgentDepth ? startableAgents(this.#host.config.agents) : [],
     };
   }
@@ -150,6 +167,9 @@ class Toolset implements SessionToolset {
     };
   }
 }
+
+/** The questions that tools are there for. */
+const askedByTools: readonly AskKind[] = ["userInput", "elicitation", "exitPlanMode"];
 
 function hasModel({ turn }: ResolvedSessionConfig): boolean {
   return turn.chatModel !== undefined || (turn.model !== undefined && turn.provider !== undefined);

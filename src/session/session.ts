@@ -21,6 +21,7 @@ import type { History } from "./records/history.ts";
 import type { SessionLog } from "./records/session-log.ts";
 import type { SessionMcp } from "./servers/session-mcp.ts";
 import { changeSessionConfig, type ResolvedSessionConfig, type SessionChange, type SessionOptions } from "./session-config.ts";
+import { SessionConversation } from "./session-conversation.ts";
 import { SessionParts } from "./session-parts.ts";
 import type { SendOptions } from "./turns/send-options.ts";
 import type { AssistantReply } from "./turns/turn-types.ts";
@@ -36,6 +37,8 @@ export class Session extends SessionOffering implements AsyncDisposable {
   readonly asks: SessionAsks;
   readonly hooks: HookRunner;
   readonly permissions: Permissions;
+  /** What was said: shortening it, going back in it, and what waits to be said. */
+  readonly conversation: SessionConversation;
   readonly #parts: SessionParts;
   readonly #scope: AgentScope;
 
@@ -47,6 +50,7 @@ export class Session extends SessionOffering implements AsyncDisposable {
     this.asks = parts.asks;
     this.hooks = parts.hooks;
     this.permissions = parts.permissions;
+    this.conversation = new SessionConversation(parts);
     this.#parts = parts;
     this.#scope = parts.createScope();
   }
@@ -266,12 +270,15 @@ export class Session extends SessionOffering implements AsyncDisposable {
    * @throws HostError as `setTools` and `update` do; nothing is changed then.
    * @internal
    */
-  async join({ tools, ...change }: SessionChange & Pick<SessionOptions, "tools">): Promise<void> {
+  async join(
+    { tools, ...change }: SessionChange & Pick<SessionOptions, "tools">,
+    { tellsResume = true }: { readonly tellsResume?: boolean | undefined } = {},
+  ): Promise<void> {
     this.#parts.assertOpen();
-    changeSessionConfig(this.#parts.config, change);
+    changeSessionConfig(this.#parts.config, change, this.#parts.environment.defaults);
     if (tools !== undefined) this.#parts.own.setTools(tools);
     await this.update(change);
-    await this.#parts.recording.joined();
+    if (tellsResume) await this.#parts.recording.joined();
   }
 
   /** False once it is being disconnected. */

@@ -1,13 +1,14 @@
-import { satisfies, validRange } from "semver";
 import type { Diagnostic } from "../base/diagnostic.ts";
+import { judgeRange } from "../base/version-range.ts";
 import type { SkillText } from "./read-skill.ts";
 
 /** Says why a skill cannot run on this host: `engines.skillhost` names a range of versions that it does not meet. */
 export function checkEngines({ manifest, manifestFile, name }: SkillText, hostVersion: string): Diagnostic | undefined {
   const range = manifest?.engines?.["skillhost"];
-  if (range === undefined || satisfies(hostVersion, range, { includePrerelease: true })) return undefined;
+  const verdict = range === undefined ? "met" : judgeRange(range, hostVersion);
+  if (range === undefined || verdict === "met") return undefined;
   const message =
-    validRange(range) === null
+    verdict === "invalid-range"
       ? `"engines.skillhost" is ${JSON.stringify(range)}, which is no range of versions. Write one such as "^${hostVersion}".`
       : `This skill needs skillhost ${range} and this is ${hostVersion}. Update skillhost, or take a version of the skill that suits it.`;
   return { severity: "error", code: "SKILL_ENGINE", file: manifestFile, source: name, message };

@@ -1,4 +1,5 @@
 import { isAbsolute, resolve } from "node:path";
+import { type Diagnostic, formatDiagnostic } from "../base/diagnostic.ts";
 import { runCommand } from "../io/child-process.ts";
 import type { ToolInvocation } from "../tools/tool.ts";
 import { type Arguments, fillElement, fillElements } from "./fill-template.ts";
@@ -18,8 +19,11 @@ const maxOutputBytes = 10 * 1024 * 1024;
  * The working directory is the session's unless `cwd` names one relative to the skill. What the program writes to
  * stdout is the result; stderr goes to the log only. The program and its children end with the call.
  */
-export function createCommandHandler(spec: CommandSpec, folder: string) {
+export function createCommandHandler(spec: CommandSpec, folder: string, recheck?: () => Diagnostic | undefined) {
   return async (args: Arguments, invocation: ToolInvocation): Promise<object> => {
+    // Programs read the skill's files themselves, so those must still be the ones that were checked.
+    const fault = recheck?.();
+    if (fault !== undefined) return failure("The program of this tool must not run.", formatDiagnostic(fault));
     const stdin = spec.stdin === undefined ? undefined : fillElement(spec.stdin, args, folder);
     const outcome = await runCommand({
       command: commandPath(spec.command, folder),

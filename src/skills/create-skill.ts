@@ -2,10 +2,12 @@ import { realpathSync } from "node:fs";
 import { canonicalJson, sha256 } from "../base/canonical-json.ts";
 import { HostError } from "../base/errors.ts";
 import { expandPrompt } from "../formats/prompt-file.ts";
+import type { FileGuard } from "../io/file-guard.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import type { Tool } from "../tools/tool.ts";
 import { createFileResources } from "./file-resources.ts";
 import type { FolderListing } from "./folder-listing.ts";
+import { pluginRootOf } from "./plugin-root.ts";
 import type { SkillText } from "./read-skill.ts";
 import type { Skill } from "./skill.ts";
 import type { SkillOffers } from "./skill-offers.ts";
@@ -19,12 +21,13 @@ export interface SkillParts {
   readonly offers: SkillOffers;
   readonly listing: FolderListing;
   readonly generation: number;
+  readonly guard?: FileGuard | undefined;
 }
 
 /** Puts a generation of a skill together from its text, its tools, and what else it offers. */
-export function createSkill(folder: string, { text, tools, offers, listing, generation }: SkillParts): Skill {
+export function createSkill(folder: string, { text, tools, offers, listing, generation, guard }: SkillParts): Skill {
   const { manifest, document } = text;
-  const read = (path: string): Promise<Uint8Array> => readResource(folder, path);
+  const read = (path: string): Promise<Uint8Array> => readResource(folder, path, guard);
   let signature: string | undefined;
   const promptMode = manifest?.promptMode ?? (manifest ? "eager" : "on-demand");
   return Object.freeze({
@@ -68,7 +71,8 @@ function instructionsOf(folder: string, { document, body, prompts }: SkillText, 
     return [...prompts.map((prompt) => prompt.text), ...given].join("\n\n");
   }
   if (argumentsText === undefined) return body;
-  return expandPrompt(document.body, { baseDir: folder, argumentsText, argumentNames: document.arguments?.map(({ name }) => name) ?? [] });
+  const argumentNames = document.arguments?.map(({ name }) => name) ?? [];
+  return expandPrompt(document.body, { baseDir: folder, pluginRoot: pluginRootOf(folder, document.body), argumentsText, argumentNames });
 }
 
 function signatureOf(text: SkillText, tools: readonly Tool[]): string {
@@ -76,10 +80,10 @@ function signatureOf(text: SkillText, tools: readonly Tool[]): string {
   return sha256(canonicalJson({ name, description, body: body ?? null, prompts, tools: tools.map((tool) => tool.signature) }));
 }
 
-async function readResource(folder: string, path: string): Promise<Uint8Array> {
+async function readResource(folder: string, path: string, guard: FileGuard | undefined): Promise<Uint8Array> {
   const confined = pathInSkill(realFolder(folder), path, folder);
   if (!confined.ok) throw new HostError("PATH_OUTSIDE", confined.diagnostic.message);
-  const read = readTextFile(confined.path, maxResourceBytes);
+  const read = readTextFile(confined.path, maxResourceBytes, guard);
   if (!read.ok) throw new HostError(read.diagnostic.code, `${read.diagnostic.message} (${path})`);
   return read.bytes;
 }

@@ -4,6 +4,8 @@ import { join, resolve } from "node:path";
 import { globSync, isDynamicPattern } from "tinyglobby";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
+import { isSkillFolder } from "./is-skill-folder.ts";
+import { listPackageSkills, projectOfRoot } from "./package-skills.ts";
 import type { RootListing } from "./skill.ts";
 
 const skippedNames = new Set(["node_modules", ".git"]);
@@ -19,6 +21,8 @@ export function resolveRoot(entry: string, workingDirectory: string): string {
 
 /** The part of a root that is no pattern: the folder to watch. */
 export function fixedPart(root: string): string {
+  const project = projectOfRoot(root);
+  if (project !== undefined) return join(project, "package.json");
   if (!isGlobRoot(root)) return root;
   const parts = root.split("/");
   const first = parts.findIndex((part) => isDynamicPattern(part));
@@ -30,19 +34,12 @@ export function fixedPart(root: string): string {
  * name. Links are followed; a folder that is reached twice counts once. A root that is not there is an empty one.
  */
 export function discoverRoot(root: string): RootListing {
+  const project = projectOfRoot(root);
+  if (project !== undefined) return listPackageSkills(root, project);
   if (!isGlobRoot(root)) return listFolder(root);
   const matches = globSync(root, { onlyDirectories: true, absolute: true, expandDirectories: false, followSymbolicLinks: false });
   const listings = matches.map((match) => listFolder(match.replace(/[\\/]$/, ""))).sort((a, b) => (a.root < b.root ? -1 : 1));
   return { root, folders: [...new Set(listings.flatMap((l) => l.folders))], diagnostics: listings.flatMap((l) => l.diagnostics) };
-}
-
-/** Whether a folder holds `SKILL.md` in any case, or `skill.json`. */
-export function isSkillFolder(folder: string): boolean {
-  return (
-    existsSync(join(folder, "SKILL.md")) ||
-    existsSync(join(folder, "skill.json")) ||
-    namesIn(folder).some((name) => name.toLowerCase() === "skill.md")
-  );
 }
 
 function isGlobRoot(root: string): boolean {
@@ -88,15 +85,6 @@ function withoutRepeats(root: string, entries: readonly Dirent[]): { folders: st
     }
   };
   return { folders: entries.filter(isWanted).map(({ name }) => join(root, name)), diagnostics };
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    // Gone or unreadable since it was listed: it holds no skill now.
-    return [];
-  }
 }
 
 function unreadable(root: string, error: unknown): Diagnostic {

@@ -13,6 +13,8 @@ export interface Attempt {
   readonly listed: ToolEntries;
   readonly units: readonly ToolUnit[];
   readonly tools: readonly Tool[];
+  /** Tools that are there and must not be offered, by name. */
+  readonly leftOut: ReadonlySet<string>;
   readonly offers: SkillOffers;
 }
 
@@ -27,13 +29,16 @@ function losesText({ text: before }: Generation, { lost }: SkillText): boolean {
   return before.prompts.some((prompt) => lost.prompts.includes(prompt.path));
 }
 
-function losesOfUnit({ skill }: Generation, unit: ToolUnit, { listed, units, tools, offers }: Attempt): boolean {
+function losesOfUnit({ skill }: Generation, unit: ToolUnit, { listed, units, tools, leftOut, offers }: Attempt): boolean {
   const isGone =
     loses(unit.tools, skill.tools, tools, ({ definition }) => definition.name) ||
     loses(unit.prompts, skill.offeredPrompts, offers.prompts, ({ definition }) => definition.name) ||
     loses(listedBy(unit), skill.resources, offers.resources.resources, ({ definition }) => definition.uri) ||
     loses(unit.resourceTemplates, skill.resourceTemplates, offers.resourceTemplates, ({ definition }) => definition.uriTemplate);
-  return isGone && (isFaulty(unit, units) || listed.lost.some((path) => unit.path === path || unit.path?.startsWith(`${path}/`)));
+  const isLeftOut = unit.tools.some(({ definition }) => leftOut.has(definition.name));
+  return (
+    isGone && (isLeftOut || isFaulty(unit, units) || listed.lost.some((path) => unit.path === path || unit.path?.startsWith(`${path}/`)))
+  );
 }
 
 function listedBy({ resources, resourceLists }: ToolUnit): readonly Resource[] {

@@ -1,12 +1,17 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
+import type { FileGuard } from "../io/file-guard.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import type { Tool } from "../tools/tool.ts";
+import type { Pins } from "../trust/pins/pins.ts";
+import type { Admission, SkillTrust, TrustState } from "../trust/skill-trust.ts";
 import { checkEngines } from "./check-engines.ts";
 import { createSkill } from "./create-skill.ts";
 import type { FolderListing } from "./folder-listing.ts";
+import { isSkillFolder } from "./is-skill-folder.ts";
 import { losesSomething } from "./judge-reload.ts";
 import { readSkill, type SkillText } from "./read-skill.ts";
 import type { Skill } from "./skill.ts";
+import { type HeldTool, judgeTools } from "./skill-definitions.ts";
 import { assembleSkillOffers } from "./skill-offers.ts";
 import { type StageContext, stageTool, type ToolUnit } from "./stage-tool.ts";
 import { listToolEntries, type ToolEntries, type ToolEntry } from "./tool-entries.ts";
@@ -22,12 +27,18 @@ export interface Generation {
   readonly diagnostics: readonly Diagnostic[];
 }
 
+/** What an attempt tells of trust: how the folder stands, and which of its tools wait for somebody to approve them. */
+export interface TrustFindings {
+  readonly trust?: TrustState | undefined;
+  readonly held?: readonly HeldTool[] | undefined;
+}
+
 /** How an attempt to load a folder ended. What a rejected one had made has been ended. */
 export type Staged =
   | { readonly kind: "absent" }
   /** To be taken; `replaced` are the units of the generation before that have no place in this one. */
-  | { readonly kind: "ready"; readonly generation: Generation; readonly replaced: readonly ToolUnit[] }
-  | { readonly kind: "rejected"; readonly diagnostics: readonly Diagnostic[]; readonly files: ReadonlySet<string> };
+  | ({ readonly kind: "ready"; readonly generation: Generation; readonly replaced: readonly ToolUnit[] } & TrustFindings)
+  | ({ readonly kind: "rejected"; readonly diagnostics: readonly Diagnostic[]; readonly files: ReadonlySet<string> } & TrustFindings);
 
 export interface LoadSkillOptions {
   readonly loader: ModuleLoader;
@@ -41,6 +52,10 @@ export interface LoadSkillOptions {
   onResourcesChanged?(): void;
   /** Told of each text file that was read, with what it contained. */
   seen(file: string, bytes: Uint8Array): void;
+  /** Has the say about what may be loaded. Absent: everything may. */
+  readonly trust?: SkillTrust | undefined;
+  /** Has the say about which definitions of tools are offered. */
+  pinsOf?(folder: string): Pins | undefined;
 }
 
 /**
@@ -54,30 +69,69 @@ export async function loadSkill(
   changed: ReadonlySet<string>,
   options: LoadSkillOptions,
 ): Promise<Staged> {
+  const admission = options.trust?.admit(folder);
+  if (admission === undefined) return stageSkill(folder, before, changed, options);
+  const { state: trust, diagnostics, files } = admission;
+  if (admission.kind === "refused") return isSkillFolder(folder) ? { kind: "rejected", diagnostics, files, trust } : { kind: "absent" };
+  let isTaken = false;
+  try {
+    const staged = await stageSkill(folder, before, changed, { ...options, admission, guard: options.trust?.guard });
+    isTaken = staged.kind === "ready";
+    return staged.kind === "absent" ? staged : { ...staged, trust };
+  } finally {
+    admission.conclude(isTaken);
+  }
+}
+
+interface StageOptions extends LoadSkillOptions {
+  readonly admission?: Admission;
+  readonly guard?: FileGuard | undefined;
+}
+
+async function stageSkill(
+  folder: string,
+  before: Generation | undefined,
+  changed: ReadonlySet<string>,
+  options: StageOptions,
+): Promise<Staged> {
+  const { admission } = options;
   const extensions = options.runners.flatMap((runner) => runner.extensions);
-  const text = readSkill(folder, options.seen, extensions);
+  const text = readSkill(folder, options.seen, extensions, options.guard);
   if (text === undefined) return { kind: "absent" };
+  const files = new Set([...text.files, ...(admission?.files ?? [])]);
+  const renamed = admission?.identityFault(text.name, text.manifest?.version);
+  const ofTrust = [...(admission?.diagnostics ?? []), ...(renamed ? [renamed] : [])].map((each) => ({ source: text.name, ...each }));
+  if (renamed?.severity === "error") return { kind: "rejected", diagnostics: ofTrust, files };
   const refused = checkEngines(text, options.hostVersion);
   const listed = listEntries(folder, text, refused, extensions);
   const generation = (before?.skill.generation ?? 0) + 1;
   const kept = before?.skill.name === text.name ? before.units.filter((unit) => isUntouched(unit, changed)) : [];
   const target = { skill: { name: text.name, folder }, generation, onResourcesChanged: () => options.onResourcesChanged?.() };
   const units = await stageUnits(listed.entries, kept, { ...options, target });
-  const { tools, twins } = withoutTwins(units, text.name);
+  const { tools: all, twins } = withoutTwins(units, text.name);
+  const { tools, leftOut, held, ...judged } = await judgeTools(all, { folder, name: text.name, admission, pins: options.pinsOf?.(folder) });
   const offers = assembleSkillOffers(folder, text, units);
   const ofUnits = units.flatMap((unit) => unit.diagnostics);
-  const diagnostics = [...text.diagnostics, ...listed.diagnostics, ...ofUnits, ...twins, ...offers.diagnostics];
+  const diagnostics = [
+    ...ofTrust,
+    ...text.diagnostics,
+    ...listed.diagnostics,
+    ...ofUnits,
+    ...twins,
+    ...offers.diagnostics,
+    ...judged.diagnostics,
+  ];
   const isUseless = refused !== undefined || (text.document === undefined && text.manifest === undefined);
-  if (options.signal.aborted || isUseless || (before && losesSomething(before, { text, listed, units, tools, offers }))) {
+  if (options.signal.aborted || isUseless || (before && losesSomething(before, { text, listed, units, tools, leftOut, offers }))) {
     await discard(
       units.filter((unit) => !kept.includes(unit)),
       options.loader,
     );
-    return { kind: "rejected", diagnostics, files: new Set([...text.files, ...units.flatMap((unit) => [...unit.files])]) };
+    return { kind: "rejected", diagnostics, files: new Set([...files, ...units.flatMap((unit) => [...unit.files])]), held };
   }
-  const skill = createSkill(folder, { text, tools, offers, listing: options.listing, generation });
+  const skill = createSkill(folder, { text, tools, offers, listing: options.listing, generation, guard: options.guard });
   const replaced = before?.units.filter((unit) => !units.includes(unit)) ?? [];
-  return { kind: "ready", generation: { skill, text, units, files: text.files, diagnostics }, replaced };
+  return { kind: "ready", generation: { skill, text, units, files, diagnostics }, replaced, held };
 }
 
 function listEntries(folder: string, text: SkillText, refused: Diagnostic | undefined, extensions: readonly string[]): ToolEntries {

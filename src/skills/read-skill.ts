@@ -5,7 +5,9 @@ import { maxDocumentBytes } from "../formats/limits.ts";
 import { expandPrompt } from "../formats/prompt-file.ts";
 import { parseSkillDocument, type SkillDocument } from "../formats/skill-document.ts";
 import { maxManifestBytes, parseSkillManifest, type SkillManifest } from "../formats/skill-manifest.ts";
+import type { FileGuard } from "../io/file-guard.ts";
 import { moduleExtensions } from "./module-runner.ts";
+import { pluginRootOf } from "./plugin-root.ts";
 import { type ReadPrompt, readPrompts } from "./read-prompts.ts";
 import { type Reading, readText } from "./read-text.ts";
 import type { SkillPrompt } from "./skill.ts";
@@ -47,9 +49,11 @@ export function readSkill(
   folder: string,
   seen: (file: string, bytes: Uint8Array) => void,
   codeExtensions: readonly string[] = moduleExtensions,
+  guard?: FileGuard,
 ): SkillText | undefined {
-  const reading: Reading = { folder, files: new Set(), diagnostics: [], lost: { manifest: false, document: false, prompts: [] }, seen };
-  const { files, diagnostics, lost } = reading;
+  const lost = { manifest: false, document: false, prompts: [] };
+  const reading: Reading = { folder, files: new Set(), diagnostics: [], lost, seen, guard };
+  const { files, diagnostics } = reading;
   const manifestFile = join(folder, "skill.json");
   const manifest = existsSync(manifestFile) ? readManifest(manifestFile, reading) : undefined;
   const fileName = documentName(folder);
@@ -62,7 +66,13 @@ export function readSkill(
   return {
     name,
     description: describe(document, manifest),
-    ...(document && fileName ? { document, documentName: fileName, body: expandPrompt(document.body, { baseDir: folder }) } : {}),
+    ...(document && fileName
+      ? {
+          document,
+          documentName: fileName,
+          body: expandPrompt(document.body, { baseDir: folder, pluginRoot: pluginRootOf(folder, document.body) }),
+        }
+      : {}),
     ...(manifest ? { manifest } : {}),
     manifestFile,
     prompts: promptFiles.map(({ path, text }) => ({ path, text })),

@@ -1,5 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { decodeText } from "../formats/decode-text.ts";
+import type { FileGuard } from "../io/file-guard.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 
 /** What has been read of a folder so far, and what was wrong with it. */
@@ -8,13 +9,14 @@ export interface Reading {
   readonly files: Set<string>;
   readonly diagnostics: Diagnostic[];
   readonly lost: { manifest: boolean; document: boolean; readonly prompts: string[] };
+  readonly guard?: FileGuard | undefined;
   seen(file: string, bytes: Uint8Array): void;
 }
 
 /** The text of a file of the skill; absent, with a diagnostic, if it cannot be read. */
-export function readText(file: string, maxBytes: number, { files, diagnostics, seen }: Reading): string | undefined {
+export function readText(file: string, maxBytes: number, { files, diagnostics, seen, guard }: Reading): string | undefined {
   files.add(file);
-  const read = readTextFile(file, maxBytes);
+  const read = readTextFile(file, maxBytes, guard);
   if (!read.ok) {
     diagnostics.push(read.diagnostic);
     return undefined;

@@ -2,6 +2,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { decodeText } from "../formats/decode-text.ts";
 import { maxJsonBytes } from "../formats/limits.ts";
 import { parseToolJson, type ToolJson, toToolJson } from "../formats/tool-json.ts";
+import type { FileGuard } from "../io/file-guard.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import type { ToolEntry } from "./tool-entries.ts";
 
@@ -9,9 +10,10 @@ import type { ToolEntry } from "./tool-entries.ts";
 export function readToolJson(
   entry: Exclude<ToolEntry, { kind: "module" }>,
   seen: (file: string, bytes: Uint8Array) => void,
+  guard?: FileGuard,
 ): { readonly tool?: ToolJson; readonly diagnostics: readonly Diagnostic[] } {
   if (entry.kind === "inline") return toToolJson(entry.value, entry.file);
-  const read = readTextFile(entry.file, maxJsonBytes);
+  const read = readTextFile(entry.file, maxJsonBytes, guard);
   if (!read.ok) return { diagnostics: [read.diagnostic] };
   seen(entry.file, read.bytes);
   const { text, diagnostics } = decodeText(read.bytes, entry.file);

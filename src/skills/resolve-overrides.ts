@@ -1,8 +1,10 @@
+import { basename } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { renameTool } from "../tools/create-tool.ts";
 import type { Tool } from "../tools/tool.ts";
 import { nearestToolName } from "../tools/tool-name.ts";
 import { type ResolvedOffers, resolveOffers } from "./resolve-offers.ts";
+import { type ResolvedRequires, resolveRequires, type SkillRequirement } from "./resolve-requires.ts";
 import type { LoadedFolder, Skill, SkillsSnapshot } from "./skill.ts";
 
 /** What happens when two skills, or tools of two skills, have one name. */
@@ -20,7 +22,8 @@ export interface SkillsView {
   readonly conflicts: ConflictRules;
 }
 
-export type SkillState = "active" | "disabled" | "shadowed";
+/** `refused`: what it requires is not there. */
+export type SkillState = "active" | "disabled" | "shadowed" | "refused";
 
 /** A skill in a view, with the rule that decided its state. */
 interface SkillStanding {
@@ -29,6 +32,8 @@ interface SkillStanding {
   readonly rule: string;
   /** The folder of the skill that won, if this one lost. */
   readonly winner?: string;
+  /** What it requires, if anything, and whether it has it. */
+  readonly requires?: readonly SkillRequirement[];
 }
 
 /** A tool that lost its name, with the rule that decided. Renamed: it is offered under `renamedTo`. */
@@ -64,14 +69,17 @@ export function resolveOverrides(loaded: SkillsSnapshot, view: SkillsView): Reso
     view.conflicts,
     diagnostics,
   );
-  const settled = standings.map((standing) => (standing.state === "active" ? settle(standing.skill, winners) : standing));
+  const chosen = standings.map((standing) => (standing.state === "active" ? settle(standing.skill, winners) : standing));
+  const failed = folders.filter((folder) => folder.skill === undefined);
+  const requires = resolveRequires(chosen, new Set(failed.map(nameOfFailed)));
+  diagnostics.push(...requires.diagnostics);
+  const settled = requires.requirements.size === 0 ? chosen : chosen.map((standing) => withRequires(standing, requires));
   const skills = settled.filter((s) => s.state === "active").map((s) => s.skill);
   const { tools, shadowed } = chooseTools(skills, view.conflicts, diagnostics);
   const offers = resolveOffers(skills, (name) => policyFor(view.conflicts, name));
   diagnostics.push(...offers.diagnostics);
   const names = new Set(candidates.map((skill) => skill.name));
   for (const name of view.disabledSkills) if (!names.has(name) && name !== "*") diagnostics.push(unknownName(name));
-  const failed = folders.filter((folder) => folder.skill === undefined);
   return { standings: settled, skills, tools, shadowed, offers, failed, diagnostics };
 }
 
@@ -87,7 +95,7 @@ function foldersOf(loaded: SkillsSnapshot, roots: readonly string[]): LoadedFold
   return [...order].flatMap((folder) => loaded.folders.get(folder) ?? []);
 }
 
-function own(skill: Skill, view: SkillsView): { state: SkillState; rule: string } {
+function own(skill: Skill, view: SkillsView): { state: "active" | "disabled"; rule: string } {
   if (view.disabledSkills.has("*")) return { state: "disabled", rule: "disabledSkills has them all" };
   if (view.disabledSkills.has(skill.name)) return { state: "disabled", rule: "its name is in disabledSkills" };
   if (!skill.enabled) return { state: "disabled", rule: 'its manifest says "enabled": false' };
@@ -120,10 +128,24 @@ function chooseSkills(skills: readonly Skill[], rules: ConflictRules, diagnostic
   return winners;
 }
 
-function settle(skill: Skill, winners: ReadonlyMap<string, Winner>): SkillStanding {
+type Chosen = SkillStanding & { readonly state: Exclude<SkillState, "refused"> };
+
+function settle(skill: Skill, winners: ReadonlyMap<string, Winner>): Chosen {
   const winner = winners.get(skill.name) as Winner;
   if (winner.skill === skill) return { skill, state: "active", rule: winner.rule };
   return { skill, state: "shadowed", rule: winner.rule, winner: winner.skill.folder };
+}
+
+function withRequires(standing: Chosen, { requirements, refused }: ResolvedRequires): SkillStanding {
+  const requires = requirements.get(standing.skill);
+  if (requires === undefined) return standing;
+  const rule = refused.get(standing.skill);
+  return rule === undefined ? { ...standing, requires } : { ...standing, requires, state: "refused", rule };
+}
+
+/** The name that a folder's skill would have, as far as that is known. */
+export function nameOfFailed({ folder, diagnostics }: LoadedFolder): string {
+  return diagnostics.find(({ source }) => source !== undefined)?.source ?? basename(folder);
 }
 
 function chooseTools(

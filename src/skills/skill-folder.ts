@@ -2,11 +2,13 @@ import { basename } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
+import type { Pins } from "../trust/pins/pins.ts";
+import type { SkillTrust } from "../trust/skill-trust.ts";
 import { diffSkill, isSameSkill } from "./diff-skills.ts";
 import type { FileHashes } from "./file-hashes.ts";
 import { FolderListing } from "./folder-listing.ts";
 import type { FolderNews } from "./folder-news.ts";
-import { type Generation, loadSkill, type Staged } from "./load-skill.ts";
+import { type Generation, loadSkill, type Staged, type TrustFindings } from "./load-skill.ts";
 import type { Retirement } from "./retirement.ts";
 import type { LoadedFolder } from "./skill.ts";
 import type { ToolRunner } from "./tool-runner.ts";
@@ -19,6 +21,8 @@ export interface FolderParts {
   readonly importTimeout: number;
   readonly hashes: FileHashes;
   readonly retirement: Retirement;
+  readonly trust?: SkillTrust | undefined;
+  pinsOf?(folder: string): Pins | undefined;
   onEdited?(files: readonly string[]): void;
   /** Told of trouble with a folder that loading it does not show. */
   onProblem?(problem: Diagnostic): void;
@@ -44,6 +48,7 @@ export class SkillFolder {
   #generation: Generation | undefined;
   #diagnostics: readonly Diagnostic[] = [];
   #isStale = false;
+  #findings: Pick<LoadedFolder, "trust" | "held"> = {};
   #isLoaded = false;
   /** What the latest attempt was made of, if it was not taken: to mend one of these may mend the skill. */
   #attempted: ReadonlySet<string> = new Set();
@@ -61,7 +66,7 @@ export class SkillFolder {
   get current(): LoadedFolder | undefined {
     if (!this.#isLoaded) return undefined;
     const skill = this.#generation === undefined ? {} : { skill: this.#generation.skill };
-    return { folder: this.path, ...skill, diagnostics: this.#diagnostics, stale: this.#isStale };
+    return { folder: this.path, ...skill, diagnostics: this.#diagnostics, stale: this.#isStale, ...this.#findings };
   }
 
   /** Everything that the skill is made of, and that the latest attempt was. */
@@ -88,7 +93,10 @@ export class SkillFolder {
     if (staged.kind === "absent") return this.remove(started);
     const files = [...this.#untold];
     this.#untold.clear();
-    return staged.kind === "ready" ? this.#take(staged, files, started) : this.#reject(staged, files, started);
+    const before = JSON.stringify(this.#findings);
+    this.#findings = findingsOf(staged);
+    const news = staged.kind === "ready" ? this.#take(staged, files, started) : this.#reject(staged, files, started);
+    return news === undefined && before !== JSON.stringify(this.#findings) ? { kind: "unspoken", files } : news;
   }
 
   /** Takes the folder out of service: it is not there any more, or nobody wants it. */
@@ -96,6 +104,7 @@ export class SkillFolder {
     const generation = this.#generation;
     for (const file of this.files) this.#parts.hashes.forget(file);
     this.end();
+    this.#parts.trust?.forget(this.path);
     const files = [...this.#untold];
     if (generation === undefined) return { kind: "unspoken", files };
     this.#parts.loader.invalidate(generation.units.flatMap((unit) => [...unit.files]));
@@ -111,7 +120,7 @@ export class SkillFolder {
   }
 
   async #stage(changed: ReadonlySet<string>, signal: AbortSignal): Promise<Staged> {
-    const { loader, runners, hostVersion, importTimeout, hashes } = this.#parts;
+    const { loader, runners, hostVersion, importTimeout, hashes, trust } = this.#parts;
     const start = Date.now();
     const seen = new Set<string>();
     const onRead = (file: string, bytes: Uint8Array): void => {
@@ -121,7 +130,8 @@ export class SkillFolder {
     try {
       const { listing } = this;
       const onResourcesChanged = (): void => this.#parts.onResourcesChanged?.();
-      const options = { loader, runners, hostVersion, importTimeout, signal, listing, onResourcesChanged, seen: onRead };
+      const pinsOf = (folder: string): Pins | undefined => this.#parts.pinsOf?.(folder);
+      const options = { loader, runners, hostVersion, importTimeout, signal, listing, onResourcesChanged, seen: onRead, trust, pinsOf };
       const staged = await loadSkill(this.path, this.#generation, changed, options);
       if (staged.kind === "ready") this.#recordCode(staged.generation, seen, start);
       return staged;
@@ -186,6 +196,10 @@ function createListing(folder: string, parts: FolderParts): FolderListing {
       isTold = problem !== undefined;
     },
   });
+}
+
+function findingsOf({ trust, held }: TrustFindings): Pick<LoadedFolder, "trust" | "held"> {
+  return { ...(trust && { trust }), ...(held !== undefined && held.length > 0 && { held }) };
 }
 
 function areEqual(before: readonly Diagnostic[], after: readonly Diagnostic[]): boolean {

@@ -1,8 +1,11 @@
+import { extname } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { Emitter } from "../base/emitter.ts";
 import type { Logger } from "../base/logger.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import { type PathChange, type TreeWatcher, type WatchBackend, watchTree } from "../io/watch-tree.ts";
+import type { Pins } from "../trust/pins/pins.ts";
+import type { SkillTrust } from "../trust/skill-trust.ts";
 import { findChangedFolders, folderOf } from "./changed-folders.ts";
 import { FileHashes } from "./file-hashes.ts";
 import { type ChangedFolders, FolderLoads } from "./folder-loads.ts";
@@ -24,6 +27,10 @@ export interface SkillStoreOptions {
   readonly watchBackend?: WatchBackend | "auto";
   /** Milliseconds that a module may take to load; 10 s when absent. */
   readonly importTimeout?: number;
+  /** Has the say about what may be loaded. Absent: everything may. */
+  readonly trust?: SkillTrust | undefined;
+  /** Has the say about which definitions of tools are offered; undefined: all are. */
+  pinsOf?(folder: string): Pins | undefined;
   /** Told of files that have changed, before anything is made of them again. */
   onEdited?(files: readonly string[]): void;
 }
@@ -50,6 +57,8 @@ export class SkillStore implements AsyncDisposable {
   readonly #problems: Emitter<{ problem: Diagnostic }>;
   readonly #lists: Emitter<{ changed: undefined }>;
   readonly #watcher: TreeWatcher | undefined;
+  /** What changed in packages that are being replaced. */
+  #held: ChangedFolders = new Map();
 
   constructor({ log, importTimeout = 10_000, ...options }: SkillStoreOptions) {
     const report = (error: Error): void => log.error("A listener of the skill store failed.", { error });
@@ -103,6 +112,7 @@ export class SkillStore implements AsyncDisposable {
     for (const root of distinct) {
       if (this.#roots.claim(root, (base) => this.#watch.addRoot(base))) this.#publisher.touch();
     }
+    this.#watch.setListed(this.#roots.watched);
     const first = this.#loads.loadNew();
     let isHeld = true;
     const release = (): void => {
@@ -121,9 +131,29 @@ export class SkillStore implements AsyncDisposable {
     const changed = this.#findChanged([...files].map((path) => ({ path, kind: "changed", directory: false })));
     this.#noteFiles([...folders.keys()]);
     this.#roots.rescan();
+    this.#watch.setListed(this.#roots.watched);
     // What is new in a folder is among no known files, so all are looked at.
     this.#loads.bring(folders.keys(), changed);
     await this.idle();
+  }
+
+  /** Loads anew what has one of these extensions: something else runs such files now. */
+  async reloadFiles(extensions: ReadonlySet<string>): Promise<void> {
+    const { folders } = this.#loads;
+    const changed = new Map<string, ReadonlySet<string>>();
+    for (const [path, folder] of folders) {
+      const own = [...folder.files].filter((file) => extensions.has(extname(file)));
+      if (own.length > 0) changed.set(path, new Set(own));
+    }
+    // One that was run by nobody so far is among no known files, so all folders are looked at.
+    this.#loads.bring(folders.keys(), changed);
+    await this.#loads.idle();
+  }
+
+  /** Loads folders again whose files are the same, because what is trusted of them is not. */
+  async reconsider(folders: Iterable<string>): Promise<void> {
+    this.#loads.bring(folders);
+    await this.#loads.idle();
   }
 
   /** Settles when nothing is being loaded and everything that was added is watched. */
@@ -151,7 +181,17 @@ export class SkillStore implements AsyncDisposable {
     this.#noteFiles(changes.map(({ path }) => path));
     const changed = this.#findChanged(changes);
     this.#roots.rescan(changes);
-    this.#loads.bring(changed.keys(), changed);
+    this.#watch.setListed(this.#roots.watched);
+    const ready = this.#withoutFlux(changed);
+    this.#loads.bring(ready.keys(), ready);
+  }
+
+  /** What happens to a package while it is being replaced is looked at when that is done: until then the old one serves. */
+  #withoutFlux(changed: ChangedFolders): ChangedFolders {
+    const all = new Map(this.#held);
+    for (const [folder, files] of changed) all.set(folder, new Set([...(all.get(folder) ?? []), ...files]));
+    this.#held = new Map([...all].filter(([folder]) => this.#roots.isInFlux(folder)));
+    return new Map([...all].filter(([folder]) => !this.#held.has(folder)));
   }
 
   /** What a skill is not made of belongs to it all the same, as a file that can be read. */
@@ -166,6 +206,7 @@ export class SkillStore implements AsyncDisposable {
 
   #release(roots: readonly string[]): void {
     for (const root of roots) this.#roots.release(root, (base) => this.#watch.removeRoot(base));
+    this.#watch.setListed(this.#roots.watched);
     this.#loads.bring([]);
   }
 

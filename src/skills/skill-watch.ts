@@ -17,6 +17,9 @@ export class SkillWatch {
   /** Those of them that no root covers. */
   readonly #extra = new Set<string>();
 
+  /** Those that only the listings of roots need, and whether they are watched with all that is below. */
+  #listed: ReadonlyMap<string, boolean> = new Map();
+
   constructor(watcher: TreeWatcher | undefined) {
     this.#watcher = watcher;
   }
@@ -32,6 +35,16 @@ export class SkillWatch {
     this.#bases.delete(base);
     this.#watcher?.remove(base);
     for (const directory of this.#needs.keys()) this.#cover(directory);
+  }
+
+  /** Replaces what is watched beside the roots: folders, with all that is below or only their own entries. */
+  setListed(wanted: ReadonlyMap<string, boolean>): void {
+    const isRoot = (path: string): boolean => this.#bases.has(path);
+    for (const [path, isWhole] of this.#listed) if (wanted.get(path) !== isWhole && !isRoot(path)) this.#watcher?.remove(path);
+    for (const [path, isWhole] of wanted) {
+      if (this.#listed.get(path) !== isWhole && !isRoot(path)) this.#watcher?.add(path, isWhole ? {} : { depth: 0 });
+    }
+    this.#listed = wanted;
   }
 
   /** Replaces what is known of a skill folder: all files that it is made of. */

@@ -3,6 +3,8 @@ import type { Prompt } from "../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../tools/resource.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { ResourceSet, SkillEntry } from "../tools/tool-source.ts";
+import type { TrustState } from "../trust/skill-trust.ts";
+import type { HeldTool } from "./skill-definitions.ts";
 
 /** A prompt file of a skill, as text, with `{baseDir}` and the like already expanded. */
 export interface SkillPrompt {
@@ -50,6 +52,10 @@ export interface LoadedFolder {
   readonly diagnostics: readonly Diagnostic[];
   /** True: the latest attempt failed, and `skill` is the last generation that worked. */
   readonly stale: boolean;
+  /** How its signature stands; absent: nobody asked for it to be looked at. */
+  readonly trust?: TrustState;
+  /** Tools that wait for somebody to approve how they are defined. */
+  readonly held?: readonly HeldTool[];
 }
 
 /** All that is loaded, for every session. Roots are given in the order of their folders' names. */
@@ -63,6 +69,24 @@ export interface RootListing {
   readonly root: string;
   readonly folders: readonly string[];
   readonly diagnostics: readonly Diagnostic[];
+  /** Of skills that came with packages: which package, by the skill's folder. */
+  readonly packages?: ReadonlyMap<string, SkillPackage>;
+  /** What must be watched beside the root itself. */
+  readonly watched?: readonly WatchedFolder[];
+  /** Packages, by their folders, that a package manager is replacing at this moment. */
+  readonly inFlux?: readonly string[];
+}
+
+/** The npm package that a skill came with. */
+export interface SkillPackage {
+  readonly name: string;
+  readonly version?: string;
+}
+
+export interface WatchedFolder {
+  readonly path: string;
+  /** False: only its own entries. */
+  readonly isWhole: boolean;
 }
 
 /** What one reload changed. Durations are milliseconds. */

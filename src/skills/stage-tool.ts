@@ -2,6 +2,7 @@ import { extname } from "node:path";
 import { withinDeadline } from "../base/deadline.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
+import type { FileGuard } from "../io/file-guard.ts";
 import { ModuleError } from "../io/module-loader/module-error.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import { createScope, type OwnedScope } from "../io/scope.ts";
@@ -10,6 +11,7 @@ import type { Prompt } from "../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../tools/resource.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { ResourceSet } from "../tools/tool-source.ts";
+import type { SkillTrust } from "../trust/skill-trust.ts";
 import { countCalls } from "./calls-in-flight.ts";
 import { countOffers } from "./count-offers.ts";
 import { makeTools } from "./make-tools.ts";
@@ -48,6 +50,8 @@ export interface StageContext {
   readonly importTimeout: number;
   readonly signal: AbortSignal;
   seen(file: string, bytes: Uint8Array): void;
+  readonly guard?: FileGuard | undefined;
+  readonly trust?: SkillTrust | undefined;
 }
 
 /** Makes tools of an entry. Never rejects for what the entry's files do: that becomes diagnostics of the unit. */
@@ -96,11 +100,11 @@ async function stageModule(file: string, files: Set<string>, context: StageConte
 }
 
 function stageJson(entry: Exclude<ToolEntry, { kind: "module" }>, files: Set<string>, context: StageContext, scope: OwnedScope): Staged {
-  const { tool, diagnostics } = readToolJson(entry, context.seen);
+  const { tool, diagnostics } = readToolJson(entry, context.seen, context.guard);
   if (tool === undefined) return { tools: [], diagnostics };
   const { folder } = context.target.skill;
   try {
-    const handler = handlerOf(tool, entry, { folder, files, loader: context.loader, scope, importTimeout: context.importTimeout });
+    const handler = handlerOf(tool, entry, { ...context, folder, files, scope, recheck: () => context.trust?.recheck(folder) });
     const made = makeTools([{ ...tool.definition, ...(handler ? { handler } : {}) }], entry.file, context.target);
     return { tools: made.tools, diagnostics: [...diagnostics, ...made.diagnostics] };
   } catch (error) {

@@ -4,6 +4,7 @@ import { globSync, isDynamicPattern } from "tinyglobby";
 import { canonicalJson } from "../base/canonical-json.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
+import { moduleExtensions } from "./module-runner.ts";
 import { pathInSkill } from "./skill-path.ts";
 
 /**
@@ -160,7 +161,7 @@ function toEntry(path: string, jsonBases: ReadonlySet<string>, listing: Listing)
   const file = join(folder, path);
   const extension = extname(path);
   if (extension === ".json" && key === "tools") {
-    const sibling = siblingOf(file, extensions);
+    const sibling = siblingOf(file);
     return { kind: "json", key: `json:${path}`, state: sibling ?? "", file, path, ...(sibling === undefined ? {} : { sibling }) };
   }
   if (extensions.includes(extension))
@@ -169,8 +170,9 @@ function toEntry(path: string, jsonBases: ReadonlySet<string>, listing: Listing)
   return undefined;
 }
 
-function siblingOf(file: string, extensions: readonly string[]): string | undefined {
-  const candidates = extensions.map((extension) => withoutExtension(file) + extension);
+/** The module beside a tool JSON. What only a plugin runs defines tools itself, and handles none for a JSON. */
+function siblingOf(file: string): string | undefined {
+  const candidates = moduleExtensions.map((extension) => withoutExtension(file) + extension);
   return candidates.find((candidate) => statSync(candidate, { throwIfNoEntry: false })?.isFile());
 }
 
@@ -200,6 +202,7 @@ function noFolder(file: string): Diagnostic {
 
 function noRunner(file: string, extension: string, { key, extensions }: Listing): Diagnostic {
   const [what, known] = key === "tools" ? ["as a tool", [".json or one of", ...extensions]] : ["as a module", ["one of", ...extensions]];
-  const message = `Nothing here runs ${extension || "files without an extension"} ${what}. Use ${known.join(" ")}.`;
+  const plugin = extension === ".py" ? ", or name the plugin skillhost/plugins/python-tools" : "";
+  const message = `Nothing here runs ${extension || "files without an extension"} ${what}. Use ${known.join(" ")}${plugin}.`;
   return { severity: "error", code: "TOOL_FILE_UNKNOWN", file, message };
 }

@@ -1,4 +1,5 @@
 import { withinDeadline } from "../base/deadline.ts";
+import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
 import type { ToolJson } from "../formats/tool-json.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
@@ -21,6 +22,8 @@ export interface HandlerPlace {
   readonly loader: ModuleLoader;
   readonly scope: Scope;
   readonly importTimeout: number;
+  /** Says why programs of the skill must not run any more; undefined: they may. */
+  readonly recheck?: (() => Diagnostic | undefined) | undefined;
 }
 
 /**
@@ -29,7 +32,7 @@ export interface HandlerPlace {
  */
 export function handlerOf(tool: ToolJson, entry: ToolEntry, place: HandlerPlace): Handler | undefined {
   const spec = tool.handler;
-  if (spec?.kind === "command") return createCommandHandler(spec, place.folder);
+  if (spec?.kind === "command") return createCommandHandler(spec, place.folder, place.recheck);
   if (spec?.kind === "http") return createHttpHandler(spec);
   if (spec?.kind === "mcp") return (args, _invocation, context) => context.callTool(`${spec.server}/${spec.tool}`, args);
   if (spec?.kind === "module") return moduleHandler(moduleFile(spec.module, entry, place.folder), tool.definition.name, spec.export, place);

@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
 import type { Scope } from "../io/scope.ts";
@@ -20,6 +21,10 @@ export interface SkillApi {
 export interface ExecuteContext extends ToolContext {
   /** The session's working directory. */
   readonly workspaceRoot: string;
+  /** As `fileChanged`: says that you wrote a file. */
+  syncFileToServer(path: string, content: string): void;
+  /** Has editors and servers open a document with a text: its address, and what editors call its language by. */
+  openDocument(uri: string, languageId: string, text: string): void;
 }
 
 /** What a module defines, each once, in the order of its kind. */
@@ -98,8 +103,15 @@ function executeContext(context: ToolContext): ExecuteContext {
     ask: (kind, data) => context.ask(kind, data),
     callTool: (ref, args) => context.callTool(ref, args),
     progress: (update) => context.progress(update),
-    fileChanged: (path, content) => context.fileChanged(path, content),
+    fileChanged: (path, content, options) => context.fileChanged(path, content, options),
+    syncFileToServer: (path, content) => context.fileChanged(path, content),
+    openDocument: (uri, languageId, text) => context.fileChanged(toPath(uri), text, { languageId }),
   };
+}
+
+/** Documents that are no files go by their address. */
+function toPath(uri: string): string {
+  return uri.startsWith("file:") ? fileURLToPath(uri) : uri;
 }
 
 async function collectDefault(

@@ -1,9 +1,7 @@
-import { Ajv, type Options, type ValidateFunction } from "ajv";
-import { Ajv2019 } from "ajv/dist/2019.js";
-import { Ajv2020 } from "ajv/dist/2020.js";
-import { fullFormats } from "ajv-formats/dist/formats.js";
+import type { Ajv, Options, ValidateFunction } from "ajv";
 import { errorMessage } from "../base/errors.ts";
 import { issuesOf } from "./argument-issues.ts";
+import { allFormats, makeAjv, missingRefOf } from "./load-ajv.ts";
 import { type Dialect, repairSchema } from "./repair-schema.ts";
 import { boundedPattern, type Pattern, trustedPattern } from "./schema-pattern.ts";
 import { createStepBudget, type StepBudget, StepsExceeded } from "./step-budget.ts";
@@ -49,8 +47,7 @@ export function dialectOf(schema: unknown): Dialect {
 
 export function createAjv(dialect: Dialect, options: Options): Ajv {
   const common: Options = { strict: false, strictNumbers: true, logger: false, messages: false, ...options };
-  if (dialect === "draft-07") return new Ajv(common);
-  return dialect === "2019-09" ? new Ajv2019(common) : new Ajv2020(common);
+  return makeAjv(dialect, common);
 }
 
 function createValidator(text: string, untrusted: boolean): JsonValidator {
@@ -89,7 +86,7 @@ function compile(text: string, budget: StepBudget | null, options: Options): Val
     useDefaults: true,
     inlineRefs: false,
     multipleOfPrecision: 9,
-    formats: fullFormats,
+    formats: allFormats(),
     keywords: budget === null ? [] : [budget.definition],
     // Names that every object inherits (`constructor`) would count as present arguments.
     ownProperties: /"(?:constructor|toString|toLocaleString|valueOf|hasOwnProperty|isPrototypeOf|propertyIsEnumerable)"/.test(text),
@@ -174,6 +171,5 @@ function refuseAll(error: unknown): CompiledSchema {
 }
 
 function missingReference(error: unknown): string | undefined {
-  if (!(error instanceof Ajv.MissingRefError)) return undefined;
-  return error.missingRef;
+  return missingRefOf(error);
 }

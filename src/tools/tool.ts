@@ -94,6 +94,21 @@ export interface Asks {
     data: Readonly<Record<string, never>>;
     answer: { readonly roots: readonly { readonly uri: string; readonly name?: string }[] };
   };
+  /** A plan that somebody may have carried out. */
+  exitPlanMode: {
+    data: { summary: string; planContent: string; actions: readonly string[]; recommendedAction: string };
+    answer: { approved: boolean; selectedAction?: string; autoApproveEdits?: boolean; feedback?: string };
+  };
+  /** A server wants a token that somebody has, or can get. */
+  accessToken: {
+    data: {
+      serverName: string;
+      serverUrl: string;
+      reason: "initial" | "refresh" | "upscope";
+      wwwAuthenticateParams?: { scope?: string; resourceMetadataUrl?: string };
+    };
+    answer: { kind: "token"; accessToken: string; expiresIn?: number } | { kind: "cancelled" };
+  };
   /** Somebody must sign in at an address; the answer is the address that the browser came back to. */
   authorization: {
     data: { serverName: string; serverUrl?: string; url: string; redirectUrl: string };
@@ -151,8 +166,11 @@ export interface ToolContext {
   callTool(ref: string, args: unknown): Promise<ToolResult>;
   /** Reports progress and restarts the deadline. */
   progress(update: Progress): void;
-  /** Says that the tool wrote a file, with its new content, so that editors and servers see the same. */
-  fileChanged(path: string, content: string): void;
+  /**
+   * Says that the tool wrote a file, with its new content, so that editors and servers see the same. `languageId` is what
+   * editors call the file's language by, where its name does not tell.
+   */
+  fileChanged(path: string, content: string, options?: { readonly languageId?: string }): void;
 }
 
 export type ResultType = "success" | "failure" | "rejected" | "denied" | "timeout";

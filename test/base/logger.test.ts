@@ -22,6 +22,7 @@ test.each([
   ["https://me:hunter22@host/x", "https://[redacted]@host/x"],
   ["key sk-abcdefghijklmnop1234 used", "key [redacted] used"],
   ["ghp_0123456789abcdefABCDEF", "[redacted]"],
+  ["/tmp/skillhost-session-42/npm-packages-of-skills", "/tmp/skillhost-session-42/npm-packages-of-skills"],
   ["nothing secret in this task-force-of-twelve", "nothing secret in this task-force-of-twelve"],
 ])("takes credentials out of %j", (text, expected) => {
   expect(redactText(text)).toBe(expected);

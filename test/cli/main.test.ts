@@ -12,44 +12,60 @@ test("shows what there is to do", async () => {
     Runs agent skills and their tools, and loads what you save.
 
     Options:
-      -V, --version                      print the version
-      --skills <dir>                     skills, or folders of them; repeatable
-                                         (default: ./skills)
-      --config <file>                    configuration (default: the nearest
-                                         skillhost.json, or package.json with a
-                                         skillhost key)
-      --mcp-config <file>                MCP servers, as any client configures them;
-                                         repeatable
-      --json                             print JSON, nothing else, to stdout
-      --quiet                            print the answer and errors only
-      --no-color                         print without colours
-      --log-level <level>                what is logged (choices: "error",
-                                         "warning", "info", "debug")
-      --log-file <file>                  add the log to a file (default: it goes to
-                                         stderr)
-      -h, --help                         show help
+      -V, --version                    print the version
+      --skills <dir>                   skills, or folders of them; repeatable
+                                       (default: ./skills)
+      --config <file>                  configuration (default: the nearest
+                                       skillhost.json, or package.json with a
+                                       skillhost key)
+      --mcp-config <file>              MCP servers, as any client configures them;
+                                       repeatable
+      --json                           print JSON, nothing else, to stdout
+      --quiet                          print the answer and errors only
+      --no-color                       print without colours
+      --log-level <level>              what is logged (choices: "error", "warning",
+                                       "info", "debug")
+      --log-file <file>                add the log to a file (default: it goes to
+                                       stderr)
+      -h, --help                       show help
 
     Commands:
-      dev [options] [dir...]             load skills, watch them, and print each
-                                         change
-      call [options] <tool> [json]       call a tool once
-      mcp [options]                      serve the skills to MCP clients
-      approve [options] <server> [tool]  show what an MCP server has changed since
-                                         it was approved, and approve it
-      login [options] <server>           sign in to a remote MCP server
-      logout <server>                    sign out of a remote MCP server
-      run [options] <prompt>             have a model work on a prompt
-      list                               list skills with their tools, MCP servers,
-                                         and what is wrong with them
-      explain [options] <name>           say why a name means what it means: who has
-                                         it, who lost it, by which rule
-      check [options] [dir...]           say what is wrong with skills, and what
-                                         could be better, without running them
-      doctor [options]                   say what is wrong with this machine or
-                                         set-up
-      new                                make a skill or a tool, with a test that
-                                         passes
-      help [command]                     show help for a command
+      dev [options] [dir...]           load skills, watch them, and print each
+                                       change
+      call [options] <tool> [json]     call a tool once
+      mcp [options]                    serve the skills to MCP clients
+      approve [options] <name> [tool]  show what an MCP server or a skill has
+                                       changed since it was approved, and approve it
+      login [options] <server>         sign in to a remote MCP server
+      logout <server>                  sign out of a remote MCP server
+      run [options] <prompt>           have a model work on a prompt
+      agent [options] <prompt>         have GitHub's Copilot language server work on
+                                       a prompt
+      list                             list skills with their tools, MCP servers,
+                                       and what is wrong with them
+      explain [options] <name>         say why a name means what it means: who has
+                                       it, who lost it, by which rule
+      check [options] [dir...]         say what is wrong with skills, and what could
+                                       be better, without running them
+      doctor [options]                 say what is wrong with this machine or set-up
+      new                              make a skill, a tool or a plugin, with a test
+                                       that passes
+      add [options] <package...>       install skills from npm packages, or from
+                                       folders
+      remove [options] <package...>    take packages with skills away again
+      update [options] [package...]    install newer versions, and show what is
+                                       different about their tools
+      lock [options]                   write down what skills there are: versions,
+                                       files, tools
+      verify [options]                 compare every byte of the skills with
+                                       skillhost-lock.json
+      ci                               install exactly what the locks say
+      pack [options] [folder]          make an npm package of skills
+      publish [options] [folder]       publish skills to the npm registry
+      sign [options] <skill>           sign a skill, so that others can tell that it
+                                       is as you left it
+      keys                             your keys, and those of others that you trust
+      help [command]                   show help for a command
 
     Clients of the Copilot SDK start it as their runtime: skillhost --headless --stdio, or --headless --port <n>.
     "

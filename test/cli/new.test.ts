@@ -75,3 +75,16 @@ test("points a manifest to its schema where this package is installed, and repor
   const manifest = JSON.parse(readFileSync(place.at("lib/skills/x/skill.json"), "utf8"));
   expect(manifest.$schema).toBe("../../../node_modules/skillhost/schemas/skill.schema.json");
 });
+
+test("makes a plugin whose test passes, and which a configuration can name", async () => {
+  using place = workplace({
+    "skillhost.json": '{ "plugins": [{ "use": "./plugins/polite-host", "config": { "greeting": "Good day" } }] }',
+  });
+  const made = await runCli(["new", "plugin", "polite-host"], { cwd: place.path });
+  expect(made).toMatchObject({ code: 0, stdout: "plugins/polite-host/plugin.ts\nplugins/polite-host/test/plugin.test.mjs\n" });
+  expect(made.stderr).toContain("node --test plugins/polite-host/test/plugin.test.mjs");
+  expect((await runCli(["call", "polite_host", '{"name":"Ada"}', "--yes"], { cwd: place.path })).stdout).toBe("Good day, Ada!\n");
+  expect((await runCli(["new", "plugin", "polite-host"], { cwd: place.path })).stderr).toContain("is there already");
+  const refused = await runCli(["new", "plugin", "../x"], { cwd: place.path });
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("beginning with a letter or digit")]);
+});

@@ -24,7 +24,7 @@ export function isSample({ language }: Sample): boolean {
 
 /** A block that is run by itself. What stands in a folder of skills or servers is run by them. */
 export function isProgram({ language, file = "" }: Sample): boolean {
-  return /^[jt]sx?$/.test(language) && !/^(?:skills|servers)\//.test(file);
+  return /^[jt]sx?$/.test(language) && !/^(?:skills|servers|\.github)\//.test(file);
 }
 
 /** Writes the files that the samples of a document are, each where it says it belongs. */

@@ -2,9 +2,11 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { doubleProgram } from "../doubles/language-server/double-program.ts";
+import { type LoopbackBackend, startLoopbackBackend } from "../doubles/language-server/loopback-backend.ts";
 import { chatAnswer, chatStreamAnswer, type ScriptedModel, type ScriptedReply, startScriptedModel } from "../doubles/scripted-model.ts";
 import { commandsOf, readSamples, type Sample } from "./markdown-samples.ts";
 import { callTools, checkJson, isProgram, isSample, modelReplies, runCommands, runProgram, writeProject } from "./sample-project.ts";
@@ -13,6 +15,7 @@ import { callTools, checkJson, isProgram, isSample, modelReplies, runCommands, r
 const notRun: Readonly<Record<string, string>> = {
   "README.md: npm ci && npm start": "installs packages; every clean clone begins with it",
   "README.md: export OPENAI_BASE_URL": "the endpoint of whoever runs it; here it is the tests' own",
+  "docs/language-server.md: npm install": "brings GitHub's server, which npm run test:interop has; here a double of it is found",
   "docs/performance.md: npm run": "takes ten minutes, and is run by whoever wants the figures",
   'docs/command-line.md: {"ok":true,"command":"list"': "an answer, which test/cli compares with what the commands print",
   "docs/mcp.md: skillhost login": "needs a server to sign in to and somebody who does; test/cli/login.test.ts has both",
@@ -35,6 +38,7 @@ const isListed = (document: string, text: string): boolean => {
 let scratch: string;
 let service: Server;
 let model: ScriptedModel;
+let copilot: LoopbackBackend;
 let replies: readonly ScriptedReply[] = [];
 
 beforeAll(async () => {
@@ -54,11 +58,28 @@ beforeAll(async () => {
     return body.stream === true ? chatStreamAnswer(reply) : chatAnswer(reply);
   });
   vi.stubEnv("OPENAI_BASE_URL", `${model.url}/v1`);
+  copilot = await startLoopbackBackend(() => {
+    const [reply, ...rest] = replies;
+    replies = rest;
+    return reply;
+  });
+  stubLanguageServer();
   vi.stubEnv("WEATHER_URL", `http://127.0.0.1:${(service.address() as AddressInfo).port}`);
 });
 
+/** Whoever looks for a language server in the search path finds the double of one, which talks to nobody outside. */
+function stubLanguageServer(): void {
+  const bin = join(scratch, "bin");
+  mkdirSync(bin);
+  writeFileSync(join(bin, "copilot-language-server"), `#!/bin/sh\nexec "${process.execPath}" "${doubleProgram}" "$@"\n`, { mode: 0o755 });
+  const { PATH: path, ...others } = copilot.environment(join(scratch, "home"));
+  vi.stubEnv("PATH", `${bin}${delimiter}${path}`);
+  for (const [name, value] of Object.entries(others)) vi.stubEnv(name, value);
+}
+
 afterAll(async () => {
   vi.unstubAllEnvs();
+  await copilot[Symbol.asyncDispose]();
   service.close();
   await model.close();
   rmSync(scratch, { recursive: true, force: true });
@@ -105,7 +126,7 @@ function isShown(document: string, sample: Sample): boolean {
 }
 
 function runShell(folder: string, sample: Sample): Promise<readonly string[]> {
-  return runCommands(folder, sample, { OPENAI_BASE_URL: `${model.url}/v1` });
+  return runCommands(folder, sample, { OPENAI_BASE_URL: `${model.url}/v1`, ...copilot.environment(join(scratch, "home")) });
 }
 
 /** Has the model say what the sample's directives say; all of it must be asked for. */

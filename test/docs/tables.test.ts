@@ -64,7 +64,8 @@ test.each([
 ])("the page about MCP names each option %s", (_, type) => {
   const text = page("mcp.md");
   // By other words: the name is the key in the map, and what is disabled is so by "disabled".
-  const known = new Set([...namedIn(text), ...(type.endsWith("Spec") ? ["name", "isDisabled"] : [])]);
+  // Whose tokens are used is the session's to say: "mcpTokenOwner".
+  const known = new Set([...namedIn(text), ...(type.endsWith("Spec") ? ["name", "isDisabled", "owner"] : [])]);
   const inText = type === "ServerOptions" ? codeIn(text) : known;
   expect(missing(declared(type), inText)).toEqual([]);
 });
@@ -124,10 +125,11 @@ test.each([
   ["mcp.md", /"((?:MCP|ADVICE_MCP|OAUTH|SAMPLING|HTTP)_[A-Z_]+)"/g],
   ["command-line.md", /"((?:DOCTOR|ADVICE(?!_MCP)|CONFIG|AGENT_(?:UNKNOWN|FILE$|NOT))_?[A-Z_]+)"/g],
   ["skills.md", /"((?:PROMPT|RESOURCE|URI)_[A-Z_]+|SKILL_TOO_LARGE)"/g],
-  ["plugins.md", /"((?:PLUGIN|COMMAND)_[A-Z_]+)"/g],
-])("docs/%s says what each code of its kind means", (name, pattern) => {
+  ["plugins.md and bundles.md", /"((?:PLUGIN|COMMAND)_[A-Z_]+)"/g],
+])("docs/%s says what each code of its kind means", (names, pattern) => {
   const codes = new Set([...texts.values()].flatMap((text) => [...text.matchAll(pattern)].map(([, code]) => code!)));
   expect(codes.size).toBeGreaterThan(3);
-  const told = new Set(page(name).match(/\b[A-Z]+(?:_[A-Z]+)+\b/g));
+  const pages = names.split(" and ").map(page).join("\n");
+  const told = new Set(pages.match(/\b[A-Z]+(?:_[A-Z]+)+\b/g));
   expect(missing([...codes].sort(), told)).toEqual([]);
 });

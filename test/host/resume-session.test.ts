@@ -183,7 +183,7 @@ describe("the conversation of a session that goes on", () => {
     const model = scriptedModel({ content: "I see." });
     const again = await host.resumeSession("copy", { tools: [hangs], chatModel: model });
     await again.sendAndWait("What now?");
-    const unknown = "tool: The call was interrupted and its result is not known.";
+    const unknown = "tool: The execution of this tool, or a previous tool was interrupted.";
     expect(spoken(model.asked[0])).toEqual(["user: Go", "assistant: ", unknown, unknown, "user: What now?"]);
   });
 });

@@ -1,6 +1,7 @@
 import { onTestFinished } from "vitest";
 import type { Diagnostic } from "../../src/base/diagnostic.ts";
 import type { Host } from "../../src/host/host.ts";
+import type { PluginsChange } from "../../src/plugin-host/plugins-change.ts";
 import { createTestHost, type TestHost, type TestHostOptions } from "../../src/testing.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import type { SourceSnapshot, ToolSource } from "../../src/tools/tool-source.ts";
@@ -12,6 +13,26 @@ export async function hostWith(plugins: TestHostOptions["plugins"], options: Tes
   const kit = await createTestHost({ skillDirectories: [], watch: false, ...options, workingDirectory, plugins });
   onTestFinished(() => kit.host.close());
   return kit;
+}
+
+/** Edits something and waits until the host has told what came of it for a plugin: by default, the first that it tells of. */
+export async function pluginsChanged(
+  host: Host,
+  edit: () => void,
+  until: (change: PluginsChange) => boolean = () => true,
+): Promise<PluginsChange> {
+  await host.idle();
+  const told = new Promise<PluginsChange>((resolve, reject) => {
+    const limit = setTimeout(() => reject(new Error("The host has told of no change of a plugin.")), 10_000);
+    const listening = host.on("plugins.changed", (change) => {
+      if (!until(change)) return;
+      clearTimeout(limit);
+      listening[Symbol.dispose]();
+      resolve(change);
+    });
+  });
+  edit();
+  return told;
 }
 
 export function found(host: Host, code: string): readonly Diagnostic[] {

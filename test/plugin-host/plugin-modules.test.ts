@@ -100,7 +100,14 @@ describe("a plugin that comes with skillhost", () => {
 
   test("fails with its own words when it is there and what it needs is not", async () => {
     const importModule = () => Promise.reject(Object.assign(new Error("Cannot find package 'left-pad'"), { code: "ERR_MODULE_NOT_FOUND" }));
-    const options = { workingDirectory: tempFolder(), loader: createModuleLoader({ hostModules: {} }), importModule, onDiagnostic() {} };
-    await expect(findPlugin("skillhost/plugins/notes", options, createScope())).rejects.toThrow("left-pad");
+    const options = {
+      workingDirectory: tempFolder(),
+      loader: createModuleLoader({ hostModules: {} }),
+      importModule,
+      log: silentLogger,
+      onDiagnostic() {},
+    };
+    const located = { kind: "bundled", path: "skillhost/plugins/notes", manifest: undefined } as const;
+    await expect(findPlugin(located.path, located, options, createScope())).rejects.toThrow("left-pad");
   });
 });

@@ -99,7 +99,7 @@ describe("skill", () => {
     const session = open({ chatModel: chat }, skill("pdf"));
     const invoked = recordEvents(session, "skill.invoked");
     await session.sendAndWait("Make a PDF.");
-    const context = '<skill-context name="pdf">\nBase directory for this skill: /skills/pdf\n\n# pdf\n\nDo it well.\n</skill-context>';
+    const context = '<skill-context name="pdf">\nBase directory for this skill: /skills/pdf\n\n# pdf\n\nDo it well.\n\n</skill-context>';
     expect(chat.requests[1]?.messages.slice(-2)).toEqual([
       {
         role: "tool",
@@ -117,7 +117,7 @@ describe("skill", () => {
     const chat = fakeChat({ calls: [{ name: "skill", args: { skill: "pdf" } }] }, "Loaded.");
     const { folder: _none, ...remote } = skill("pdf", { instructions: () => Promise.resolve("From afar.") });
     await open({ chatModel: chat }, skill("pdf"), remote).sendAndWait("Go.");
-    expect(userMessages(chat.requests[1]!).at(-1)).toBe('<skill-context name="pdf">\nFrom afar.\n</skill-context>');
+    expect(userMessages(chat.requests[1]!).at(-1)).toBe('<skill-context name="pdf">\nFrom afar.\n\n</skill-context>');
   });
 
   test("that is unknown or hidden is a failure that names those that there are", async () => {

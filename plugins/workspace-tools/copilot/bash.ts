@@ -1,7 +1,7 @@
 import { describeCommand } from "../operations/describe-command.ts";
 import type { Shell } from "../operations/shell.ts";
 import type { ShellStart, Shells } from "../operations/shells.ts";
-import { type Call, type CopilotTool, failure } from "./copilot-tool.ts";
+import { type Call, failure, type PresentedTool } from "../presented-tool.ts";
 import { detachedText, exitText, interruptedText, runningText, startedText } from "./texts.ts";
 
 interface BashArgs {
@@ -16,7 +16,7 @@ interface BashArgs {
 const defaultWait = 30;
 export const maxWait = 600;
 
-export function createBashTool(shells: Shells): CopilotTool<BashArgs> {
+export function createBashTool(shells: Shells): PresentedTool<BashArgs> {
   return {
     name: "bash",
     description: `Runs a command with bash in the working directory, each in a shell of its own: neither variables nor the folder last until the next.

@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { diffOfNewFile } from "../operations/text-diff.ts";
 import type { FileWriter } from "../operations/write-files.ts";
-import { type CopilotTool, failure, placeFor } from "./copilot-tool.ts";
+import { failure, type PresentedTool, placeFor } from "../presented-tool.ts";
 import { createdText, existsText } from "./texts.ts";
 
 interface CreateArgs {
@@ -12,7 +12,7 @@ interface CreateArgs {
 /** Longer contents are not repeated beside the diff. */
 const maxContents = 100_000;
 
-export function createCreateTool(writer: FileWriter): CopilotTool<CreateArgs> {
+export function createCreateTool(writer: FileWriter): PresentedTool<CreateArgs> {
   return {
     name: "create",
     description: `Creates a file, and the folders that it lies in. A file that is there already is left alone: use edit to change it.`,

@@ -1,9 +1,10 @@
+import { faultText } from "../fault-texts.ts";
 import type { Place } from "../operations/places.ts";
+import { maxEditedBytes } from "../operations/read-text.ts";
 import { diffOfChange } from "../operations/text-diff.ts";
-import { type EditFault, type FileEdit, type FileWriter, maxEditedBytes, type Passage, planEdit } from "../operations/write-files.ts";
-import { type CopilotTool, failure, placeFor } from "./copilot-tool.ts";
+import { type EditFault, type FileEdit, type FileWriter, type Passage, planEdit } from "../operations/write-files.ts";
+import { failure, type PresentedTool, placeFor } from "../presented-tool.ts";
 import { ambiguousText, editedText, noPassageText } from "./texts.ts";
-import { faultText } from "./view.ts";
 
 interface EditArgs {
   readonly path: string;
@@ -11,7 +12,7 @@ interface EditArgs {
   readonly new_str?: string;
 }
 
-export function createEditTool(writer: FileWriter): CopilotTool<EditArgs> {
+export function createEditTool(writer: FileWriter): PresentedTool<EditArgs> {
   return {
     name: "edit",
     description: `Replaces one passage of a text file.

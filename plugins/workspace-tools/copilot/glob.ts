@@ -1,6 +1,6 @@
 import type { GlobPattern } from "../operations/glob-pattern.ts";
 import { filesOf, namesHidden, parseNames, searchBudget } from "../operations/search-tree.ts";
-import { type CopilotTool, failure } from "./copilot-tool.ts";
+import { boundsOf, type Call, failure, type PresentedTool } from "../presented-tool.ts";
 import { describeSearch, placeParameters, rootsFor, type SearchPlaces, type ShownRoot } from "./search-roots.ts";
 import { noFilesText } from "./texts.ts";
 
@@ -8,7 +8,7 @@ interface GlobArgs extends SearchPlaces {
   readonly pattern: string;
 }
 
-export const globTool: CopilotTool<GlobArgs> = {
+export const globTool: PresentedTool<GlobArgs> = {
   name: "glob",
   description: `Finds files by a pattern for their paths, such as "**/*.ts" or "src/**/*.{js,jsx}".
 - * and ? stay within a name, ** stands for any folders, {a,b} for either, [a-z] for one character.
@@ -31,7 +31,7 @@ export const globTool: CopilotTool<GlobArgs> = {
     if (pattern === undefined) return failure("The pattern cannot be used: it is too long or has too many alternatives.");
     const roots = await rootsFor(search, call);
     if ("refusal" in roots) return failure(roots.refusal);
-    return findFiles(pattern, namesHidden(search.pattern), roots, call.context.invocation.signal);
+    return findFiles(pattern, namesHidden(search.pattern), roots, call);
   },
 };
 
@@ -47,13 +47,13 @@ function fromRoot(args: GlobArgs): GlobArgs {
 
 const maxFiles = 5_000;
 
-async function findFiles(pattern: GlobPattern, hidden: boolean, roots: readonly ShownRoot[], signal: AbortSignal): Promise<string> {
+async function findFiles(pattern: GlobPattern, hidden: boolean, roots: readonly ShownRoot[], call: Call): Promise<string> {
   const found: string[] = [];
   const end = performance.now() + searchBudget;
   let isPart = false;
   const filter = { hidden, accepts: (names: readonly string[]) => pattern.matches(names.join("/")) };
   for (const { root, prefix } of roots) {
-    const files = filesOf(root, filter, signal, Math.max(0, end - performance.now()));
+    const files = filesOf(root, filter, boundsOf(call, end));
     for (let step = await files.next(); ; step = await files.next()) {
       if (step.done === true || found.length >= maxFiles) {
         isPart ||= step.done !== true || step.value;

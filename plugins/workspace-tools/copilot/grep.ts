@@ -1,7 +1,7 @@
 import { type FoundLine, searchFile } from "../operations/search-files.ts";
 import { parseSearchPattern, type SearchPattern } from "../operations/search-pattern.ts";
 import { type FileFilter, filesOf, parseFileFilter, searchBudget } from "../operations/search-tree.ts";
-import { type Call, type CopilotTool, failure } from "./copilot-tool.ts";
+import { boundsOf, type Call, failure, type PresentedTool } from "../presented-tool.ts";
 import { describeSearch, placeParameters, rootsFor, type SearchPlaces, type ShownRoot } from "./search-roots.ts";
 import { noMatchesText } from "./texts.ts";
 
@@ -21,7 +21,7 @@ interface GrepArgs extends SearchPlaces {
 
 const contextLines = { type: "integer", minimum: 0, maximum: 100 } as const;
 
-export const grepTool: CopilotTool<GrepArgs> = {
+export const grepTool: PresentedTool<GrepArgs> = {
   name: "grep",
   description: `Searches the text of files for a regular expression (RE2 syntax: no look-around, no back-references).
 - Hidden files, binary files and what .gitignore names are passed over.
@@ -58,7 +58,7 @@ export const grepTool: CopilotTool<GrepArgs> = {
     const filter = parseFileFilter({ glob, type });
     if (typeof filter === "string") return failure(`Nothing was searched: ${filter}.`);
     const roots = await rootsFor(args, call);
-    return "refusal" in roots ? failure(roots.refusal) : search(args, pattern, { roots, filter, signal: call.context.invocation.signal });
+    return "refusal" in roots ? failure(roots.refusal) : search(args, pattern, { roots, filter, call });
   },
 };
 
@@ -70,16 +70,16 @@ const maxShownLine = 2_000;
 interface Scope {
   readonly roots: readonly ShownRoot[];
   readonly filter: FileFilter;
-  readonly signal: Call["context"]["invocation"]["signal"];
+  readonly call: Call;
 }
 
-async function search(args: GrepArgs, pattern: SearchPattern, { roots, filter, signal }: Scope): Promise<unknown> {
+async function search(args: GrepArgs, pattern: SearchPattern, { roots, filter, call }: Scope): Promise<unknown> {
   const { multiline = false, "-C": around = 0, "-A": after = around, "-B": before = around } = args;
   const report = new Report(args);
   const end = performance.now() + searchBudget;
   let isPart = false;
   for (const { root, prefix } of roots) {
-    const files = filesOf(root, filter, signal, Math.max(0, end - performance.now()));
+    const files = filesOf(root, filter, boundsOf(call, end));
     for (let step = await files.next(); ; step = await files.next()) {
       if (step.done === true) {
         isPart ||= step.value;

@@ -1,8 +1,8 @@
 import { describeCommand } from "../operations/describe-command.ts";
 import type { Shell } from "../operations/shell.ts";
 import type { Shells } from "../operations/shells.ts";
+import { type Call, failure, type PresentedTool } from "../presented-tool.ts";
 import { maxWait, withLine } from "./bash.ts";
-import { type Call, type CopilotTool, failure } from "./copilot-tool.ts";
 import { laterExitText, noShellsText, runningText, stoppedText, unknownShellText } from "./texts.ts";
 
 interface ReadArgs {
@@ -19,7 +19,7 @@ const delay = { type: "number", minimum: 0, maximum: maxWait, description: "Seco
 // Longer than they ever wait.
 const timeout = (maxWait + 30) * 1000;
 
-export function createReadBashTool(shells: Shells): CopilotTool<ReadArgs> {
+export function createReadBashTool(shells: Shells): PresentedTool<ReadArgs> {
   return {
     name: "read_bash",
     description:
@@ -34,7 +34,7 @@ export function createReadBashTool(shells: Shells): CopilotTool<ReadArgs> {
   };
 }
 
-export function createWriteBashTool(shells: Shells): CopilotTool<WriteArgs> {
+export function createWriteBashTool(shells: Shells): PresentedTool<WriteArgs> {
   return {
     name: "write_bash",
     description: `Gives input to a command that was started with mode "async", and then does what read_bash does. A line break is added at the end, and {enter} stands for one.`,
@@ -65,7 +65,7 @@ export function createWriteBashTool(shells: Shells): CopilotTool<WriteArgs> {
   };
 }
 
-export function createStopBashTool(shells: Shells): CopilotTool<Pick<ReadArgs, "shellId">> {
+export function createStopBashTool(shells: Shells): PresentedTool<Pick<ReadArgs, "shellId">> {
   return {
     name: "stop_bash",
     description: "Ends a command that is running, with all that it started.",
@@ -79,7 +79,7 @@ export function createStopBashTool(shells: Shells): CopilotTool<Pick<ReadArgs, "
   };
 }
 
-export function createListBashTool(shells: Shells): CopilotTool<Readonly<Record<never, never>>> {
+export function createListBashTool(shells: Shells): PresentedTool<Readonly<Record<never, never>>> {
   return {
     name: "list_bash",
     description: "Lists the commands that are running, and those that have ended and whose output nobody has read.",

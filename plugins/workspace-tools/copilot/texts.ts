@@ -2,7 +2,6 @@
 
 export const createdText = (path: string, characters: number): string => `Created file ${path} with ${characters} characters`;
 export const editedText = (path: string): string => `File ${path} updated with changes.`;
-export const missingText = (path: string): string => `Path ${path} does not exist. Please provide a valid path.`;
 export const existsText = (path: string): string => `Path ${path} already exists. Use edit to change a file that is there.`;
 export const imageText = "Viewed image file successfully.";
 export const noMatchesText = "No matches found.";
@@ -37,17 +36,6 @@ export function runningText(id: string, seconds: number, hasOutput: boolean): st
 
 export const unknownShellText = (id: string, known: readonly string[]): string =>
   `There is no shell with the shellId ${JSON.stringify(id.slice(0, 100))}. ${known.length === 0 ? noShellsText : `The shells are ${known.join(", ")}.`}`;
-
-export function outsideText(path: string, folders: readonly string[]): string {
-  return `Path ${shown(path)} is outside of what may be accessed here: ${folders.join(", ")}. Use a path within.`;
-}
-
-export const unreadableText = (path: string): string =>
-  `Path ${shown(path)} cannot be followed: a link on its way leads nowhere or elsewhere, or a folder is closed.`;
-
-function shown(path: string): string {
-  return path.length > 300 || path.includes("\0") ? JSON.stringify(path.slice(0, 300)) : path;
-}
 
 export const fetchedText = (url: string, content: string): string => `Contents of ${url}:\n${content}`;
 export const cutFetchText = (next: number): string =>

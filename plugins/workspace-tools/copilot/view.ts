@@ -1,11 +1,12 @@
 import { stat } from "node:fs/promises";
+import { faultText } from "../fault-texts.ts";
 import { imageTypeOf } from "../operations/image-type.ts";
 import { listFolder } from "../operations/list-folder.ts";
-import { type FileFault, openFile, readHead, readWhole } from "../operations/open-file.ts";
+import { openFile, readHead, readWhole } from "../operations/open-file.ts";
 import type { Place } from "../operations/places.ts";
 import { type LineRange, readLines } from "../operations/read-lines.ts";
-import { type Call, type CopilotTool, failure, placeFor } from "./copilot-tool.ts";
-import { cutViewText, imageText, largeFileText, missingText } from "./texts.ts";
+import { type Call, failure, type PresentedTool, placeFor } from "../presented-tool.ts";
+import { cutViewText, imageText, largeFileText } from "./texts.ts";
 
 interface ViewArgs {
   readonly path: string;
@@ -13,7 +14,7 @@ interface ViewArgs {
   readonly forceReadLargeFiles?: boolean;
 }
 
-export const viewTool: CopilotTool<ViewArgs> = {
+export const viewTool: PresentedTool<ViewArgs> = {
   name: "view",
   description: `Shows a file or folder.
 - A text file comes with line numbers, as "N. line". They are not part of the file.
@@ -105,11 +106,4 @@ function viewImage(bytes: Buffer | undefined, mimeType: string, { path }: Place)
   if (bytes === undefined) return failure(`The image ${path} is larger than the ${maxImageBytes / 1024 / 1024} MB that can be shown.`);
   const binary = { data: bytes.toString("base64"), mimeType, type: "image", description: path };
   return { textResultForLlm: imageText, resultType: "success", binaryResultsForLlm: [binary] };
-}
-
-/** Why a file cannot be read. */
-export function faultText(fault: FileFault, { path }: Place): string {
-  if (fault === "missing") return missingText(path);
-  if (fault === "folder") return `Path ${path} is a folder. Name a file in it.`;
-  return fault === "special" ? `Path ${path} is no regular file and cannot be read.` : `Path ${path} cannot be read.`;
 }

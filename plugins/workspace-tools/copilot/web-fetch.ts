@@ -1,6 +1,7 @@
 import { type FetchedPage, fetchPage } from "../operations/fetch-page.ts";
 import type { Machine } from "../operations/machine.ts";
-import { type CopilotTool, failure } from "./copilot-tool.ts";
+import { addressFault, pageFaultText, shortened } from "../page-texts.ts";
+import { failure, type PresentedTool } from "../presented-tool.ts";
 import { cutFetchText, fetchEndText, fetchedText } from "./texts.ts";
 
 interface WebFetchArgs {
@@ -13,7 +14,7 @@ interface WebFetchArgs {
 const defaultLength = 5_000;
 const maxLength = 20_000;
 
-export function createWebFetchTool(machine: Pick<Machine, "fetch">): CopilotTool<WebFetchArgs> {
+export function createWebFetchTool(machine: Pick<Machine, "fetch">): PresentedTool<WebFetchArgs> {
   return {
     name: "web_fetch",
     description: `Gets a page over HTTP and gives what it says as text with Markdown, a part at a time.
@@ -45,15 +46,9 @@ Redirects to another host are told, not followed.`,
       const refusal = addressFault(url);
       if (refusal !== undefined) return failure(refusal);
       const page = await fetchPage(url, raw, context.invocation.signal, machine);
-      return page.kind === "page" ? part(page, args) : failure(`Fetching ${shortened(url)} failed: ${faultText(page)}`);
+      return page.kind === "page" ? part(page, args) : failure(`Fetching ${shortened(url)} failed: ${pageFaultText(page, "web_fetch")}`);
     },
   };
-}
-
-function addressFault(url: string): string | undefined {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  if (parsed === undefined || !/^https?:$/.test(parsed.protocol)) return `${shortened(url)} is no http or https address.`;
-  return parsed.username === "" && parsed.password === "" ? undefined : "The address holds a user name or password, which cannot be sent.";
 }
 
 function part(
@@ -65,15 +60,4 @@ function part(
   const shown = text.slice(start_index, end);
   if (end < text.length) return fetchedText(url, shown + cutFetchText(end));
   return fetchedText(url, isPart ? `${shown}\n\n[The page is longer than what is read of it.]` : shown);
-}
-
-function faultText(page: Exclude<FetchedPage, { kind: "page" }>): string {
-  if (page.kind === "redirect") return `it redirects to another host. Call web_fetch with ${shortened(page.url)} instead.`;
-  if (page.kind === "status") return `the server answered with HTTP status ${page.status}.`;
-  if (page.kind === "binary") return `it is no text${page.contentType === "" ? "" : ` but ${page.contentType.slice(0, 100)}`}.`;
-  return page.message;
-}
-
-function shortened(url: string): string {
-  return url.length > 500 ? `${url.slice(0, 500)}…` : url;
 }

@@ -22,7 +22,7 @@ export function replaceOnce(text: string, passage: string, replacement: string):
     const found = countOf(text, wanted);
     if (found.count > 1) return { kind: "ambiguous", count: found.count };
     if (found.count === 1) {
-      const put = hasCrlf && !replacement.includes("\r\n") ? toCrlf(replacement) : replacement;
+      const put = fitLineBreaks(replacement, text);
       const edited = text.slice(0, found.first) + put + text.slice(found.first + wanted.length);
       return { kind: "edited", text: edited, at: found.first, removed: wanted.length, added: put.length };
     }
@@ -30,8 +30,13 @@ export function replaceOnce(text: string, passage: string, replacement: string):
   return { kind: "missing" };
 }
 
+/** A text with the line breaks of another one that it is put into, or takes the place of. */
+export function fitLineBreaks(text: string, other: string): string {
+  return usesCrlf(other) && !text.includes("\r\n") ? toCrlf(text) : text;
+}
+
 /** Whether most line breaks of a text are CRLF. */
-function usesCrlf(text: string): boolean {
+export function usesCrlf(text: string): boolean {
   let crlf = 0;
   let all = 0;
   for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) {

@@ -4,6 +4,8 @@ import type { Place } from "./places.ts";
 export interface FolderListing {
   /** Names in order. */
   readonly names: readonly string[];
+  /** Those of them that are folders. */
+  readonly folders: ReadonlySet<string>;
   /** There are more. */
   readonly isPart: boolean;
 }
@@ -11,15 +13,17 @@ export interface FolderListing {
 /** The names in a folder. Undefined: it cannot be read. */
 export async function listFolder({ real }: Place, max: number): Promise<FolderListing | undefined> {
   const names: string[] = [];
+  const folders = new Set<string>();
   try {
     for await (const entry of await opendir(real)) {
       // One more than is given: then it is known that there are more.
       if (names.length > max) break;
       names.push(entry.name);
+      if (entry.isDirectory()) folders.add(entry.name);
     }
   } catch {
     // It went away, or is closed to us: there is nothing to list either way.
     return undefined;
   }
-  return { names: names.slice(0, max).sort(), isPart: names.length > max };
+  return { names: names.slice(0, max).sort(), folders, isPart: names.length > max };
 }

@@ -9,6 +9,8 @@ export interface Roots {
   readonly writable: readonly string[];
   /** Beside those: folders whose files may be read only. */
   readonly readable: readonly string[];
+  /** Whether rules forbid to read what is at a path. Undefined: there are no such rules. */
+  readonly isKeptBack?: ((path: string) => boolean) | undefined;
 }
 
 /** A path that may be used. */

@@ -38,6 +38,13 @@ export function parseSearchPattern(source: string, options: PatternOptions): Sea
   }
 }
 
+/** Looks for a text as it is. Otherwise the reason why it cannot be looked for. */
+export function parseSearchText(wanted: string): SearchPattern | string {
+  if (wanted === "") return "it is empty";
+  if (wanted.length > maxPatternLength) return `it is longer than ${maxPatternLength} characters`;
+  return wanted.includes("\n") ? "it spans lines" : literalPattern(wanted);
+}
+
 const isLiteral = /^[\w \-/:,'"=<>!@#%&;~`]+$/;
 
 function literalPattern(wanted: string): SearchPattern {

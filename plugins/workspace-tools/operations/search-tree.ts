@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { globsOfType } from "./file-types.ts";
 import { type GlobPattern, parseGlob } from "./glob-pattern.ts";
 import type { Place } from "./places.ts";
-import { type FoundFile, walkFiles } from "./walk-files.ts";
+import { type FoundFile, type WalkOptions, walkFiles } from "./walk-files.ts";
 
 /** Where a search looks. */
 export interface SearchRoot {
@@ -67,18 +67,16 @@ export function parseNames(glob: string): GlobPattern | undefined {
 /** How long a search may take. What it found by then is given. */
 export const searchBudget = 20_000;
 
+/** What keeps a search from going on for ever, and from where nobody may look. */
+export type SearchBounds = Pick<WalkOptions, "signal" | "budget" | "isKeptBack">;
+
 /** The files below a root that a filter accepts; a file that is named itself always counts. */
-export async function* filesOf(
-  root: SearchRoot,
-  filter: FileFilter,
-  signal: AbortSignal,
-  budget: number,
-): AsyncGenerator<FoundFile, boolean> {
+export async function* filesOf(root: SearchRoot, filter: FileFilter, bounds: SearchBounds): AsyncGenerator<FoundFile, boolean> {
   if (!root.isFolder) {
     yield { path: root.place.real, names: [] };
     return false;
   }
-  const walk = walkFiles(root.place.real, { signal, budget, top: root.place.root, hidden: filter.hidden });
+  const walk = walkFiles(root.place.real, { ...bounds, top: root.place.root, hidden: filter.hidden });
   for (;;) {
     const { done, value } = await walk.next();
     if (done === true) return value.isPart;

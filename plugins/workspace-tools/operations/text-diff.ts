@@ -29,9 +29,12 @@ export function diffOfNewFile(name: string, text: string): string {
   return bounded([...header("/dev/null", name), `@@ -0,0 +1,${lines.length} @@`, ...lines.map((line) => `+${line}`)].join("\n"));
 }
 
-function header(before: string, after: string): readonly string[] {
-  return [before === "/dev/null" ? "--- /dev/null" : `--- a/${before}`, `+++ b/${after}`];
+/** The two lines that name the files; "/dev/null" is none. */
+export function header(before: string, after: string): readonly string[] {
+  return [before === none ? `--- ${none}` : `--- a/${before}`, after === none ? `+++ ${none}` : `+++ b/${after}`];
 }
+
+const none = "/dev/null";
 
 interface Excerpt {
   readonly lines: readonly string[];
@@ -72,10 +75,11 @@ function lineEnd(text: string, at: number): number {
   return end === -1 ? text.length : end;
 }
 
-function splitLines(text: string): readonly string[] {
+/** Without their line breaks. */
+export function splitLines(text: string): readonly string[] {
   return text.split("\n").map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line));
 }
 
-function bounded(diff: string): string {
+export function bounded(diff: string): string {
   return diff.length > maxDiffChars ? `${diff.slice(0, maxDiffChars)}\n[The diff goes on and is cut here.]` : diff;
 }

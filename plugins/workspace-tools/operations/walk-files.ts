@@ -12,6 +12,8 @@ export interface WalkOptions {
   readonly top: string;
   /** Whether files and folders whose names begin with a dot are found, too. */
   readonly hidden?: boolean;
+  /** Whether nobody may read what is at a path; a folder then with all that is in it. */
+  readonly isKeptBack?: ((path: string) => boolean) | undefined;
 }
 
 /** A file below the folder that is walked. */
@@ -57,6 +59,7 @@ export async function* walkFiles(folder: string, options: WalkOptions): AsyncGen
       const names = [...level.names, entry.name];
       if (isHidden(entry.name, options.hidden) || isLeftOut(here, names, entry.isDirectory())) continue;
       const path = join(level.path, entry.name);
+      if (options.isKeptBack?.(path)) continue;
       if (entry.isFile()) yield { path, names: names.slice(start.names.length) };
       else if (entry.isDirectory() && names.length < maxDepth) folders.push({ path, names, rules: here.rules });
     }

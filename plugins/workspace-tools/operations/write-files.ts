@@ -1,18 +1,17 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { type CommitFault, commitChanges } from "./commit-changes.ts";
+import type { FileChange } from "./draft.ts";
 import { replaceOnce, type TextEdit } from "./edit-text.ts";
 import type { Machine } from "./machine.ts";
-import { type FileFault, openFile, readWhole } from "./open-file.ts";
 import type { Place } from "./places.ts";
+import { readText, type TextFault } from "./read-text.ts";
 import { diffOfChange } from "./text-diff.ts";
-import { type DecodedText, decodeText, encodeText } from "./text-encoding.ts";
-
-/** Larger files are not edited: a model has no business with all of them at once. */
-export const maxEditedBytes: number = 20 * 1024 * 1024;
+import { type DecodedText, encodeText } from "./text-encoding.ts";
 
 export type Creation = { readonly kind: "created" } | { readonly kind: "exists" } | { readonly kind: "failed"; readonly cause: unknown };
 
-export type EditFault = FileFault | "too-large" | "binary" | "encoding" | "missing-passage" | "unwritable";
+export type EditFault = TextFault | "missing-passage" | "unwritable";
 
 /** What an edit would come to, or came to. */
 export type FileEdit =
@@ -36,8 +35,9 @@ export class FileWriter {
   }
 
   /** Makes a file, and the folders that it is to lie in. One that exists is left alone. */
-  create({ real }: Place, text: string): Promise<Creation> {
-    return this.#inOrder(real, async () => {
+  create(place: Place, text: string): Promise<Creation> {
+    const { real } = place;
+    return this.alone([place], async () => {
       try {
         await mkdir(dirname(real), { recursive: true });
         // "wx": neither over a file nor through a link that has come to lie there.
@@ -51,7 +51,7 @@ export class FileWriter {
 
   /** Puts something else in a passage's place, in the file's own encoding and with its own line breaks. */
   edit(place: Place, passage: Passage): Promise<FileEdit> {
-    return this.#inOrder(place.real, async () => {
+    return this.alone([place], async () => {
       const planned = await planEdit(place, passage);
       if (planned.kind !== "edited") return planned;
       try {
@@ -63,15 +63,23 @@ export class FileWriter {
     });
   }
 
-  async #inOrder<T>(key: string, step: () => Promise<T>): Promise<T> {
-    const before = this.#queues.get(key) ?? Promise.resolve();
-    const mine = before.then(step, step);
-    this.#queues.set(key, mine);
+  /** Takes a step for which nobody else changes any of these files. */
+  async alone<T>(places: readonly Place[], step: () => Promise<T>): Promise<T> {
+    const keys = new Set(places.map(({ real }) => real));
+    // Each waits only for those that came before it, so that none ever waits for another in a circle.
+    const before = Promise.allSettled([...keys].map((key) => this.#queues.get(key)));
+    const mine = before.then(step);
+    for (const key of keys) this.#queues.set(key, mine);
     try {
       return await mine;
     } finally {
-      if (this.#queues.get(key) === mine) this.#queues.delete(key);
+      for (const key of keys) if (this.#queues.get(key) === mine) this.#queues.delete(key);
     }
+  }
+
+  /** Makes changes that were drafted, all or none; undefined: they are made. Within `alone` for their files. */
+  commit(changes: readonly FileChange[]): Promise<CommitFault | undefined> {
+    return commitChanges(changes, this.#machine);
   }
 }
 
@@ -79,19 +87,8 @@ type PlannedEdit = Exclude<FileEdit, { kind: "edited" }> | (Extract<FileEdit, { 
 
 /** What an edit would make of a file as it is now. */
 export async function planEdit(place: Place, passage: Passage): Promise<PlannedEdit> {
-  const opened = await openFile(place);
-  if (!opened.ok) return { kind: "failed", fault: opened.fault };
-  try {
-    const bytes = await readWhole(opened.file, opened.size, maxEditedBytes);
-    if (bytes === undefined) return { kind: "failed", fault: "too-large" };
-    const decoded = decodeText(bytes);
-    if (decoded === undefined) return { kind: "failed", fault: "binary" };
-    // Written again it would be another file, also where nobody touched it.
-    if (!decoded.isExact) return { kind: "failed", fault: "encoding" };
-    return toFileEdit(place, decoded, passage);
-  } finally {
-    await opened.file.close();
-  }
+  const read = await readText(place);
+  return typeof read === "string" ? { kind: "failed", fault: read } : toFileEdit(place, read.decoded, passage);
 }
 
 function toFileEdit({ path }: Place, decoded: DecodedText, passage: Passage): PlannedEdit {

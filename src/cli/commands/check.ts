@@ -1,10 +1,12 @@
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { type CheckReport, checkSkills } from "../../advice/check-skills.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { packageVersion } from "../../base/package-version.ts";
 import { resolveHostOptions } from "../../host/host-options.ts";
 import { createModuleLoader } from "../../io/module-loader/create-module-loader.ts";
+import type { Bundle } from "../../plugin-host/bundles/bundle.ts";
 import { fixedPart } from "../../skills/discover.ts";
+import { findBundles } from "../check-bundles.ts";
 import type { CommandContext } from "../command-context.ts";
 import { counted } from "../describe-skill.ts";
 import { toHostOptions } from "../open-host.ts";
@@ -21,46 +23,82 @@ export async function check(
   { strict = false }: CheckCommandOptions,
 ): Promise<number> {
   const { io, out } = context;
-  const { roots, disabledSkills, conflicts } = resolveHostOptions(toHostOptions(context, directories, false));
+  const options = resolveHostOptions(toHostOptions(context, directories, false));
+  const { disabledSkills, conflicts } = options;
+  const { roots, bundles, marketplaces, diagnostics: ofBundles } = findBundles(options);
   // Imports of this package must resolve as they do in a host; nothing is evaluated.
   const loader = createModuleLoader({
     hostModules: { skillhost: () => import("skillhost"), "skillhost/testing": () => import("skillhost/testing") },
   });
   try {
     const report = await checkSkills({ roots, loader, hostVersion: packageVersion, strict, disabledSkills, conflicts, signal: io.signal });
-    const diagnostics = [...missingRoots(roots, report, out), ...report.diagnostics];
+    const looked = report.skills.length + bundles.length + marketplaces.length;
+    const named = isNamed(context, directories) ? roots : roots.filter((root) => looked === 0 || existsSync(fixedPart(root)));
+    const diagnostics = [...missingRoots(named, looked, out), ...ofBundles, ...report.diagnostics];
     const ok = !diagnostics.some(({ severity }) => severity === "error" || (strict && severity === "warning"));
     const tools = report.skills.reduce((sum, skill) => sum + skill.tools.length, 0);
     if (out.isJson)
       out.envelope({
         ok,
-        data: { skills: report.skills, counts: { skills: report.skills.length, tools, ...count(diagnostics) } },
+        data: {
+          skills: report.skills,
+          ...(bundles.length > 0 && { plugins: bundles.map(describeBundle) }),
+          ...(marketplaces.length > 0 && { marketplaces: marketplaces.map(({ name, file, plugins }) => ({ name, file, plugins })) }),
+          counts: { skills: report.skills.length, tools, ...count(diagnostics) },
+        },
         diagnostics,
       });
-    else print(report, tools, diagnostics, out);
+    else print({ report, tools, bundles, diagnostics }, out);
     return ok ? 0 : 1;
   } finally {
     loader[Symbol.dispose]();
   }
 }
 
+/** Nobody has to have the folder that is looked at when none is named. */
+function isNamed({ options, config }: CommandContext, directories: readonly string[]): boolean {
+  return directories.length > 0 || options.skills !== undefined || config.skillDirectories !== undefined;
+}
+
 /** A check that looked at nothing must not pass: somebody relies on it. */
-function missingRoots(roots: readonly string[], report: CheckReport, out: Output): readonly Diagnostic[] {
-  const missing = roots.filter((root) => !existsSync(fixedPart(root)));
-  const found = missing.map(
-    (file): Diagnostic => ({
-      severity: "error",
-      code: "SKILLS_DIRECTORY_MISSING",
-      file,
-      message: 'This directory does not exist. Correct its name, or make a skill there with "skillhost new skill <name>".',
-    }),
-  );
-  if (found.length > 0 || report.skills.length > 0) return found;
+function missingRoots(roots: readonly string[], looked: number, out: Output): readonly Diagnostic[] {
+  const found = roots.flatMap((root) => rootFault(fixedPart(root)) ?? []);
+  if (found.length > 0 || looked > 0) return found;
   const message = `There is no skill in ${roots.map(out.path).join(", ")}. Make one with "skillhost new skill <name>".`;
   return [{ severity: "error", code: "SKILLS_NONE", message }];
 }
 
-function print(report: CheckReport, tools: number, diagnostics: readonly Diagnostic[], out: Output): void {
+function rootFault(root: string): Diagnostic | undefined {
+  const stats = statSync(root, { throwIfNoEntry: false });
+  const file = root;
+  if (stats === undefined) {
+    const message = 'This directory does not exist. Correct its name, or make a skill there with "skillhost new skill <name>".';
+    return { severity: "error", code: "SKILLS_DIRECTORY_MISSING", file, message };
+  }
+  if (stats.isDirectory()) return undefined;
+  return {
+    severity: "error",
+    code: "SKILLS_NOT_DIRECTORY",
+    file,
+    message: "This is no directory. Name the skill's folder, or one that holds skill folders.",
+  };
+}
+
+function describeBundle({ name, version, dialect, folder, skills, agents, commands, hooks, mcpServers }: Bundle): object {
+  const servers = [...mcpServers.keys()];
+  const events = hooks.map(({ event }) => event);
+  const names = { agents: agents.map((agent) => agent.name), commands: commands.map((command) => command.name) };
+  return { name, ...(version !== undefined && { version }), dialect, folder, skills, ...names, hooks: events, mcpServers: servers };
+}
+
+interface Findings {
+  readonly report: CheckReport;
+  readonly tools: number;
+  readonly bundles: readonly Bundle[];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+function print({ report, tools, bundles, diagnostics }: Findings, out: Output): void {
   for (const diagnostic of diagnostics) out.line(out.diagnostic(diagnostic));
   if (diagnostics.length > 0) out.line();
   const { errors, warnings, infos } = count(diagnostics);
@@ -69,7 +107,8 @@ function print(report: CheckReport, tools: number, diagnostics: readonly Diagnos
     warnings > 0 && counted(warnings, "warning"),
     infos > 0 && counted(infos, "hint"),
   ].filter((part) => part !== false);
-  const what = `${counted(report.skills.length, "skill")} and ${counted(tools, "tool")} checked`;
+  const parts = [...(bundles.length > 0 ? [counted(bundles.length, "plugin")] : []), counted(report.skills.length, "skill")];
+  const what = `${parts.join(", ")} and ${counted(tools, "tool")} checked`;
   out.line(found.length === 0 ? `${what}: nothing found.` : `${what}: ${found.join(", ")}.`);
 }
 

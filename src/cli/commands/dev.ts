@@ -29,6 +29,7 @@ export function dev(context: CommandContext, directories: readonly string[], { w
 function follow(host: Host, report: DevReport, signal: AbortSignal): Promise<void> {
   const news = createNews(host.diagnostics);
   host.on("skills.changed", (change: SkillsChange) => report.changed(change, host.skills, news(host.diagnostics)));
+  host.on("plugins.changed", (change) => report.pluginsChanged(change, news(host.diagnostics)));
   host.on("diagnostic", (diagnostic) => {
     for (const fresh of news([...host.diagnostics, diagnostic])) report.problem(fresh);
   });

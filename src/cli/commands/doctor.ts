@@ -6,6 +6,7 @@ import type { CommandContext } from "../command-context.ts";
 import { readConfiguredServers } from "../configured-servers.ts";
 import { checkFolders, checkMachine, type MachineFacts, readMachine } from "../doctor/check-machine.ts";
 import { type CheckedServer, checkServer, type ServerCheckOptions } from "../doctor/check-server.ts";
+import { checkTrust } from "../doctor/check-trust.ts";
 import { type GatheredServer, gatherServers } from "../doctor/gather-servers.ts";
 import { printReport } from "../doctor/print-report.ts";
 import { readRecordedCalls } from "../doctor/recorded-calls.ts";
@@ -43,19 +44,22 @@ async function examine(context: CommandContext, host: Host, timeout: number): Pr
   const findings = [
     ...found,
     ...skillFindings(host),
+    ...pluginFindings(host),
     ...configured,
     ...ofOtherServers(host, configured),
     ...servers.flatMap(({ findings }) => findings),
+    ...(await checkTrust(host, resolved, timeout, context.io.signal)),
   ];
   return { machine, skills, servers, findings };
 }
 
-function foldersOf({ sessionsDirectory, approvalsDirectory, mcp }: ResolvedHostOptions): Parameters<typeof checkFolders>[0] {
+function foldersOf({ sessionsDirectory, approvalsDirectory, mcp, trust }: ResolvedHostOptions): Parameters<typeof checkFolders>[0] {
   return [
     { what: "sessions", path: sessionsDirectory, isPrivate: false },
     { what: "approvals", path: approvalsDirectory, isPrivate: true },
     { what: "lists of MCP servers", path: mcp.cacheDirectory, isPrivate: false },
     { what: "what people signed in with", path: mcp.credentialsDirectory, isPrivate: true },
+    ...(trust.directory === undefined ? [] : [{ what: "keys and what you trust", path: trust.directory, isPrivate: true }]),
   ];
 }
 
@@ -125,6 +129,11 @@ function skillFindings({ skills }: Host): readonly Diagnostic[] {
       },
     ];
   });
+}
+
+/** What keeps plugins, or parts of them, from being used. */
+function pluginFindings({ plugins }: Host): readonly Diagnostic[] {
+  return plugins.flatMap(({ diagnostics }) => diagnostics.filter(({ severity, code }) => severity !== "info" && !code.startsWith("MCP_")));
 }
 
 /** What is wrong with servers of skills and plugins; those of files are told with their place already. */

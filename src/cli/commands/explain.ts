@@ -1,8 +1,10 @@
 import type { ExplainedSkill, ExplainedTool, Explanation } from "../../host/explain.ts";
-import type { Host } from "../../host/host.ts";
+import type { Host, SkillInfo } from "../../host/host.ts";
 import type { Session } from "../../session/session.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
+import { printPlugin } from "../describe-plugin.ts";
+import { packageWords, trustWords } from "../describe-skill.ts";
 import { didYouMean } from "../nearest-names.ts";
 import { withHost } from "../open-host.ts";
 import type { Output } from "../output.ts";
@@ -31,12 +33,21 @@ export function explain(context: CommandContext, name: string, options: ExplainO
     });
     if (isUnknown(host.explain(name))) await session.ready(context.io.signal);
     const explanation = host.explain(name);
-    if (isUnknown(explanation)) throw unknownName(name, host);
+    const plugin = host.plugins.find((one) => one.name === name);
+    if (isUnknown(explanation) && plugin === undefined) throw unknownName(name, host);
     const filtered = filterOf(name, session);
     const filters = session.catalog.notices.map(({ message }) => message);
     if (out.isJson)
-      out.envelope({ ok: true, data: { ...explanation, ...(filtered && { hiddenBy: filtered }) }, diagnostics: explanation.diagnostics });
-    else print(explanation, filtered, filters, out);
+      out.envelope({
+        ok: true,
+        data: { ...explanation, ...(filtered && { hiddenBy: filtered }), ...(plugin && { plugin }) },
+        diagnostics: explanation.diagnostics,
+      });
+    else print(explanation, host.skills, filtered, filters, out);
+    if (plugin !== undefined && !out.isJson) {
+      out.line(out.style.bold("plugin"));
+      printPlugin(plugin, out);
+    }
     return 0;
   });
 }
@@ -52,7 +63,7 @@ function filterOf(name: string, session: Session): Filtered | undefined {
 }
 
 function unknownName(name: string, host: Host): CliError {
-  const names = host.skills.flatMap((skill) => [skill.name, ...skill.tools]);
+  const names = [...host.skills.flatMap((skill) => [skill.name, ...skill.tools]), ...host.plugins.map((plugin) => plugin.name)];
   const text = `Nothing is named "${name}".${didYouMean(name, names)} "skillhost list" shows what there is.`;
   return new CliError(
     "NAME_UNKNOWN",
@@ -62,12 +73,18 @@ function unknownName(name: string, host: Host): CliError {
   );
 }
 
-function print(explanation: Explanation, filtered: Filtered | undefined, filters: readonly string[], out: Output): void {
+function print(
+  explanation: Explanation,
+  skills: readonly SkillInfo[],
+  filtered: Filtered | undefined,
+  filters: readonly string[],
+  out: Output,
+): void {
   const name = visibleLine(explanation.name);
   if (explanation.tools.length > 0) out.line(out.style.bold(`tool ${name}`));
   for (const tool of explanation.tools) printTool(tool, tool.state === "wins" ? filtered : undefined, out);
   if (explanation.skills.length > 0) out.line(out.style.bold(`skill ${name}`));
-  for (const skill of explanation.skills) printSkill(skill, out);
+  for (const skill of explanation.skills) printSkill(skill, skills, out);
   for (const diagnostic of explanation.diagnostics) out.line(out.diagnostic(diagnostic));
   for (const filter of filters) out.note(visibleLine(filter));
 }
@@ -86,11 +103,22 @@ function filterRule({ filter, pattern }: Filtered): string {
   return pattern === undefined ? `no pattern in ${filter} fits it` : `"${pattern}" in ${filter} fits it`;
 }
 
-function printSkill(skill: ExplainedSkill, out: Output): void {
+function printSkill(skill: ExplainedSkill, skills: readonly SkillInfo[], out: Output): void {
   const { style } = out;
   const state = skill.state === "active" ? style.green(skill.state) : style.yellow(skill.state);
-  out.line(`  ${state}  ${out.path(skill.folder)}`);
+  out.line(`  ${state}${packageWords(skill.package, style)}  ${out.path(skill.folder)}`);
   out.line(`    ${style.dim("because")} ${visibleLine(skill.rule)}`);
   if (skill.winner !== undefined) out.line(`    ${style.dim("the name belongs to")} ${out.path(skill.winner)}`);
+  for (const { name, range, isMet, version, problem } of skill.requires ?? []) {
+    const fate = isMet
+      ? style.green(version === undefined ? "is here" : `version ${visibleLine(version)}`)
+      : style.yellow(visibleLine(problem ?? ""));
+    out.line(`    ${style.dim("requires")} ${visibleLine(name)} ${visibleLine(range)}: ${fate}`);
+  }
+  const { trust, held = [] } = skills.find(({ folder }) => folder === skill.folder) ?? {};
+  if (trust !== undefined)
+    out.line(`    ${style.dim("trust")} ${trustWords(trust, style)}; signatures of the scope "${trust.scope}": ${trust.mode}`);
+  for (const { name, reason } of held)
+    out.line(`    ${style.dim("held back")} ${visibleLine(name)}, ${reason}: skillhost approve ${visibleLine(skill.name)}`);
   if (skill.tools.length > 0) out.line(`    ${style.dim("tools")} ${skill.tools.map(visibleLine).join(", ")}`);
 }

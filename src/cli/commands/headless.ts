@@ -9,6 +9,7 @@ import { CopilotServer } from "../../servers/copilot/server.ts";
 import type { CliIo } from "../cli-io.ts";
 import { openLog } from "../command-log.ts";
 import { type HeadlessArguments, parseHeadlessArguments } from "../headless-arguments.ts";
+import { letHeapGrow } from "../small-heap.ts";
 
 /**
  * Serves clients of the Copilot SDK, over stdin and stdout or on a port, until they have gone or want it to end. Settles
@@ -65,8 +66,14 @@ function createServer(options: HeadlessArguments, io: CliIo, log: Logger, secret
     token: env["COPILOT_CONNECTION_TOKEN"] || undefined,
     gitHubToken,
     sessionsDirectory: join(home, "sessions"),
+    pluginDirectories: options.pluginDirectories.map((folder) => resolve(io.cwd, folder)),
+    pluginLibraryDirectory: join(home, "plugins"),
+    pluginDataDirectory: join(home, "plugin-data"),
     mcpConfigFile: join(env["COPILOT_HOME"] ? resolve(env["COPILOT_HOME"]) : home, "mcp-config.json"),
+    extensionsDirectory: join(env["COPILOT_HOME"] ? resolve(env["COPILOT_HOME"]) : home, "extensions"),
     allowsAll: options.allowsAll,
+    warmsUp: true,
+    onFirstTurnOver: letHeapGrow,
     idleTimeout: options.idleTimeoutSeconds === undefined ? undefined : options.idleTimeoutSeconds * 1_000,
   });
 }

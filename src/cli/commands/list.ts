@@ -1,8 +1,9 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import type { SkillInfo } from "../../host/host.ts";
+import type { Host, SkillInfo } from "../../host/host.ts";
 import { approveAll } from "../../session/permissions/permissions.ts";
 import type { CommandContext } from "../command-context.ts";
 import { readConfiguredServers } from "../configured-servers.ts";
+import { printPlugin } from "../describe-plugin.ts";
 import { type ListedServer, serverHeading, withFiles } from "../describe-server.ts";
 import { counted, skillHeading } from "../describe-skill.ts";
 import { withHost } from "../open-host.ts";
@@ -13,19 +14,20 @@ import { visibleLine } from "../visible-text.ts";
 export function list(context: CommandContext): Promise<number> {
   const { out } = context;
   return withHost(context, {}, async (host) => {
-    const { skills } = host;
+    const { skills, plugins } = host;
     const configured = readConfiguredServers(context);
     const servers = withFiles(host.listServers(), configured);
     const diagnostics = distinct([...configured.diagnostics, ...host.diagnostics]);
     const session = await host.createSession({ onPermissionRequest: approveAll, persist: false });
     const tools = session.listTools();
     if (out.isJson) {
-      out.envelope({ ok: true, data: { skills, tools, servers }, diagnostics });
+      out.envelope({ ok: true, data: { skills, tools, servers, plugins }, diagnostics });
       return 0;
     }
     for (const skill of skills) printSkill(skill, out);
+    printPlugins(plugins, out);
     printServers(servers, diagnostics, out);
-    printRest(skills, servers, diagnostics, out);
+    printRest({ skills, servers, plugins }, diagnostics, out);
     out.line(totals(skills, tools.length, servers));
     if (skills.length === 0) out.note('Make one with "skillhost new skill <name>", or name a directory with --skills.');
     return 0;
@@ -42,6 +44,12 @@ function printSkill(skill: SkillInfo, out: Output): void {
   if (prompts !== "") out.line(`  ${style.dim("prompts")}  ${prompts} (${skill.promptMode})`);
   for (const diagnostic of skill.diagnostics) out.line(`  ${out.diagnostic(diagnostic)}`);
   out.line();
+}
+
+function printPlugins(plugins: Host["plugins"], out: Output): void {
+  if (plugins.length > 0) out.line(out.style.bold("plugins"));
+  for (const plugin of plugins) printPlugin(plugin, out);
+  if (plugins.length > 0) out.line();
 }
 
 function printServers(servers: readonly ListedServer[], diagnostics: readonly Diagnostic[], out: Output): void {
@@ -61,9 +69,15 @@ function isOf({ code, source }: Diagnostic, { name }: ListedServer): boolean {
   return source === name && code.startsWith("MCP_");
 }
 
-/** What concerns no skill or server alone: clashes of names, directories that cannot be read. */
-function printRest(skills: readonly SkillInfo[], servers: readonly ListedServer[], diagnostics: readonly Diagnostic[], out: Output): void {
-  const printed = new Set(skills.flatMap((skill) => skill.diagnostics).map((diagnostic) => JSON.stringify(diagnostic)));
+interface Printed {
+  readonly skills: readonly SkillInfo[];
+  readonly servers: readonly ListedServer[];
+  readonly plugins: Host["plugins"];
+}
+
+/** What concerns no skill, plugin or server alone: clashes of names, directories that cannot be read. */
+function printRest({ skills, servers, plugins }: Printed, diagnostics: readonly Diagnostic[], out: Output): void {
+  const printed = new Set([...skills, ...plugins].flatMap((one) => one.diagnostics).map((diagnostic) => JSON.stringify(diagnostic)));
   const rest = diagnostics.filter(
     (diagnostic) => !printed.has(JSON.stringify(diagnostic)) && !servers.some((server) => isOf(diagnostic, server)),
   );

@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { basename, join } from "node:path";
 import { nameFaults } from "../../formats/skill-name.ts";
-import { discoverRoot, isSkillFolder, resolveRoot } from "../../skills/discover.ts";
+import { discoverRoot, resolveRoot } from "../../skills/discover.ts";
+import { isSkillFolder } from "../../skills/is-skill-folder.ts";
 import { moduleExtensions } from "../../skills/module-runner.ts";
 import { readSkill, type SkillText } from "../../skills/read-skill.ts";
 import { listToolEntries } from "../../skills/tool-entries.ts";

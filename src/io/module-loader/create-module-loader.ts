@@ -2,6 +2,7 @@ import { realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { sha256 } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import type { FileGuard } from "../file-guard.ts";
 import type { EngineChoice, LoadedModule, ModuleLoader, PreparedModule } from "../module-loader.ts";
 import type { Scope } from "../scope.ts";
 import { chooseEngine } from "./choose-engine.ts";
@@ -32,6 +33,8 @@ export interface ModuleLoaderOptions {
   readonly engine?: EngineChoice["engine"];
   /** Keeps loaded modules from ending the process, from creation until disposal. */
   readonly guardExit?: boolean;
+  /** Has the say about what may be read of the folders that it guards. */
+  readonly guard?: FileGuard | undefined;
   /** Hears of what is wrong without being a failure: changed prototypes, a tsconfig.json that does not parse. */
   readonly onDiagnostic?: (diagnostic: Diagnostic) => void;
 }
@@ -67,7 +70,9 @@ class LocalModuleLoader implements OwnedModuleLoader {
     this.#configs = new PackageConfigs((diagnostic) => options.onDiagnostic?.(diagnostic));
     const configs = this.#configs;
     const hosts = new HostNamespaces(options.hostModules);
-    this.#parts = { hosts, configs, resolver: new ModuleResolver(hosts.keys, configs), transforms: new TransformCache(), read: readSource };
+    const read = (file: string): string => readSource(file, options.guard);
+    const resolver = new ModuleResolver(hosts.keys, configs, options.guard);
+    this.#parts = { hosts, configs, resolver, transforms: new TransformCache(), read };
     this.#loads = new GraphLoads(new ModuleGraph(this.#parts));
     this.#jiti = new JitiRuns(this.#parts, options.cacheDirectory);
     this.#guard = options.guardExit
@@ -78,7 +83,7 @@ class LocalModuleLoader implements OwnedModuleLoader {
   check(file: string): readonly Diagnostic[] {
     try {
       const path = realPath(file);
-      const { kind, code } = this.#parts.transforms.prepare(path, readSource(path), this.#parts.configs.of(path).settings);
+      const { kind, code } = this.#parts.transforms.prepare(path, this.#parts.read(path), this.#parts.configs.of(path).settings);
       if (kind === "json") parseJson(path, code);
       return [];
     } catch (error) {
@@ -114,6 +119,7 @@ class LocalModuleLoader implements OwnedModuleLoader {
     if (capture.missing) throw capture.missing.withFiles(pathsOf(capture));
     const isJiti = this.#choose(entry).engine === "jiti";
     return toPreparedModule(capture, {
+      read: this.#parts.read,
       loadCurrent: (scope) => this.load(entry, scope),
       loadCaptured: (held, scope) => (isJiti ? untilAborted(this.#jiti.run(held), scope.signal) : loadCaptured(held, this.#parts, scope)),
     });
@@ -145,14 +151,17 @@ class LocalModuleLoader implements OwnedModuleLoader {
 
   /** The tools of a skill often share a module: they share what was captured of it, too. */
   #capture(entry: string): Capture {
-    if (this.#latest?.entry === entry && isCurrent(this.#latest)) return this.#latest;
+    if (this.#latest?.entry === entry && isCurrent(this.#latest, this.#parts.read)) return this.#latest;
     const capture = captureModule(entry, this.#parts);
     if (capture.missing === undefined) this.#latest = capture;
     return capture;
   }
 
   #choose(entry: string): EngineChoice {
-    const { engine } = this.#options;
+    const { engine, guard } = this.#options;
+    // jiti hands some kinds of files to Node.js, which reads them anew.
+    if (guard?.folderOf(entry) !== undefined)
+      return { engine: "graph", reason: "its folder is guarded, and only this engine runs exactly the bytes that were checked" };
     if (engine !== undefined) return { engine, reason: "the loader was created for this engine only" };
     return chooseEngine(entry, this.#parts);
   }

@@ -3,7 +3,6 @@ import { parseJson } from "./json-text.ts";
 import { ModuleError } from "./module-error.ts";
 import type { GraphParts } from "./module-graph.ts";
 import type { FolderConfig } from "./package-config.ts";
-import { readSource } from "./read-source.ts";
 import type { ImportKind, Resolved } from "./resolve-module.ts";
 import type { Prepared } from "./transform-source.ts";
 
@@ -56,8 +55,8 @@ export function pathsOf({ texts, inputs }: Capture): string[] {
 }
 
 /** Whether the files on disk still are what was captured. */
-export function isCurrent({ texts }: Capture): boolean {
-  for (const [file, text] of texts) if (readOrNothing(file) !== text) return false;
+export function isCurrent({ texts }: Capture, read: GraphParts["read"]): boolean {
+  for (const [file, text] of texts) if (readOrNothing(file, read) !== text) return false;
   return true;
 }
 
@@ -71,7 +70,7 @@ interface OpenCapture extends Capture {
 
 function addFile(file: string, capture: OpenCapture, parts: GraphParts): void {
   const config = parts.configs.of(file);
-  const text = readSource(file);
+  const text = parts.read(file);
   for (const input of config.inputs) capture.inputs.add(input);
   capture.texts.set(file, text);
   capture.configs.set(file, config);
@@ -111,9 +110,9 @@ function awaitsAtTop({ kind, code, usesCommonJs }: Prepared): boolean {
   }
 }
 
-function readOrNothing(file: string): string | undefined {
+function readOrNothing(file: string, read: GraphParts["read"]): string | undefined {
   try {
-    return readSource(file);
+    return read(file);
   } catch {
     // Gone or no longer a file: changed, in other words.
     return undefined;

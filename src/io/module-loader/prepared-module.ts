@@ -3,9 +3,9 @@ import type { Scope } from "../scope.ts";
 import { GraphLoads } from "./graph-loads.ts";
 import { type Capture, edgeKey, isCurrent } from "./module-capture.ts";
 import { type GraphParts, ModuleGraph } from "./module-graph.ts";
-import { readSource } from "./read-source.ts";
 
 export interface PreparedLoads {
+  readonly read: GraphParts["read"];
   /** Loads what is on disk, shared with everybody else. */
   readonly loadCurrent: (scope: Scope) => Promise<LoadedModule>;
   /** Loads what was captured, for this module alone. */
@@ -20,7 +20,7 @@ export function toPreparedModule(capture: Capture, loads: PreparedLoads): Prepar
 
   const run = async (scope: Scope): Promise<LoadedModule> => {
     try {
-      const loaded = await (held === undefined || isCurrent(held) ? loads.loadCurrent(scope) : loads.loadCaptured(held, scope));
+      const loaded = await (held === undefined || isCurrent(held, loads.read) ? loads.loadCurrent(scope) : loads.loadCaptured(held, scope));
       // It will not run again, so the texts are of no more use.
       held = undefined;
       return loaded;
@@ -42,7 +42,7 @@ export function toPreparedModule(capture: Capture, loads: PreparedLoads): Prepar
 export function loadCaptured(capture: Capture, parts: GraphParts, { signal }: Scope): Promise<LoadedModule> {
   const island: GraphParts = {
     ...parts,
-    read: (file) => capture.texts.get(file) ?? readSource(file),
+    read: (file) => capture.texts.get(file) ?? parts.read(file),
     configs: { of: (file) => capture.configs.get(file) ?? parts.configs.of(file) },
     resolver: {
       resolve: (request) =>

@@ -1,12 +1,16 @@
 import { readFileSync, type Stats, statSync } from "node:fs";
 import { errorMessage } from "../../base/errors.ts";
+import type { FileGuard } from "../file-guard.ts";
 import { ModuleError } from "./module-error.ts";
 
 /** More than any hand-written module; a bundle of this size belongs into a package. */
 const MAX_MODULE_BYTES = 4 * 1024 * 1024;
 
 /** Reads a module's text: regular files only (a pipe would block for ever), of a bounded size, without the byte order mark. */
-export function readSource(file: string): string {
+export function readSource(file: string, guard?: FileGuard): string {
+  const guarded = guard?.read(file);
+  if (guarded?.ok === false) throw new ModuleError("MODULE_UNTRUSTED", guarded.diagnostic.message, { file, files: [file] });
+  if (guarded !== undefined) return withoutMark(Buffer.from(guarded.bytes).toString("utf8"));
   const stats = statFile(file);
   if (stats === undefined) throw new ModuleError("MODULE_NOT_FOUND", `There is no file ${file}.`, { file, files: [file] });
   if (!stats.isFile()) throw new ModuleError("MODULE_UNREADABLE", `${file} is not a regular file and cannot be a module.`, { file });
@@ -16,11 +20,14 @@ export function readSource(file: string): string {
     throw new ModuleError("MODULE_TOO_LARGE", message, { file });
   }
   try {
-    const text = readFileSync(file, "utf8");
-    return text.startsWith("\uFEFF") ? text.slice(1) : text;
+    return withoutMark(readFileSync(file, "utf8"));
   } catch (error) {
     throw new ModuleError("MODULE_UNREADABLE", `${file} cannot be read: ${errorMessage(error)}.`, { file, cause: error });
   }
+}
+
+function withoutMark(text: string): string {
+  return text.startsWith("\uFEFF") ? text.slice(1) : text;
 }
 
 /** What is at the path, or undefined, whatever the reason (missing, no access, not a path at all). */

@@ -4,6 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { resolveExports, resolveImports } from "resolve-pkg-maps";
 import { errorMessage } from "../../base/errors.ts";
+import type { FileGuard } from "../file-guard.ts";
 import { ModuleError } from "./module-error.ts";
 import { installedRoot, type PackageConfigs, type PackageFacts, readPackage } from "./package-config.ts";
 import { statFile } from "./read-source.ts";
@@ -36,9 +37,12 @@ export class ModuleResolver {
   readonly #hostKeys: ReadonlySet<string>;
   readonly #configs: PackageConfigs;
 
-  constructor(hostKeys: Iterable<string>, configs: PackageConfigs) {
+  readonly #guard: FileGuard | undefined;
+
+  constructor(hostKeys: Iterable<string>, configs: PackageConfigs, guard?: FileGuard) {
     this.#hostKeys = new Set(hostKeys);
     this.#configs = configs;
+    this.#guard = guard;
   }
 
   /** @throws ModuleError `MODULE_NOT_FOUND`, naming the specifier and who imports it */
@@ -49,7 +53,9 @@ export class ModuleResolver {
     if (/^(?:data|https?):/.test(specifier)) return { kind: "url", id: specifier };
     const file = this.#find(request);
     if (file === undefined) throw notFound(request);
-    return { kind: isLocal(file, request.importer) ? "local" : "native", file };
+    const kind = isLocal(file, request.importer) ? "local" : "native";
+    if (this.#guard !== undefined) assertGuarded(file, kind, request, this.#guard);
+    return { kind, file };
   }
 
   #find(request: ResolveRequest): string | undefined {
@@ -103,6 +109,18 @@ function isLocal(file: string, importer: string): boolean {
   const root = installedRoot(file);
   // No Node.js runs TypeScript there, so a package that ships nothing else is ours to run.
   return root === undefined || root === installedRoot(importer) || isTypeScript(file);
+}
+
+/** What runs from a guarded folder reaches guarded files, and packages; what Node.js would read for itself is held back or looked at now. */
+function assertGuarded(file: string, kind: "local" | "native", { specifier, importer }: ResolveRequest, guard: FileGuard): void {
+  const folder = guard.folderOf(importer);
+  if (folder === undefined) return;
+  const isInside = guard.folderOf(file) !== undefined;
+  const checked = isInside && kind === "native" ? guard.read(file) : undefined;
+  if (isInside ? checked?.ok !== false : kind === "native") return;
+  const why = checked?.ok === false ? checked.diagnostic.message : `It lies outside of ${folder}, which is all that was checked.`;
+  const message = `${importer} imports "${specifier}", which must not be used: ${why} Put it into the folder, or into a package.`;
+  throw new ModuleError("MODULE_UNTRUSTED", message, { file: importer, files: [file] });
 }
 
 function toPath(specifier: string, importer: string): string | undefined {

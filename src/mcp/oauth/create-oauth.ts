@@ -1,6 +1,7 @@
 import type { Logger } from "../../base/logger.ts";
 import { silentLogger } from "../../base/logger.ts";
 import type { ServerOAuthSpec } from "../../formats/mcp-server-spec.ts";
+import type { AcquireToken } from "./acquire-grant.ts";
 import type { Authorize } from "./await-callback.ts";
 import type { CredentialStore } from "./credentials.ts";
 import { OAuthSession } from "./oauth-session.ts";
@@ -17,6 +18,8 @@ export interface OAuthOptions {
   readonly store: CredentialStore;
   /** Has a person sign in. Without it nobody can, and what needs it fails at once. */
   readonly authorize?: Authorize | undefined;
+  /** Gives a token that somebody else obtained, instead of having a person sign in. Undefined comes of it: a person has to. */
+  readonly acquire?: AcquireToken | undefined;
   /** Whether there is somebody to ask at this moment. Default: always, where there is `authorize`. */
   readonly isAttended?: (() => boolean) | undefined;
   /** How long a person has to sign in, in milliseconds. Default: 5 minutes. */
@@ -47,6 +50,7 @@ export function createOAuth(options: OAuthOptions): ServerOAuth {
     { server: { name, url }, spec, headers, store, log },
     {
       authorize: options.authorize,
+      acquire: options.acquire,
       isAttended: options.isAttended ?? (() => true),
       timeout: options.signInTimeout ?? 300_000,
     },

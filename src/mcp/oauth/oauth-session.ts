@@ -1,6 +1,7 @@
 import { Emitter } from "../../base/emitter.ts";
 import { HostError } from "../../base/errors.ts";
 import { unlessAborted } from "../../io/on-abort.ts";
+import { type AcquireToken, acquireGrant, type TokenReason } from "./acquire-grant.ts";
 import { explain, unauthorized } from "./auth-errors.ts";
 import type { Authorize } from "./await-callback.ts";
 import { GrantKeeper } from "./grant-keeper.ts";
@@ -11,6 +12,7 @@ import type { Challenge, OAuthTarget } from "./target.ts";
 /** Who signs in. */
 export interface SignInPeople {
   readonly authorize: Authorize | undefined;
+  readonly acquire: AcquireToken | undefined;
   isAttended(): boolean;
   /** Milliseconds that they have. */
   readonly timeout: number;
@@ -33,6 +35,8 @@ export class OAuthSession {
   /** Somebody signed in, and the server has not taken a token since. */
   #isUnproven = false;
   #needsAuth = false;
+  /** The present token was somebody else's to obtain. */
+  #given = false;
 
   constructor(target: OAuthTarget, people: SignInPeople) {
     this.#target = target;
@@ -148,31 +152,38 @@ export class OAuthSession {
   }
 
   #widen(challenge: Challenge, scope: string): Promise<void> {
-    if (!this.#keeper.isOwn) return this.#askPerson(`it asks for the scope "${scope}"`, challenge);
+    if (!this.#keeper.isOwn) return this.#askPerson(`it asks for the scope "${scope}"`, challenge, "upscope");
     this.#challenge = challenge;
     return this.#obtainOwn(true);
   }
 
-  #askPerson(why: string, challenge: Challenge): Promise<void> {
-    const { authorize } = this.#people;
-    if (authorize === undefined || !this.#people.isAttended()) throw this.#fail(why === "" ? "it asks for a sign-in" : why);
+  #askPerson(why: string, challenge: Challenge, reason: TokenReason = this.#given ? "refresh" : "initial"): Promise<void> {
+    const { authorize, acquire } = this.#people;
+    if ((authorize ?? acquire) === undefined || !this.#people.isAttended()) throw this.#fail(why === "" ? "it asks for a sign-in" : why);
     if (this.#refusal !== undefined) throw this.#fail(this.#refusal);
-    this.#signingIn ??= this.#signInNow(authorize, challenge).finally(() => {
+    this.#signingIn ??= this.#signInNow(challenge, reason).finally(() => {
       this.#signingIn = undefined;
     });
     return this.#signingIn;
   }
 
-  async #signInNow(authorize: Authorize, challenge: Challenge): Promise<void> {
+  async #signInNow(challenge: Challenge, reason: TokenReason): Promise<void> {
+    const { authorize, acquire } = this.#people;
     let isAsked = false;
-    const asking: Authorize = (data, signal) => {
-      isAsked = true;
-      this.#events.emit("waiting", true);
-      return authorize(data, signal);
+    const ask = <Data, Answer>(question: (data: Data, signal: AbortSignal) => Promise<Answer>) => {
+      return (data: Data, signal: AbortSignal): Promise<Answer> => {
+        if (!isAsked) this.#events.emit("waiting", true);
+        isAsked = true;
+        return question(data, signal);
+      };
     };
     const patience = AbortSignal.timeout(this.#people.timeout);
+    const signal = AbortSignal.any([this.#over.signal, patience]);
     try {
-      this.#keeper.adopt(await signIn(this.#target, challenge, asking, AbortSignal.any([this.#over.signal, patience])));
+      const given = acquire && (await acquireGrant(this.#target, challenge, reason, ask(acquire), signal));
+      this.#given = given !== undefined;
+      if (given === undefined && authorize === undefined) throw new HostError("ASK_UNANSWERED", "nobody is there to sign in");
+      this.#keeper.adopt(given ?? (await signIn(this.#target, challenge, ask(authorize!), signal)));
       this.#isUnproven = true;
       this.#needsAuth = false;
     } catch (error) {

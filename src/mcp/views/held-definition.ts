@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { definitionDiff, visibleJson } from "./definition-diff.ts";
-import type { PinSubject } from "./pin-subject.ts";
-import type { PinVerdict } from "./pins.ts";
+import { definitionDiff, visibleJson } from "../../trust/pins/definition-diff.ts";
+import type { PinSubject } from "../../trust/pins/pin-subject.ts";
+import type { PinVerdict } from "../../trust/pins/pins.ts";
 
 /** Something of a server that is not offered until somebody approves it. */
 export interface HeldDefinition {

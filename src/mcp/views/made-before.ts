@@ -1,4 +1,4 @@
-import { isSameJson } from "./definition-diff.ts";
+import { isSameJson } from "../../trust/pins/definition-diff.ts";
 
 interface Made<T> {
   readonly definition: unknown;

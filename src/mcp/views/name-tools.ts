@@ -1,7 +1,7 @@
 import { sha256 } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { checkToolName, nearestToolName } from "../../tools/tool-name.ts";
-import { visibleJson } from "./definition-diff.ts";
+import { visibleJson } from "../../trust/pins/definition-diff.ts";
 
 /** A server and the names that it calls its tools by, in its order. */
 export interface ServerToolNames {

@@ -5,8 +5,8 @@ import { expandPrompt } from "../../formats/prompt-file.ts";
 import { parseSkillDocument, type SkillDocument } from "../../formats/skill-document.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
 import { isRecord } from "../../tools/walk-schema.ts";
+import { definitionDiff } from "../../trust/pins/definition-diff.ts";
 import type { RequestOptions } from "../connection/connection.ts";
-import { definitionDiff } from "./definition-diff.ts";
 import { maxSkillBytes, pathInFolder, type SkillFile, type SkillListing } from "./remote-skill-entry.ts";
 
 type Json = Readonly<Record<string, unknown>>;

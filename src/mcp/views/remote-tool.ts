@@ -8,8 +8,8 @@ import type { ToolLike } from "../../tools/define-tool.ts";
 import { compileSchema } from "../../tools/input-schema.ts";
 import type { PermissionRequest, ToolContext, ToolDefinition, ToolResult, ToolsFound } from "../../tools/tool.ts";
 import { isRecord } from "../../tools/walk-schema.ts";
+import { visibleJson } from "../../trust/pins/definition-diff.ts";
 import type { CallRequestOptions } from "../connection/connection.ts";
-import { visibleJson } from "./definition-diff.ts";
 import { failureOf } from "./remote-failure.ts";
 
 type Json = Readonly<Record<string, unknown>>;

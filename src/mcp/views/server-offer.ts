@@ -6,14 +6,15 @@ import type { Resource, ResourceTemplate } from "../../tools/resource.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
 import { digestOf } from "../../trust/digests.ts";
+import { isSameJson } from "../../trust/pins/definition-diff.ts";
+import { type PinSubject, placeOf } from "../../trust/pins/pin-subject.ts";
+import type { Pins, PinVerdict } from "../../trust/pins/pins.ts";
 import type { SupervisedServer } from "../supervisor/lease.ts";
 import type { ServerLists } from "../supervisor/server-lists.ts";
 import type { ServerState } from "../supervisor/server-state.ts";
-import { isSameJson } from "./definition-diff.ts";
 import { diagnoseHeld, type HeldDefinition, heldDefinition } from "./held-definition.ts";
 import { sameList } from "./made-before.ts";
-import { type PinSubject, pinServer, placeOf } from "./pin-subject.ts";
-import type { Pins, PinVerdict } from "./pins.ts";
+import { pinServer } from "./pin-server.ts";
 import type { SkillListing } from "./remote-skill-entry.ts";
 import { ServerMaterial } from "./server-material.ts";
 import { canBePinned, diagnoseDynamic, ServerSkills } from "./server-skills.ts";
@@ -220,7 +221,7 @@ function instructionsOf(
 ): { found: readonly Pinned<string>[]; diagnostics: readonly Diagnostic[] } {
   if (instructions === undefined || instructions.trim() === "") return { found: [], diagnostics: [] };
   const value = instructions.slice(0, maxInstructions);
-  const subject: PinSubject = { kind: "mcp-instructions", server: pinServer(spec), name: "", digest: digestOf(value), content: value };
+  const subject: PinSubject = { kind: "mcp-instructions", owner: pinServer(spec), name: "", digest: digestOf(value), content: value };
   const found = [{ subject, value }];
   if (value.length === instructions.length) return { found, diagnostics: [] };
   const message = `The instructions of MCP server "${spec.name}" have ${instructions.length} characters; the first ${maxInstructions} are used.`;

@@ -3,12 +3,13 @@ import { HostError } from "../../base/errors.ts";
 import type { McpServerSpec } from "../../formats/mcp-server-spec.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
 import { digestOf } from "../../trust/digests.ts";
+import { visibleJson } from "../../trust/pins/definition-diff.ts";
+import type { PinSubject } from "../../trust/pins/pin-subject.ts";
 import type { SupervisedServer } from "../supervisor/lease.ts";
 import type { ServerLists } from "../supervisor/server-lists.ts";
-import { visibleJson } from "./definition-diff.ts";
 import { MadeBefore } from "./made-before.ts";
 import { chooseNames, hashDigits, hashOfParts } from "./name-tools.ts";
-import { type PinSubject, pinServer } from "./pin-subject.ts";
+import { pinServer } from "./pin-server.ts";
 import { remoteSkill } from "./remote-skill.ts";
 import { contentOf, type ReadSkillEntry, readSkillEntry, type SkillListing } from "./remote-skill-entry.ts";
 import type { Pinned, PinnedFound } from "./server-tools.ts";
@@ -130,7 +131,7 @@ export function diagnoseDynamic({ subject: { name } }: Pinned<SkillEntry>, sourc
 
 function pin(listing: SkillListing, spec: McpServerSpec, value: SkillEntry): Pinned<SkillEntry> {
   const content = contentOf(listing);
-  const subject: PinSubject = { kind: "mcp-skill", server: pinServer(spec), name: listing.uri, digest: digestOf(content), content };
+  const subject: PinSubject = { kind: "mcp-skill", owner: pinServer(spec), name: listing.uri, digest: digestOf(content), content };
   return { subject, value };
 }
 

@@ -3,11 +3,12 @@ import { errorMessage } from "../../base/errors.ts";
 import type { McpServerSpec } from "../../formats/mcp-server-spec.ts";
 import type { Tool, ToolsFound } from "../../tools/tool.ts";
 import { digestOf } from "../../trust/digests.ts";
+import { visibleJson } from "../../trust/pins/definition-diff.ts";
+import type { PinSubject } from "../../trust/pins/pin-subject.ts";
 import type { SupervisedServer } from "../supervisor/lease.ts";
 import type { ServerLists } from "../supervisor/server-lists.ts";
-import { visibleJson } from "./definition-diff.ts";
 import { MadeBefore } from "./made-before.ts";
-import { type PinSubject, pinServer } from "./pin-subject.ts";
+import { pinServer } from "./pin-server.ts";
 import { remoteTool } from "./remote-tool.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -72,7 +73,7 @@ function makeTool(definition: Json, name: string, spec: McpServerSpec, options: 
   if (tool === undefined) return { pinned: undefined, diagnostics };
   try {
     const digest = digestOf(definition);
-    const subject: PinSubject = { kind: "mcp-tool", server: pinServer(spec), name, digest, content: definition };
+    const subject: PinSubject = { kind: "mcp-tool", owner: pinServer(spec), name, digest, content: definition };
     return { pinned: { subject, value: tool }, diagnostics };
   } catch (error) {
     const message = `MCP server "${spec.name}", tool ${shown(name)}: ${errorMessage(error)} The tool is left out.`;

@@ -1,8 +1,8 @@
 import type { ToolSource } from "../../tools/tool-source.ts";
 import { type ApprovalStore, createMemoryApprovals } from "../../trust/approvals.ts";
+import type { PinPolicy } from "../../trust/pins/pins.ts";
 import type { ServerLease } from "../supervisor/lease.ts";
 import type { HeldDefinition } from "./held-definition.ts";
-import type { PinPolicy } from "./pins.ts";
 import type { FoundSkill } from "./server-offer.ts";
 import type { ServerViewSnapshot } from "./server-snapshot.ts";
 import { SharedView } from "./shared-view.ts";

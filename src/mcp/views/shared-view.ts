@@ -3,11 +3,11 @@ import { HostError } from "../../base/errors.ts";
 import { KeyedQueue } from "../../base/keyed-queue.ts";
 import { onAbort } from "../../io/on-abort.ts";
 import type { ApprovalStore } from "../../trust/approvals.ts";
+import { type PinPolicy, Pins } from "../../trust/pins/pins.ts";
 import type { ServerLease, SupervisedServer } from "../supervisor/lease.ts";
 import type { HeldDefinition } from "./held-definition.ts";
 import { nameTools } from "./name-tools.ts";
-import { pinServer } from "./pin-subject.ts";
-import { type PinPolicy, Pins } from "./pins.ts";
+import { pinServer } from "./pin-server.ts";
 import { type FoundSkill, OfferBuilder, type OwnNames } from "./server-offer.ts";
 import { nameSkills } from "./server-skills.ts";
 import { emptySnapshot, type ServerViewSnapshot, snapshotOf } from "./server-snapshot.ts";
@@ -81,9 +81,7 @@ export class SharedView {
     const named = typeof what === "object" ? [asShown(what, held)] : held.filter(({ name }) => what === undefined || name === what);
     if ("reason" in spec || named.length === 0) return 0;
     const owner = pinServer(spec);
-    await this.#pins.approve(
-      named.map(({ kind, name, digest, after }) => ({ kind: `mcp-${kind}` as const, server: owner, name, digest, content: after })),
-    );
+    await this.#pins.approve(named.map(({ kind, name, digest, after }) => ({ kind: `mcp-${kind}`, owner, name, digest, content: after })));
     await this.#queue.idle();
     return named.length;
   }

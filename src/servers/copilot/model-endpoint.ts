@@ -23,6 +23,8 @@ export interface EndpointPlace {
   readonly environment: Environment;
   /** What the client or the command line gave to sign in with. */
   readonly gitHubToken: string | undefined;
+  /** Gives the tokens that the client acquires to sign in with, which then take the place of `gitHubToken`. */
+  readonly acquireToken: (() => Promise<string>) | undefined;
   /** Carries the requests in the place of the runtime's own; undefined: nobody offers to. */
   readonly fetch: ModelFetch | undefined;
 }
@@ -86,7 +88,7 @@ function toProvider(given: Fields, { sessionId, client, fetch }: EndpointPlace):
 }
 
 function environmentProvider(
-  { environment, fetch, gitHubToken }: EndpointPlace,
+  { environment, fetch, gitHubToken, acquireToken }: EndpointPlace,
   clientName: string | undefined,
 ): SessionProvider | undefined {
   const agent = `skillhost/${packageVersion}${clientName === undefined ? "" : ` ${clientName.replaceAll(/[^\x20-\x7e]/g, "?")}`}`;
@@ -99,7 +101,9 @@ function environmentProvider(
   }
   // Whoever carries the requests knows where they go; something must stand in their address.
   const baseUrl = copilot ?? (fetch && "https://api.githubcopilot.com");
-  return baseUrl === undefined ? undefined : { type: "openai", baseUrl, apiKey: gitHubToken ?? "", headers, ...carried };
+  if (baseUrl === undefined) return undefined;
+  const key = acquireToken === undefined ? { apiKey: gitHubToken ?? "" } : { bearerToken: acquireToken };
+  return { type: "openai", baseUrl, ...key, headers, ...carried };
 }
 
 /** The model of sessions that name none. */

@@ -7,6 +7,7 @@ import { Client } from "./client.ts";
 import type { McpConfigFile } from "./mcp-config-file.ts";
 import { answerRequest } from "./methods/dispatch.ts";
 import type { Environment } from "./model-endpoint.ts";
+import type { PluginLibrary } from "./plugin-library.ts";
 import { SessionTimers } from "./session-timers.ts";
 import type { WireStreams } from "./wire.ts";
 import type { WireSession } from "./wire-session.ts";
@@ -24,10 +25,22 @@ export interface CopilotServerOptions {
   readonly sessionsDirectory: string;
   /** Where the MCP servers of this user are kept. */
   readonly mcpConfigFile: string;
+  /** Where this user keeps extensions for every project. Undefined: only projects have some. */
+  readonly extensionsDirectory?: string | undefined;
   /** What the log does not show: see `hideSecrets`. Clients add to it. */
   readonly secrets?: Set<string> | undefined;
+  /** Folders of plugins that every session has. */
+  readonly pluginDirectories?: readonly string[] | undefined;
+  /** Holds the plugins that users install through clients. */
+  readonly pluginLibraryDirectory: string;
+  /** Where plugins keep what is to last. */
+  readonly pluginDataDirectory: string;
+  /** The host is made as soon as a client has connected, so that its first session waits for less. Default: when it is needed. */
+  readonly warmsUp?: boolean | undefined;
   /** Every call is allowed that no rule denies. */
   readonly allowsAll?: boolean | undefined;
+  /** Called once, when a session has come to rest after a turn for the first time: there is work to do. */
+  readonly onFirstTurnOver?: (() => void) | undefined;
   /** Milliseconds after which a session in which nothing happens is ended. Undefined: never. */
   readonly idleTimeout?: number | undefined;
   /** Milliseconds that a session without clients is kept, so that they can come back. Default: 30,000. */
@@ -47,15 +60,17 @@ export class CopilotServer implements AsyncDisposable {
   /** Texts that clients want in no log. */
   readonly secrets: Set<string>;
   readonly timers: SessionTimers;
-  /** Folders of plugins that a client brings for all of its sessions. */
-  pluginDirectories: readonly string[] = [];
+  /** Folders of plugins that a client brings for all sessions. */
+  builtinPlugins: readonly string[] = [];
   #mcpConfig: McpConfigFile | undefined;
+  #pluginLibrary: PluginLibrary | undefined;
   /** Settles when a client wanted the server to end. */
   readonly shutdown: Promise<void>;
   #requestShutdown: () => void = () => {};
   #host: Promise<Host> | undefined;
   #closed: Promise<void> | undefined;
   readonly #news = new Set<WireSession>();
+  #hasWorked = false;
 
   constructor(options: CopilotServerOptions) {
     this.options = options;
@@ -64,6 +79,10 @@ export class CopilotServer implements AsyncDisposable {
     this.shutdown = new Promise((resolve) => {
       this.#requestShutdown = resolve;
     });
+  }
+
+  get pluginDirectories(): readonly string[] {
+    return [...(this.options.pluginDirectories ?? []), ...this.builtinPlugins];
   }
 
   get log(): Logger {
@@ -89,11 +108,31 @@ export class CopilotServer implements AsyncDisposable {
     return this.#host;
   }
 
+  /** A client has connected: what its first session needs is loaded meanwhile. */
+  warmUp(): void {
+    if (this.options.warmsUp !== true || this.#host !== undefined || this.#closed !== undefined) return;
+    // After the answer that the client waits for. Whoever needs what failed here tries it again, and hears why.
+    setImmediate(() => void this.#warmUp().catch(() => {}));
+  }
+
+  async #warmUp(): Promise<void> {
+    const { warmUp } = await import("./warm-up.ts");
+    await warmUp(await this.host());
+  }
+
   /** The MCP servers that this user configured through a client. @throws HostError `MCP_CONFIG`. */
   async mcpConfig(): Promise<McpConfigFile> {
     const { McpConfigFile: File } = await import("./mcp-config-file.ts");
     this.#mcpConfig ??= new File(this.options.mcpConfigFile);
     return this.#mcpConfig;
+  }
+
+  /** The plugins that this user installed through a client. @throws HostError `PLUGIN_LIBRARY`. */
+  async pluginLibrary(): Promise<PluginLibrary> {
+    const { PluginLibrary: Library } = await import("./plugin-library.ts");
+    const { pluginLibraryDirectory: directory, pluginDataDirectory: dataDirectory } = this.options;
+    this.#pluginLibrary ??= new Library({ directory, dataDirectory, log: this.log });
+    return this.#pluginLibrary;
   }
 
   /** The host if anybody has needed it so far. */
@@ -119,6 +158,11 @@ export class CopilotServer implements AsyncDisposable {
   onChanged(session: WireSession): void {
     if (this.#news.size === 0) void this.#tellNews();
     this.#news.add(session);
+  }
+
+  onTurnOver(): void {
+    if (!this.#hasWorked) this.options.onFirstTurnOver?.();
+    this.#hasWorked = true;
   }
 
   async #tellNews(): Promise<void> {

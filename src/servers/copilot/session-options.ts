@@ -31,6 +31,7 @@ const parts = {
   toolSearch: ["enabled", "deferThreshold"],
   largeOutput: ["enabled", "maxSizeBytes", "outputDir"],
   defaultAgent: ["excludedTools"],
+  infiniteSessions: ["enabled", "backgroundCompactionThreshold", "bufferExhaustionThreshold"],
 } as const;
 
 const agentFields = [
@@ -57,6 +58,9 @@ export function toSessionOptions(params: Params): SessionOptions {
     const value = params.get(key);
     if (value !== undefined) options[key] = isPlainRecord(value) ? pick(value, fields) : value;
   }
+  const variant = params.optionalText("askUserVariant");
+  // Forms are for clients that show them; the others go on with questions.
+  if (variant !== undefined && params.flag("requestElicitation")) options["askUserVariant"] = variant;
   if (params.optionalFlag("enableSkills") === false) options["disabledSkills"] = ["*"];
   const agents = params.get("customAgents");
   if (agents !== undefined) options["customAgents"] = Array.isArray(agents) ? agents.map(toAgent) : agents;

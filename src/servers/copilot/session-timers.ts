@@ -23,7 +23,7 @@ export class SessionTimers implements Disposable {
     clearTimeout(this.#orphans.get(session));
     const end = (): void => {
       this.#orphans.delete(session);
-      if (session.clients.length === 0) this.#end(session);
+      if (session.people.length === 0) this.#end(session);
     };
     this.#orphans.set(session, setTimeout(end, this.#server.options.orphanTimeout ?? defaultOrphanMs).unref());
   }

@@ -1,69 +1,119 @@
 import { randomUUID } from "node:crypto";
-import { join } from "node:path";
+import { existsSync } from "node:fs";
+import { isAbsolute } from "node:path";
 import { HostError } from "../../base/errors.ts";
-import { isPlainRecord } from "../../base/read-fields.ts";
-import { noResult } from "../../session/asks/ask-kinds.ts";
-import { approveAll } from "../../session/permissions/permissions.ts";
 import type { SessionOptions } from "../../session/session-config.ts";
 import type { Client } from "./client.ts";
-import type { CommandDeclaration } from "./client-commands.ts";
 import { toClientHooks } from "./client-hooks.ts";
-import type { ClientOffer } from "./client-offer.ts";
-import { toSystemMessage } from "./client-sections.ts";
-import { findEndpoint } from "./model-endpoint.ts";
+import { type ClientPlugins, loadClientPlugins } from "./client-plugins.ts";
+import { admitExtension, changesOf, followJoin } from "./extensions/join-extension.ts";
+import { ineffectiveOptions, refuseUnenforceable } from "./ineffective-options.ts";
+import { toCustomInstructions } from "./instruction-options.ts";
 import type { Params } from "./params.ts";
 import type { CopilotServer } from "./server.ts";
-import { toDeclarations, toSessionOptions } from "./session-options.ts";
+import { instructionsOf, ownCallbacks, toOffer, toOptions } from "./session-request.ts";
+import { filesAt, findStorage, storageIn } from "./session-storage.ts";
 import { WireSession } from "./wire-session.ts";
 
 /** Makes a session as a client wants it, with the client in it. @throws HostError as `Host.createSession`, `Attachment.setTools`. */
 export async function createWireSession(server: CopilotServer, client: Client, params: Params): Promise<WireSession> {
+  refuseUnenforceable(params);
   const sessionId = params.optionalText("sessionId") ?? randomUUID();
   const offer = toOffer(params, client);
   const options = toOptions(server, client, params, sessionId, offer.hooks ? [client] : []);
+  const customInstructions = toCustomInstructions(params, server.options.environment, undefined);
   const host = await server.host();
-  const mcpServers = await withUserServers(server, options.mcpServers);
+  const plugins = await loadClientPlugins(server, params.texts("pluginDirectories"), options.workingDirectory);
+  const withPlugins = plugins.addTo(options);
+  const mcpServers = await withUserServers(server, withPlugins.mcpServers);
   const fixed = { ...ownCallbacks(server, sessionId), ...mcpServers, sessionId, waitForAttachments: true };
-  const session = await host.createSession({ ...options, ...fixed }, soon);
-  const wireSession = new WireSession(session, server);
+  const files = filesAt(client, sessionId);
+  const place = files === undefined ? {} : { storage: storageIn(files) };
+  const given = { ...inClientsFolder(client), ...withPlugins, ...(customInstructions && { customInstructions }), ...fixed };
+  const session = await host.createSession(given, { ...soon, ...place });
+  const wireSession = new WireSession(session, server, plugins);
+  wireSession.files = files;
   server.sessions.set(sessionId, wireSession);
   try {
-    wireSession.join(client, offer, "all");
+    wireSession.join(client, offer, { past: "all" });
   } catch (error) {
     await server.end(wireSession);
     // Nothing of a session that did not come about stays behind.
     await host.deleteSession(sessionId).catch(() => {});
     throw error;
   }
+  wireSession.news.tellOpened();
+  tellIneffective(wireSession, params);
+  followJoin(server, wireSession, client, params);
   await leaveIfGone(server, wireSession, client);
   return wireSession;
 }
 
 /** Goes on with a session, open here or kept, and takes the client in. @throws HostError as `Host.resumeSession`, `Attachment.setTools`. */
 export async function resumeWireSession(server: CopilotServer, client: Client, params: Params): Promise<WireSession> {
+  refuseUnenforceable(params);
   const sessionId = params.text("sessionId");
+  admitExtension(client, params, sessionId, server.options.environment);
   const offer = toOffer(params, client);
   const known = server.sessions.get(sessionId);
   const others = (known?.hookClients ?? []).filter((other) => other !== client);
-  const options = toOptions(server, client, params, sessionId, offer.hooks ? [...others, client] : others);
+  const options = changesOf(client, params, toOptions(server, client, params, sessionId, offer.hooks ? [...others, client] : others));
   const hadHooks = known?.hookClients.includes(client) === true;
   const host = await server.host();
+  const plugins = await pluginsOf(server, known, params, options.workingDirectory);
   const fixed = {
     ...ownCallbacks(server, sessionId),
-    ...(hadHooks && options.hooks === undefined && { hooks: {} }),
+    ...(hadHooks && options.hooks === undefined && { hooks: plugins.withHooks(undefined) ?? {} }),
+    ...instructionsOf(server, params, known?.session),
     waitForAttachments: true,
   };
-  const session = await host.resumeSession(sessionId, { ...options, ...fixed }, soon);
-  const wireSession = known?.session === session ? known : new WireSession(session, server);
+  const files = filesAt(client, sessionId);
+  const place = files === undefined || known?.session.isOpen ? {} : { storage: await findStorage(files, sessionId) };
+  const session = await host.resumeSession(
+    sessionId,
+    { ...plugins.addToChange(options), ...fixed },
+    { ...soon, ...place, tellsResume: !params.flag("disableResume") },
+  );
+  const wireSession = known?.session === session ? known : new WireSession(session, server, plugins);
+  if (known !== wireSession) wireSession.files = files;
+  // The one that kept it may have gone.
+  else if (wireSession.files !== undefined && files !== undefined) wireSession.files.client = client;
+  wireSession.plugins = plugins;
   server.sessions.set(sessionId, wireSession);
   try {
-    wireSession.join(client, offer, params.flag("disableResume") ? noPast : resumed);
+    const past = params.flag("disableResume") ? noPast : resumed;
+    wireSession.join(client, offer, { past, continuesWork: params.flag("continuePendingWork") });
   } catch (error) {
     if (wireSession.clients.length === 0) await server.end(wireSession);
     throw error;
   }
+  followJoin(server, wireSession, client, params);
   await leaveIfGone(server, wireSession, client);
   return wireSession;
+}
+
+/** Those that a session has, unless whoever joins it names others. */
+async function pluginsOf(
+  server: CopilotServer,
+  known: WireSession | undefined,
+  params: Params,
+  workingDirectory: string | undefined,
+): Promise<ClientPlugins> {
+  const own = params.optionalTexts("pluginDirectories");
+  if (known !== undefined && own === undefined) return known.plugins;
+  known?.plugins[Symbol.dispose]();
+  return loadClientPlugins(server, own ?? [], known?.session.config.workingDirectory ?? workingDirectory);
+}
+
+/** The hooks of a session after a client has gone. */
+function updateHooks({ id, session, hookClients, plugins }: WireSession): Promise<void> {
+  return session.update({ hooks: plugins.withHooks(toClientHooks(id, hookClients)) });
+}
+
+/** Where sessions work that name no folder, as a client with a file system of its own has it. */
+function inClientsFolder({ fileSystem }: Client): Pick<SessionOptions, "workingDirectory"> {
+  const folder = fileSystem?.initialDirectory;
+  return folder !== undefined && isAbsolute(folder) && existsSync(folder) ? { workingDirectory: folder } : {};
 }
 
 /** Clients wait for their session, and not yet for its skills and servers. */
@@ -81,27 +131,31 @@ const noPast: ReadonlySet<string> = new Set();
 /** A client leaves a session, which ends with the last. @param keeps: the last client may come back. */
 export async function leaveSession(server: CopilotServer, session: WireSession, client: Client): Promise<void> {
   const hadHooks = session.hookClients.includes(client);
-  if (session.clients.length === 1 && session.clients[0] === client) return server.end(session);
+  if (session.people.length === 1 && session.people[0] === client) return server.end(session);
   await session.leave(client);
-  if (hadHooks) await session.session.update({ hooks: toClientHooks(session.id, session.hookClients) });
+  if (hadHooks) await updateHooks(session);
 }
 
 /** The client's line was closed. Its sessions go on without it; those that nobody else is in wait a while for it. */
 export async function dropClient(server: CopilotServer, client: Client): Promise<void> {
-  for (const session of [...client.sessions]) {
-    const hadHooks = session.hookClients.includes(client);
-    await session.leave(client);
-    if (!session.session.isOpen) continue;
-    if (hadHooks) await session.session.update({ hooks: toClientHooks(session.id, session.hookClients) });
-    if (session.clients.length === 0) server.timers.await(session);
-  }
+  for (const session of [...client.sessions]) await parkSession(server, session, client);
+}
+
+/** A session goes on without a client; what it left open waits for another, where it was the last. */
+export async function parkSession(server: CopilotServer, session: WireSession, client: Client): Promise<void> {
+  const hadHooks = session.hookClients.includes(client);
+  if (session.people.length === 1 && session.people[0] === client) session.lose(client);
+  else await session.leave(client);
+  if (!session.session.isOpen) return;
+  if (hadHooks) await updateHooks(session);
+  if (session.people.length === 0 && client.extension === undefined) server.timers.await(session);
 }
 
 /** A client that went while its session was being made never hears of it. */
 async function leaveIfGone(server: CopilotServer, session: WireSession, client: Client): Promise<void> {
   if (client.wire.isOpen) return;
   await session.leave(client);
-  if (session.clients.length === 0) server.timers.await(session);
+  if (session.people.length === 0) server.timers.await(session);
 }
 
 /** The session that a request is about. */
@@ -113,73 +167,9 @@ export function findSession(server: CopilotServer, params: Params): WireSession 
   return found;
 }
 
-function toOffer(params: Params, client: Client): ClientOffer {
-  return {
-    hooks: params.flag("hooks"),
-    answersUserInput: params.flag("requestUserInput"),
-    answersElicitation: client.version !== 2 && params.flag("requestElicitation"),
-    wantsSubAgentStreaming: params.optionalFlag("includeSubAgentStreamingEvents") ?? true,
-    commands: params.records("commands").flatMap(toCommand),
-    tools: params.get("tools") === undefined ? undefined : toDeclarations(params),
-  };
-}
-
-function toCommand({ name, description }: Readonly<Record<string, unknown>>): readonly CommandDeclaration[] {
-  return typeof name === "string" && name !== "" ? [{ name, description: typeof description === "string" ? description : "" }] : [];
-}
-
-/** What `session.options.update` changes. */
-export function optionsOf(server: CopilotServer, client: Client, params: Params, sessionId: string): SessionOptions {
-  const { hooks: _hooks, ...options } = toOptions(server, client, params, sessionId, []);
-  if (params.get("provider") !== undefined || params.get("providers") !== undefined) return options;
-  const { provider: _provider, ...rest } = options;
-  return rest;
-}
-
-function toOptions(
-  server: CopilotServer,
-  client: Client,
-  params: Params,
-  sessionId: string,
-  hookClients: readonly Client[],
-): SessionOptions {
-  const options = toSessionOptions(params);
-  const skillsOfPlugins = [...server.pluginDirectories, ...params.texts("pluginDirectories")].map((folder) => join(folder, "skills"));
-  const { environment, gitHubToken } = server.options;
-  const endpoint = findEndpoint(params, {
-    sessionId,
-    client,
-    environment,
-    gitHubToken: params.optionalText("gitHubToken") ?? gitHubToken,
-    fetch: carrierOf(server)?.modelRequests.fetchFor(sessionId),
-  });
-  const systemMessage = toSystemMessage(params.get("systemMessage"), sessionId, client);
-  const hooks = toClientHooks(sessionId, hookClients);
-  return {
-    ...options,
-    ...(skillsOfPlugins.length > 0 && { skillDirectories: [...skillsOfPlugins, ...(options.skillDirectories ?? [])] }),
-    ...(endpoint.model !== undefined && { model: endpoint.model }),
-    ...(endpoint.provider !== undefined && { provider: endpoint.provider }),
-    ...(isPlainRecord(endpoint.capabilities) && options.modelCapabilities === undefined && { modelCapabilities: endpoint.capabilities }),
-    ...(systemMessage !== undefined && { systemMessage }),
-    ...(hooks !== undefined && { hooks }),
-    ...(server.options.allowsAll === true && { onPermissionRequest: approveAll }),
-  };
-}
-
-/** Questions for which nobody may still come, as it is for a permission, are over when no client answers them. */
-function ownCallbacks(server: CopilotServer, sessionId: string): Partial<SessionOptions> {
-  const nobody = (): never => {
-    throw new HostError("ASK_UNANSWERED", "No client of this session answers such questions.");
-  };
-  return {
-    onElicitationRequest: () => (server.sessions.get(sessionId)?.canElicit === true ? noResult : nobody()),
-    onSamplingRequest: nobody,
-    onMcpAuthorization: nobody,
-  };
-}
-
-/** The client that offered to carry requests to models; the first of several. */
-export function carrierOf({ clients }: CopilotServer): Client | undefined {
-  return [...clients].find((client) => client.carriesModelRequests);
+function tellIneffective({ session }: WireSession, params: Params): void {
+  const names = ineffectiveOptions(params);
+  if (names.length === 0) return;
+  const message = `These options of ${params.method} have no effect on skillhost: ${names.join(", ")}.`;
+  session.events.append("session.info", { infoType: "options_without_effect", message });
 }

@@ -1,7 +1,12 @@
 import type { SessionEvent } from "../../session/records/events.ts";
 
 /** What is of no concern to clients: they know neither the type nor what it is about. */
-const hiddenTypes: ReadonlySet<string> = new Set(["session.options_changed", "roots.requested", "roots.completed"]);
+const hiddenTypes: ReadonlySet<string> = new Set([
+  "session.options_changed",
+  "session.history_truncated",
+  "roots.requested",
+  "roots.completed",
+]);
 
 /** News of the moment: whoever is far behind reads them better late or never. */
 const spareable: ReadonlySet<string> = new Set([
@@ -28,8 +33,9 @@ export class EventTranslator {
       if (event.ephemeral !== true) this.#skipped.set(event.id, parentId);
       return undefined;
     }
-    const data = toWireData(event);
-    return parentId === event.parentId && data === event.data ? event : { ...event, data, parentId };
+    const told = asNotification(event) ?? event;
+    const data = toWireData(told);
+    return parentId === event.parentId && data === event.data ? event : { ...told, data, parentId };
   }
 
   #parentOf(id: string | null): string | null {
@@ -50,12 +56,29 @@ export function isStreaming({ type }: SessionEvent): boolean {
   return type.endsWith("_delta") || type === "assistant.message_start";
 }
 
+/** What the session says to the model of its own accord is a message to it; clients hear of it as what it is. */
+function asNotification(event: SessionEvent): SessionEvent | undefined {
+  const { type, data } = event;
+  if (type !== "user.message" || data["source"] !== "agent") return undefined;
+  const content = String(data["content"]);
+  const [, agentId, agentType, outcome] = /^<system_notification>\nAgent "([^"]*)" \(([^)]*)\) (has completed)?/.exec(content) ?? [];
+  if (agentId === undefined) return undefined;
+  const status = outcome === undefined ? "failed" : "completed";
+  return { ...event, type: "system.notification", data: { content, kind: { type: "agent_completed", agentId, agentType, status } } };
+}
+
 function toWireData({ type, data }: SessionEvent): SessionEvent["data"] {
   switch (type) {
     case "session.start":
     case "session.resume": {
       // How the session was made is for whoever resumes it, and may name what only this machine knows.
       const { options: _options, ...rest } = data;
+      return rest;
+    }
+    case "tool.execution_complete": {
+      // The session keeps the text of failures, to rebuild the conversation from. Clients have it in the error.
+      if (data["success"] === true) return data;
+      const { result: _result, ...rest } = data;
       return rest;
     }
     case "permission.requested":

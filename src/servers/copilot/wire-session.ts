@@ -1,32 +1,32 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { HostError } from "../../base/errors.ts";
 import type { Attachment } from "../../session/asks/attachments.ts";
+import type { AgentMode } from "../../session/instructions/mode-text.ts";
 import type { SessionEvent } from "../../session/records/events.ts";
 import type { Session } from "../../session/session.ts";
 import type { ToolLike } from "../../tools/define-tool.ts";
 import type { Client } from "./client.ts";
 import { ClientCommands } from "./client-commands.ts";
+import type { ClientFiles } from "./client-files.ts";
 import { answeredBy, areAlike, type ClientOffer, toAttachment } from "./client-offer.ts";
-import { EventTranslator, isSpareable, isStreaming, translateAll } from "./wire-events.ts";
+import type { ClientPlugins } from "./client-plugins.ts";
+import type { SessionExtensions } from "./extensions/session-extensions.ts";
+import { SessionLink } from "./session-link.ts";
+import { SessionUsage } from "./session-usage.ts";
+import { EventTranslator, translateAll } from "./wire-events.ts";
+import { WireNews } from "./wire-news.ts";
 import { describeSkill } from "./wire-skill.ts";
 
-/** A client within a session. */
-interface Link {
-  readonly client: Client;
-  readonly attachment: Attachment;
-  readonly offer: ClientOffer;
-  /** The kinds of events that it says it answers, beside what it offers, by the handle it got. */
-  readonly interests: Map<string, Attachment>;
-  /** Events that wait until those before them were sent; undefined: none have to. */
-  waiting: SessionEvent[] | undefined;
+interface Joining {
+  readonly past: "all" | ReadonlySet<string>;
+  readonly continuesWork?: boolean;
 }
-
-export type SessionMode = "interactive" | "plan" | "autopilot";
 
 /** What sessions need of the server. */
 export interface WireSessionHost {
   /** Something about a session is new; `persisted`: worth telling those who list sessions. */
   onChanged(session: WireSession): void;
+  /** A session has come to rest. */
+  onTurnOver(): void;
 }
 
 /** One session and the clients in it: what happens is told to all of them, and each answers what it may. */
@@ -35,7 +35,7 @@ export class WireSession {
   readonly createdAt: Date = new Date();
   readonly commands: ClientCommands;
   readonly #host: WireSessionHost;
-  readonly #links = new Map<Client, Link>();
+  readonly #links = new Map<Client, SessionLink>();
   readonly #events = new EventTranslator();
   readonly #sink: Disposable;
   modifiedAt: Date = this.createdAt;
@@ -43,17 +43,31 @@ export class WireSession {
   touchedAt: number = Date.now();
   /** Whether a turn runs, as far as events tell. */
   isBusy = false;
-  mode: SessionMode = "interactive";
+  readonly usage: SessionUsage = new SessionUsage();
+  /** What the model writes for MCP servers just now, by the ids that clients gave it. */
+  readonly samplings: Map<string, AbortController> = new Map();
+  /** What the pages of MCP servers are told of where they are shown. */
+  hostContext: Readonly<Record<string, unknown>> = {};
+  /** Programs that were started for it. Undefined: nobody wanted any. */
+  extensions: SessionExtensions | undefined;
   /** What a client calls the session. */
   name: string | undefined;
+  plugins: ClientPlugins;
+  /** Where the session is kept, when a client does so; undefined: on this machine. */
+  files: ClientFiles | undefined;
+  /** The last client, which has gone without a word: what only it could answer stays open until somebody comes. */
+  #absent: SessionLink | undefined;
+  readonly news: WireNews;
   readonly #following: Disposable;
   #skills: readonly unknown[] | undefined;
 
-  constructor(session: Session, host: WireSessionHost) {
+  constructor(session: Session, host: WireSessionHost, plugins: ClientPlugins) {
+    this.plugins = plugins;
     this.session = session;
     this.#host = host;
     this.commands = new ClientCommands(session);
     this.#sink = session.events.addSink((event) => this.#tell(event));
+    this.news = new WireNews(session, () => this.name !== undefined);
     this.#following = session.onChanged(() => {
       if (this.#skills !== undefined) this.tellSkills();
     });
@@ -71,6 +85,11 @@ export class WireSession {
     return [...this.#links.keys()];
   }
 
+  /** Those that keep the session: extensions run beside it only while somebody is in it. */
+  get people(): readonly Client[] {
+    return this.clients.filter(({ extension }) => extension === undefined);
+  }
+
   /** Those whose hooks run. */
   get hookClients(): readonly Client[] {
     return [...this.#links.values()].filter(({ offer }) => offer.hooks).map(({ client }) => client);
@@ -80,19 +99,27 @@ export class WireSession {
     return [...this.#links.values()].some(({ offer }) => offer.answersElicitation);
   }
 
+  /** Whether a client shows the pages of MCP servers. */
+  get rendersApps(): boolean {
+    return [...this.#links.values()].some(({ offer }) => offer.rendersApps);
+  }
+
   attachmentOf(client: Client): Attachment | undefined {
     return this.#links.get(client)?.attachment;
   }
 
   /**
-   * Takes a client in. What happened before it came, of the types that are named, is sent to it first.
+   * Takes a client in. What happened before it came, of the types that are named, is sent to it first. With
+   * `continuesWork` it may answer what a client that has gone left open.
    * @throws HostError as `Attachment.setTools` does; the client is not in the session then.
    */
-  join(client: Client, offer: ClientOffer, past: "all" | ReadonlySet<string>): void {
+  join(client: Client, offer: ClientOffer, { past, continuesWork = false }: Joining): void {
     const couldElicit = this.canElicit;
-    const before = this.#links.get(client);
-    const attachment =
-      before?.offer === undefined || !areAlike(before.offer, offer) ? this.session.attach(toAttachment(client, offer)) : before.attachment;
+    const before = this.#links.get(client) ?? (client.extension === undefined ? this.#takeAbsent(continuesWork) : undefined);
+    const isAsBefore = before !== undefined && areAlike(before.offer, offer);
+    const asked = isAsBefore ? before.asked : { client };
+    asked.client = client;
+    const attachment = isAsBefore ? before.attachment : this.session.attach(toAttachment(asked, offer));
     const tools = offer.tools ?? before?.attachment.tools.map(({ definition }) => definition);
     try {
       if (tools !== undefined) attachment.setTools(tools as readonly ToolLike[]);
@@ -100,13 +127,34 @@ export class WireSession {
       if (attachment !== before?.attachment) void attachment[Symbol.asyncDispose]();
       throw error;
     }
-    const link: Link = { client, attachment, offer, interests: before?.interests ?? new Map(), waiting: [] };
+    const link = new SessionLink(this.id, { client, attachment, asked, offer, interests: before?.interests ?? new Map() });
     this.#links.set(client, link);
     if (before !== undefined && before.attachment !== attachment) void before.attachment[Symbol.asyncDispose]();
     client.sessions.add(this);
     this.commands.set(client, offer.commands);
     if (couldElicit !== this.canElicit) this.#tellCapabilities();
-    void this.#catchUp(link, past);
+    void link.catchUp(() => this.#missed(past));
+  }
+
+  /** The last client has gone without a word: what it left open waits for whoever comes next. */
+  lose(client: Client): void {
+    const link = this.#links.get(client);
+    if (link === undefined) return;
+    const couldElicit = this.canElicit;
+    this.#absent = link;
+    this.#links.delete(client);
+    client.sessions.delete(this);
+    this.commands.remove(client);
+    if (couldElicit) this.#tellCapabilities();
+  }
+
+  /** What the one that has gone left open is ended, unless somebody goes on with it. */
+  #takeAbsent(continuesWork: boolean): SessionLink | undefined {
+    const absent = this.#absent;
+    this.#absent = undefined;
+    if (absent === undefined || continuesWork) return absent;
+    for (const attachment of [absent.attachment, ...absent.interests.values()]) void attachment[Symbol.asyncDispose]();
+    return undefined;
   }
 
   /** Lets a client go: its tools are withdrawn, and what only it could answer is settled. */
@@ -128,26 +176,13 @@ export class WireSession {
     attachment.setTools(tools as readonly ToolLike[]);
   }
 
-  setMode(mode: SessionMode): void {
-    if (mode === this.mode) return;
-    this.session.events.append("session.mode_changed", { previousMode: this.mode, newMode: mode });
-    this.mode = mode;
+  get mode(): AgentMode {
+    return this.session.config.turn.agentMode;
   }
 
   setName(name: string): void {
     this.name = name;
     this.session.events.append("session.title_changed", { title: name });
-  }
-
-  /** Tells that another model answers from now on. */
-  tellModel(newModel: string, previousModel: string | undefined, reasoningEffort: string | undefined): void {
-    if (newModel === previousModel) return;
-    const previous = previousModel !== undefined && { previousModel };
-    this.session.events.append("session.model_change", {
-      newModel,
-      ...previous,
-      ...(reasoningEffort !== undefined && { reasoningEffort }),
-    });
   }
 
   /** Tells which skills there are, if they are others than those that were told last. */
@@ -161,8 +196,12 @@ export class WireSession {
   /** Ends the session for all who are in it. */
   async close(): Promise<void> {
     this.commands.close();
+    await this.extensions?.close();
+    for (const sampling of this.samplings.values()) sampling.abort();
+    this.plugins[Symbol.dispose]();
     await this.session.disconnect();
     this.#sink[Symbol.dispose]();
+    this.news[Symbol.dispose]();
     this.#following[Symbol.dispose]();
     for (const client of this.clients) client.sessions.delete(this);
     this.#links.clear();
@@ -211,18 +250,6 @@ export class WireSession {
     this.session.events.append("capabilities.changed", { ui: { elicitation: this.canElicit } });
   }
 
-  /** Sends what a client missed, then what happened meanwhile, then lets it hear of things as they happen. */
-  async #catchUp(link: Link, past: "all" | ReadonlySet<string>): Promise<void> {
-    // The answer to the request that brought the client here goes first.
-    await nextTurn();
-    const missed = await this.#missed(past).catch((): readonly SessionEvent[] => []);
-    const waiting = link.waiting ?? [];
-    const later = new Set(waiting.map(({ id }) => id));
-    link.waiting = undefined;
-    for (const event of missed) if (!later.has(event.id)) this.#send(link, event, JSON.stringify(event));
-    for (const event of waiting) this.#send(link, event, JSON.stringify(event));
-  }
-
   async #missed(past: "all" | ReadonlySet<string>): Promise<readonly SessionEvent[]> {
     const events = await this.past();
     if (past === "all") return events;
@@ -233,29 +260,27 @@ export class WireSession {
 
   #tell(original: SessionEvent): void {
     this.touch();
+    this.usage.hear(original);
     const event = this.#events.translate(original);
     if (original.type === "user.message") this.isBusy = true;
-    if (original.type === "session.idle") this.isBusy = false;
+    if (original.type === "session.idle") {
+      this.isBusy = false;
+      this.#host.onTurnOver();
+    }
     // From the first time that they are told on, news of them is told as it comes.
     if (original.type === "session.skills_loaded") this.#skills = this.session.listSkills();
     if (event === undefined) return;
     let json: string | undefined;
     for (const link of this.#links.values()) {
-      if (link.waiting !== undefined) {
-        link.waiting.push(event);
+      if (!link.isReady) {
+        link.keep(event);
         continue;
       }
       json ??= JSON.stringify(event);
-      this.#send(link, event, json);
+      link.send(event, json);
     }
     if (event.ephemeral === true && event.type !== "session.idle") return;
     this.modifiedAt = new Date();
     this.#host.onChanged(this);
-  }
-
-  #send({ client: { wire }, offer }: Link, event: SessionEvent, json: string): void {
-    if (isSpareable(event) && wire.isCrowded) return;
-    if (event.agentId !== undefined && !offer.wantsSubAgentStreaming && isStreaming(event)) return;
-    wire.notify("session.event", `{"sessionId":${JSON.stringify(this.id)},"event":${json}}`);
   }
 }

@@ -12,8 +12,26 @@ export function workspacePathOf({ options }: Pick<CopilotServer, "options">, ses
   return join(options.sessionsDirectory, sessionId);
 }
 
-/** A session's own files. They go with the session when it is deleted. */
-export class Workspace {
+/** A session's own files, wherever they are kept. They go with the session when it is deleted. */
+export interface SessionWorkspace {
+  readonly path: string;
+  readonly planPath: string;
+  /** Undefined: there is none. */
+  readPlan(): Promise<string | undefined>;
+  /** True: there was none before. */
+  writePlan(content: string): Promise<boolean>;
+  /** False: there was none. */
+  deletePlan(): Promise<boolean>;
+  /** The files by their paths from `files`, in order. */
+  list(): Promise<readonly string[]>;
+  /** @throws HostError `WORKSPACE_FILE`. */
+  read(path: string): Promise<string>;
+  /** True: it was not there before. @throws HostError `WORKSPACE_FILE`. */
+  write(path: string, content: string): Promise<boolean>;
+}
+
+/** A workspace in a folder of this machine. */
+export class Workspace implements SessionWorkspace {
   readonly path: string;
 
   constructor(server: Pick<CopilotServer, "options">, sessionId: string) {
@@ -24,7 +42,6 @@ export class Workspace {
     return join(this.path, "plan.md");
   }
 
-  /** Undefined: there is none. */
   async readPlan(): Promise<string | undefined> {
     try {
       return await readFile(this.planPath, "utf8");
@@ -34,19 +51,16 @@ export class Workspace {
     }
   }
 
-  /** True: there was none before. */
   writePlan(content: string): Promise<boolean> {
     return writeFile(this.planPath, content);
   }
 
-  /** False: there was none. */
   async deletePlan(): Promise<boolean> {
     const wasThere = await exists(this.planPath);
     await rm(this.planPath, { force: true });
     return wasThere;
   }
 
-  /** The files by their paths from `files`, in order. */
   async list(): Promise<readonly string[]> {
     try {
       const entries = await readdir(this.#files, { recursive: true, withFileTypes: true });
@@ -58,7 +72,6 @@ export class Workspace {
     }
   }
 
-  /** @throws HostError `WORKSPACE_FILE`. */
   async read(path: string): Promise<string> {
     const file = this.#resolve(path);
     try {
@@ -70,7 +83,6 @@ export class Workspace {
     }
   }
 
-  /** True: it was not there before. @throws HostError `WORKSPACE_FILE`. */
   write(path: string, content: string): Promise<boolean> {
     return writeFile(this.#resolve(path), content);
   }

@@ -111,6 +111,20 @@ export const askKinds: { readonly [K in AskKind]: AskKindRow<K> } = {
     toCompleted: (_outcome, { requestId }) => ({ requestId }),
     parse: ({ roots }) => (isRootList(roots) ? { roots } : undefined),
   },
+  exitPlanMode: {
+    requested: "exit_plan_mode.requested",
+    completed: "exit_plan_mode.completed",
+    toRequested: (data, facts) => ({ ...data, ...asked(facts) }),
+    toCompleted: (outcome, { requestId }) => ({ ...answerOf(outcome), requestId }),
+    parse: parsePlanAnswer,
+  },
+  accessToken: {
+    requested: "mcp.oauth_required",
+    completed: "mcp.oauth_completed",
+    toRequested: (data, { requestId }) => ({ ...data, requestId }),
+    toCompleted: (outcome, { requestId }) => ({ requestId, outcome: isToken(outcome) ? "token" : "cancelled" }),
+    parse: parseToken,
+  },
   authorization: {
     requested: "mcp.oauth_required",
     completed: "mcp.oauth_completed",
@@ -126,6 +140,27 @@ export const askKinds: { readonly [K in AskKind]: AskKindRow<K> } = {
     parse: ({ callbackUrl }) => (typeof callbackUrl === "string" ? { callbackUrl } : undefined),
   },
 };
+
+function isToken(outcome: AskOutcome<"accessToken">): boolean {
+  return outcome.kind === "answered" && outcome.answer.kind === "token";
+}
+
+function parseToken({ kind, accessToken, expiresIn }: AnswerFields): Asks["accessToken"]["answer"] | undefined {
+  if (kind === "cancelled") return { kind };
+  if (kind !== "token" || typeof accessToken !== "string" || accessToken === "") return undefined;
+  return { kind, accessToken, ...(typeof expiresIn === "number" && expiresIn > 0 && { expiresIn }) };
+}
+
+function parsePlanAnswer(fields: AnswerFields): Asks["exitPlanMode"]["answer"] | undefined {
+  const { approved, selectedAction, autoApproveEdits, feedback } = fields;
+  if (typeof approved !== "boolean") return undefined;
+  return {
+    approved,
+    ...(typeof selectedAction === "string" && { selectedAction }),
+    ...(typeof autoApproveEdits === "boolean" && { autoApproveEdits }),
+    ...(typeof feedback === "string" && { feedback }),
+  };
+}
 
 function isRootList(value: unknown): value is Asks["roots"]["answer"]["roots"] {
   return Array.isArray(value) && value.every((root) => isRecord(root) && typeof root["uri"] === "string");

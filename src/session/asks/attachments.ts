@@ -3,7 +3,8 @@ import { HostError } from "../../base/errors.ts";
 import type { ToolLike } from "../../tools/define-tool.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { SourceSnapshot } from "../../tools/tool-source.ts";
-import { keepUnchanged, readPushedTools, type ToolsDiff } from "../catalog/pushed-tools.ts";
+import type { PushTrust } from "../../trust/push-trust.ts";
+import { keepUnchanged, type PushedTools, readPushedTools, type ToolsDiff } from "../catalog/pushed-tools.ts";
 import type { AskKind } from "./ask-kinds.ts";
 import type { AskHandlers, SessionAsks } from "./asks.ts";
 
@@ -68,12 +69,19 @@ interface Client {
   readonly level: AttachmentLevel;
   readonly name: string;
   readonly answers: ReadonlySet<AskKind>;
+  /** What it pushed last, as it came. */
+  list: readonly ToolLike[];
   snapshot: SourceSnapshot;
   byName: ReadonlyMap<string, Tool>;
 }
 
-export function createAttachments(host: AttachmentHost): Attachments {
+/** `trust` has the say about which pushed tools are offered. Absent: all are. */
+export function createAttachments(host: AttachmentHost, trust?: PushTrust): Attachments {
   const clients = new Map<string, Client>();
+  // What waited for somebody to approve it is there from then on.
+  const approvals = trust?.subscribe(() => {
+    for (const client of clients.values()) if (client.snapshot.diagnostics.length > 0) setTools(client, client.list);
+  });
 
   function refuseTakenNames(client: Client, tools: readonly Tool[]): void {
     const builtins = host.builtinNames();
@@ -89,7 +97,8 @@ export function createAttachments(host: AttachmentHost): Attachments {
   function setTools(client: Client, all: readonly ToolLike[]): ToolsDiff {
     host.assertOpen();
     if (!clients.has(client.id)) throw new HostError("ATTACHMENT_CLOSED", `${client.name} is detached. Attach again to offer tools.`);
-    const pushed = readPushedTools(all, client);
+    const pushed = trustedOnly(readPushedTools(all, client), client, trust);
+    client.list = [...all];
     refuseTakenNames(client, pushed.tools);
     const { tools, diff } = keepUnchanged(client.snapshot.tools, pushed.tools);
     publish(client, { tools, skills: [], diagnostics: pushed.diagnostics }, diff);
@@ -119,7 +128,7 @@ export function createAttachments(host: AttachmentHost): Attachments {
       host.assertOpen();
       const { level, name = level, answers, handlers = {} } = options;
       if (!levels.includes(level)) throw new HostError("ATTACHMENT_LEVEL", `A client attaches as ${levels.join(", ")}, not as "${level}".`);
-      const client: Client = { id: randomUUID(), level, name, answers: new Set(answers), snapshot: nothing, byName: new Map() };
+      const client: Client = { id: randomUUID(), level, name, answers: new Set(answers), list: [], snapshot: nothing, byName: new Map() };
       clients.set(client.id, client);
       host.asks.attach({ id: client.id, answers: client.answers, handlers });
       if (client.answers.size > 0) host.onAnswerersChanged();
@@ -144,8 +153,22 @@ export function createAttachments(host: AttachmentHost): Attachments {
       return [...clients.values()].filter((client) => client.level === level && client.byName.has(name)).map(({ id }) => id);
     },
     canAnswer: (kind, except) => [...clients.values()].some(({ id, answers }) => id !== except && answers.has(kind)),
-    close: () => clients.clear(),
+    close: () => {
+      approvals?.[Symbol.dispose]();
+      clients.clear();
+    },
   };
+}
+
+function trustedOnly(pushed: PushedTools, { name: pusher }: Client, trust: PushTrust | undefined): PushedTools {
+  if (trust === undefined || trust.mode === "off") return pushed;
+  const diagnostics = [...pushed.diagnostics];
+  const tools = pushed.tools.filter(({ definition, signature }) => {
+    const fault = trust.judge({ name: definition.name, contract: signature, definition }, pusher);
+    if (fault !== undefined) diagnostics.push(fault);
+    return fault?.severity !== "error";
+  });
+  return { tools, diagnostics };
 }
 
 function isAnother(held: Tool | undefined, tool: Tool): boolean {

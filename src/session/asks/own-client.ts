@@ -11,15 +11,23 @@ export function createOwnClient(config: () => ResolvedSessionConfig): {
   readonly handlers: AskHandlers;
 } {
   return {
-    answers: ["permission", "tool", "userInput", "elicitation", "sampling", "authorization"],
+    answers: ["permission", "tool", "userInput", "elicitation", "sampling", "authorization", "exitPlanMode"],
     handlers: {
       permission: (data, invocation) => callBack(config().onPermissionRequest, data, invocation),
       userInput: (data, invocation) => callBack(config().onUserInputRequest, data, invocation),
       elicitation: (data, invocation) => callBack(config().onElicitationRequest, data, invocation),
       sampling: (data, invocation) => callBack(config().onSamplingRequest, data, invocation),
+      exitPlanMode: (data, invocation) => callBack(config().options.onExitPlanModeRequest, data, invocation),
       authorization: (data, invocation) => callBack(config().onMcpAuthorization, data, invocation),
     },
   };
+}
+
+/** Whether the program that made a session answers this kind of question itself. */
+export function hasOwnHandler(kind: AskKind, config: ResolvedSessionConfig): boolean {
+  if (kind === "userInput") return config.onUserInputRequest !== undefined;
+  if (kind === "elicitation") return config.onElicitationRequest !== undefined;
+  return kind === "exitPlanMode" && config.options.onExitPlanModeRequest !== undefined;
 }
 
 /** Reads what a program gives for a pending call: `{ result }`, `{ error }`, an Error, or the result itself. */

@@ -16,7 +16,7 @@ export interface ContextServices {
   ask<K extends AskKind>(run: RunningCall, kind: K, data: Asks[K]["data"], options?: AskOptions): Promise<Asks[K]["answer"]>;
   callTool(run: RunningCall, ref: string, args: unknown): Promise<ToolResult>;
   progress(run: RunningCall, update: Progress): void;
-  fileChanged(run: RunningCall, path: string, content: string): void;
+  fileChanged(run: RunningCall, path: string, content: string, languageId?: string): void;
 }
 
 /**
@@ -64,7 +64,7 @@ export class CallContext implements ToolContext {
   }
 
   get fileChanged(): ToolContext["fileChanged"] {
-    return (path, content) => this.#services.fileChanged(this.#run, path, content);
+    return (path, content, options) => this.#services.fileChanged(this.#run, path, content, options?.languageId);
   }
 }
 

@@ -3,7 +3,7 @@ import { normalizeResult } from "../../tools/tool-result.ts";
 import { showFoundTools } from "../catalog/deferral.ts";
 import type { Hook, HookKind, HookKinds, PostToolUseOutput } from "../hooks/hook-kinds.ts";
 import type { HookRun } from "../hooks/hooks.ts";
-import { failureGuidance } from "../instructions/model-text.ts";
+import { failureGuidance, successGuidance } from "../instructions/model-text.ts";
 import { type CallHost, hookInput, logFacts } from "./call-stages.ts";
 import { toSettlement } from "./execute-call.ts";
 import { isLargeOutput, spillLargeOutput } from "./large-output.ts";
@@ -23,7 +23,8 @@ export function concludeCall(run: RunningCall, host: CallHost, ran: Settlement):
   return observed instanceof Promise ? observed.then((settled) => shorten(run, host, settled)) : shorten(run, host, observed);
 }
 
-function shorten(run: RunningCall, host: CallHost, settled: Settlement): CallOutcome | Promise<CallOutcome> {
+function shorten(run: RunningCall, host: CallHost, observed: Settlement): CallOutcome | Promise<CallOutcome> {
+  const settled = withGuidance(run, observed);
   if (!isLargeOutput(settled.result, host)) return finish(run, host, settled);
   return spillLargeOutput(run, host, settled.result).then((result) => finish(run, host, { ...settled, result }));
 }
@@ -67,15 +68,27 @@ function inputOf<K extends HookKind>(run: RunningCall, host: CallHost, kind: K, 
 function applyObserver<K extends HookKind>(run: RunningCall, host: CallHost, kind: K, ran: HookRun<K>, before: Settlement): Settlement {
   if (ran.kind === "failed") return before;
   const { additionalContext, modifiedResult } = ran.output as PostToolUseOutput;
-  if (additionalContext) run.addMessage(kind === "postToolUse" ? additionalContext : failureGuidance(run.call.name, additionalContext));
-  if (modifiedResult === undefined) return before;
+  if (additionalContext && kind === "postToolUse") run.addGuidance(additionalContext);
+  else if (additionalContext) run.addMessage(failureGuidance(run.call.name, additionalContext));
+  return modifiedResult === undefined ? before : replaceResult(run, host, kind, modifiedResult, before);
+}
+
+function replaceResult(run: RunningCall, host: CallHost, kind: HookKind, modified: unknown, before: Settlement): Settlement {
   try {
-    return toSettlement(normalizeResult(modifiedResult));
+    return toSettlement(normalizeResult(modified));
   } catch {
     // A getter of the result that throws: passed over like an observer that throws.
     host.log.error(`The result that a ${kind} hook gave could not be read.`, logFacts(run, host));
     return before;
   }
+}
+
+/** The text with what observers want read with it. They do not see what others of them added. */
+function withGuidance(run: RunningCall, settled: Settlement): Settlement {
+  if (run.guidance === undefined) return settled;
+  const { result } = settled;
+  const added = run.guidance.map((guidance) => successGuidance(run.call.name, guidance)).join("");
+  return { ...settled, result: { ...result, textResultForLlm: result.textResultForLlm + added } };
 }
 
 function finish(run: RunningCall, host: CallHost, { code, result }: Settlement): CallOutcome {

@@ -1,5 +1,6 @@
 import type { Hook, PreToolUseOutput } from "../hooks/hook-kinds.ts";
 import type { HookRun } from "../hooks/hooks.ts";
+import { callContext } from "../instructions/model-text.ts";
 import { type CallHost, hookInput, settle } from "./call-stages.ts";
 import { Interruption, type RunningCall } from "./running-call.ts";
 
@@ -34,7 +35,7 @@ function applyGate(run: RunningCall, ran: HookRun<"preToolUse"> | Interruption):
 
 function pass(run: RunningCall, output: PreToolUseOutput): void {
   const { permissionDecision: decision, permissionDecisionReason: reason, modifiedArgs, additionalContext } = output;
-  if (additionalContext) run.addMessage(additionalContext);
+  if (additionalContext) run.addMessage(callContext(additionalContext));
   if (decision === "deny") {
     settle(run, "denied_by_hook", { reason });
     return;

@@ -46,6 +46,8 @@ export type ProgressListener = (update: Progress, call: { readonly toolCallId: s
 export interface Prepared {
   readonly kind: "run" | "settled" | "waiting";
   readonly call: ToolCall;
+  /** While it waits: settles when `kind` says which of the two it came to. Never rejects. */
+  readonly decided?: Promise<void> | undefined;
 }
 
 /** The tool's own kind of result, or why there is none of its own. */

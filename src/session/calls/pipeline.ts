@@ -25,6 +25,8 @@ export interface FileChange {
   readonly path: string;
   readonly content: string;
   readonly toolCallId: string;
+  /** What editors call its language by, where the tool said so. */
+  readonly languageId?: string;
 }
 
 export interface PipelineHost extends RemoteCallHost {
@@ -222,13 +224,13 @@ class CallPipeline implements Pipeline, ContextServices {
     tellProgress(run, this.#host, update);
   }
 
-  fileChanged(run: RunningCall, path: string, content: string): void {
+  fileChanged(run: RunningCall, path: string, content: string, languageId?: string): void {
     const { events, log } = this.#host;
     if (events.wants("session.workspace_file_changed")) {
       events.append("session.workspace_file_changed", { operation: "update", path }, run.agent.agentId);
     }
     try {
-      this.#host.onFileChanged({ path, content, toolCallId: run.call.id });
+      this.#host.onFileChanged({ path, content, toolCallId: run.call.id, ...(languageId !== undefined && { languageId }) });
     } catch (error) {
       log.error("Whoever is told of changed files failed.", { ...logFacts(run, this.#host), error: toError(error) });
     }

@@ -57,6 +57,8 @@ export class RunningCall implements Prepared, Timed {
   hookReason: string | undefined = undefined;
   /** What hooks want the model to read after the result. */
   messages: string[] | undefined = undefined;
+  /** What hooks want the model to read at the end of the result. */
+  guidance: string[] | undefined = undefined;
   /** Set when it ended without running. */
   settlement: Settlement | undefined = undefined;
   /** Settles when it is decided whether the call runs; never rejects. */
@@ -217,6 +219,11 @@ export class RunningCall implements Prepared, Timed {
   addMessage(text: string): void {
     this.messages ??= [];
     this.messages.push(text);
+  }
+
+  addGuidance(text: string): void {
+    this.guidance ??= [];
+    this.guidance.push(text);
   }
 
   #abort({ reason }: Interruption): void {

@@ -1,4 +1,5 @@
 import type { SkillEntry } from "../../tools/tool-source.ts";
+import { type AgentMode, modeInstructions } from "./mode-text.ts";
 import { escaped, listSkills } from "./skill-listing.ts";
 import { customizeSections, type InstructionSection, joinParts, type SystemMessageOptions } from "./system-message.ts";
 
@@ -10,6 +11,9 @@ export interface InstructionParts {
   readonly skills: readonly SkillEntry[];
   /** Tokens that the list of skills may take. */
   readonly listingTokens: number;
+  /** What the user, the project and the organisation want of every agent. */
+  readonly custom?: string | undefined;
+  readonly mode?: AgentMode | undefined;
   /** What connected servers say about their use. */
   readonly servers?: readonly ServerInstructions[] | undefined;
   /** The session's wishes, and after them those for its model. */
@@ -23,7 +27,8 @@ export interface ServerInstructions {
 
 /**
  * The system message of a conversation. Its sections, in order: identity, tone, guidelines, safety, tool_instructions,
- * environment_context, agent_instructions, skill_instructions, available_skills, server_instructions, last_instructions.
+ * environment_context, custom_instructions, agent_instructions, skill_instructions, available_skills, server_instructions,
+ * runtime_instructions, last_instructions.
  */
 export async function assembleInstructions(parts: InstructionParts): Promise<string> {
   let sections: readonly InstructionSection[] = [...ownSections(parts), ...sourceSections(parts)];
@@ -57,12 +62,21 @@ function systemName(): string {
   return names[process.platform] ?? process.platform;
 }
 
-function sourceSections({ agentPrompt = "", skills, listingTokens, servers = [] }: InstructionParts): readonly InstructionSection[] {
+function sourceSections({
+  agentPrompt = "",
+  skills,
+  listingTokens,
+  servers = [],
+  custom = "",
+  mode = "interactive",
+}: InstructionParts): readonly InstructionSection[] {
   const texts: Readonly<Record<string, string>> = {
+    custom_instructions: wrapped("custom_instructions", custom),
     agent_instructions: wrapped("agent_instructions", agentPrompt),
     skill_instructions: wrapped("skill_instructions", skills.map(eagerText).join("\n")),
     available_skills: introduced(listSkills(skills, listingTokens)),
     server_instructions: wrapped("server_instructions", servers.map(serverText).join("\n")),
+    runtime_instructions: modeInstructions[mode],
   };
   return Object.entries(texts).map(([id, text]) => ({ id, text, isOwn: false }));
 }

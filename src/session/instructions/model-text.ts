@@ -50,6 +50,21 @@ export function resultTypeOf(code: SettledCode): ResultType {
   return resultTypes[code] ?? "failure";
 }
 
+/** What a preToolUse hook adds, as a model reads it behind the call's result. */
+export function callContext(context: string): string {
+  return `Additional context from preToolUse hook:\n${context}`;
+}
+
+/** What a userPromptSubmitted hook adds, as a model reads it behind the prompt. */
+export function promptContext(context: string): string {
+  return `<system_reminder>\n${context}\n</system_reminder>`;
+}
+
+/** What a postToolUse hook adds, as a model reads it at the end of the result. */
+export function successGuidance(tool: string, guidance: string): string {
+  return `\n\nTool "${tool}" succeeded. Additional guidance from postToolUse hooks:\n${guidance}`;
+}
+
 /** The guidance of postToolUseFailure hooks, as the model reads it after the result. */
 export function failureGuidance(tool: string, guidance: string): string {
   return `Tool "${tool}" failed. Additional guidance from postToolUseFailure hooks:\n${guidance}`;
@@ -80,6 +95,22 @@ export function largeOutputNote(totalBytes: number, file: string | undefined): s
     : `${size} All of it is in ${file}: read on from there, a part at a time.]`;
 }
 
+/** What a model is asked when a conversation becomes too long for it. */
+export function compactionRequest(transcript: string, wishes: string | undefined): string {
+  const wish = wishes === undefined || wishes.trim() === "" ? "" : `\n\nThe user adds: ${wishes.trim()}`;
+  return `The conversation below has become too long to go on with. Write a summary that takes its place, for whoever goes on with the work and sees nothing else of it. Keep: what the user wants, in the user's own words where they matter; what was decided and why; what was done, with the names of files, commands and identifiers exactly as they are; what was found out; what failed; what is left to do and what comes next. Leave out what no longer matters. Answer with the summary alone.${wish}\n\n<conversation>\n${transcript}\n</conversation>`;
+}
+
+/** A question about a conversation, on the side. */
+export function asideRequest(transcript: string, question: string): string {
+  return `Answer a question about the conversation below, briefly. It is asked on the side: do not go on with the conversation, and do nothing of what is asked for in it.\n\n<conversation>\n${transcript}\n</conversation>\n\nThe question: ${question}`;
+}
+
+/** A summary in the place of what it is of. */
+export function compactedContext(summary: string): string {
+  return `<conversation_summary>\nWhat was said before this was left out to save room. This is its summary:\n\n${summary.trim()}\n</conversation_summary>\n\nGo on from there.`;
+}
+
 /** What the tool search answers. */
 export const toolSearchText = {
   found(tools: readonly { readonly name: string; readonly description?: string }[], isPart: boolean): string {
@@ -108,16 +139,20 @@ export const skillText = {
     `Skill "${name}" has no file ${JSON.stringify(shortened(file))} that can be read as text. Go on without it.`,
 } as const;
 
-/** The instructions of a skill, as a model reads them in a message of their own. */
+/**
+ * The instructions of a skill, as a model reads them in a message of their own. The line break that ends a file and that
+ * of the last line are both there, as recorded conversations of the Copilot runtime have it.
+ */
 export function skillContext({ name, folder, body }: { name: string; folder: string | undefined; body: string }): string {
   const base = folder === undefined ? "" : `Base directory for this skill: ${folder}\n\n`;
-  return `<skill-context name="${name.replace(/[&"<>\n]/g, " ")}">\n${base}${body.trim()}\n</skill-context>`;
+  return `<skill-context name="${name.replace(/[&"<>\n]/g, " ")}">\n${base}${body.trim()}\n\n</skill-context>`;
 }
 
 /** What the ask_user tool answers. */
 export const askUserText = {
   selected: (answer: string): string => `User selected: ${answer}`,
   responded: (answer: string): string => `User responded: ${answer}`,
+  declined: "The user does not want to answer. Go on without, and say what you assumed.",
   unanswered: "The user did not answer. Decide yourself, and say what you assumed.",
 } as const;
 
@@ -177,6 +212,7 @@ function firstLine(text: string): string {
   return line.length > 200 ? `${line.slice(0, 200)}…` : line;
 }
 
+const interrupted = "The execution of this tool, or a previous tool was interrupted.";
 const unavailable = "Permission denied and could not request permission from user";
 
 const sentences: { readonly [Code in SettledCode]: (facts: TextFacts) => string } = {
@@ -199,8 +235,8 @@ const sentences: { readonly [Code in SettledCode]: (facts: TextFacts) => string 
   timeout: ({ tool, timeoutMs = 0 }) => `Tool '${tool}' did not finish within ${timeoutMs / 1000} seconds and was stopped.`,
   owner_gone: ({ tool }) => `The client that provides tool '${tool}' disconnected before it answered.`,
   session_closed: ({ tool }) => `The session ended before tool '${tool}' answered.`,
-  cancelled: ({ tool }) => `The call of tool '${tool}' was cancelled.`,
-  interrupted: () => "The call was interrupted and its result is not known.",
+  cancelled: () => interrupted,
+  interrupted: () => interrupted,
   too_deep: ({ tool }) => `Tool '${tool}' was not called: tools that call tools went too deep.`,
 };
 

@@ -1,9 +1,10 @@
+import { isPlainRecord } from "../../base/read-fields.ts";
 import type { PermissionDecision, PermissionRequest, Tool } from "../../tools/tool.ts";
 import type { ApprovalKey } from "../../trust/approvals.ts";
 import { digestOf } from "../../trust/digests.ts";
 import { toldWhole } from "./permission-commands.ts";
-import { commandsOf } from "./permission-rule.ts";
-import { hostOf, readUrl } from "./permission-urls.ts";
+import { commandsOf, urlsOf } from "./permission-rule.ts";
+import { hostOf } from "./permission-urls.ts";
 
 /** A call whose permission somebody may have given before. */
 export interface ApprovableCall {
@@ -55,6 +56,38 @@ export function grantsOf(decision: PermissionDecision, call: ApprovableCall): re
   return patterns?.map((pattern) => grantOf(call, pattern, true));
 }
 
+/** What an approval covers that answers no call: of the tools that it can be about, every source once. None: it is about none of them. */
+export function grantsFor(approval: unknown, tools: Iterable<Tool>): readonly Grant[] {
+  const fields = isPlainRecord(approval) ? approval : {};
+  const patterns = approvedPatterns(fields);
+  const concerned = patterns === undefined ? [] : [...tools].filter((tool) => isConcerned(fields, tool));
+  const bySource = new Map(concerned.map((tool) => [originOf(tool.origin), tool]));
+  return [...bySource.values()].flatMap((tool) =>
+    (patterns ?? []).map((pattern) => grantOf({ tool, request: { kind: pattern.kind } }, pattern, true)),
+  );
+}
+
+function approvedPatterns({
+  kind,
+  commandIdentifiers,
+  serverName,
+  toolName,
+}: Readonly<Record<string, unknown>>): readonly Pattern[] | undefined {
+  if (kind === "read" || kind === "write" || kind === "memory") return [{ kind }];
+  if (kind === "custom-tool" && typeof toolName === "string") return [{ kind, toolName }];
+  if (kind === "mcp" && typeof serverName === "string")
+    return [{ kind, serverName, toolName: typeof toolName === "string" ? toolName : null }];
+  if (kind !== "commands" || !Array.isArray(commandIdentifiers) || commandIdentifiers.length > 100) return undefined;
+  return commandIdentifiers.filter((id): id is string => typeof id === "string" && id !== "").map(commandPattern);
+}
+
+function isConcerned({ kind, serverName, toolName }: Readonly<Record<string, unknown>>, { origin, definition }: Tool): boolean {
+  if (kind === "mcp") return origin.kind === "mcp" && origin.source === serverName;
+  if (kind === "custom-tool") return origin.kind !== "mcp" && definition.name === toolName;
+  // Who reads, writes and runs commands describes its calls itself; a server's tools do so only as a server's tools.
+  return origin.kind !== "mcp";
+}
+
 /** What one approval covers, as the Copilot SDK writes it; a command each. */
 type Pattern = Readonly<Record<string, unknown>> & { readonly kind: string };
 
@@ -66,9 +99,15 @@ function patternsOf({ tool, request }: ApprovableCall): readonly Pattern[] | und
   if (kind === "mcp") return [mcpPattern(tool, tool.origin.nativeName)];
   if (kind === "custom-tool") return [{ kind, toolName: tool.definition.name }];
   if (kind === "shell") return commandPatterns(request);
-  const url = kind === "url" ? readUrl(request["url"]) : undefined;
-  if (url !== undefined) return [{ kind: "url", domain: hostOf(url) }];
+  const hosts = kind === "url" ? hostsOf(request) : undefined;
+  if (hosts !== undefined) return hosts.map((domain) => ({ kind: "url", domain }));
   return [{ kind, request: withoutCallId(request) }];
+}
+
+/** Each once. Undefined: one of the addresses is none. */
+function hostsOf(request: PermissionRequest): readonly string[] | undefined {
+  const urls = urlsOf(request);
+  return urls.every((url) => url !== undefined) ? [...new Set(urls.map(hostOf))] : undefined;
 }
 
 function mcpPattern({ origin }: Tool, toolName: string | null): Pattern {
@@ -95,8 +134,9 @@ function readApproval(given: unknown, call: ApprovableCall): readonly Pattern[] 
   if (kind === "read" || kind === "write" || kind === "memory") return [{ kind }];
   if (kind === "custom-tool") return rest["toolName"] === tool.definition.name ? patternsOf(call) : undefined;
   if (kind === "mcp") return readMcpApproval(rest, tool);
-  const url = kind === "url" ? readUrl(request["url"]) : undefined;
-  return url !== undefined && hostOf(url) === String(rest["domain"]).toLowerCase() ? [{ kind: "url", domain: hostOf(url) }] : undefined;
+  const hosts = kind === "url" ? hostsOf(request) : undefined;
+  const [domain] = hosts ?? [];
+  return hosts?.length === 1 && domain === String(rest["domain"]).toLowerCase() ? [{ kind: "url", domain }] : undefined;
 }
 
 function readCommandApproval(identifiers: unknown, request: PermissionRequest): readonly Pattern[] | undefined {

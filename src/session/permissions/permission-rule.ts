@@ -28,6 +28,8 @@ export interface PermissionRule {
   forbids(call: RuledCall): boolean;
   /** For shell rules with a command: they allow a line of several commands only together. */
   readonly command?: CommandPattern;
+  /** For rules about paths: whether one of them is what it is about. */
+  readonly forbidsPath?: (path: string) => boolean;
 }
 
 const forms =
@@ -69,7 +71,7 @@ function split(text: string): { name: string; argument: string | null } {
   return { name, argument };
 }
 
-type Judgement = Pick<PermissionRule, "concerns" | "allows" | "forbids" | "command">;
+type Judgement = Pick<PermissionRule, "concerns" | "allows" | "forbids" | "command" | "forbidsPath">;
 type KindReader = (argument: string | null, text: string, workingDirectory: string) => Judgement;
 
 const kinds = {
@@ -135,16 +137,23 @@ function pathRule(kind: string, fields: readonly string[], lists: readonly strin
     assertGlob(argument, text);
     const pattern = toPathPattern(argument, workingDirectory);
     const pathOf = (request: PermissionRequest): unknown => fields.map((field) => request[field]).find((value) => value !== undefined);
+    const listed = (request: PermissionRequest): readonly unknown[] => lists.flatMap((field) => textsOf(request[field]));
     return {
       concerns: describesItself,
       allows({ request }) {
-        const path = request?.kind === kind ? readPath(pathOf(request), workingDirectory) : undefined;
-        return path !== undefined && allowsPath(pattern, path);
+        if (request?.kind !== kind) return false;
+        // Of a request about several paths the one is only what they have in common.
+        const several = listed(request);
+        return (several.length > 0 ? several : [pathOf(request)]).every((value) => {
+          const path = readPath(value, workingDirectory);
+          return path !== undefined && allowsPath(pattern, path);
+        });
       },
       forbids({ request }) {
-        if (request?.kind === "shell") return lists.flatMap((field) => textsOf(request[field])).some((path) => isForbidden(path));
-        return request?.kind === kind && isForbidden(pathOf(request));
+        if (request?.kind === "shell") return listed(request).some(isForbidden);
+        return request?.kind === kind && [pathOf(request), ...listed(request)].some(isForbidden);
       },
+      forbidsPath: isForbidden,
     };
     function isForbidden(value: unknown): boolean {
       const path = readPath(value, workingDirectory);
@@ -165,14 +174,18 @@ function urlRule(argument: string | null, text: string): Judgement {
   return {
     concerns: describesItself,
     allows({ request }) {
-      const url = request?.kind === "url" ? readUrl(request["url"]) : undefined;
-      return url !== undefined && allowsUrl(pattern, url);
+      return request?.kind === "url" && urlsOf(request).every((url) => url !== undefined && allowsUrl(pattern, url));
     },
     forbids({ request }) {
       if (request?.kind === "shell") return textsOf(request["possibleUrls"]).some(isForbidden);
-      return request?.kind === "url" && isForbidden(request["url"]);
+      return request?.kind === "url" && [request["url"], ...textsOf(request["possibleUrls"])].some(isForbidden);
     },
   };
+}
+
+/** All addresses that a request to fetch is about; undefined for what is none. */
+export function urlsOf(request: PermissionRequest): readonly (URL | undefined)[] {
+  return [request["url"], ...textsOf(request["possibleUrls"])].map(readUrl);
 }
 
 function always(concerns: (tool: Tool) => boolean): Judgement {

@@ -23,6 +23,11 @@ export interface PermissionRules {
   mayStop(tool: Tool): boolean;
   /** Undefined: no rule says anything. Never throws. */
   judge(call: RuledCall): RuleVerdict | undefined;
+  /**
+   * Whether a rule forbids reading what is at an absolute path, or wants somebody asked: for searches, whose calls are
+   * about a folder that it lies in. Undefined: no rule is about paths that are read. Never throws.
+   */
+  readonly isKeptBack: ((path: string) => boolean) | undefined;
 }
 
 /** @throws HostError `PERMISSION_RULE` naming the rule that cannot be read. */
@@ -39,16 +44,19 @@ interface RuleLists {
   readonly allow: readonly PermissionRule[];
 }
 
-const noRules: PermissionRules = Object.freeze({ mayStop: () => false, judge: () => undefined });
+const noRules: PermissionRules = Object.freeze({ mayStop: () => false, judge: () => undefined, isKeptBack: undefined });
 const noLists: RuleLists = Object.freeze({ deny: [], ask: [], allow: [] });
 const allowed: RuleVerdict = Object.freeze({ kind: "allow" });
 
 class CompiledRules implements PermissionRules {
+  readonly isKeptBack: ((path: string) => boolean) | undefined;
   readonly #all: RuleLists;
   readonly #byTool = new WeakMap<Tool, RuleLists>();
 
   constructor(all: RuleLists) {
     this.#all = all;
+    const rules = [...all.deny, ...all.ask].filter(({ kind, forbidsPath }) => kind === "read" && forbidsPath !== undefined);
+    this.isKeptBack = rules.length === 0 ? undefined : (path) => rules.some(({ forbidsPath }) => forbidsPath?.(path));
   }
 
   mayStop(tool: Tool): boolean {

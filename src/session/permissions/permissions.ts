@@ -7,7 +7,7 @@ import { locationOf } from "../../trust/locations.ts";
 import type { AskOutcome } from "../asks/ask-kinds.ts";
 import type { AskHandler, AskHandlers, SessionAsks } from "../asks/asks.ts";
 import type { SessionEvents } from "../records/events.ts";
-import { type ApprovableCall, approvalsFor, type Grant, grantsOf } from "./permission-approvals.ts";
+import { type ApprovableCall, approvalsFor, type Grant, grantsFor, grantsOf } from "./permission-approvals.ts";
 import type { PermissionRule } from "./permission-rule.ts";
 import type { PermissionRules } from "./permission-rules.ts";
 
@@ -59,6 +59,11 @@ export interface Permissions {
    * permission; a rule that allows; what was approved before; and then whoever is asked. Never rejects.
    */
   decide(question: PermissionQuestion, waits: boolean): PermissionVerdict | Promise<PermissionVerdict>;
+  /**
+   * Approves something for a place before anybody asks for it: reading, commands, a server's tools, as the Copilot SDK
+   * writes it. False: it is about none of these tools.
+   */
+  approveFor(location: string, approval: unknown, tools: Iterable<Tool>): Promise<boolean>;
   /** Forgets what was approved for the session. */
   reset(): void;
 }
@@ -98,6 +103,19 @@ class SessionPermissions implements Permissions {
   reset(): void {
     this.#ofSession = createMemoryApprovals();
     this.#hasSessionGrants = false;
+  }
+
+  async approveFor(location: string, approval: unknown, tools: Iterable<Tool>): Promise<boolean> {
+    const grants = grantsFor(approval, tools);
+    const approvedAt = new Date().toISOString();
+    const scope: ApprovalScope = { kind: "location", id: location };
+    const isHere = this.#lastingScopes().some((known) => known.kind === "location" && known.id === location);
+    if (isHere && grants.length > 0) {
+      this.#hasSessionGrants = true;
+      await this.#keep(this.#ofSession, grants, this.#sessionScope, approvedAt);
+    }
+    if (this.#host.approvals !== undefined) await this.#keep(this.#host.approvals, grants, scope, approvedAt);
+    return grants.length > 0;
   }
 
   mayStop(tool: Tool): boolean {

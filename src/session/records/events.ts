@@ -41,6 +41,8 @@ export interface SessionEvents {
   addRecorder(sink: EventSink): Disposable;
   /** Runs when a sink for this type or for all of them was added. */
   onSinkAdded(listener: (type: string | undefined) => void): void;
+  /** The next event follows this one: those after it have been taken back. */
+  rewind(lastEventId: string): void;
   /** Removes every sink; what is appended later goes nowhere. */
   close(): void;
 }
@@ -105,6 +107,10 @@ class EventDoor implements SessionEvents {
 
   onSinkAdded(listener: (type: string | undefined) => void): void {
     this.#sinkAdded.push(listener);
+  }
+
+  rewind(lastEventId: string): void {
+    this.#parentId = lastEventId;
   }
 
   close(): void {

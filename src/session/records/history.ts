@@ -1,6 +1,6 @@
 import { isPlainRecord } from "../../base/read-fields.ts";
 import type { AssistantMessage, ChatMessage, ImagePart, ModelToolCall, ReplayFields } from "../../models/model.ts";
-import { modelText, unseenNote } from "../instructions/model-text.ts";
+import { compactedContext, modelText, unseenNote } from "../instructions/model-text.ts";
 import type { SessionEvent } from "./events.ts";
 
 /** A conversation as a model is shown it, made of nothing but a session's events. */
@@ -21,6 +21,8 @@ export interface History {
  * - `assistant.message`: its text and `toolRequests`. A request may carry `argumentsText`, the model's own words, and
  *   `argumentsError`; the message and each request a `replay` for the endpoint.
  * - `tool.execution_complete`: the result, and `arguments` where a hook rewrote them.
+ * - `session.compaction_complete` with a `summaryContent`: what was said before the last `session.compaction_start` gives
+ *   way to it. `session.context_cleared`: everything so far is gone.
  */
 export function createHistory(options: { readonly agentId?: string } = {}): History {
   return new EventHistory(options.agentId);
@@ -48,6 +50,8 @@ class EventHistory implements History {
   readonly #agentId: string | undefined;
   readonly #messages: ChatMessage[] = [];
   #open: OpenCalls | undefined;
+  /** How many messages a compaction that has begun is about. */
+  #compacting = 0;
 
   constructor(agentId: string | undefined) {
     this.#agentId = agentId;
@@ -58,6 +62,9 @@ class EventHistory implements History {
     if (type === "user.message") this.#say(userMessage(data));
     else if (type === "assistant.message") this.#answer(data);
     else if (type === "tool.execution_complete") this.#finish(data);
+    else if (type === "session.compaction_start") this.#compacting = this.#messages.length;
+    else if (type === "session.compaction_complete") this.#compact(data);
+    else if (type === "session.context_cleared") this.#clear();
   }
 
   messages(): readonly ChatMessage[] {
@@ -83,6 +90,18 @@ class EventHistory implements History {
     if (this.#open === undefined || typeof id !== "string" || !this.#open.calls.some((call) => call.id === id)) return;
     this.#open.results.set(id, data);
     if (this.#open.results.size === this.#open.calls.length) this.#close();
+  }
+
+  #compact({ success, summaryContent }: Data): void {
+    if (success !== true || typeof summaryContent !== "string") return;
+    this.#messages.splice(0, this.#compacting, { role: "user", content: compactedContext(summaryContent) });
+    this.#compacting = 0;
+  }
+
+  #clear(): void {
+    this.#messages.length = 0;
+    this.#open = undefined;
+    this.#compacting = 0;
   }
 
   #close(): void {

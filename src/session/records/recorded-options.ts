@@ -28,6 +28,7 @@ const keeping: { readonly [K in keyof Required<SessionOptions>]: "log" | "proces
   disabledMcpServers: "log",
   envValueMode: "log",
   githubMcpToolConfig: "log",
+  mcpTokenOwner: "process",
   waitForAttachments: "log",
   toolTimeout: "log",
   hookTimeout: "log",
@@ -48,6 +49,11 @@ const keeping: { readonly [K in keyof Required<SessionOptions>]: "log" | "proces
   skillListing: "log",
   maxIterations: "log",
   additionalDirectories: "log",
+  infiniteSessions: "log",
+  agentMode: "log",
+  customInstructions: "log",
+  askUserVariant: "log",
+  onExitPlanModeRequest: "nowhere",
 };
 
 /** The events whose `options` hold all that was recorded of them at that time. */

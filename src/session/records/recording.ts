@@ -4,6 +4,7 @@ import { packageVersion } from "../../base/package-version.ts";
 import type { ResolvedSessionConfig } from "../session-config.ts";
 import type { SessionEvent, SessionEvents } from "./events.ts";
 import type { History } from "./history.ts";
+import { findCut, truncationType } from "./kept-events.ts";
 import { toRecordedOptions } from "./recorded-options.ts";
 import { createSessionLog, logVersion, type SessionLog } from "./session-log.ts";
 
@@ -13,6 +14,11 @@ export interface Recording {
   readonly history: History;
   /** Every event that was recorded; none without a log. */
   read(): Promise<readonly SessionEvent[]>;
+  /**
+   * Takes back an event and all after it, unless `mayCut` says that it is too late for that.
+   * @returns how many. @throws HostError `EVENT_UNKNOWN`, and what `mayCut` throws; nothing is changed then.
+   */
+  truncate(eventId: string, mayCut: () => void): Promise<number>;
   /** Settles when everything so far outlives this process, if there is a log that does. @throws HostError `LOG_NOT_WRITTEN`. */
   flush(): Promise<void>;
   /** Tells that somebody goes on with a session that is open. */
@@ -53,6 +59,21 @@ class LogRecording implements Recording {
 
   async read(): Promise<readonly SessionEvent[]> {
     return (await this.#log?.read()) ?? [];
+  }
+
+  async truncate(eventId: string, mayCut: () => void): Promise<number> {
+    const all = await this.read();
+    const cut = findCut(all, eventId);
+    // Nothing is awaited from here on.
+    mayCut();
+    const kept = all.slice(0, cut);
+    const eventsRemoved = all.length - cut;
+    const { events } = this.#host;
+    this.#log?.rebuild(kept);
+    events.rewind(kept.at(-1)!.id);
+    events.append(truncationType, { eventId, eventsRemoved });
+    if (events.wants("session.snapshot_rewind")) events.append("session.snapshot_rewind", { upToEventId: eventId, eventsRemoved });
+    return eventsRemoved;
   }
 
   async flush(): Promise<void> {

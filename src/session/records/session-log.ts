@@ -4,6 +4,7 @@ import { type AppendLog, createMemoryLog, type LogRecord } from "../../io/append
 import type { SessionOptions } from "../session-config.ts";
 import type { SessionEvent } from "./events.ts";
 import { createHistory, type History } from "./history.ts";
+import { withoutTruncated } from "./kept-events.ts";
 import { readRecordedOptions } from "./recorded-options.ts";
 import { type Settling, settleUnfinished } from "./unfinished-work.ts";
 
@@ -25,8 +26,10 @@ export interface SessionLog {
   readonly history: History;
   /** Records an event as it is now. Never throws. */
   record(event: SessionEvent): void;
-  /** Every event, oldest first. */
+  /** Every event that was not taken back, oldest first. */
   read(): Promise<readonly SessionEvent[]>;
+  /** Makes the conversation anew of these events: the others were taken back. */
+  rebuild(events: readonly SessionEvent[]): void;
   /** Settles when everything recorded so far outlives this process. @throws HostError `LOG_NOT_WRITTEN`. */
   flush(): Promise<void>;
   /** @throws HostError `LOG_NOT_WRITTEN` when something recorded could not be kept. */
@@ -44,17 +47,28 @@ export function createSessionLog(log: Logger, store: AppendLog = createMemoryLog
  * tools must not get lost by accident. `SESSION_LOG_NEWER` when a newer version wrote it.
  */
 export async function openSessionLog(sessionId: string, log: Logger, store: AppendLog): Promise<SessionLog> {
-  const events = await readEvents(store, log);
-  refuseNewer(sessionId, events);
-  const options = readRecordedOptions(events);
+  const recorded = await readEvents(store, log);
+  refuseNewer(sessionId, recorded);
+  // Taking back what was said does not take back how the session was set up.
+  const options = readRecordedOptions(recorded);
+  const events = withoutTruncated(recorded);
   if (options === undefined) {
     const advice = "host.exportSession still gives what can be read of it.";
     throw new HostError("SESSION_LOG_DAMAGED", `The log of session "${sessionId}" does not say how the session was made. ${advice}`);
   }
   const lastEventId = events.at(-1)?.id ?? null;
+  return new EventLog(store, log, historyOf(events), {
+    eventCount: events.length,
+    lastEventId,
+    options,
+    unfinished: settleUnfinished(events),
+  });
+}
+
+function historyOf(events: readonly SessionEvent[]): History {
   const history = createHistory();
   for (const event of events) history.add(event);
-  return new EventLog(store, log, history, { eventCount: events.length, lastEventId, options, unfinished: settleUnfinished(events) });
+  return history;
 }
 
 /** The version of what `session.start` says and of the events behind it. */
@@ -82,7 +96,7 @@ async function readEvents(store: AppendLog, log: Logger): Promise<readonly Sessi
 
 class EventLog implements SessionLog {
   readonly resumed: ResumePoint | undefined;
-  readonly history: History;
+  history: History;
   readonly #store: AppendLog;
   readonly #log: Logger;
 
@@ -104,8 +118,12 @@ class EventLog implements SessionLog {
     }
   }
 
-  read(): Promise<readonly SessionEvent[]> {
-    return readEvents(this.#store, this.#log);
+  async read(): Promise<readonly SessionEvent[]> {
+    return withoutTruncated(await readEvents(this.#store, this.#log));
+  }
+
+  rebuild(events: readonly SessionEvent[]): void {
+    this.history = historyOf(events);
   }
 
   flush(): Promise<void> {

@@ -1,13 +1,14 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
+import type { AskKind } from "../asks/ask-kinds.ts";
 import type { SessionAsks } from "../asks/asks.ts";
 import { resolveToolName } from "../calls/pipeline.ts";
 import type { CatalogView } from "../catalog/catalog-view.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
 import type { ServerInstructions } from "../instructions/instructions.ts";
 import type { SessionEvents } from "../records/events.ts";
-import type { AskToSignIn, ServerInfo, ServerNews, ServerPolicy, SessionServers } from "./session-servers.ts";
+import type { AskForToken, AskToSignIn, ServerInfo, ServerNews, ServerPolicy, SessionServers } from "./session-servers.ts";
 
 export interface ServerKeeperHost {
   readonly events: SessionEvents;
@@ -15,6 +16,8 @@ export interface ServerKeeperHost {
   readonly sessionId: string;
   readonly asks: SessionAsks;
   readonly config: { readonly view: CatalogView };
+  /** Whether somebody can answer this kind of question. */
+  canAsk(kind: AskKind): boolean;
 }
 
 /** What a session does with its MCP servers: it starts them when they are wanted, and tells of them. */
@@ -31,6 +34,7 @@ export class ServerKeeper implements Disposable {
     this.#servers = servers;
     this.#listening = servers?.subscribe((news) => this.#tellNews(news));
     servers?.onSignIn((data, signal) => this.#askToSignIn(data, signal));
+    servers?.onTokenWanted((data, signal) => this.#askForToken(data, signal));
   }
 
   get policy(): ServerPolicy {
@@ -81,6 +85,14 @@ export class ServerKeeper implements Disposable {
     throw new HostError("ASK_UNANSWERED", `Nobody of session ${this.#host.sessionId} signs in to the MCP server "${data.serverName}".`);
   }
 
+  /** Nobody being there to ask is no answer: then a person may sign in. */
+  async #askForToken(...[data, signal]: Parameters<AskForToken>): ReturnType<AskForToken> {
+    const { asks } = this.#host;
+    if (!this.#host.canAsk("accessToken")) return undefined;
+    const outcome = await asks.open("accessToken", data, { signal: () => signal, serverName: data.serverName });
+    return outcome.kind === "answered" ? outcome.answer : undefined;
+  }
+
   #tellNews(news: ServerNews): void {
     const { events } = this.#host;
     const type = news.kind === "status" ? "session.mcp_server_status_changed" : `mcp.${news.list}.list_changed`;
@@ -94,6 +106,8 @@ export class ServerKeeper implements Disposable {
     const { events } = this.#host;
     const type = "session.mcp_servers_loaded";
     const list = servers.list();
+    // Where there never were any, that is no news.
+    if (list.length === 0 && this.#toldServers === undefined) return;
     const told = JSON.stringify(list.map(({ name, origin }) => [name, origin]));
     if (told === this.#toldServers || !events.wants(type)) return;
     this.#toldServers = told;

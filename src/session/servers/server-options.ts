@@ -1,7 +1,7 @@
 import { isAbsolute, resolve } from "node:path";
 import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { readOneOf, readTexts } from "../../base/read-fields.ts";
+import { readOneOf, readText, readTexts } from "../../base/read-fields.ts";
 import { adviseServers } from "../../formats/advise-servers.ts";
 import { createVariableLookup } from "../../formats/expand-variables.ts";
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp-server-spec.ts";
@@ -25,6 +25,11 @@ export interface ServerOptions {
   readonly envValueMode?: "direct" | "indirect" | undefined;
   /** Which tools GitHub's MCP server is asked for, where there is one. */
   readonly githubMcpToolConfig?: GithubMcpToolConfig | undefined;
+  /**
+   * Who signs in to the session's own remote servers: sessions with another owner share neither tokens nor connections with
+   * it, and its tokens are asked of whoever is attached, and kept nowhere. Default: all share what this machine's user signed in to.
+   */
+  readonly mcpTokenOwner?: string | undefined;
 }
 
 /** A server that can be started, or one that is only known by name. */
@@ -37,6 +42,8 @@ export interface ResolvedServers {
   readonly ofAgents: ReadonlyMap<string, readonly ConfiguredServer[]>;
   readonly disabled: ReadonlySet<string>;
   readonly github: GithubMcpToolConfig | undefined;
+  /** Whose tokens they are signed in to with, where they are not everybody's. */
+  readonly owner: string | undefined;
   readonly diagnostics: readonly Diagnostic[];
   /** Equal for equal servers. Holds no value of them. */
   readonly key: string;
@@ -50,6 +57,7 @@ export const serverReaders: Readers = {
   disabledMcpServers: readTexts,
   envValueMode: readOneOf(["direct", "indirect"]),
   githubMcpToolConfig: readGithubMcpToolConfig,
+  mcpTokenOwner: readText,
 };
 
 /** Reads the servers of a session and its agents. What is wrong with one is a diagnostic, and it is listed with the reason. */
@@ -57,8 +65,10 @@ export function resolveServers(given: ServerOptions, { custom }: SessionAgents, 
   const { mcpServers = {}, disabledMcpServers = [], envValueMode = "direct", githubMcpToolConfig: github } = given;
   const variables = envValueMode === "indirect" ? createVariableLookup({ environment: process.env }) : undefined;
   const options: ServerSpecOptions = { dialect: "session", envValueMode, variables };
-  const own = readServers(mcpServers, options, workingDirectory);
-  const agents = custom.map(({ name, mcpServers: local }) => ({ name, ...readServers(local, options, workingDirectory) }));
+  const read = (map: Readonly<Record<string, unknown>>): ServersRead =>
+    ownedBy(given.mcpTokenOwner, readServers(map, options, workingDirectory));
+  const own = read(mcpServers);
+  const agents = custom.map(({ name, mcpServers: local }) => ({ name, ...read(local) }));
   const ofAgents = new Map(agents.filter(({ servers }) => servers.length > 0).map(({ name, servers }) => [name, servers]));
   const disabled = new Set(disabledMcpServers);
   const hasAny = own.servers.length > 0 || ofAgents.size > 0 || disabled.size > 0 || github !== undefined;
@@ -67,9 +77,20 @@ export function resolveServers(given: ServerOptions, { custom }: SessionAgents, 
     ofAgents,
     disabled,
     github,
+    owner: given.mcpTokenOwner,
     diagnostics: Object.freeze([own, ...agents].flatMap(({ servers, diagnostics }) => [...diagnostics, ...adviceOn(servers)])),
     key: hasAny ? sha256(canonicalJson([own.servers, [...ofAgents], [...disabled].sort(), github ?? null])) : "",
   });
+}
+
+function ownedBy(owner: string | undefined, { servers, diagnostics }: ServersRead): ServersRead {
+  if (owner === undefined) return { servers, diagnostics };
+  const owned = servers.map((server) =>
+    isStartable(server) && server.type !== "stdio"
+      ? Object.freeze({ ...server, oauth: Object.freeze({ ...server.oauth, owner }) })
+      : server,
+  );
+  return { servers: Object.freeze(owned), diagnostics };
 }
 
 function adviceOn(servers: readonly ConfiguredServer[]): readonly Diagnostic[] {

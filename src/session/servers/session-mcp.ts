@@ -1,5 +1,6 @@
 import { HostError } from "../../base/errors.ts";
-import type { ServerInfo, ServerTool, SessionServers } from "./session-servers.ts";
+import { onAbort } from "../../io/on-abort.ts";
+import type { AskToSignIn, ServerInfo, ServerTool, SessionServers } from "./session-servers.ts";
 
 export interface SessionMcpHost {
   /** @throws HostError `SESSION_CLOSED`. */
@@ -59,6 +60,23 @@ export class SessionMcp {
   async disable(name: string): Promise<void> {
     this.#find(name);
     await this.#host.update({ disabledMcpServers: [...this.#host.config.servers.disabled, name] });
+  }
+
+  /**
+   * Begins to sign in to a server, for all who use it. Gives the address where somebody goes on in a browser, and
+   * connects when they have; undefined when there are tokens already and it is connected.
+   * @throws HostError `MCP_SERVER_UNKNOWN`, `MCP_NO_SIGN_IN`; what goes wrong before there is an address.
+   */
+  signIn(name: string, { again = false }: { readonly again?: boolean } = {}): Promise<string | undefined> {
+    this.#find(name);
+    return new Promise((resolve, reject) => {
+      const authorize: AskToSignIn = ({ url }, signal) => {
+        resolve(url);
+        return new Promise((_, stop) => void onAbort(signal, () => stop(signal.reason)));
+      };
+      // Once there is an address, nobody waits for this any more: the server's status tells what comes of it.
+      this.#servers?.signIn(name, { authorize, again }).then(() => resolve(undefined), reject);
+    });
   }
 
   #find(name: string): ServerInfo {

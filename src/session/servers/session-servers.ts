@@ -66,6 +66,9 @@ export type ServerNews =
 /** Asks whoever is attached to a session to sign in. Rejects when nobody can. */
 export type AskToSignIn = (data: Asks["authorization"]["data"], signal: AbortSignal) => Promise<Asks["authorization"]["answer"]>;
 
+/** Asks whoever is attached to a session for a token. Undefined: nobody there gives any. */
+export type AskForToken = (data: Asks["accessToken"]["data"], signal: AbortSignal) => Promise<Asks["accessToken"]["answer"] | undefined>;
+
 /** The MCP servers of one session, as whoever connects them gives them to it. */
 export interface SessionServers {
   readonly policy: ServerPolicy;
@@ -94,4 +97,8 @@ export interface SessionServers {
   subscribe(listener: (news: ServerNews) => void): Disposable;
   /** Whom a server that wants somebody to sign in may ask. */
   onSignIn(ask: AskToSignIn): void;
+  /** Whom a server of the session's own is asked a token for, where sessions have tokens of their own. */
+  onTokenWanted(ask: AskForToken): void;
+  /** Has somebody sign in to a server, and connects to it; `again`: also when there are tokens. @throws HostError `MCP_SERVER_UNKNOWN`, `MCP_NO_SIGN_IN`. */
+  signIn(name: string, options: { readonly authorize: AskToSignIn; readonly again?: boolean | undefined }): Promise<ServerInfo>;
 }

@@ -14,6 +14,9 @@ export interface QueuedMessage {
   readonly delivery: "idle" | "queued" | "steering";
 }
 
+/** A message that waits, as others see it. */
+export type QueuedPrompt = Pick<QueuedMessage, "id" | "prompt" | "isSteering" | "source">;
+
 /** The messages that wait, in the order they came. */
 export class MessageQueue {
   #waiting: QueuedMessage[] = [];
@@ -25,6 +28,18 @@ export class MessageQueue {
 
   get size(): number {
     return this.#waiting.length;
+  }
+
+  get all(): readonly QueuedPrompt[] {
+    return this.#waiting.map(({ id, prompt, isSteering, source }) => ({ id, prompt, isSteering, source }));
+  }
+
+  /** Gives one up, the newest unless another is named; undefined: it is not there. */
+  remove(id: string | undefined = this.#waiting.at(-1)?.id): QueuedMessage | undefined {
+    const index = this.#waiting.findIndex((message) => message.id === id);
+    const [removed] = index === -1 ? [] : this.#waiting.splice(index, 1);
+    if (removed !== undefined) this.#changed();
+    return removed;
   }
 
   add(message: QueuedMessage): void {

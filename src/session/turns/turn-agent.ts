@@ -3,11 +3,13 @@ import type { SkillEntry } from "../../tools/tool-source.ts";
 import { AgentPromptKeeper } from "../agents/agent-prompt-keeper.ts";
 import type { AgentScope } from "../calls/pipeline-types.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
+import { CustomInstructions } from "../instructions/custom-instructions.ts";
 import type { ServerInstructions } from "../instructions/instructions.ts";
-import { toolsChangedNotice } from "../instructions/model-text.ts";
+import { promptContext, toolsChangedNotice } from "../instructions/model-text.ts";
 import type { SessionEvent } from "../records/events.ts";
 import type { History } from "../records/history.ts";
 import type { ResolvedSessionConfig } from "../session-config.ts";
+import { ContextKeeper } from "./context-keeper.ts";
 import type { QueuedMessage } from "./message-queue.ts";
 import { type CommandHost, commandIn, runCommand } from "./session-commands.ts";
 import { InstructionKeeper } from "./turn-instructions.ts";
@@ -40,7 +42,9 @@ export class SessionTurnAgent implements TurnAgent {
   readonly #host: TurnAgentHost;
   readonly #models = new ModelKeeper();
   readonly #instructions: InstructionKeeper;
+  readonly #custom: CustomInstructions;
   readonly #takeIn: () => Promise<boolean>;
+  readonly context: ContextKeeper;
   /** The tools that the model has been told of, and not yet that they are gone. */
   #told: Set<string> | undefined;
   #advertised: readonly ToolDefinition[] | undefined;
@@ -50,13 +54,20 @@ export class SessionTurnAgent implements TurnAgent {
   constructor(host: TurnAgentHost, takeIn: () => Promise<boolean>) {
     this.#host = host;
     this.#takeIn = takeIn;
+    this.context = new ContextKeeper(host);
     const prompts = new AgentPromptKeeper(host);
+    this.#custom = new CustomInstructions(() => ({
+      options: host.config.turn.customInstructions,
+      workingDirectory: host.config.workingDirectory,
+    }));
     const parts = async () => {
       const { workingDirectory, turn, agents } = host.config;
       return {
         workingDirectory,
         agentPrompt: await prompts.promptOf(agents.selected),
         skills: host.skills(),
+        mode: turn.agentMode,
+        custom: this.#custom.text,
         listingTokens: turn.listingTokens,
         servers: host.serverInstructions(),
         wishes: turn.systemMessages,
@@ -118,11 +129,12 @@ export class SessionTurnAgent implements TurnAgent {
     if (called !== undefined && (typeof given !== "string" || given.trim() === "")) return false;
     const starts = !this.#hasBegun;
     const past = starts ? await this.#readPast() : undefined;
+    this.#custom.refresh();
     const { catalog } = this.#host.createScope({});
     await this.instructions(catalog);
     const { prompt } = submitted;
     const told = (given as string | undefined) ?? (await userSkillContext(prompt, this.#host)) ?? prompt;
-    const parts = [this.#noticeFor(catalog), told, message.attachments.text, ...submitted.additionalContext];
+    const parts = [this.#noticeFor(catalog), told, message.attachments.text, ...submitted.additionalContext.map(promptContext)];
     const { transformedPrompt } = await hooks.run(
       "userPromptTransformed",
       { prompt, transformedPrompt: parts.filter((part) => part !== undefined && part !== "").join("\n\n") },
@@ -163,11 +175,19 @@ export class SessionTurnAgent implements TurnAgent {
   }
 
   #tellModel(): void {
-    const { id } = this.model().chat;
-    if (id === this.#toldModel) return;
-    const previous = this.#toldModel === undefined ? {} : { previousModel: this.#toldModel };
-    this.#toldModel = id;
-    this.#host.events.append("session.model_change", { newModel: id, ...previous });
+    this.tellModel(this.model().chat.id);
+  }
+
+  /** Tells which model answers from now on, unless that was told. */
+  tellModel(newModel: string, previousModel: string | undefined = this.#toldModel): void {
+    if (newModel === this.#toldModel) return;
+    this.#toldModel = newModel;
+    const { reasoningEffort } = this.#host.config.turn;
+    this.#host.events.append("session.model_change", {
+      newModel,
+      ...(previousModel !== undefined && { previousModel }),
+      ...(reasoningEffort !== undefined && { reasoningEffort }),
+    });
   }
 
   #noticeFor({ executables }: ToolCatalog): string | undefined {

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { toError } from "../../base/errors.ts";
 import type { ModelReply } from "../../models/model.ts";
+import { ModelError } from "../../models/model-error.ts";
 import type { AgentScope, CallOutcome } from "../calls/pipeline-types.ts";
 import { errorType, placeInTrace } from "../telemetry.ts";
 import { assembleMessages } from "./conversation.ts";
@@ -64,12 +65,27 @@ async function runRound(agent: TurnAgent, host: TurnHost, run: TurnRun): Promise
   try {
     const messageId = randomUUID();
     const tools = agent.tools(catalog);
-    const messages = assembleMessages(system, agent.history, model.seesImages);
-    const answer = await callModel({ agent, model, messages, tools, messageId, turnId, run }, host);
+    await agent.context?.makeRoom({ model, system, tools }, signal);
+    const ask = (): Promise<ModelReply> => {
+      const messages = assembleMessages(system, agent.history, model.seesImages);
+      return callModel({ agent, model, messages, tools, messageId, turnId, run }, host);
+    };
+    const answer = await ask().catch((error: unknown) => (isTooLong(error) ? askAgain(agent, ask, error, signal) : Promise.reject(error)));
+    agent.context?.learn(answer);
     return await takeReply(agent, host, run, { answer, messageId, turnId, scope });
   } finally {
     if (events.wants("assistant.turn_end")) events.append("assistant.turn_end", { turnId, model: turn.model }, agent.agentId);
   }
+}
+
+function isTooLong(error: unknown): boolean {
+  return error instanceof ModelError && error.code === "MODEL_CONTEXT_TOO_LONG";
+}
+
+/** What the endpoint finds too long may be shortened, once. */
+async function askAgain({ context }: TurnAgent, ask: () => Promise<ModelReply>, error: unknown, signal: AbortSignal): Promise<ModelReply> {
+  if ((await context?.makeRoomAnyway(signal)) !== true) throw error;
+  return ask();
 }
 
 interface Answered {

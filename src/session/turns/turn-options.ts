@@ -1,6 +1,19 @@
-import { fieldsReader, isPlainRecord, mustBe, readFlag, readPositive, readText, readTexts } from "../../base/read-fields.ts";
+import {
+  fieldsReader,
+  isPlainRecord,
+  mustBe,
+  readCallback,
+  readFlag,
+  readOneOf,
+  readPositive,
+  readText,
+  readTexts,
+} from "../../base/read-fields.ts";
 import type { ChatModel } from "../../models/model.ts";
 import { createModel, type ProviderOptions } from "../../models/provider.ts";
+import type { AskHandler } from "../asks/asks.ts";
+import { type CustomInstructionOptions, readCustomInstructions } from "../instructions/custom-instructions.ts";
+import type { AgentMode } from "../instructions/mode-text.ts";
 import { readSystemMessage, type SystemMessageOptions } from "../instructions/system-message.ts";
 import { isPluginProvider, type ModelProviders, type SessionProvider } from "./provided-model.ts";
 
@@ -28,6 +41,24 @@ export interface TurnOptions {
   readonly maxIterations?: number | undefined;
   /** Folders beside the working directory that files may be attached from. */
   readonly additionalDirectories?: readonly string[] | undefined;
+  /** Conversations that become too long for their model go on with a summary. Default: they do. */
+  readonly infiniteSessions?: InfiniteSessionOptions | undefined;
+  /** What the project, the user and their organisation want of every agent. */
+  readonly customInstructions?: CustomInstructionOptions | undefined;
+  /** `plan`: the model works out a plan and changes nothing. `autopilot`: it goes on without asking. Default: `interactive`. */
+  readonly agentMode?: AgentMode | undefined;
+  /** How the model asks the user: a question, or a form. Default: `legacy`, a question. */
+  readonly askUserVariant?: "legacy" | "elicitation" | undefined;
+  /** Decides about the plan of a model in plan mode. */
+  readonly onExitPlanModeRequest?: AskHandler<"exitPlanMode"> | undefined;
+}
+
+export interface InfiniteSessionOptions {
+  readonly enabled?: boolean | undefined;
+  /** How full the model's context is when a summary is begun, while the conversation goes on. Default: 0.8. */
+  readonly backgroundCompactionThreshold?: number | undefined;
+  /** How full it is when the conversation waits for the summary. Default: 0.95. */
+  readonly bufferExhaustionThreshold?: number | undefined;
 }
 
 /** The same, checked and complete. */
@@ -44,6 +75,11 @@ export interface TurnConfig {
   readonly listingTokens: number;
   readonly maxIterations: number;
   readonly additionalDirectories: readonly string[];
+  readonly agentMode: AgentMode;
+  readonly asksByForm: boolean;
+  readonly customInstructions: CustomInstructionOptions;
+  /** When conversations are made shorter; undefined: never. */
+  readonly infinite: { readonly backgroundThreshold: number; readonly exhaustionThreshold: number } | undefined;
 }
 
 /** Fills in what options leave open. */
@@ -64,7 +100,22 @@ export function resolveTurnConfig(
     listingTokens: given.skillListing?.maxTokens ?? 4_000,
     maxIterations: given.maxIterations ?? 100,
     additionalDirectories: given.additionalDirectories ?? [],
+    agentMode: given.agentMode ?? "interactive",
+    asksByForm: given.askUserVariant === "elicitation",
+    customInstructions: given.customInstructions ?? none,
+    infinite: toInfinite(given.infiniteSessions ?? {}),
   });
+}
+
+const none = Object.freeze({});
+
+function toInfinite({
+  enabled,
+  backgroundCompactionThreshold = 0.8,
+  bufferExhaustionThreshold = 0.95,
+}: InfiniteSessionOptions): TurnConfig["infinite"] {
+  if (enabled === false) return undefined;
+  return Object.freeze({ backgroundThreshold: backgroundCompactionThreshold, exhaustionThreshold: bufferExhaustionThreshold });
 }
 
 type Readers = { readonly [K in keyof TurnOptions]-?: (value: unknown, field: string) => Exclude<TurnOptions[K], undefined> };
@@ -80,7 +131,20 @@ export const turnReaders: Readers = {
   skillListing: fieldsReader<NonNullable<TurnOptions["skillListing"]>>({ maxTokens: readPositive }),
   maxIterations: readPositive,
   additionalDirectories: readTexts,
+  customInstructions: readCustomInstructions,
+  agentMode: readOneOf(["interactive", "plan", "autopilot"]),
+  askUserVariant: readOneOf(["legacy", "elicitation"]),
+  onExitPlanModeRequest: readCallback,
+  infiniteSessions: fieldsReader<InfiniteSessionOptions>({
+    enabled: readFlag,
+    backgroundCompactionThreshold: readShare,
+    bufferExhaustionThreshold: readShare,
+  }),
 };
+
+function readShare(value: unknown, path: string): number {
+  return typeof value === "number" && value > 0 && value <= 1 ? value : mustBe(path, "a number above 0 and not above 1");
+}
 
 // The same object comes back once it was checked, so that an update of other options keeps the connection's knowledge.
 function readProvider(value: unknown): SessionProvider {

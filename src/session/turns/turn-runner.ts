@@ -1,10 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
-import { MessageQueue, type QueuedMessage } from "./message-queue.ts";
+import type { ContextKeeper } from "./context-keeper.ts";
+import { MessageQueue, type QueuedMessage, type QueuedPrompt } from "./message-queue.ts";
 import { readSendOptions, type SendOptions } from "./send-options.ts";
 import { SessionTurnAgent, type TurnAgentHost } from "./turn-agent.ts";
 import { abortedError, isRecoverable, toErrorData } from "./turn-errors.ts";
 import { runTurn } from "./turn-loop.ts";
+import type { TurnModel } from "./turn-model.ts";
 import type { AssistantReply, TurnEnd, TurnRun } from "./turn-types.ts";
 import { readAttachments } from "./user-attachments.ts";
 
@@ -42,8 +44,32 @@ export class TurnRunner {
   }
 
   /** Whether messages are being worked off. */
-  get #isBusy(): boolean {
+  get isBusy(): boolean {
     return this.#driving !== undefined;
+  }
+
+  get context(): ContextKeeper {
+    return this.#agent.context;
+  }
+
+  /** Another model answers from now on. */
+  modelChanged(newModel: string, previousModel: string | undefined): void {
+    this.#agent.tellModel(newModel, previousModel);
+  }
+
+  /** @throws HostError `MODEL_MISSING`. */
+  model(): TurnModel {
+    return this.#agent.model();
+  }
+
+  get queued(): readonly QueuedPrompt[] {
+    return this.#queue.all;
+  }
+
+  unqueue(id: string | undefined): boolean {
+    const removed = this.#queue.remove(id);
+    if (removed !== undefined) this.#settle([removed.id], { kind: "failed", error: abortedError() });
+    return removed !== undefined;
   }
 
   /** Takes a message and gives its id; its turn begins later. @throws HostError as `Session.send` says. */
@@ -84,6 +110,7 @@ export class TurnRunner {
 
   async close(reason: Error): Promise<void> {
     this.#closing.abort(reason);
+    this.context[Symbol.dispose]();
     this.#drop(reason);
     this.#current?.abort(reason);
     await this.#driving;
@@ -94,7 +121,7 @@ export class TurnRunner {
     const { config } = this.#host;
     this.#agent.begin();
     const place = { workingDirectory: config.workingDirectory, additionalDirectories: config.turn.additionalDirectories };
-    const isSteering = mode === "immediate" && this.#isBusy;
+    const isSteering = mode === "immediate" && this.isBusy;
     const message: QueuedMessage = {
       id: randomUUID(),
       prompt,
@@ -102,7 +129,7 @@ export class TurnRunner {
       attachments: readAttachments(attachments, place),
       headers: requestHeaders,
       source,
-      delivery: isSteering ? "steering" : this.#isBusy ? "queued" : "idle",
+      delivery: isSteering ? "steering" : this.isBusy ? "queued" : "idle",
     };
     if (settle !== undefined) this.#waiting.set(message.id, settle);
     // Begun before the queue tells of its change: a listener may send the next message at once.
@@ -189,9 +216,9 @@ export class TurnRunner {
   async #rest(end: TurnEnd): Promise<void> {
     const { events, hooks } = this.#host;
     const data = end.kind === "aborted" ? { aborted: true } : {};
-    if (events.wants("assistant.idle")) events.append("assistant.idle", { ...data });
     const reason = end.kind === "aborted" ? "abort" : end.kind === "failed" ? "error" : "complete";
     await hooks.run("sessionEnd", { reason }, { signal: this.#closing.signal });
+    if (events.wants("assistant.idle")) events.append("assistant.idle", { ...data });
     if (events.wants("session.idle")) events.append("session.idle", { ...data });
   }
 

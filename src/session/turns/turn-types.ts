@@ -8,6 +8,7 @@ import type { HookRunner } from "../hooks/hooks.ts";
 import type { SessionEvents } from "../records/events.ts";
 import type { History } from "../records/history.ts";
 import type { TraceContext } from "../telemetry.ts";
+import type { ContextKeeper } from "./context-keeper.ts";
 import type { TurnModel } from "./turn-model.ts";
 
 /** A conversation with a model: a session's own, or that of one of its sub-agents. What it gives may differ each time it is asked. */
@@ -23,6 +24,8 @@ export interface TurnAgent {
   tools(catalog: ToolCatalog): readonly ToolDefinition[];
   /** The system message for a catalog; tells the events of a new one. */
   instructions(catalog: ToolCatalog): string | Promise<string>;
+  /** Keeps the conversation within what the model takes; absent: it is short enough. */
+  readonly context?: Pick<ContextKeeper, "makeRoom" | "makeRoomAnyway" | "learn"> | undefined;
   /** Takes what was said meanwhile into the conversation. False: nothing was. */
   takeIn(): Promise<boolean>;
 }

@@ -1,24 +1,24 @@
 import type { ChatMessage, ModelReply } from "../../models/model.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
 import { estimateTokens } from "../instructions/skill-listing.ts";
-import type { ModelCall, TurnAgent, TurnHost } from "./turn-types.ts";
+import type { ContextUse } from "./compaction.ts";
+import type { ModelCall, TurnHost } from "./turn-types.ts";
 
 /** Tells how much of the model's context the next request takes, by an estimate. */
-export function tellUsageInfo({ agent, model, messages, tools }: ModelCall, { events }: TurnHost): void {
+export function tellUsageInfo(call: ModelCall, { events }: TurnHost): void {
   if (!events.wants("session.usage_info")) return;
+  const { agent, messages } = call;
+  events.append("session.usage_info", { ...contextUse(call), messagesLength: messages.length }, agent.agentId);
+}
+
+/** How full a model's context is with a request, by an estimate. */
+export function contextUse({ model, messages, tools }: Pick<ModelCall, "model" | "messages" | "tools">): ContextUse {
   const system = messages[0]?.role === "system" ? sizeOfMessage(messages[0]) : 0;
   const systemTokens = estimateTokens(system);
-  const conversationTokens = estimateTokens(sizeOf(agent, messages) - system);
+  const conversationTokens = estimateTokens(sizeOf(messages) - system);
   const toolDefinitionsTokens = estimateTokens(sizeOfTools(tools));
-  const data = {
-    tokenLimit: model.contextTokens,
-    currentTokens: systemTokens + conversationTokens + toolDefinitionsTokens,
-    messagesLength: messages.length,
-    systemTokens,
-    conversationTokens,
-    toolDefinitionsTokens,
-  };
-  events.append("session.usage_info", data, agent.agentId);
+  const currentTokens = systemTokens + conversationTokens + toolDefinitionsTokens;
+  return { tokenLimit: model.contextTokens, currentTokens, systemTokens, conversationTokens, toolDefinitionsTokens };
 }
 
 /** Tells what an answer took, as the endpoint counts it. */
@@ -46,25 +46,20 @@ export function tellUsage(call: ModelCall, { events }: TurnHost, reply: ModelRep
   events.append("assistant.usage", data, call.agent.agentId);
 }
 
-interface Sized {
-  readonly count: number;
-  readonly last: ChatMessage | undefined;
-  /** Without the system message, which changes. */
-  readonly size: number;
-}
+const messageSizes = new WeakMap<ChatMessage, number>();
 
-const conversations = new WeakMap<TurnAgent, Sized>();
-
-/** A conversation is asked for again and again and grows at its end: only what is new is counted. */
-function sizeOf(agent: TurnAgent, messages: readonly ChatMessage[]): number {
-  const [first] = messages;
-  const system = first?.role === "system" ? sizeOfMessage(first) : 0;
-  const known = conversations.get(agent);
-  const isGrown = known !== undefined && known.count > 0 && messages[known.count - 1] === known.last;
-  let size = isGrown ? known.size : -system;
-  for (let index = isGrown ? known.count : 0; index < messages.length; index++) size += sizeOfMessage(messages[index]!);
-  conversations.set(agent, { count: messages.length, last: messages.at(-1), size });
-  return size + system;
+/** A conversation is asked for again and again: only what is new in it is counted. */
+function sizeOf(messages: readonly ChatMessage[]): number {
+  let sum = 0;
+  for (const message of messages) {
+    let size = messageSizes.get(message);
+    if (size === undefined) {
+      size = sizeOfMessage(message);
+      messageSizes.set(message, size);
+    }
+    sum += size;
+  }
+  return sum;
 }
 
 function sizeOfMessage(message: ChatMessage): number {

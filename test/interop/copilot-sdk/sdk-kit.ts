@@ -1,101 +1,208 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { type CompiledSources, compileSources } from "../../compiled-sources.ts";
-import { chatAnswer, type ModelScript, type ScriptedModel, type ScriptedReply, startScriptedModel } from "../../doubles/scripted-model.ts";
+import { buildPackage } from "../../built-package.ts";
+import {
+  chatAnswer,
+  jsonAnswer,
+  type ScriptedAnswer,
+  type ScriptedModel,
+  type ScriptedReply,
+  startScriptedModel,
+} from "../../doubles/scripted-model.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the SDK has a lock file of its own, so its types are not always there
-type Sdk = any;
+export type Sdk = any;
 
 const here = dirname(fileURLToPath(import.meta.url));
 
 /** The official SDK from npm, installed by the lock file beside this one when it is not there yet. */
-export async function loadSdk(): Promise<Sdk> {
+async function loadSdk(): Promise<Sdk> {
   const entry = join(here, "node_modules/@github/copilot-sdk/dist/index.js");
   if (!existsSync(entry)) execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: here, stdio: "pipe" });
   return import(pathToFileURL(entry).href);
 }
 
-/** The command line, compiled once for all tests of a file. */
-export function compileRuntime(): CompiledSources & { readonly bin: string } {
-  const compiled = compileSources();
-  const bin = compiled.path("src/cli/bin.ts");
-  chmodSync(bin, 0o755);
-  return Object.assign(compiled, { bin });
+/**
+ * What the SDK starts. `COPILOT_TEST_RUNTIME` names another runtime to be driven by the same tests: so what they expect
+ * can be held against the official one.
+ */
+export function runtimePath(): string {
+  return process.env["COPILOT_TEST_RUNTIME"] ?? buildPackage().bin;
 }
 
-/** A folder to work in, with a model beside it. */
-export class Bench implements AsyncDisposable {
-  readonly folder: string = mkdtempSync(join(tmpdir(), "skillhost-sdk-"));
+/** One runtime and one model for all tests of a file; each test has folders, sessions and clients of its own. */
+export class Runtime implements AsyncDisposable {
+  readonly sdk: Sdk;
   readonly model: ScriptedModel;
+  /** Where the runtime works, unless a session says otherwise. */
+  readonly folder: string;
+  readonly #answers: ScriptedAnswer[];
   readonly #clients: Sdk[] = [];
-  readonly #sdk: Sdk;
-  readonly #bin: string;
+  readonly #bin: string = runtimePath();
+  #shared: Sdk;
 
-  private constructor(sdk: Sdk, bin: string, model: ScriptedModel) {
-    this.#sdk = sdk;
-    this.#bin = bin;
+  private constructor(sdk: Sdk, model: ScriptedModel, answers: ScriptedAnswer[]) {
+    this.sdk = sdk;
     this.model = model;
-    // No bundled plugins: what the model is offered is what the test brings.
-    this.write("skillhost.json", "{}");
+    this.#answers = answers;
+    this.folder = mkdtempSync(join(tmpdir(), "skillhost-sdk-"));
   }
 
-  static async start(sdk: Sdk, { bin }: { readonly bin: string }, script?: ModelScript): Promise<Bench> {
-    return new Bench(sdk, bin, await startScriptedModel(script));
+  static async start(): Promise<Runtime> {
+    const answers: ScriptedAnswer[] = [];
+    const model = await startScriptedModel(({ path }) => (isTurn(path) ? answers.shift() : lookUp(path)));
+    return new Runtime(await loadSdk(), model, answers);
   }
 
-  write(file: string, text: string): void {
-    const path = join(this.folder, file);
-    mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, text);
-  }
-
+  /** What the model says next, in order. */
   says(...replies: readonly (ScriptedReply | string)[]): void {
-    this.model.answer(...replies.map((reply) => chatAnswer(typeof reply === "string" ? { content: reply } : reply)));
+    this.answers(...replies.map((reply) => chatAnswer(typeof reply === "string" ? { content: reply } : reply)));
+  }
+
+  answers(...answers: readonly ScriptedAnswer[]): void {
+    this.#answers.push(...answers);
+  }
+
+  /** What the model was sent, by requests that it answers. */
+  get requests(): ScriptedModel["requests"] {
+    return this.model.requests.filter(({ path }) => isTurn(path));
   }
 
   /** The newest request to the model. */
   get asked(): Sdk {
-    return this.model.requests.findLast(({ method }) => method === "POST")?.body;
+    return this.requests.at(-1)?.body;
   }
 
-  /** A client whose runtime is skillhost. */
-  client(options: object = {}, args: readonly string[] = []): Sdk {
-    const connection = this.#sdk.RuntimeConnection.forStdio({ path: this.#bin, args });
-    return this.own(new this.#sdk.CopilotClient({ ...this.options, connection, ...options }));
+  /** The text of the newest result that the model was told. */
+  get told(): string {
+    return this.asked.messages.findLast(({ role }: Sdk) => role === "tool")?.content;
   }
 
-  tcpClient(options: object = {}): Sdk {
-    return this.own(
-      new this.#sdk.CopilotClient({ ...this.options, connection: this.#sdk.RuntimeConnection.forTcp({ path: this.#bin, ...options }) }),
-    );
+  /** The client that all share, which started the runtime. */
+  async shared(): Promise<Sdk> {
+    this.#shared ??= new this.sdk.CopilotClient({ ...this.options, connection: this.sdk.RuntimeConnection.forStdio({ path: this.#bin }) });
+    await this.#shared.start();
+    return this.#shared;
   }
 
-  own(client: Sdk): Sdk {
-    this.#clients.push(client);
-    return client;
+  /** A client whose runtime others may join, if they know the token. */
+  listening(connectionToken: string): Sdk {
+    const connection = this.sdk.RuntimeConnection.forTcp({ path: this.#bin, connectionToken });
+    return this.#own(new this.sdk.CopilotClient({ ...this.options, connection }));
   }
 
-  get options(): object {
-    const { GH_TOKEN: _gh, GITHUB_TOKEN: _github, ...environment } = process.env;
-    return {
-      workingDirectory: this.folder,
-      baseDirectory: join(this.folder, ".home"),
-      logLevel: "error",
-      gitHubToken: "token-of-the-test",
-      env: { ...environment, COPILOT_API_URL: this.model.url },
-    };
+  joining({ runtimePort }: Sdk, connectionToken?: string): Sdk {
+    const connection = this.sdk.RuntimeConnection.forUri(`localhost:${runtimePort}`, { connectionToken });
+    return this.#own(new this.sdk.CopilotClient({ connection }));
+  }
+
+  /** A client with a runtime of its own. */
+  spawning(options: object = {}, args: readonly string[] = []): Sdk {
+    const connection = this.sdk.RuntimeConnection.forStdio({ path: this.#bin, args });
+    return this.#own(new this.sdk.CopilotClient({ ...this.options, connection, ...options }));
+  }
+
+  /** A session of the shared client, or of another, in a folder of its own. */
+  async session(options: object = {}, client?: Sdk): Promise<Sdk> {
+    const usual = { model: "claude-sonnet-4.5", onPermissionRequest: this.sdk.approveAll, workingDirectory: this.place() };
+    return (client ?? (await this.shared())).createSession({ ...usual, ...options });
+  }
+
+  /** A folder with files. */
+  place(files: Readonly<Record<string, string>> = {}): string {
+    const folder = mkdtempSync(join(this.folder, "place-"));
+    for (const [file, text] of Object.entries(files)) write(join(folder, file), text);
+    return folder;
+  }
+
+  get env(): NodeJS.ProcessEnv {
+    const { GH_TOKEN: _gh, GITHUB_TOKEN: _github, COPILOT_CLI_PATH: _path, ...environment } = process.env;
+    return { ...environment, COPILOT_API_URL: this.model.url, COPILOT_DEBUG_GITHUB_API_URL: this.model.url };
+  }
+
+  get options(): { readonly env: NodeJS.ProcessEnv; readonly baseDirectory: string } {
+    const { env, folder } = this;
+    const baseDirectory = join(folder, ".home");
+    return Object.assign({ env, baseDirectory }, { workingDirectory: folder, logLevel: "error", gitHubToken: "token-of-the-test" });
+  }
+
+  /** Ends what a test began and forgets what it scripted. */
+  async clear(): Promise<void> {
+    this.#answers.length = 0;
+    for (const client of this.#clients.splice(0)) await client.stop().catch(() => client.forceStop());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const client of this.#clients) await client.stop().catch(() => client.forceStop());
+    await this.clear();
+    await this.#shared?.stop();
     await this.model.close();
-    rmSync(this.folder, { recursive: true, force: true });
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 3 });
+  }
+
+  #own(client: Sdk): Sdk {
+    this.#clients.push(client);
+    return client;
   }
 }
 
+export function write(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+}
+
+/** A model's call of a tool. */
 export function calling(name: string, args: object = {}, id = "call-1"): ScriptedReply {
   return { toolCalls: [{ id, name, arguments: args }] };
 }
+
+/** The first event of a session that fits, from now on. */
+export function event(session: Sdk, type: string, fits: (data: Sdk) => boolean = () => true): Promise<Sdk> {
+  return new Promise((resolve) => {
+    session.on(type, (told: Sdk) => {
+      if (fits(told.data)) resolve(told);
+    });
+  });
+}
+
+/** Everything that a session tells from now on. */
+export function eventsOf(session: Sdk): Sdk[] {
+  const events: Sdk[] = [];
+  session.on((told: Sdk) => void events.push(told));
+  return events;
+}
+
+export const named =
+  (name: string): ((tool: Sdk) => boolean) =>
+  (tool) =>
+    tool.name === name;
+
+function isTurn(path: string): boolean {
+  return /\/(chat\/completions|responses|messages)$/.test(path);
+}
+
+function lookUp(path: string): ScriptedAnswer {
+  if (path.startsWith("/models")) return jsonAnswer({ data: [theModel] });
+  if (path.startsWith("/copilot_internal/user"))
+    return jsonAnswer({ login: "somebody", copilot_plan: "individual_pro", is_mcp_enabled: true });
+  return { status: 404 };
+}
+
+const theModel = {
+  id: "claude-sonnet-4.5",
+  name: "Claude",
+  vendor: "Anthropic",
+  version: "1",
+  object: "model",
+  model_picker_enabled: true,
+  capabilities: {
+    type: "chat",
+    family: "claude-sonnet-4.5",
+    object: "model_capabilities",
+    tokenizer: "o200k_base",
+    supports: { tool_calls: true, parallel_tool_calls: true, vision: true, streaming: true },
+    limits: { max_context_window_tokens: 200_000, max_prompt_tokens: 128_000, max_output_tokens: 8_000 },
+  },
+};

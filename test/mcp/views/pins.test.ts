@@ -2,11 +2,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { approvalId, type PinSubject, pinServer } from "../../../src/mcp/views/pin-subject.ts";
-import { type PinPolicy, Pins } from "../../../src/mcp/views/pins.ts";
+import { pinServer } from "../../../src/mcp/views/pin-server.ts";
 import { type ApprovalStore, createMemoryApprovals } from "../../../src/trust/approvals.ts";
 import { digestOf } from "../../../src/trust/digests.ts";
 import { createFileApprovals } from "../../../src/trust/file-approvals.ts";
+import { approvalId, type PinSubject } from "../../../src/trust/pins/pin-subject.ts";
+import { type PinPolicy, Pins } from "../../../src/trust/pins/pins.ts";
 import { localSpec } from "../fake-servers.ts";
 
 const spec = localSpec("files");
@@ -14,7 +15,7 @@ const spec = localSpec("files");
 const server = pinServer(spec);
 
 function subject(content: unknown, name = "read"): PinSubject {
-  return { kind: "mcp-tool", server, name, digest: digestOf(content), content };
+  return { kind: "mcp-tool", owner: server, name, digest: digestOf(content), content };
 }
 
 const one = subject({ name: "read", description: "Reads." });

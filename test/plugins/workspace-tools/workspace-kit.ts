@@ -1,4 +1,6 @@
-import { realpathSync } from "node:fs";
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { createHost } from "../../../src/host/create-host.ts";
 import type { Host } from "../../../src/host/host.ts";
@@ -23,18 +25,54 @@ export async function openWorkspace(
   files: Files = {},
   options: SessionOptions = {},
   decide?: () => PermissionDecision,
+  config: object = {},
 ): Promise<Workspace> {
   const folder = realpathSync(tempFolder(files));
-  const home = tempFolder();
-  const host = await createHost({
-    plugins: ["skillhost/plugins/workspace-tools"],
+  const host = await openHost(folder, tempFolder(), config);
+  onTestFinished(() => host.close());
+  return openSession(host, folder, options, decide);
+}
+
+/** The same with the tools as editors name them. The tests of one file share a host. */
+export async function openEditor(files: Files = {}, options: SessionOptions = {}, decide?: () => PermissionDecision): Promise<Workspace> {
+  const folder = realpathSync(tempFolder(files));
+  editor ??= openEditorHost();
+  const { host } = await editor;
+  return openSession(host, folder, { workingDirectory: folder, ...options }, decide);
+}
+
+interface EditorHost {
+  readonly host: Host;
+  readonly home: string;
+}
+
+let editor: Promise<EditorHost> | undefined;
+
+async function openEditorHost(): Promise<EditorHost> {
+  const home = mkdtempSync(join(tmpdir(), "skillhost-editor-"));
+  return { host: await openHost(home, home, { presentation: "editor" }), home };
+}
+
+/** Ends what the tests of one file shared. */
+export async function closeEditors(): Promise<void> {
+  const opened = await editor;
+  editor = undefined;
+  await opened?.host.close();
+  if (opened !== undefined) rmSync(opened.home, { recursive: true, force: true });
+}
+
+function openHost(workingDirectory: string, home: string, config: object): Promise<Host> {
+  return createHost({
+    plugins: [{ use: "skillhost/plugins/workspace-tools", config: { ...config } }],
     skillDirectories: [],
     watch: false,
-    workingDirectory: folder,
+    workingDirectory,
     sessionsDirectory: `${home}/sessions`,
     approvalsDirectory: `${home}/approvals`,
   });
-  onTestFinished(() => host.close());
+}
+
+async function openSession(host: Host, folder: string, options: SessionOptions, decide?: () => PermissionDecision): Promise<Workspace> {
   const asked: PermissionAsk[] = [];
   const changed: { path: string; content: string }[] = [];
   const session = await host.createSession({

@@ -9,7 +9,7 @@ let served: Served;
 afterEach(() => served?.[Symbol.asyncDispose]());
 
 /** They end the session, or take the model from it, which others of this test need. */
-const ending = /^(llmInference\.setProvider|session\.(destroy|detach|shutdown|delete)|sessions\.|session\.create|session\.resume)/;
+const ending = /^(llmInference\.setProvider|session\.(destroy|detach|shutdown|delete|suspend)|sessions\.|session\.create|session\.resume)/;
 
 const wrong: readonly unknown[] = [
   null,

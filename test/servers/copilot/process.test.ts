@@ -6,14 +6,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createMessageConnection, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node.js";
-import { type CompiledSources, compileSources } from "../../compiled-sources.ts";
+import { buildPackage } from "../../built-package.ts";
 
-let compiled: CompiledSources;
+let bin: string;
 let folder: string;
 let child: ChildProcess | undefined;
 
 beforeAll(() => {
-  compiled = compileSources();
+  ({ bin } = buildPackage());
   folder = mkdtempSync(join(tmpdir(), "skillhost-headless-"));
 });
 
@@ -25,13 +25,12 @@ afterEach(async () => {
 });
 
 afterAll(() => {
-  compiled[Symbol.dispose]();
   rmSync(folder, { recursive: true, force: true });
 });
 
 function start(args: readonly string[], env: object = {}): ChildProcess & { readonly stdoutText: () => string } {
   const environment = { ...process.env, COPILOT_HOME: join(folder, "home"), ...env };
-  const started = spawn(process.execPath, [compiled.path("src/cli/bin.ts"), "--headless", "--no-auto-update", ...args], {
+  const started = spawn(process.execPath, [bin, "--headless", "--no-auto-update", ...args], {
     cwd: folder,
     env: environment,
     stdio: ["pipe", "pipe", "pipe"],
@@ -42,6 +41,22 @@ function start(args: readonly string[], env: object = {}): ChildProcess & { read
     text += piece.toString();
   });
   return Object.assign(started, { stdoutText: () => text });
+}
+
+/** All of a text as messages of JSON-RPC; throws where it is anything else. */
+function framesOf(text: string): readonly Readonly<Record<string, unknown>>[] {
+  const messages: Readonly<Record<string, unknown>>[] = [];
+  let rest = Buffer.from(text);
+  while (rest.length > 0) {
+    const head = /^Content-Length: (\d+)\r\n\r\n/.exec(rest.subarray(0, 40).toString());
+    if (head === null) throw new Error(`Not a frame: ${rest.subarray(0, 200).toString()}`);
+    const end = head[0].length + Number(head[1]);
+    const message = JSON.parse(rest.subarray(head[0].length, end).toString());
+    expect(message.jsonrpc).toBe("2.0");
+    messages.push(message);
+    rest = rest.subarray(end);
+  }
+  return messages;
 }
 
 describe("the process", () => {
@@ -89,13 +104,38 @@ describe("the process", () => {
     expect(await connection.sendRequest("runtime.shutdown", {})).toBe(null);
     const [code0] = await once(started, "exit");
     expect(code0).toBe(0);
-    const bodies = started
-      .stdoutText()
-      .split(/Content-Length: \d+\r\n\r\n/)
-      .filter((body) => body !== "");
-    expect(bodies.every((body) => JSON.parse(body).jsonrpc === "2.0")).toBe(true);
+    expect(framesOf(started.stdoutText()).length).toBeGreaterThan(3);
     expect(started.stdoutText()).not.toMatch(/LOADED|CALLED|WRITTEN/);
     connection.dispose();
+  });
+
+  test("reads frames in any pieces, refuses what is none, and ends when it cannot tell them apart any more", async () => {
+    const started = start(["--stdio"]);
+    const frame = (body: string): Buffer => Buffer.from(`Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+    const request = (id: number | string, method: string, params: object = {}): Buffer =>
+      frame(JSON.stringify({ jsonrpc: "2.0", id, method, params }));
+    for (const byte of request(0, "connect")) {
+      started.stdin!.write(Buffer.from([byte]));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    started.stdin!.write(
+      Buffer.concat([request("ä", "ping", { message: "Grüße" }), frame("{nope"), frame("[7]"), request(2, "no.such.method")]),
+    );
+    const badText = Buffer.concat([Buffer.from("Content-Length: 4\r\n\r\n"), Buffer.from([0x22, 0xff, 0xfe, 0x22])]);
+    started.stdin!.write(Buffer.concat([badText, request(3, "status.get")]));
+    await expect.poll(started.stdoutText, { timeout: 10_000, interval: 10 }).toContain('"id":3');
+    started.stdin!.write("Content-Length: 1073741824\r\n\r\n");
+    const [code] = await once(started, "close");
+    expect(code).toBe(0);
+    const answers = framesOf(started.stdoutText());
+    const byId = (id: unknown): object | undefined => answers.find((answer) => answer["id"] === id);
+    expect(byId(0)).toMatchObject({ result: { ok: true } });
+    expect(byId("ä")).toMatchObject({ result: { message: "pong: Grüße" } });
+    expect(byId(2)).toMatchObject({ error: { code: -32601 } });
+    expect(byId(3)).toMatchObject({ result: { protocolVersion: 3 } });
+    const refusals = answers.filter(({ id }) => id === null).map(({ error }) => error as { code: number; message: string });
+    expect(refusals.map(({ code: refusal }) => refusal)).toEqual([-32700, -32600, -32700, -32700]);
+    expect(refusals.at(-1)?.message).toContain("the limit is");
   });
 
   test("listens on a port that it tells, for clients with the token only, and ends on SIGTERM", async () => {

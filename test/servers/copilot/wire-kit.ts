@@ -46,6 +46,8 @@ export class Served implements AsyncDisposable {
       log: silentLogger,
       environment: { COPILOT_API_URL: model.url },
       sessionsDirectory: join(home, "sessions"),
+      pluginLibraryDirectory: join(home, "plugins"),
+      pluginDataDirectory: join(home, "plugin-data"),
       mcpConfigFile: join(home, "mcp-config.json"),
       ...options.server,
     });

@@ -270,7 +270,7 @@ describe("the tools of a sub-agent", () => {
     expect(namesOf(of("Go.")[0])).toContain("skill");
     expect(namesOf(of("Find it.")[0])).toEqual(agentTools);
     expect(systemOf(of("Find it.")[0])).toContain(
-      '<agent_instructions>\nYou write.\n\n<skill-context name="pdf">\nBase directory for this skill: /skills/pdf\n\nUse a pen.\n</skill-context>\n</agent_instructions>',
+      '<agent_instructions>\nYou write.\n\n<skill-context name="pdf">\nBase directory for this skill: /skills/pdf\n\nUse a pen.\n\n</skill-context>\n</agent_instructions>',
     );
     expect(invoked.map(({ agentId, data }) => [agentId, data["trigger"]])).toEqual([["t1", "context-load"]]);
     expect(where.lines.some(({ message }) => message.includes('"gone"'))).toBe(true);

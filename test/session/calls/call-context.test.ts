@@ -148,7 +148,7 @@ describe("tools that call tools", () => {
     const call = session.callTool("outer", {}, { signal: controller.signal });
     await inner.promise;
     controller.abort();
-    expect((await call).textResultForLlm).toBe("The call of tool 'outer' was cancelled.");
+    expect((await call).textResultForLlm).toBe("The execution of this tool, or a previous tool was interrupted.");
     expect(signals[0]?.aborted).toBe(true);
   });
 });
@@ -164,7 +164,7 @@ test("a call that is over calls, asks and reports no more", async () => {
   const events = recordEvents(session);
   await session.callTool("t");
   const told = events.length;
-  expect((await context!.callTool("t", {})).textResultForLlm).toBe("The call of tool 't' was cancelled.");
+  expect((await context!.callTool("t", {})).textResultForLlm).toBe("The execution of this tool, or a previous tool was interrupted.");
   await expect(context!.ask("userInput", { question: "?" })).rejects.toMatchObject({ code: "ASK_UNANSWERED" });
   context!.progress({ message: "x" });
   expect(events).toHaveLength(told);
@@ -202,7 +202,9 @@ test("a cancelled call is settled at once, and its signal fires", async () => {
   controller.abort();
   expect((await call).resultType).toBe("failure");
   expect(signal.reason).toMatchObject({ name: "AbortError" });
-  expect((await session.callTool("t", {}, { signal: controller.signal })).textResultForLlm).toBe("The call of tool 't' was cancelled.");
+  expect((await session.callTool("t", {}, { signal: controller.signal })).textResultForLlm).toBe(
+    "The execution of this tool, or a previous tool was interrupted.",
+  );
 });
 
 test("a handler whose promise is none of the platform's is awaited like one", async () => {

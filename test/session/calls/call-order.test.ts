@@ -159,7 +159,7 @@ describe("gates", () => {
     ]);
     expect(outcome?.result.textResultForLlm).toBe('{"n":3,"deep":true}');
     expect(outcome?.arguments).toEqual({ n: 3 });
-    expect(outcome?.messages).toEqual(["rewritten"]);
+    expect(outcome?.messages).toEqual(["Additional context from preToolUse hook:\nrewritten"]);
   });
 
   test("arguments that nobody rewrote are the same object, without defaults", async () => {
@@ -223,8 +223,9 @@ describe("after the tool", () => {
       },
     });
     const [outcome] = await runAll(session, ["t"]);
-    expect(outcome?.result.textResultForLlm).toBe("first second third");
-    expect(outcome?.messages).toEqual(["note one", "note two"]);
+    const guidance = '\n\nTool "t" succeeded. Additional guidance from postToolUse hooks:\n';
+    expect(outcome?.result.textResultForLlm).toBe(`first second third${guidance}note one${guidance}note two`);
+    expect(outcome?.messages).toEqual([]);
   });
 
   test("failures have observers of their own, whose guidance follows the result", async () => {

@@ -27,7 +27,7 @@ const brief = (events: readonly SessionEvent[]): string[] =>
     return `${message.role}${of && `(${of})`}: ${message.content}`;
   });
 
-const unknownResult = "The call was interrupted and its result is not known.";
+const unknownResult = "The execution of this tool, or a previous tool was interrupted.";
 
 describe("a conversation", () => {
   test("is what was said and called, in order", () => {

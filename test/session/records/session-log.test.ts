@@ -273,7 +273,7 @@ describe("the session that goes on", () => {
       "tool.execution_complete hooked",
       "tool.execution_complete remote",
     ]);
-    const text = "The call was interrupted and its result is not known.";
+    const text = "The execution of this tool, or a previous tool was interrupted.";
     expect(settled.find(({ data }) => data["toolCallId"] === "hangs")?.data).toMatchObject({
       success: false,
       result: { content: text },

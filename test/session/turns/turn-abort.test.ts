@@ -88,7 +88,7 @@ describe("abort", () => {
     ]);
     await session.sendAndWait("And now?");
     expect(chat.requests[1]?.messages.filter(({ role }) => role === "tool")).toMatchObject([
-      { toolCallId: "c1", content: "The call of tool 'a' was cancelled." },
+      { toolCallId: "c1", content: "The execution of this tool, or a previous tool was interrupted." },
       { toolCallId: "c2" },
     ]);
   });

@@ -138,7 +138,10 @@ describe("hooks around a turn", () => {
     await session.sendAndWait("hi");
     await session.sendAndWait("hi");
     expect(told).toEqual(["submitted hi", "start new Hi!", "stop false", "end complete", "submitted hi", "stop false", "end complete"]);
-    expect(userTexts(chat.requests[0])).toEqual(["You are in Oslo.", "Hi!\n\nIt is Monday.\n\nBe kind."]);
+    expect(userTexts(chat.requests[0])).toEqual([
+      "You are in Oslo.",
+      "Hi!\n\n<system_reminder>\nIt is Monday.\n</system_reminder>\n\nBe kind.",
+    ]);
     expect(events.map(({ data }) => [data["content"], data["source"]])).toEqual([
       ["You are in Oslo.", "hook"],
       ["Hi!", undefined],

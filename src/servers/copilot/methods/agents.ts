@@ -1,5 +1,6 @@
-import type { AgentProfile } from "../../../session/agents/agents.ts";
+import type { AgentProfile, CustomAgentOptions } from "../../../session/agents/agents.ts";
 import type { Session } from "../../../session/session.ts";
+import { badParams } from "../rpc-error.ts";
 import { findSession } from "../sessions.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
@@ -19,6 +20,17 @@ export const agents: MethodFamily = {
   async "session.agent.deselect"(call) {
     await sessionOf(call).update({ agent: undefined });
   },
+  async "session.agent.setPrompt"(call) {
+    const session = sessionOf(call);
+    const [id, prompt] = [call.params.text("id"), call.params.text("prompt")];
+    const { customAgents = [] } = session.config.options;
+    const profile = session.config.agents.all.get(id) ?? session.config.agents.custom.find(({ name }) => name === id);
+    if (profile === undefined || id === "general-purpose") {
+      throw badParams(call.params.method, `there is no agent ${JSON.stringify(id)} of this session whose prompt could be another.`);
+    }
+    const others = customAgents.filter(({ name }) => name !== id);
+    await session.update({ customAgents: [...others, { ...toAgentOptions(profile), prompt }] });
+  },
   async "agents.discover"({ server }) {
     const session = await (await server.host()).createSession({ persist: false });
     try {
@@ -30,6 +42,11 @@ export const agents: MethodFamily = {
   // Agents come with plugins and with sessions; no folders are searched for them here.
   "agents.getDiscoveryPaths": () => ({ paths: [] }),
 };
+
+/** An agent of a plugin, or a built-in one, as a session would bring it. */
+function toAgentOptions({ isPlugins: _, tools, ...profile }: AgentProfile): CustomAgentOptions {
+  return { ...profile, tools: tools ?? null };
+}
 
 function sessionOf({ server, params }: Call): Session {
   return findSession(server, params).session;

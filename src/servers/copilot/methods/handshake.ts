@@ -12,6 +12,7 @@ export const handshake: MethodFamily = {
     }
     client.isAuthenticated = true;
     client.version = 3;
+    server.warmUp();
     return { ok: true, protocolVersion: 3, version: packageVersion };
   },
   ping({ client, params }) {

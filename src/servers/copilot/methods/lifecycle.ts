@@ -1,6 +1,8 @@
 import type { SessionInfo } from "../../../host/session-info.ts";
+import { joining } from "../extensions/join-extension.ts";
 import { badParams } from "../rpc-error.ts";
-import { createWireSession, findSession, leaveSession, resumeWireSession } from "../sessions.ts";
+import { removeFiles } from "../session-storage.ts";
+import { createWireSession, findSession, leaveSession, parkSession, resumeWireSession } from "../sessions.ts";
 import type { WireSession } from "../wire-session.ts";
 import { workspacePathOf } from "../workspace.ts";
 import type { Call, MethodFamily } from "./method.ts";
@@ -13,13 +15,19 @@ export const lifecycle: MethodFamily = {
     return describeOpened(call, session);
   },
   async "session.resume"(call) {
-    const session = await resumeWireSession(call.server, call.client, call.params);
+    const session = await joining(call.client, resumeWireSession(call.server, call.client, call.params));
     return { ...describeOpened(call, session), openCanvases: [] };
   },
   "session.destroy": leave,
   "session.detach": leave,
   async "session.shutdown"({ server, params }) {
     await server.end(findSession(server, params));
+  },
+  // What is open stays so, for whoever resumes the session with continuePendingWork.
+  async "session.suspend"({ server, client, params }) {
+    const session = findSession(server, params);
+    await session.session.flush();
+    await parkSession(server, session, client);
   },
   async "session.delete"(call) {
     const sessionId = call.params.text("sessionId");
@@ -65,16 +73,17 @@ export async function listSessions({ server }: Call): Promise<readonly ListedSes
 }
 
 /** @throws HostError `SESSION_NOT_FOUND`, `SESSION_IN_USE`. */
-export async function deleteSession({ server }: Call, sessionId: string): Promise<void> {
+export async function deleteSession({ server, client }: Call, sessionId: string): Promise<void> {
   const open = server.sessions.get(sessionId);
   server.sessions.delete(sessionId);
   const host = await server.host();
   await open?.close();
+  const isRemoved = await removeFiles(client, sessionId, open);
   try {
     await host.deleteSession(sessionId);
   } catch (error) {
-    // What was open and never written down is gone by now.
-    if (open === undefined) throw error;
+    // What was open and never written down is gone by now, as is what was kept by the client.
+    if (open === undefined && !isRemoved) throw error;
   }
   server.tellLifecycle("session.deleted", sessionId);
 }
@@ -104,8 +113,11 @@ function describeOpened({ server, params }: Call, session: WireSession): object 
   const isInfinite = params.optionalRecord("infiniteSessions")?.["enabled"] !== false;
   return {
     sessionId: session.id,
-    ...(isInfinite && { workspacePath: workspacePathOf(server, session.id) }),
-    capabilities: { ui: { elicitation: session.canElicit } },
+    ...(isInfinite && { workspacePath: session.files?.statePath ?? workspacePathOf(server, session.id) }),
+    capabilities: {
+      ...(session.extensions !== undefined && { extensions: true }),
+      ui: { elicitation: session.canElicit, ...(session.rendersApps && { mcpApps: true }) },
+    },
   };
 }
 

@@ -1,6 +1,5 @@
 import type { ServerInfo } from "../../../session/servers/session-servers.ts";
 import type { Session } from "../../../session/session.ts";
-import { notSupported } from "../rpc-error.ts";
 import { findSession } from "../sessions.ts";
 import { describeHostState, describeServer, sourceOf } from "../wire-server.ts";
 import type { Call, MethodFamily } from "./method.ts";
@@ -57,21 +56,18 @@ export const mcp: MethodFamily = {
     sessionOf(call);
     return { removed: false };
   },
-  // What a server wants written is asked as an event; there is nothing here that could be called off.
-  "session.mcp.cancelSamplingExecution"(call) {
-    sessionOf(call);
-    return { cancelled: false };
-  },
-  "session.mcp.oauth.login"(call) {
+  "session.mcp.oauth.handlePendingRequest": ({ server, client, params }) => ({
+    success: findSession(server, params).answer(client, params.text("requestId"), params.record("result")),
+  }),
+  async "session.mcp.oauth.login"(call) {
     const session = sessionOf(call);
     const name = call.params.text("serverName");
     if (session.mcp.list().length === 0) throw new Error("MCP host is not available: this session has no MCP servers.");
     const server = find(session, name);
     if (server === undefined) throw new Error(`MCP server ${JSON.stringify(name)} is not configured.`);
     if (server.transport === "stdio") throw new Error(`MCP server ${JSON.stringify(name)} is not a remote server.`);
-    throw notSupported(
-      `${call.params.method} is not supported by skillhost: sign in with "skillhost login ${name}", which all sessions share.`,
-    );
+    const authorizationUrl = await session.mcp.signIn(name, { again: call.params.flag("forceReauth") });
+    return authorizationUrl === undefined ? {} : { authorizationUrl };
   },
   async "session.mcp.resources.list"(call) {
     const { session, isOfServer } = await offersOf(call);

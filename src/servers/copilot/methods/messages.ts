@@ -2,9 +2,11 @@ import { isPlainRecord } from "../../../base/read-fields.ts";
 import type { SendOptions } from "../../../session/turns/send-options.ts";
 import { defaultModel } from "../model-endpoint.ts";
 import type { Params } from "../params.ts";
+import { badParams } from "../rpc-error.ts";
 import { findSession } from "../sessions.ts";
 import type { WireSession } from "../wire-session.ts";
 import type { Call, MethodFamily } from "./method.ts";
+import { toMode } from "./state.ts";
 
 /** What is said in a session, and what has happened in it. */
 export const messages: MethodFamily = {
@@ -13,6 +15,7 @@ export const messages: MethodFamily = {
     const command = session.commands.find(call.params.text("prompt"));
     if (command !== undefined) return { messageId: await runCommand(session, command) };
     await chooseModel(call, session);
+    await chooseMode(call, session);
     return { messageId: await session.session.send(toMessage(call.params)) };
   },
   async "session.abort"({ server, params }) {
@@ -62,6 +65,15 @@ async function chooseModel({ server }: Call, { session }: WireSession): Promise<
   const { firstModel } = await import("../first-model.ts");
   const model = defaultModel(server.options.environment) ?? (await firstModel(turn.provider));
   await session.update({ model });
+}
+
+/** The mode that a message is sent in is the session's from then on. */
+async function chooseMode({ params }: Call, { mode, session }: WireSession): Promise<void> {
+  const wanted = params.optionalText("agentMode");
+  if (wanted === "shell")
+    throw badParams(params.method, "commands of a shell are run by tools of a model; send what is to be done as a message.");
+  const next = wanted === undefined ? mode : toMode(wanted, params.method);
+  if (next !== mode) await session.update({ agentMode: next });
 }
 
 function toMessage(params: Params): SendOptions {

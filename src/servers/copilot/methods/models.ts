@@ -4,7 +4,8 @@ import type { SessionChange } from "../../../session/session-config.ts";
 import { isPluginProvider, type SessionProvider } from "../../../session/turns/provided-model.ts";
 import { findEndpoint } from "../model-endpoint.ts";
 import { Params } from "../params.ts";
-import { carrierOf, findSession } from "../sessions.ts";
+import { carrierOf } from "../session-request.ts";
+import { findSession } from "../sessions.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** Models, and the requests to them that a client carries. */
@@ -30,13 +31,11 @@ export const models: MethodFamily = {
     const modelId = params.text("modelId");
     const effort = params.optionalText("reasoningEffort");
     const capabilities = params.optionalRecord("modelCapabilities") as SessionChange["modelCapabilities"];
-    const before = session.session.config.turn.model;
     await session.session.update({
       model: modelId,
       ...(effort !== undefined && { reasoningEffort: effort }),
       ...(capabilities !== undefined && { modelCapabilities: capabilities }),
     });
-    session.tellModel(modelId, before, effort);
     return { modelId, status: "switched" };
   },
   async "session.model.setReasoningEffort"({ server, params }) {
@@ -67,7 +66,8 @@ export const models: MethodFamily = {
 function providerOf({ server, client }: Call): SessionProvider | undefined {
   const { environment, gitHubToken } = server.options;
   const fetch = carrierOf(server)?.modelRequests.fetchFor("");
-  return findEndpoint(new Params("models.list", {}), { sessionId: "", client, environment, gitHubToken, fetch }).provider;
+  return findEndpoint(new Params("models.list", {}), { sessionId: "", client, environment, gitHubToken, acquireToken: undefined, fetch })
+    .provider;
 }
 
 async function list(provider: SessionProvider, call: Call): Promise<readonly object[]> {

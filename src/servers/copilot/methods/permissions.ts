@@ -109,6 +109,15 @@ export const permissions: MethodFamily = {
     appliedDirectoryCount: 0,
     appliedRules: [],
   }),
+  async "session.permissions.locations.addToolApproval"(call) {
+    const session = sessionOf(call);
+    await session.ready(call.signal());
+    const approval = call.params.record("approval");
+    const tools = session.catalog.executables.values();
+    const isKept = await session.permissions.approveFor(call.params.text("locationKey"), approval, tools);
+    if (isKept) return { success: true };
+    throw badParams(call.params.method, "approval is about no tool of this session.");
+  },
   "session.permissions.folderTrust.addTrusted"({ server, params }) {
     server.trustedFolders.add(resolve(params.text("path")));
     return { success: true };

@@ -1,7 +1,10 @@
+import type { AgentMode } from "../../../session/instructions/mode-text.ts";
+import { ClientWorkspace } from "../client-workspace.ts";
 import { badParams } from "../rpc-error.ts";
-import { findSession, optionsOf } from "../sessions.ts";
+import { optionsOf } from "../session-request.ts";
+import { findSession } from "../sessions.ts";
 import type { WireSession } from "../wire-session.ts";
-import { Workspace } from "../workspace.ts";
+import { type SessionWorkspace, Workspace } from "../workspace.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** What a session is like, and the files that it keeps for itself. */
@@ -16,16 +19,22 @@ export const state: MethodFamily = {
     return { success: true };
   },
   "session.mode.get": (call) => sessionOf(call).mode,
-  "session.mode.set"(call) {
-    const mode = call.params.text("mode");
-    if (mode !== "interactive" && mode !== "plan" && mode !== "autopilot") {
-      throw badParams(call.params.method, 'mode must be "interactive", "plan" or "autopilot".');
-    }
-    sessionOf(call).setMode(mode);
+  async "session.mode.set"(call) {
+    const mode = toMode(call.params.text("mode"), call.params.method);
+    const session = sessionOf(call);
+    if (mode !== session.mode) await session.session.update({ agentMode: mode });
     return { status: "changed", modelChanged: false };
   },
   "session.name.get": (call) => ({ name: sessionOf(call).name ?? null }),
   "session.name.set": (call) => sessionOf(call).setName(call.params.text("name")),
+  "session.name.setAuto"(call) {
+    const session = sessionOf(call);
+    const summary = call.params.text("summary").trim();
+    // What a person called it stays.
+    const applied = summary !== "" && session.name === undefined;
+    if (applied) session.setName(summary);
+    return { applied };
+  },
   async "session.metadata.snapshot"(call) {
     const session = sessionOf(call);
     const { config } = session.session;
@@ -79,19 +88,18 @@ export const state: MethodFamily = {
     const isNew = await workspaceOf(call).write(path, call.params.text("content"));
     session.session.events.append("session.workspace_file_changed", { path, operation: isNew ? "create" : "update" });
   },
-  // No files of instructions are read: what a session is to be told is in its options.
-  "session.instructions.getSources"(call) {
-    sessionOf(call);
-    return { sources: [] };
-  },
-  "instructions.discover": () => ({ sources: [] }),
-  "instructions.getDiscoveryPaths": () => ({ paths: [] }),
 };
+
+export function toMode(mode: string, method: string): AgentMode {
+  if (mode === "interactive" || mode === "plan" || mode === "autopilot") return mode;
+  throw badParams(method, 'a mode must be "interactive", "plan" or "autopilot".');
+}
 
 function sessionOf({ server, params }: Call): WireSession {
   return findSession(server, params);
 }
 
-function workspaceOf(call: Call): Workspace {
-  return new Workspace(call.server, sessionOf(call).id);
+function workspaceOf(call: Call): SessionWorkspace {
+  const { id, files } = sessionOf(call);
+  return files === undefined ? new Workspace(call.server, id) : new ClientWorkspace(files);
 }

@@ -91,6 +91,10 @@ export const stored: MethodFamily = {
     await findSession(server, params).session.flush();
     return {};
   },
+  "sessionFs.setProvider"({ client, params }) {
+    client.fileSystem = { statePath: params.text("sessionStatePath"), initialDirectory: params.optionalText("initialCwd") ?? "" };
+    return { success: true };
+  },
   // A session is held for as long as it is open, so whoever wants it free has it closed.
   async "sessions.releaseLock"({ server, params }) {
     const session = server.sessions.get(params.text("sessionId"));

@@ -11,6 +11,13 @@ export type FamilyName =
   | "models"
   | "state"
   | "stored"
+  | "instructions"
+  | "library"
+  | "apps"
+  | "sampling"
+  | "history"
+  | "observed"
+  | "extensions"
   | "plugins";
 
 /** The methods that are answered, by the family that answers them. */
@@ -21,6 +28,7 @@ export const supported: Readonly<Record<FamilyName, readonly string[]>> = {
     "session.destroy",
     "session.detach",
     "session.shutdown",
+    "session.suspend",
     "session.delete",
     "session.list",
     "session.getMetadata",
@@ -57,6 +65,7 @@ export const supported: Readonly<Record<FamilyName, readonly string[]>> = {
     "session.permissions.urls.setUnrestrictedMode",
     "session.permissions.locations.resolve",
     "session.permissions.locations.apply",
+    "session.permissions.locations.addToolApproval",
     "session.permissions.folderTrust.addTrusted",
     "session.permissions.folderTrust.isTrusted",
   ],
@@ -65,6 +74,7 @@ export const supported: Readonly<Record<FamilyName, readonly string[]>> = {
     "session.ui.handlePendingElicitation",
     "session.ui.handlePendingUserInput",
     "session.ui.handlePendingSampling",
+    "session.ui.handlePendingExitPlanMode",
     "session.commands.list",
     "session.commands.execute",
     "session.commands.invoke",
@@ -99,8 +109,8 @@ export const supported: Readonly<Record<FamilyName, readonly string[]>> = {
     "session.mcp.reloadWithConfig",
     "session.mcp.setEnvValueMode",
     "session.mcp.removeGitHub",
-    "session.mcp.cancelSamplingExecution",
     "session.mcp.oauth.login",
+    "session.mcp.oauth.handlePendingRequest",
     "session.mcp.resources.list",
     "session.mcp.resources.listTemplates",
     "session.mcp.resources.read",
@@ -119,6 +129,7 @@ export const supported: Readonly<Record<FamilyName, readonly string[]>> = {
     "session.agent.getCurrent",
     "session.agent.select",
     "session.agent.deselect",
+    "session.agent.setPrompt",
     "agents.discover",
     "agents.getDiscoveryPaths",
   ],
@@ -141,6 +152,7 @@ export const supported: Readonly<Record<FamilyName, readonly string[]>> = {
     "session.mode.set",
     "session.name.get",
     "session.name.set",
+    "session.name.setAuto",
     "session.metadata.snapshot",
     "session.metadata.isProcessing",
     "session.metadata.activity",
@@ -151,10 +163,30 @@ export const supported: Readonly<Record<FamilyName, readonly string[]>> = {
     "session.workspaces.listFiles",
     "session.workspaces.readFile",
     "session.workspaces.createFile",
-    "session.instructions.getSources",
-    "instructions.discover",
-    "instructions.getDiscoveryPaths",
   ],
+  apps: [
+    "session.mcp.apps.setHostContext",
+    "session.mcp.apps.getHostContext",
+    "session.mcp.apps.listTools",
+    "session.mcp.apps.callTool",
+    "session.mcp.apps.readResource",
+    "session.mcp.apps.diagnose",
+  ],
+  sampling: ["session.mcp.executeSampling", "session.mcp.cancelSamplingExecution"],
+  library: [
+    "plugins.install",
+    "plugins.uninstall",
+    "plugins.update",
+    "plugins.updateAll",
+    "plugins.enable",
+    "plugins.disable",
+    "plugins.marketplaces.list",
+    "plugins.marketplaces.add",
+    "plugins.marketplaces.browse",
+    "plugins.marketplaces.remove",
+    "plugins.marketplaces.refresh",
+  ],
+  instructions: ["session.instructions.getSources", "instructions.discover", "instructions.getDiscoveryPaths"],
   stored: [
     "sessions.list",
     "sessions.getMetadata",
@@ -171,21 +203,30 @@ export const supported: Readonly<Record<FamilyName, readonly string[]>> = {
     "sessions.getEventFilePath",
     "sessions.save",
     "sessions.releaseLock",
+    "sessionFs.setProvider",
     "sessions.reloadPluginHooks",
     "sessions.loadDeferredRepoHooks",
   ],
-  plugins: [
-    "plugins.list",
-    "session.plugins.list",
-    "plugins.marketplaces.list",
-    "plugins.marketplaces.refresh",
-    "plugins.updateAll",
-    "plugins.builtin.set",
-    "sessions.setAdditionalPlugins",
-    "session.extensions.list",
-    "session.extensions.reload",
-    "session.extensions.enable",
-    "session.extensions.disable",
-    "secrets.addFilterValues",
+  history: [
+    "session.history.truncate",
+    "session.history.rewind",
+    "session.history.listRewindPoints",
+    "session.history.previewRewind",
+    "session.history.compact",
+    "session.history.abortManualCompaction",
+    "session.history.cancelBackgroundCompaction",
+    "session.history.summarizeForHandoff",
+    "session.history.clearContext",
+    "session.ui.ephemeralQuery",
+    "session.queue.pendingItems",
+    "session.queue.hasPending",
+    "session.queue.removeMostRecent",
+    "session.queue.clear",
+    "session.metadata.contextInfo",
+    "session.metadata.recomputeContextTokens",
+    "session.sendSystemNotification",
   ],
+  observed: ["session.eventLog.read", "session.eventLog.tail", "session.usage.getMetrics"],
+  extensions: ["session.extensions.list", "session.extensions.reload", "session.extensions.enable", "session.extensions.disable"],
+  plugins: ["plugins.list", "session.plugins.list", "plugins.builtin.set", "sessions.setAdditionalPlugins", "secrets.addFilterValues"],
 };

@@ -17,6 +17,13 @@ export const families: Readonly<Record<FamilyName, LoadFamily>> = {
   models: async () => (await import("./models.ts")).models,
   state: async () => (await import("./state.ts")).state,
   stored: async () => (await import("./stored.ts")).stored,
+  apps: async () => (await import("./apps.ts")).apps,
+  sampling: async () => (await import("./sampling.ts")).sampling,
+  library: async () => (await import("./library.ts")).library,
+  instructions: async () => (await import("./instructions.ts")).instructions,
+  history: async () => (await import("./history.ts")).history,
+  observed: async () => (await import("./observed.ts")).observed,
+  extensions: async () => (await import("./extensions.ts")).extensions,
   plugins: async () => (await import("./plugins.ts")).plugins,
 };
 

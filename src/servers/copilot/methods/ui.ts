@@ -23,6 +23,9 @@ export const ui: MethodFamily = {
   "session.ui.handlePendingSampling": ({ server, client, params }) => ({
     success: findSession(server, params).answer(client, params.text("requestId"), params.optionalRecord("response") ?? noResult),
   }),
+  "session.ui.handlePendingExitPlanMode": ({ server, client, params }) => ({
+    success: findSession(server, params).answer(client, params.text("requestId"), params.record("response")),
+  }),
   "session.commands.list"(call) {
     const { params } = call;
     const session = findSession(call.server, params);
@@ -65,9 +68,13 @@ export const ui: MethodFamily = {
   },
   // Commands run when they are given, so none is ever queued.
   "session.commands.respondToQueuedCommand": ({ server, params }) => ({ success: !findSession(server, params).session.isOpen }),
-  "session.eventLog.registerInterest"({ server, client, params }) {
+  async "session.eventLog.registerInterest"({ server, client, params }) {
     const handle = randomUUID();
-    findSession(server, params).addInterest(client, handle, params.text("eventType"));
+    const session = findSession(server, params);
+    const eventType = params.text("eventType");
+    session.addInterest(client, handle, eventType);
+    // Who brings tokens brings them for this session: nobody else's connection uses them.
+    if (eventType === "mcp.oauth_required") await session.session.update({ mcpTokenOwner: session.id });
     return { handle };
   },
   "session.eventLog.releaseInterest": ({ server, client, params }) => ({

@@ -1,0 +1,187 @@
+import { randomUUID } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
+import type { CallOutcome, Logger, Prepared, Session } from "skillhost";
+import { isDenied, isWrapperOf, withoutExtras } from "./confirmation.ts";
+import { cancelledReply, errorReply, toReply } from "./tool-reply.ts";
+import {
+  type ClientToolResult,
+  type Confirmation,
+  type Fields,
+  type Invocation,
+  type Reply,
+  readConfirmation,
+  readInvocation,
+} from "./wire.ts";
+
+export interface CallDeskParts {
+  readonly session: Session;
+  /** Characters of a result. */
+  readonly outputLimit: number;
+  readonly log: Logger;
+  /** Decides about a call of a tool that is not the session's. */
+  permit(confirmation: Confirmation, signal: AbortSignal): Promise<boolean>;
+  /** A call was the last of its turn: by a tool that ends turns, or since whoever was asked wants no more. */
+  onTurnOver(conversationId: string, code: CallOutcome["code"]): void;
+}
+
+export type ConfirmationResult = { readonly result: "accept" | "dismiss" };
+
+/** A call that was asked about and has not been made yet. */
+interface Confirmed {
+  readonly prepared: Prepared;
+  readonly input: Fields;
+  readonly stop: AbortController;
+  /** What it came to, where it is not going to run. */
+  readonly outcome: CallOutcome | undefined;
+}
+
+/**
+ * Answers the server's calls of our tools, and its questions whether something may run. Every call goes through the
+ * session: hooks, checks, permission. Whatever happens, the answer has the form that the server takes.
+ */
+export class CallDesk {
+  readonly #parts: CallDeskParts;
+  readonly #confirmed = new Map<string, Confirmed>();
+  /** What is under way, by conversation: the server does not say when it wants no answer any more. */
+  readonly #running = new Map<string, Set<AbortController>>();
+  /** What calls that run have written. */
+  readonly #written = new Map<string, string | undefined>();
+  #isClosed = false;
+
+  constructor(parts: CallDeskParts) {
+    this.#parts = parts;
+  }
+
+  async invoke(params: unknown, signal: AbortSignal): Promise<Reply<ClientToolResult>> {
+    const call = readInvocation(params);
+    if (call === undefined) return errorReply("The call could not be understood: it has no name.");
+    if (this.#isClosed) return cancelledReply();
+    const confirmed = this.#take(call);
+    const stop = confirmed?.stop ?? new AbortController();
+    const end = this.#begin(call.conversationId, stop, signal);
+    try {
+      const { outcome, written } = confirmed?.outcome
+        ? { outcome: confirmed.outcome, written: undefined }
+        : await this.#run(confirmed?.prepared ?? (await this.#prepare(call, call.input, stop.signal)));
+      if (outcome.endsTurn) this.#parts.onTurnOver(call.conversationId, outcome.code);
+      return toReply(outcome, this.#parts.outputLimit, written);
+    } catch (error) {
+      // The session is closed, or something is broken here: the details are no business of a model.
+      this.#parts.log.error("A call of the language server could not be made.", { tool: call.name, error });
+      return errorReply("The tool could not be called.");
+    } finally {
+      end();
+    }
+  }
+
+  /** A call wrote a file. */
+  noteWritten({ toolCallId, content }: { readonly toolCallId: string; readonly content: string }): void {
+    if (this.#written.has(toolCallId)) this.#written.set(toolCallId, content);
+  }
+
+  async confirm(params: unknown, signal: AbortSignal): Promise<Reply<ConfirmationResult>> {
+    const asked = readConfirmation(params);
+    if (asked === undefined || this.#isClosed) return dismissed;
+    const stop = new AbortController();
+    const end = this.#begin(asked.conversationId, stop, signal);
+    try {
+      return (await this.#isAllowed(asked, stop)) && !stop.signal.aborted ? accepted : dismissed;
+    } catch (error) {
+      this.#parts.log.error("A question of the language server could not be decided: the answer is no.", { tool: asked.name, error });
+      return dismissed;
+    } finally {
+      end();
+    }
+  }
+
+  /** Ends the calls of a conversation: those that run are told by their signal, those to come are dropped. */
+  stop(conversationId: string): void {
+    for (const controller of this.#running.get(conversationId) ?? []) controller.abort();
+    for (const [key, confirmed] of this.#confirmed) if (key.startsWith(`${conversationId}\n`)) this.#drop(key, confirmed);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const controllers of this.#running.values()) for (const controller of controllers) controller.abort();
+    for (const [key, confirmed] of this.#confirmed) this.#drop(key, confirmed);
+  }
+
+  async #run(prepared: Prepared): Promise<{ readonly outcome: CallOutcome; readonly written: string | undefined }> {
+    const { id } = prepared.call;
+    this.#written.set(id, undefined);
+    try {
+      const outcome = await this.#parts.session.run(prepared);
+      return { outcome, written: this.#written.get(id) };
+    } finally {
+      this.#written.delete(id);
+    }
+  }
+
+  async #prepare({ name, toolCallId, turnId }: Invocation, input: Fields, signal: AbortSignal): Promise<Prepared> {
+    const { session } = this.#parts;
+    const scope = session.createScope({ signal, ...(turnId !== "" && { turnId }) });
+    const [prepared] = await session.prepare([{ id: toolCallId || randomUUID(), name, arguments: input }], scope);
+    return prepared!;
+  }
+
+  async #isAllowed(asked: Confirmation, stop: AbortController): Promise<boolean> {
+    const { executables } = this.#parts.session.catalog;
+    // Whoever is asked sees what is really written: that is known when the server comes back with it.
+    if (isWrapperOf(executables, asked.name)) return true;
+    return executables.has(asked.name) ? this.#confirmOurs(asked, stop) : this.#parts.permit(asked, stop.signal);
+  }
+
+  /** Takes the call through its gates now, so that nobody is asked a second time when it is made. */
+  async #confirmOurs(asked: Confirmation, stop: AbortController): Promise<boolean> {
+    const { session } = this.#parts;
+    const input = withoutExtras(asked.input, session.catalog.executables.get(asked.name)?.definition.parameters);
+    const prepared = await this.#prepare(asked, input, stop.signal);
+    await prepared.decided;
+    const outcome = prepared.kind === "settled" ? await session.run(prepared) : undefined;
+    if (outcome !== undefined && isDenied(outcome)) return false;
+    const confirmed = { prepared, input, stop, outcome };
+    if (stop.signal.aborted || this.#isClosed) this.#drop(keyOf(asked), confirmed);
+    else this.#confirmed.set(keyOf(asked), confirmed);
+    return true;
+  }
+
+  #take(call: Invocation): Confirmed | undefined {
+    const key = keyOf(call);
+    const confirmed = this.#confirmed.get(key);
+    if (confirmed === undefined) return undefined;
+    this.#confirmed.delete(key);
+    if (isDeepStrictEqual(confirmed.input, call.input)) return confirmed;
+    // It is not what was asked about: it goes through the gates as it is.
+    this.#drop(key, confirmed);
+    return undefined;
+  }
+
+  #drop(key: string, { prepared, stop, outcome }: Confirmed): void {
+    this.#confirmed.delete(key);
+    stop.abort();
+    if (outcome !== undefined) return;
+    const { session, log } = this.#parts;
+    // So that its end is told, too: it settles as cancelled.
+    session.run(prepared).catch((error: unknown) => log.debug("A call that was confirmed and not made could not be ended.", { error }));
+  }
+
+  #begin(conversationId: string, controller: AbortController, signal: AbortSignal): () => void {
+    const running = this.#running.get(conversationId) ?? new Set();
+    this.#running.set(conversationId, running);
+    running.add(controller);
+    const abort = (): void => controller.abort();
+    signal.addEventListener("abort", abort, { once: true });
+    return () => {
+      signal.removeEventListener("abort", abort);
+      running.delete(controller);
+      if (running.size === 0) this.#running.delete(conversationId);
+    };
+  }
+}
+
+const accepted: Reply<ConfirmationResult> = [{ result: "accept" }, null];
+const dismissed: Reply<ConfirmationResult> = [{ result: "dismiss" }, null];
+
+function keyOf({ conversationId, toolCallId, name }: Invocation): string {
+  return `${conversationId}\n${toolCallId}\n${name}`;
+}

@@ -1,0 +1,105 @@
+import { randomUUID } from "node:crypto";
+import { type CallOutcome, HostError } from "skillhost";
+import { type AgentTurn, type TurnListener, TurnProgress } from "./agent-turn.ts";
+import type { RunningServer } from "./running-server.ts";
+import { workspaceFolder } from "./server-requests.ts";
+import { isFields, textOf } from "./wire.ts";
+
+export interface SendOptions extends TurnListener {
+  /** Default: the model of the options of the server, else the one that it says is its default. */
+  readonly model?: string | undefined;
+  /** `Agent`, the default, works with tools; `Ask` only talks. */
+  readonly mode?: "Agent" | "Ask" | undefined;
+  /** A conversation to go on with: that of an earlier turn. Default: a new one. */
+  readonly conversationId?: string | undefined;
+  /** Stops the turn and the calls in it. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface TurnPlace {
+  readonly server: RunningServer;
+  readonly folder: string;
+  readonly model: string;
+  /** What a new conversation begins with. */
+  readonly context: string | undefined;
+}
+
+/** A turn that runs. */
+export class OpenTurn {
+  readonly token: string = randomUUID();
+  conversationId = "";
+  readonly #server: RunningServer;
+  readonly #progress: TurnProgress;
+  #isStopped = false;
+  /** What the turn is, when it was one of its calls that ended it. */
+  #endedBy: AgentTurn["outcome"] | undefined;
+
+  constructor(server: RunningServer, { onText, onCall, onNotice, conversationId = "" }: SendOptions) {
+    this.#server = server;
+    this.conversationId = conversationId;
+    this.#progress = new TurnProgress({ onText, onCall, onNotice }, (id) => {
+      this.conversationId = id;
+      // It was stopped before there was anything to stop.
+      if (this.#isStopped) this.#cancel();
+    });
+  }
+
+  hear(value: unknown): void {
+    this.#progress.hear(value);
+  }
+
+  /** Stops the turn. The server does not cancel calls that run, so that they are ended here. */
+  stop(): void {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    this.#cancel();
+  }
+
+  /** A call was the last one, by what it came to. Its answer goes out before this does. */
+  endAfter(code: CallOutcome["code"]): void {
+    this.#endedBy ??= code === "success" ? "completed" : "cancelled";
+    setImmediate(() => this.stop());
+  }
+
+  async run(prompt: string, { folder, model, context }: TurnPlace, options: SendOptions): Promise<AgentTurn> {
+    const { mode = "Agent", conversationId } = options;
+    const { uri, name } = workspaceFolder(folder);
+    const common = {
+      workDoneToken: this.token,
+      source: "panel",
+      chatMode: mode,
+      needToolCallConfirmation: true,
+      // Newer servers know the first, older ones the second.
+      modelInfo: { id: model },
+      model,
+      workspaceFolder: uri,
+      workspaceFolders: [{ uri, name }],
+    };
+    const opening = context === undefined ? prompt : `${context}\n\n${prompt}`;
+    const answer =
+      conversationId === undefined
+        ? await this.#server.rpc.request("conversation/create", { ...common, turns: [{ request: opening }], capabilities: {} })
+        : await this.#server.rpc.request("conversation/turn", { ...common, conversationId, message: prompt });
+    const turn = this.#progress.finish(answer, this.#isStopped);
+    return this.#endedBy === undefined || turn.outcome === "failed" ? turn : { ...turn, outcome: this.#endedBy };
+  }
+
+  #cancel(): void {
+    this.#server.rpc.notify("window/workDoneProgress/cancel", { token: this.token });
+    if (this.conversationId !== "") this.#server.desk.stop(this.conversationId);
+  }
+}
+
+/**
+ * The model that the server would take for an agent.
+ * @throws HostError `LANGUAGE_SERVER_NO_MODEL`.
+ */
+export async function defaultModel({ rpc }: RunningServer): Promise<string> {
+  const answer = await rpc.request("copilot/models", {});
+  const models = (Array.isArray(answer) ? answer : []).filter(isFields);
+  const forAgents = models.filter(({ scopes }) => Array.isArray(scopes) && scopes.includes("agent-panel"));
+  const chosen = forAgents.find(({ isChatDefault }) => isChatDefault === true) ?? forAgents[0];
+  const id = textOf(chosen?.["id"]);
+  if (id !== "") return id;
+  throw new HostError("LANGUAGE_SERVER_NO_MODEL", "The language server lists no model that works with tools. Name one.");
+}

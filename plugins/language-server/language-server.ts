@@ -1,0 +1,192 @@
+import { type Diagnostic, HostError, type PluginApi, type Session } from "skillhost";
+import type { AgentTurn } from "./agent-turn.ts";
+import { defaultModel, type SendOptions } from "./conversation.ts";
+import { Documents } from "./documents.ts";
+import { OpenTurns } from "./open-turns.ts";
+import type { LanguageServerOptions } from "./options.ts";
+import type { ToolStatus } from "./registrar.ts";
+import { RunningServer } from "./running-server.ts";
+import { permitServerTool } from "./server-permissions.ts";
+import { assertSignedIn, readStatus, type SignInStatus } from "./sign-in.ts";
+import { skillContext } from "./skill-context.ts";
+import type { RegisteredTool } from "./wire.ts";
+
+export interface LanguageServerParts {
+  readonly api: PluginApi<LanguageServerOptions>;
+  readonly session: Session;
+  readonly options: LanguageServerOptions;
+  onClosed(): void;
+}
+
+/**
+ * A Copilot language server that works with the tools of a session. It is told of every tool that comes, changes or goes;
+ * each call of one goes through the session, with its hooks and permissions. When the server ends by itself, what waits
+ * for it is rejected, and the next message starts another. Dispose of it to end the server.
+ */
+export class LanguageServer implements AsyncDisposable {
+  readonly #api: LanguageServerParts["api"];
+  readonly #onClosed: () => void;
+  readonly #session: Session;
+  readonly #options: LanguageServerOptions;
+  readonly #documents: Documents;
+  readonly #statuses = new Map<string, ToolStatus>();
+  readonly #turns = new OpenTurns();
+  readonly #listening: Disposable[] = [];
+  #server: RunningServer | undefined;
+  #starting: Promise<RunningServer> | undefined;
+  #closed: Promise<void> | undefined;
+
+  /** @internal Made by the plugin. */
+  constructor({ api, session, options, onClosed }: LanguageServerParts) {
+    this.#api = api;
+    this.#onClosed = onClosed;
+    this.#session = session;
+    this.#options = options;
+    this.#documents = new Documents(session.config.workingDirectory, (method, params) => this.#server?.rpc.notify(method, params));
+    this.#listening.push(
+      session.onChanged(() => void this.synchronize().catch((error: unknown) => api.log.debug("Tools were not told.", { error }))),
+      session.onFileChanged((change) => {
+        this.#documents.sync(change.path, change.content, change.languageId);
+        this.#server?.desk.noteWritten(change);
+      }),
+    );
+  }
+
+  /** `stopped`: the next message starts it anew. */
+  get state(): "running" | "stopped" | "closed" {
+    if (this.#closed !== undefined) return "closed";
+    return this.#server === undefined ? "stopped" : "running";
+  }
+
+  /** The server's own version; empty while it does not run. */
+  get version(): string {
+    return this.#server?.version ?? "";
+  }
+
+  get pid(): number | undefined {
+    return this.#server?.pid;
+  }
+
+  /** What the server offers its models: its own tools and those of the session. */
+  get tools(): readonly RegisteredTool[] {
+    return this.#server?.registrar.listed ?? [];
+  }
+
+  /** Tools that the server is not given, and why; and what was changed in schemas for it. */
+  get diagnostics(): readonly Diagnostic[] {
+    return this.#server?.registrar.diagnostics ?? [];
+  }
+
+  /** Starts the server unless it runs, and settles when it knows the session's tools. */
+  async start(): Promise<void> {
+    await this.#running();
+  }
+
+  /** Settles when the server knows the session's tools as they are now. */
+  async synchronize(): Promise<void> {
+    await this.#server?.registrar.sync();
+  }
+
+  async checkStatus(): Promise<SignInStatus> {
+    const { rpc } = await this.#running();
+    return readStatus(await rpc.request("checkStatus", {}));
+  }
+
+  /**
+   * Sends a message and settles when the whole turn is over. A turn that fails is a turn, with its `error`.
+   * @throws HostError `LANGUAGE_SERVER_SIGN_IN`, `LANGUAGE_SERVER_NO_MODEL`, `LANGUAGE_SERVER_REFUSED`,
+   * `LANGUAGE_SERVER_EXITED`, and the others of `start`; the signal's reason when it has fired before.
+   */
+  async send(prompt: string, options: SendOptions = {}): Promise<AgentTurn> {
+    const { signal } = options;
+    signal?.throwIfAborted();
+    const server = await this.#running();
+    assertSignedIn(await this.checkStatus());
+    await Promise.all([server.registrar.sync(), this.#documents.refresh()]);
+    const model = options.model ?? this.#options.model ?? (await defaultModel(server));
+    signal?.throwIfAborted();
+    const place = { server, model, folder: this.#session.config.workingDirectory, context: skillContext(this.#session) };
+    return this.#turns.run(prompt, place, options);
+  }
+
+  /** Forgets a conversation. */
+  async forget(conversationId: string): Promise<void> {
+    await this.#server?.rpc.request("conversation/destroy", { conversationId });
+  }
+
+  /** Switches tools off and on, the server's own among them. One that is off is neither offered nor called. */
+  async setToolStatus(statuses: Readonly<Record<string, ToolStatus>>): Promise<void> {
+    const { registrar } = await this.#running();
+    await registrar.setStatuses(statuses);
+  }
+
+  /** Opens a document on the server, or gives an open one another text, whatever the disk has. */
+  openDocument(uri: string, languageId: string, text: string): void {
+    this.#documents.open(uri, languageId, text);
+  }
+
+  /** Tells the server what a file holds now. What the session's tools say they wrote is told without this. */
+  syncFile(path: string, content: string): void {
+    this.#documents.sync(path, content);
+  }
+
+  /** The server looks at the disk again for this one. */
+  closeDocument(uri: string): void {
+    this.#documents.close(uri);
+  }
+
+  /** Ends the server and starts another, which is told of tools and documents anew. */
+  async restart(): Promise<void> {
+    const server = this.#server;
+    this.#server = undefined;
+    await server?.[Symbol.asyncDispose]();
+    await this.#running();
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** Concurrent first use shares one start; one that failed is tried anew. */
+  async #running(): Promise<RunningServer> {
+    if (this.#closed !== undefined) throw new HostError("LANGUAGE_SERVER_CLOSED", "This language server is closed. Connect another.");
+    if (this.#server !== undefined) return this.#server;
+    this.#starting ??= this.#start().finally(() => {
+      this.#starting = undefined;
+    });
+    return this.#starting;
+  }
+
+  async #start(): Promise<RunningServer> {
+    const server = await RunningServer.start({
+      api: this.#api,
+      session: this.#session,
+      options: this.#options,
+      statuses: this.#statuses,
+      permit: (asked, signal) => permitServerTool(this.#session, asked, signal),
+      onTurnOver: (conversationId, code) => this.#turns.endAfter(conversationId, code),
+      progressed: (token, value) => this.#turns.hear(token, value),
+    });
+    void server.ended.then(() => {
+      if (this.#server === server) this.#server = undefined;
+    });
+    this.#documents.moveTo((method, params) => server.rpc.notify(method, params));
+    await server.registrar.sync();
+    this.#server = server;
+    return server;
+  }
+
+  async #close(): Promise<void> {
+    for (const listening of this.#listening) listening[Symbol.dispose]();
+    this.#turns.stop();
+    const server = this.#server ?? (await this.#starting?.catch(() => undefined));
+    this.#server = undefined;
+    await server?.[Symbol.asyncDispose]();
+    this.#onClosed();
+  }
+}

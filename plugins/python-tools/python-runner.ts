@@ -1,0 +1,121 @@
+import type {
+  Diagnostic,
+  LoadedTools,
+  PluginApi,
+  RunnerTarget,
+  Scope,
+  Tool,
+  ToolContext,
+  ToolInvocation,
+  ToolLike,
+  ToolRunner,
+} from "skillhost";
+import type { CallListener, Fault, Reply } from "./python-process.ts";
+import { type PythonDefinition, PythonWorker, type WorkerOptions } from "./python-worker.ts";
+
+/**
+ * Runs `.py` files: those of a skill that are loaded together share a process, and what is loaded anew gets a new one, so
+ * that nothing of a module's past is left in it.
+ */
+export function createPythonRunner(api: Pick<PluginApi, "createTool">, options: WorkerOptions): ToolRunner {
+  const workers = new Map<string, PythonWorker>();
+  const workerFor = ({ skill, generation }: RunnerTarget, scope: Scope): PythonWorker => {
+    const key = `${skill.folder}#${generation}`;
+    const worker = workers.get(key) ?? new PythonWorker(skill.folder, options);
+    // The generation before cannot load anything any more; its own tools keep it.
+    workers.delete(`${skill.folder}#${generation - 1}`);
+    workers.set(key, worker);
+    worker.retain();
+    scope.onDispose(() => worker.release());
+    return worker;
+  };
+  return {
+    extensions: [".py"],
+    async load(file, target, scope) {
+      const worker = workerFor(target, scope);
+      const loaded = await worker.load(file);
+      if (loaded.kind === "missing") return nothing(file, { code: "PYTHON_MISSING", message: loaded.message });
+      if (loaded.kind === "faulty") return nothing(file, faultOf(file, loaded.fault), loaded.fault.files);
+      const files = new Set([file, ...loaded.files]);
+      if (loaded.tools.length === 0) return { tools: [], files, diagnostics: [noTools(file)] };
+      return { ...makeTools(loaded.tools, { api, worker, file, target }), files };
+    },
+  };
+}
+
+interface Making {
+  readonly api: Pick<PluginApi, "createTool">;
+  readonly worker: PythonWorker;
+  readonly file: string;
+  readonly target: RunnerTarget;
+}
+
+function makeTools(definitions: readonly PythonDefinition[], making: Making): Pick<LoadedTools, "tools" | "diagnostics"> {
+  const { api, file, target } = making;
+  const diagnostics: Diagnostic[] = [];
+  const tools = definitions.flatMap(({ definition, index }): Tool[] => {
+    const tool = { ...definition, handler: handlerOf(index, making) } as unknown as ToolLike;
+    try {
+      return [
+        api.createTool(tool, { ofSkill: { name: target.skill.name, file }, generation: `${target.skill.folder}#${target.generation}` }),
+      ];
+    } catch (error) {
+      diagnostics.push({ severity: "error", code: "TOOL_INVALID", file, message: error instanceof Error ? error.message : String(error) });
+      return [];
+    }
+  });
+  return { tools, diagnostics };
+}
+
+function handlerOf(index: number, { worker, file }: Making) {
+  return async (args: unknown, invocation: ToolInvocation, context: ToolContext): Promise<unknown> => {
+    const { signal, ...plain } = invocation;
+    return resultOf(await worker.call({ file, index, args, invocation: plain, signal, listener: listenerFor(context) }));
+  };
+}
+
+function resultOf(reply: Reply): unknown {
+  if (!("fault" in reply)) return reply.value;
+  const { kind, message } = reply.fault;
+  if (kind === "arguments") return failure(`Invalid arguments: ${message}`);
+  if (kind === "not-json") return failure("The tool returned something that is no JSON.", message);
+  throw new Error(message);
+}
+
+function failure(text: string, error: string = text): object {
+  return { resultType: "failure", textResultForLlm: text, error };
+}
+
+function listenerFor(context: ToolContext): CallListener {
+  return {
+    tell(what, data) {
+      if (what === "progress") context.progress(data);
+      if (what === "file_changed") context.fileChanged(String(data["path"]), String(data["content"]));
+    },
+    ask(what, data) {
+      if (what === "call_tool") return context.callTool(String(data["name"]), data["arguments"]);
+      return context.ask(data["kind"] as "userInput", data["data"] as never);
+    },
+  };
+}
+
+function nothing(file: string, fault: Pick<Diagnostic, "code" | "message" | "file" | "range">, files: readonly string[] = []): LoadedTools {
+  return { tools: [], files: new Set([file, ...files]), diagnostics: [{ severity: "error", file, ...fault }] };
+}
+
+function faultOf(
+  file: string,
+  { kind, message, file: place = file, line, column }: Fault,
+): Pick<Diagnostic, "code" | "message" | "file" | "range"> {
+  const start = { line: line ?? 1, column: Math.max(1, column ?? 1) };
+  const at = line === undefined || line === null ? {} : { range: { start } };
+  if (kind === "syntax") return { code: "PYTHON_SYNTAX", file: place, ...at, message: `This file does not parse: ${message}.` };
+  if (kind === "ended") return { code: "PYTHON_ENDED", file, message };
+  return { code: "PYTHON_THREW", file: place, ...at, message: `This file failed while it loaded: ${message}` };
+}
+
+function noTools(file: string): Diagnostic {
+  const message =
+    "This file defines no tool, so it did not run. Write SCHEMA and execute(tool_input, ctx), or decorate a function with define_tool of the module skillhost; a helper's name starts with an underscore.";
+  return { severity: "info", code: "PYTHON_NO_TOOLS", file, message };
+}

@@ -1,0 +1,142 @@
+"""Tools from functions."""
+
+import inspect
+import typing
+
+from ._context import ToolContext, ToolInvocation
+from ._schema import Unsupported, is_object, schema_of, value_of, with_default
+
+# What an argument without an annotation is taken for, by its name.
+_whole = ("params", "args", "arguments", "tool_input", "input")
+_contexts = ("ctx", "context")
+
+_options = {
+    "title": "title",
+    "output_schema": "outputSchema",
+    "annotations": "annotations",
+    "overrides_built_in_tool": "overridesBuiltInTool",
+    "skip_permission": "skipPermission",
+    "defer": "defer",
+    "is_terminal": "isTerminal",
+    "metadata": "metadata",
+    "timeout": "timeout",
+}
+
+
+class Tool:
+    """A function as a tool. It can still be called as the function that it was."""
+
+    def __init__(self, function, definition, bind):
+        self.function = function
+        self.definition = definition
+        self.bind = bind
+        self.name = definition["name"]
+        self.__doc__ = function.__doc__
+        self.__name__ = getattr(function, "__name__", self.name)
+
+    def __call__(self, *args, **kwargs):
+        return self.function(*args, **kwargs)
+
+
+def define_tool(name=None, *, description=None, handler=None, params_type=None, parameters=None, **options):
+    """Makes a tool of a function: as a decorator, with or without arguments, or by `handler`.
+
+    The name is the function's unless it is given, the description the first paragraph of its docstring. The function may
+    take nothing, its arguments by name, all of them as one model (Pydantic's, a dataclass, a TypedDict, or a dict called
+    `params`), and after them the invocation; `ctx` is the way back to the host. It may be a coroutine.
+    """
+    unknown = sorted(set(options) - set(_options))
+    if unknown:
+        raise TypeError(f"define_tool does not know {', '.join(unknown)}. It knows {', '.join(_options)}.")
+
+    def decorate(function):
+        return _make(function, name if isinstance(name, str) else None, description, params_type, parameters, options)
+
+    if handler is not None:
+        return decorate(handler)
+    return decorate(name) if callable(name) else decorate
+
+
+def _make(function, name, description, params_type, parameters, options):
+    slots = _slots_of(function, params_type)
+    definition = {"name": name or function.__name__}
+    text = description if description is not None else _first_paragraph(function.__doc__)
+    if text:
+        definition["description"] = text
+    definition["parameters"] = parameters if parameters is not None else _schema_of_slots(slots, function)
+    definition.update({_options[key]: value for key, value in options.items() if value is not None})
+    return Tool(function, definition, lambda args, invocation, context: _bind(slots, args, invocation, context))
+
+
+def _slots_of(function, params_type):
+    """What each parameter of the function gets: (kind, name, annotation, default)."""
+    signature = inspect.signature(function)
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except Exception:
+        # A name that is only there for type checkers: what can be read as it stands is.
+        hints = {name: part.annotation for name, part in signature.parameters.items() if not isinstance(part.annotation, (str, type(inspect.Parameter.empty)))}
+    names = [part for part in signature.parameters.values() if part.kind not in (part.VAR_POSITIONAL, part.VAR_KEYWORD)]
+    slots = []
+    for index, part in enumerate(names):
+        annotation = hints.get(part.name, part.annotation)
+        is_bare = annotation is inspect.Parameter.empty
+        if params_type is not None and index == 0 and annotation not in (ToolInvocation, ToolContext):
+            slots.append(("whole", part, params_type))
+        elif annotation is ToolContext or (is_bare and part.name in _contexts):
+            slots.append(("context", part, None))
+        elif annotation is ToolInvocation or (is_bare and part.name == "invocation"):
+            slots.append(("invocation", part, None))
+        elif not is_bare and is_object(annotation) and not any(kind in ("whole", "one") for kind, _, _ in slots):
+            slots.append(("whole", part, annotation))
+        elif is_bare and part.name in _whole:
+            slots.append(("whole", part, None))
+        elif is_bare and index == len(names) - 1 and (index == 0 or slots[0][0] == "whole"):
+            # As the Copilot SDK has it: what is left over is the invocation, whatever its name.
+            slots.append(("invocation", part, None))
+        else:
+            slots.append(("one", part, typing.Any if is_bare else annotation))
+    return slots
+
+
+def _schema_of_slots(slots, function):
+    for kind, _, annotation in slots:
+        if kind == "whole":
+            return {"type": "object"} if annotation is None or annotation is dict else schema_of(annotation)
+    properties, required = {}, []
+    for kind, part, annotation in slots:
+        if kind != "one":
+            continue
+        try:
+            properties[part.name] = schema_of(annotation)
+        except Unsupported as problem:
+            raise TypeError(f'{function.__name__}: the type of "{part.name}" cannot be given to a model: {problem}.') from None
+        if part.default is inspect.Parameter.empty:
+            required.append(part.name)
+        else:
+            with_default(properties[part.name], part.default)
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _bind(slots, args, invocation, context):
+    positional, named = [], {}
+    for kind, part, annotation in slots:
+        if kind == "one" and part.name not in args:
+            if part.default is inspect.Parameter.empty:
+                raise TypeError(f'The argument "{part.name}" is missing.')
+            value = part.default
+        elif kind == "one":
+            value = value_of(annotation, args[part.name])
+        elif kind == "whole":
+            value = args if annotation is None else value_of(annotation, args)
+        else:
+            value = invocation if kind == "invocation" else context
+        if part.kind is part.KEYWORD_ONLY:
+            named[part.name] = value
+        else:
+            positional.append(value)
+    return positional, named
+
+
+def _first_paragraph(text):
+    return " ".join((inspect.cleandoc(text).split("\n\n")[0] if text else "").split())

@@ -1,0 +1,179 @@
+"""Tool modules: what they define, and which files they are made of."""
+
+import ast
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import traceback
+import types
+
+from ._context import ToolContext, ToolInvocation
+from ._define import Tool, define_tool
+from ._results import ToolResult, result_of, result_of_execute
+
+# What tool modules written for other hosts import.
+_shims = {
+    "copilot.tools": {"define_tool": define_tool, "Tool": Tool, "ToolInvocation": ToolInvocation, "ToolResult": ToolResult},
+    "tools._base": {"ToolContext": ToolContext},
+}
+
+
+class LoadedTool:
+    def __init__(self, definition, call):
+        self.definition = definition
+        self.call = call
+
+
+class Modules:
+    """The modules of one skill in this process.
+
+    Texts that are given take the place of what the files hold: a process that takes over for another one runs what that
+    one ran, whatever has become of the files since.
+    """
+
+    def __init__(self, folder, sources):
+        self.folder = os.path.realpath(folder)
+        self._given = folder
+        self._count = 0
+        self._sources = sources
+        self._read = importlib.machinery.SourceFileLoader.get_data
+        importlib.machinery.SourceFileLoader.get_data = lambda loader, path: self._data(loader, path)
+        sys.meta_path.insert(0, _Shims(first=True))
+        sys.meta_path.append(_Shims(first=False))
+        sys.path.insert(0, folder)
+
+    def load(self, file):
+        """The tools of a file; none when it defines none, and then it does not run."""
+        tree = ast.parse(self._data(importlib.machinery.SourceFileLoader("", file), file), file)
+        if not _defines_tools(tree):
+            return []
+        directory = os.path.dirname(file)
+        if directory not in sys.path:
+            sys.path.insert(1, directory)
+        return _tools_of(self._run(file))
+
+    def _data(self, loader, path):
+        if not path.endswith(".py") or not _is_inside(os.path.realpath(path), self.folder):
+            return self._read(loader, path)
+        if path not in self._sources:
+            self._sources[path] = self._read(loader, path).decode("latin-1")
+        return self._sources[path].encode("latin-1")
+
+    def sources(self):
+        """What has been read so far, byte for byte as Latin-1: path and text."""
+        return dict(self._sources)
+
+    def _run(self, file):
+        name = self._name_of(file)
+        spec = importlib.util.spec_from_file_location(name, file)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            sys.modules.pop(name, None)
+            raise
+        return module
+
+    def _name_of(self, file):
+        parts = os.path.relpath(os.path.splitext(file)[0], self._given).split(os.sep)
+        name = ".".join(parts)
+        if all(part.isidentifier() for part in parts) and name not in sys.modules:
+            return name
+        self._count += 1
+        return f"_skill_tools_{self._count}"
+
+    def files(self):
+        """Every file of the skill that has been imported so far."""
+        found = set()
+        for module in list(sys.modules.values()):
+            path = getattr(module, "__file__", None)
+            if isinstance(path, str) and _is_inside(os.path.realpath(path), self.folder):
+                found.add(path)
+        return sorted(found)
+
+    def candidates(self, name, file):
+        """Where a module that was not found could have been."""
+        path = name.replace(".", os.sep)
+        roots = {self._given, os.path.dirname(file)}
+        return [os.path.join(root, end) for root in sorted(roots) for end in (path + ".py", os.path.join(path, "__init__.py"))]
+
+
+def _is_inside(path, folder):
+    return path.startswith(folder + os.sep)
+
+
+def _defines_tools(tree):
+    """Whether the text has SCHEMA and execute, or speaks of define_tool. A script that has neither must not run."""
+    names = set()
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            names.add(node.name)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names.update(target.id for target in targets if isinstance(target, ast.Name))
+    if {"SCHEMA", "execute"} <= names:
+        return True
+    return any(
+        (isinstance(node, ast.Name) and node.id == "define_tool") or (isinstance(node, ast.Attribute) and node.attr == "define_tool")
+        for node in ast.walk(tree)
+    )
+
+
+def _tools_of(module):
+    found = []
+    execute, schema = getattr(module, "execute", None), getattr(module, "SCHEMA", None)
+    if callable(execute) and isinstance(schema, dict):
+        found.append(_execute_tool(schema, execute))
+    seen = set()
+    for value in vars(module).values():
+        if isinstance(value, Tool) and id(value) not in seen and value.function.__module__ == module.__name__:
+            seen.add(id(value))
+            found.append(LoadedTool(value.definition, _caller(value)))
+    return found
+
+
+def _execute_tool(schema, execute):
+    definition = {key: value for key, value in schema.items() if key not in ("inputSchema", "parameters")}
+    parameters = schema.get("parameters", schema.get("inputSchema"))
+    if parameters is not None:
+        definition["parameters"] = parameters
+    return LoadedTool(definition, (execute, lambda args, invocation, context: ((args, context), {}), result_of_execute))
+
+
+def _caller(tool):
+    return (tool.function, tool.bind, result_of)
+
+
+class _Shims(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """The names that the tool modules of other hosts import. Their parents are only made where there are none."""
+
+    def __init__(self, first):
+        self._names = set(_shims) if first else {"copilot", "tools"}
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self._names:
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=name not in _shims)
+
+    def create_module(self, spec):
+        return types.ModuleType(spec.name)
+
+    def exec_module(self, module):
+        vars(module).update(_shims.get(module.__name__, {}))
+
+
+def fault_of(error, file, modules):
+    """What the host is told of a module that could not be loaded."""
+    fault = {"kind": "threw", "message": f"{type(error).__name__}: {error}", "file": file}
+    if isinstance(error, SyntaxError):
+        fault = {"kind": "syntax", "message": str(error.msg), "file": error.filename or file, "line": error.lineno, "column": error.offset}
+    else:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_inside(os.path.realpath(frame.filename), modules.folder)]
+        if frames:
+            fault.update(file=frames[-1].filename, line=frames[-1].lineno)
+    missing = getattr(error, "name", None) if isinstance(error, ImportError) else None
+    fault["files"] = modules.files() + (modules.candidates(missing, file) if missing else [])
+    return fault

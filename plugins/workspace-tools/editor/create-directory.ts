@@ -1,0 +1,42 @@
+import { mkdir, stat } from "node:fs/promises";
+import { failure, type PresentedTool, placeFor } from "../presented-tool.ts";
+
+interface CreateDirectoryArgs {
+  readonly dirPath: string;
+}
+
+export const createDirectoryTool: PresentedTool<CreateDirectoryArgs> = {
+  name: "create_directory",
+  description: "Creates a folder with all that it lies in. create_file does that by itself for its file.",
+  parameters: {
+    type: "object",
+    properties: { dirPath: { type: "string", description: "The absolute path of the folder to create." } },
+    required: ["dirPath"],
+  },
+  overridesBuiltInTool: true,
+  async describe({ dirPath }, call) {
+    const found = await placeFor(dirPath, call, "write");
+    if ("refusal" in found) return found;
+    const { place } = found;
+    const request = {
+      kind: "write",
+      intention: `Create the folder ${place.path}`,
+      fileName: place.real,
+      diff: "",
+      canOfferSessionApproval: true,
+    };
+    return { request, places: [place] };
+  },
+  async run({ dirPath }, call) {
+    const found = await placeFor(dirPath, call, "write");
+    if ("refusal" in found) return failure(found.refusal);
+    const { path, real } = found.place;
+    try {
+      return (await mkdir(real, { recursive: true })) === undefined ? `Folder ${path} already exists.` : `Created folder ${path}`;
+    } catch {
+      // The system's words name paths of the host.
+      const isThere = (await stat(real).catch(() => undefined)) !== undefined;
+      return failure(isThere ? `${path} already exists, and is a file.` : `Folder ${path} cannot be created.`);
+    }
+  },
+};

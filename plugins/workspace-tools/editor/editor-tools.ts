@@ -1,0 +1,55 @@
+import type { ToolContext, ToolLike } from "skillhost";
+import type { Machine } from "../operations/machine.ts";
+import type { Roots } from "../operations/places.ts";
+import type { Shells } from "../operations/shells.ts";
+import type { FileWriter } from "../operations/write-files.ts";
+import { toToolLike } from "../presented-tool.ts";
+import { applyPatchTool } from "./apply-patch.ts";
+import { createDirectoryTool } from "./create-directory.ts";
+import { createFileTool } from "./create-file.ts";
+import { toPresented } from "./edit-tool.ts";
+import { createFetchTool } from "./fetch-web-page.ts";
+import { fileSearchTool } from "./file-search.ts";
+import { findTestFilesTool } from "./find-test-files.ts";
+import { createErrorsTool } from "./get-errors.ts";
+import { grepSearchTool } from "./grep-search.ts";
+import { insertEditTool } from "./insert-edit.ts";
+import { listDirTool } from "./list-dir.ts";
+import { readFileTool } from "./read-file.ts";
+import { multiReplaceTool, replaceStringTool } from "./replace-string.ts";
+import { createTerminalTool } from "./run-in-terminal.ts";
+import { createRunTestsTool } from "./run-tests.ts";
+
+/** What the tools work with. */
+export interface EditorToolsParts {
+  readonly machine: Pick<Machine, "fetch" | "startProcess">;
+  readonly writer: FileWriter;
+  /** Undefined: there is no bash here, so no command line can be run. */
+  readonly shells: Shells | undefined;
+  readonly bash: string | undefined;
+  /** Whether programs are run: those of the project, and those that check files. */
+  readonly runsPrograms: boolean;
+  /** The folders that a call may reach. */
+  rootsOf(context: ToolContext): Roots;
+}
+
+/** The operations under the names that editors give them, as language servers and their models know them. */
+export function createEditorTools({ machine, writer, shells, bash, runsPrograms, rootsOf }: EditorToolsParts): readonly ToolLike[] {
+  return [
+    toToolLike(toPresented(insertEditTool, writer), rootsOf),
+    toToolLike(toPresented(replaceStringTool, writer), rootsOf),
+    toToolLike(toPresented(multiReplaceTool, writer), rootsOf),
+    toToolLike(toPresented(createFileTool, writer), rootsOf),
+    toToolLike(createDirectoryTool, rootsOf),
+    toToolLike(toPresented(applyPatchTool, writer), rootsOf),
+    toToolLike(readFileTool, rootsOf),
+    toToolLike(listDirTool, rootsOf),
+    toToolLike(fileSearchTool, rootsOf),
+    toToolLike(grepSearchTool, rootsOf),
+    toToolLike(findTestFilesTool, rootsOf),
+    ...(shells === undefined ? [] : [toToolLike(createTerminalTool(shells), rootsOf)]),
+    ...(runsPrograms ? [toToolLike(createRunTestsTool({ machine, bash }), rootsOf)] : []),
+    toToolLike(createFetchTool(machine), rootsOf),
+    toToolLike(createErrorsTool(runsPrograms ? machine : undefined), rootsOf),
+  ];
+}

@@ -1,0 +1,178 @@
+import { dirname, relative, sep } from "node:path";
+import type { ToolContext } from "skillhost";
+import { missingText } from "../fault-texts.ts";
+import { type CheckOptions, checkPython } from "../operations/check-python.ts";
+import { checkTypes, compilerLine, findProject, type TypeScriptProject } from "../operations/check-types.ts";
+import { describeCommand } from "../operations/describe-command.ts";
+import { checkSyntax, type FilesChecked, type SyntaxCheck, syntaxCheckOf } from "../operations/file-checks.ts";
+import type { Machine } from "../operations/machine.ts";
+import type { Place } from "../operations/places.ts";
+import { filesOf, searchBudget, toSearchRoot } from "../operations/search-tree.ts";
+import { boundsOf, type Call, failure, type PresentedTool, placeFor, type Refusal } from "../presented-tool.ts";
+import { errorsText } from "./errors-text.ts";
+
+interface ErrorsArgs {
+  readonly filePaths?: readonly string[];
+}
+
+type Parts = Pick<Machine, "startProcess">;
+
+const timeout = 120_000;
+const maxFiles = 2_000;
+
+const parameters = {
+  type: "object",
+  properties: {
+    filePaths: {
+      type: "array",
+      items: { type: "string" },
+      maxItems: 200,
+      description: "The absolute paths of the files or folders to check. Default: all files of the workspace.",
+    },
+  },
+  required: [],
+} as const;
+
+/** Without a machine no programs are run: neither the TypeScript compiler nor Python. */
+export function createErrorsTool(machine: Parts | undefined): PresentedTool<ErrorsArgs> {
+  // A compiler that comes to be there while somebody is asked was not what they were asked about.
+  const permitted = new WeakMap<ToolContext, ReadonlySet<string>>();
+  return {
+    name: "get_errors",
+    description: `Looks for errors in files: types and syntax of TypeScript, where the project has its compiler installed; syntax of JavaScript, JSON, YAML and Python. It says which files were checked, and how, and which were not. Use it after editing a file.`,
+    parameters,
+    annotations: { readOnlyHint: true },
+    timeout: timeout * 3,
+    overridesBuiltInTool: true,
+    async describe(args, call) {
+      const found = await findTargets(args, call, machine !== undefined);
+      if ("refusal" in found) return found;
+      const { places, groups, root } = found;
+      const lines = groups.flatMap(({ project }) => (project === undefined ? [] : compilerLine(project, root.real)));
+      permitted.set(call.context, new Set(lines));
+      const intention = "Check files for errors";
+      // The compiler is a program of the workspace; all else only reads.
+      if (lines.length > 0) return { request: { kind: "shell", intention, ...describeCommand(lines.join(" && ")) }, places };
+      const reals = places.map(({ real }) => real);
+      return { request: { kind: "read", intention, path: reals[0], ...(reals.length > 1 && { possiblePaths: reals }) }, places };
+    },
+    async run(args, call) {
+      const found = await findTargets(args, call, machine !== undefined);
+      if ("refusal" in found) return failure(found.refusal);
+      const { groups, root, isPart } = found;
+      const options = { cwd: root.real, signal: call.context.invocation.signal, timeout };
+      const mayRun = (line: string): boolean => permitted.get(call.context)?.has(line) !== false;
+      const checks: FilesChecked[] = [];
+      for (const group of groups) {
+        checks.push(await check(group, options, { machine, mayRun }));
+        if (options.signal.aborted) return failure("Checking the files was interrupted.");
+      }
+      return errorsText(checks, { show: (path) => shownFrom(root, path), isPart, isAsked: args.filePaths !== undefined });
+    },
+  };
+}
+
+interface Means {
+  readonly machine: Parts | undefined;
+  mayRun(line: string): boolean;
+}
+
+function check({ paths, project, syntax }: Group, options: CheckOptions, { machine, mayRun }: Means): Promise<FilesChecked> {
+  if (machine !== undefined && project !== undefined && mayRun(compilerLine(project, options.cwd)))
+    return checkTypes(paths, project, options, machine);
+  if (machine !== undefined && syntax === "python") return checkPython(paths, options, machine);
+  return typeof syntax === "object" ? checkSyntax(paths, syntax, options.signal) : Promise.resolve(notChecked(paths));
+}
+
+function notChecked(paths: readonly string[]): FilesChecked {
+  return { by: "", checked: [], unchecked: paths.map((path) => ({ path, why: "nothing here checks files of its kind" })), problems: [] };
+}
+
+/** Files that are checked together. Without either: they cannot be. */
+interface Group {
+  readonly paths: string[];
+  readonly project?: TypeScriptProject | undefined;
+  readonly syntax?: SyntaxCheck | "python" | undefined;
+}
+
+interface Targets {
+  readonly root: Place;
+  readonly places: readonly Place[];
+  readonly groups: readonly Group[];
+  /** There are more files than are checked at once. */
+  readonly isPart: boolean;
+}
+
+async function findTargets({ filePaths }: ErrorsArgs, call: Call, runsPrograms: boolean): Promise<Targets | Refusal> {
+  const here = await placeFor(".", call, "read");
+  if ("refusal" in here) return here;
+  const places: Place[] = [];
+  for (const path of filePaths ?? ["."]) {
+    const found = await placeFor(path, call, "read");
+    if ("refusal" in found) return found;
+    places.push(found.place);
+  }
+  const files = await filesIn(places, call);
+  if ("refusal" in files) return files;
+  // The working directory is where programs run.
+  return {
+    root: here.place,
+    places: [here.place, ...places],
+    groups: await groupsOf(files.paths, here.place.real, runsPrograms),
+    isPart: files.isPart,
+  };
+}
+
+async function filesIn(
+  places: readonly Place[],
+  call: Call,
+): Promise<{ readonly paths: readonly string[]; readonly isPart: boolean } | Refusal> {
+  const paths = new Set<string>();
+  const end = performance.now() + searchBudget;
+  for (const place of places) {
+    const root = await toSearchRoot(place);
+    if (root === undefined) return { refusal: missingText(place.path) };
+    const files = filesOf(root, { hidden: false, accepts: () => true }, boundsOf(call, end));
+    for (let step = await files.next(); ; step = await files.next()) {
+      if (step.done === true && step.value) return { paths: [...paths], isPart: true };
+      if (step.done === true) break;
+      if (paths.size >= maxFiles) return { paths: [...paths], isPart: true };
+      paths.add(step.value.path);
+    }
+  }
+  return { paths: [...paths], isPart: false };
+}
+
+async function groupsOf(paths: readonly string[], root: string, runsPrograms: boolean): Promise<readonly Group[]> {
+  const groups = new Map<unknown, Group>();
+  const projects = new Map<string, TypeScriptProject | undefined>();
+  for (const path of paths) {
+    const project = runsPrograms ? await projectOf(path, root, projects) : undefined;
+    const syntax = isCommented(path) ? undefined : /\.pyi?$/i.test(path) ? "python" : syntaxCheckOf(path);
+    const key = project?.config ?? syntax;
+    const group: Group = groups.get(key) ?? { paths: [], project, syntax };
+    group.paths.push(path);
+    groups.set(key, group);
+  }
+  return [...groups.values()];
+}
+
+async function projectOf(
+  path: string,
+  root: string,
+  known: Map<string, TypeScriptProject | undefined>,
+): Promise<TypeScriptProject | undefined> {
+  if (!/\.[mc]?tsx?$/i.test(path) || relative(root, path).startsWith("..")) return undefined;
+  const folder = dirname(path);
+  if (!known.has(folder)) known.set(folder, await findProject(path, root));
+  return known.get(folder);
+}
+
+/** Files with .json names that may hold comments by custom. */
+function isCommented(path: string): boolean {
+  return /(^|[\\/])(tsconfig[^\\/]*\.json|jsconfig\.json|\.vscode[\\/][^\\/]*\.json|\.eslintrc\.json)$/i.test(path);
+}
+
+function shownFrom({ path, real }: Place, file: string): string {
+  return file.startsWith(real + sep) ? path + file.slice(real.length) : file;
+}

@@ -1,0 +1,89 @@
+import { describeCommand } from "../operations/describe-command.ts";
+import type { Shell } from "../operations/shell.ts";
+import type { ShellStart, Shells } from "../operations/shells.ts";
+import { type Call, failure, type PresentedTool } from "../presented-tool.ts";
+
+interface TerminalArgs {
+  readonly command: string;
+  readonly explanation?: string;
+  readonly isBackground?: boolean;
+  readonly timeout?: number;
+}
+
+const defaultTimeout = 120_000;
+const maxTimeout = 600_000;
+/** How long a command in the background is listened to, so that one that fails at once says so. */
+const firstWords = 1_000;
+
+export function createTerminalTool(shells: Shells): PresentedTool<TerminalArgs> {
+  return {
+    name: "run_in_terminal",
+    description: `Runs a command with bash in the working directory and gives what it writes, each in a shell of its own: neither variables nor the folder last until the next. Its input is empty.
+With isBackground it goes on until the session ends, for servers and watchers: to read what it writes later, send its output to a file and read that.`,
+    parameters: {
+      type: "object",
+      properties: {
+        command: { type: "string", minLength: 1, description: "The command line." },
+        explanation: { type: "string", description: "What the command does, in one sentence, for the person who is asked for permission." },
+        isBackground: { type: "boolean", description: "Whether it goes on in the background. Default: false." },
+        timeout: {
+          type: "number",
+          minimum: 0,
+          maximum: maxTimeout,
+          description: `Milliseconds after which it is stopped, when it is not in the background. Default: ${defaultTimeout}.`,
+        },
+      },
+      required: ["command"],
+    },
+    annotations: { destructiveHint: true, openWorldHint: true },
+    // Longer than it ever waits.
+    timeout: maxTimeout + 30_000,
+    overridesBuiltInTool: true,
+    describe({ command, explanation = "Run a command" }) {
+      return { request: { kind: "shell", intention: explanation, ...describeCommand(command) } };
+    },
+    async run(args, call) {
+      const { command, isBackground = false } = args;
+      const mode = isBackground ? "async" : "sync";
+      const started = await shells.start(call.sessionId, { command, workingDirectory: call.workingDirectory, mode, isDetached: false });
+      if (started.kind !== "started") return failure(startFaults[started.kind]);
+      return isBackground ? listenFirst(started.shell, call, shells) : waitForEnd(started.shell, args, call, shells);
+    },
+  };
+}
+
+async function waitForEnd(shell: Shell, { timeout = defaultTimeout }: TerminalArgs, call: Call, shells: Shells): Promise<unknown> {
+  const { signal } = call.context.invocation;
+  await shell.wait(timeout, signal);
+  if (shell.exitCode !== undefined) return ended(shell, shell.exitCode, call, shells);
+  await shells.stop(call.sessionId, shell);
+  if (signal.aborted) return failure("The command was interrupted.");
+  const advice = "Give a longer timeout, or run it with isBackground.";
+  return failure(withLine(shell.output.take(), `[The command was stopped after ${timeout / 1000} seconds. ${advice}]`));
+}
+
+async function listenFirst(shell: Shell, call: Call, shells: Shells): Promise<unknown> {
+  const { signal } = call.context.invocation;
+  await shell.wait(firstWords, signal);
+  if (shell.exitCode !== undefined) return ended(shell, shell.exitCode, call, shells);
+  if (!signal.aborted) return withLine(shell.output.take(), `[The command goes on in the background. Its process id is ${shell.pid}.]`);
+  await shells.stop(call.sessionId, shell);
+  return failure("The command was interrupted.");
+}
+
+function ended(shell: Shell, exitCode: number, call: Call, shells: Shells): string {
+  shells.forget(call.sessionId, shell);
+  const output = shell.output.take();
+  return exitCode === 0 && output.trim() !== "" ? output : withLine(output, `Command exited with code ${exitCode}`);
+}
+
+const startFaults: Readonly<Record<Exclude<ShellStart["kind"], "started">, string>> = {
+  busy: "The command could not be started. Try again.",
+  "too-many": "Too many commands are running in the background. End some of them, by their process ids, with kill.",
+  "too-long": "The command is too long. Write it to a file with create_file, and run that.",
+  failed: "The command could not be started: the shell or the working directory is not there.",
+};
+
+function withLine(output: string, line: string): string {
+  return output === "" || output.endsWith("\n") ? output + line : `${output}\n${line}`;
+}

@@ -1,0 +1,62 @@
+import { join, sep } from "node:path";
+import { missingText } from "../fault-texts.ts";
+import type { Place } from "../operations/places.ts";
+import { type FileFilter, filesOf, searchBudget, toSearchRoot } from "../operations/search-tree.ts";
+import { boundsOf, type Call, type Described, placeFor, type Refusal } from "../presented-tool.ts";
+
+/** Where a search begins, and the pattern from there on. */
+export interface SearchBase {
+  /** As it was named. */
+  readonly folder: string;
+  readonly pattern: string;
+}
+
+/** A pattern that is absolute is about the folder that its names without wildcards lead to. */
+export function baseOf(pattern: string): SearchBase {
+  const local = sep === "\\" ? pattern.replaceAll("\\", "/") : pattern;
+  if (!/^(\/|[a-z]:\/)/i.test(local)) return { folder: ".", pattern: local.replace(/^(\.\/+)+/, "") };
+  const names = local.split("/");
+  const wild = names.findIndex((name) => /[*?[{]/.test(name));
+  const end = wild === -1 ? names.length : wild;
+  return { folder: names.slice(0, end).join("/") || "/", pattern: names.slice(end).join("/") };
+}
+
+/** The request to read all below a folder. */
+export async function describeSearch(folder: string, intention: string, call: Call): Promise<Described | Refusal> {
+  const found = await placeFor(folder, call, "read");
+  if ("refusal" in found) return found;
+  return { request: { kind: "read", intention, path: found.place.real }, places: [found.place] };
+}
+
+export interface SearchedFile {
+  /** Absolute, below the folder as it was named. */
+  readonly shown: string;
+  /** Links followed. */
+  readonly path: string;
+  /** From the folder that is searched. */
+  readonly names: readonly string[];
+}
+
+/** What a search goes through; it stops when `visit` says so. `isPart`: there was more than its time allowed. */
+export async function searchFiles(
+  folder: string,
+  filter: FileFilter,
+  call: Call,
+  visit: (file: SearchedFile) => Promise<boolean> | boolean,
+): Promise<{ readonly isPart: boolean } | Refusal> {
+  const found = await placeFor(folder, call, "read");
+  if ("refusal" in found) return found;
+  const root = await toSearchRoot(found.place);
+  if (root === undefined) return { refusal: missingText(found.place.path) };
+  const end = performance.now() + searchBudget;
+  const files = filesOf(root, filter, boundsOf(call, end));
+  for (let step = await files.next(); ; step = await files.next()) {
+    if (step.done === true) return { isPart: step.value };
+    const { path, names } = step.value;
+    if (!(await visit({ shown: shownPath(found.place, names), path, names })) || performance.now() > end) return { isPart: true };
+  }
+}
+
+function shownPath({ path }: Place, names: readonly string[]): string {
+  return join(path, ...names);
+}

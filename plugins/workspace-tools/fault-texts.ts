@@ -1,0 +1,22 @@
+import type { FileFault } from "./operations/open-file.ts";
+import type { Place } from "./operations/places.ts";
+
+export const missingText = (path: string): string => `Path ${path} does not exist. Please provide a valid path.`;
+
+export function outsideText(path: string, folders: readonly string[]): string {
+  return `Path ${shown(path)} is outside of what may be accessed here: ${folders.join(", ")}. Use a path within.`;
+}
+
+export const unreadableText = (path: string): string =>
+  `Path ${shown(path)} cannot be followed: a link on its way leads nowhere or elsewhere, or a folder is closed.`;
+
+function shown(path: string): string {
+  return path.length > 300 || path.includes("\0") ? JSON.stringify(path.slice(0, 300)) : path;
+}
+
+/** Why a file cannot be read. */
+export function faultText(fault: FileFault, { path }: Place): string {
+  if (fault === "missing") return missingText(path);
+  if (fault === "folder") return `Path ${path} is a folder. Name a file in it.`;
+  return fault === "special" ? `Path ${path} is no regular file and cannot be read.` : `Path ${path} cannot be read.`;
+}

@@ -1,0 +1,115 @@
+import { extname } from "node:path";
+import { jsonFaultAt } from "./json-fault.ts";
+import { openFile, readWhole } from "./open-file.ts";
+import { decodeText } from "./text-encoding.ts";
+
+/** Something wrong in a file. */
+export interface FileProblem {
+  /** Links followed. */
+  readonly path: string;
+  /** From 1; undefined: nobody knows where. */
+  readonly line?: number | undefined;
+  readonly column?: number | undefined;
+  readonly severity: "error" | "warning";
+  readonly message: string;
+}
+
+/** What looking at some files came to. */
+export interface FilesChecked {
+  /** How they were checked, such as `TypeScript (tsc -p tsconfig.json)`. */
+  readonly by: string;
+  readonly checked: readonly string[];
+  /** Why some were not. */
+  readonly unchecked: readonly { readonly path: string; readonly why: string }[];
+  readonly problems: readonly FileProblem[];
+}
+
+const maxBytes = 5 * 1024 * 1024;
+
+/** What a file holds that is read without running anything. */
+type ReadProblems = (text: string, path: string) => Promise<readonly Omit<FileProblem, "path">[]>;
+
+export interface SyntaxCheck {
+  readonly by: string;
+  readonly find: ReadProblems;
+}
+
+/** Reads each file and looks for faults in its syntax. */
+export async function checkSyntax(paths: readonly string[], { by, find }: SyntaxCheck, signal: AbortSignal): Promise<FilesChecked> {
+  const [checked, problems]: [string[], FileProblem[]] = [[], []];
+  const unchecked: { path: string; why: string }[] = [];
+  for (const path of paths) {
+    signal.throwIfAborted();
+    const text = await textOf(path);
+    if (text === undefined) unchecked.push({ path, why: `it cannot be read as text of at most ${maxBytes / 1024 / 1024} MB` });
+    else {
+      checked.push(path);
+      problems.push(...(await find(text, path)).map((problem) => ({ path, ...problem })));
+    }
+  }
+  return { by, checked, unchecked, problems };
+}
+
+/** Undefined: it is no such text, or went away, or is closed to us. */
+async function textOf(path: string): Promise<string | undefined> {
+  const opened = await openFile({ real: path });
+  if (!opened.ok) return undefined;
+  try {
+    const bytes = await readWhole(opened.file, opened.size, maxBytes);
+    return bytes === undefined ? undefined : decodeText(bytes)?.text;
+  } finally {
+    await opened.file.close();
+  }
+}
+
+/** How files of an extension are read. Undefined: in no way that is here. */
+export function syntaxCheckOf(path: string): SyntaxCheck | undefined {
+  return syntaxChecks[extname(path).toLowerCase()];
+}
+
+const json: SyntaxCheck = { by: "JSON syntax", find: async (text) => jsonProblems(text) };
+const yaml: SyntaxCheck = { by: "YAML syntax", find: yamlProblems };
+const script: SyntaxCheck = { by: "JavaScript and TypeScript syntax", find: scriptProblems };
+
+const syntaxChecks: Readonly<Record<string, SyntaxCheck>> = Object.assign(Object.create(null), {
+  ".json": json,
+  ".yaml": yaml,
+  ".yml": yaml,
+  ...Object.fromEntries([".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx"].map((extension) => [extension, script])),
+});
+
+/** Where line and column of a place in a text are, from 1. */
+function positionAt(text: string, at: number): { readonly line: number; readonly column: number } {
+  const before = text.slice(0, at);
+  return { line: before.split("\n").length, column: at - before.lastIndexOf("\n") };
+}
+
+function jsonProblems(text: string): readonly Omit<FileProblem, "path">[] {
+  try {
+    JSON.parse(text);
+    return [];
+  } catch (error) {
+    // Node.js tells the place in words, of some faults, and repeats the text around others.
+    const [, message = "It is no JSON"] = /^(.*?)(?: in JSON at position.*|, (?:\.\.\.)?".*)?$/s.exec((error as Error).message) ?? [];
+    return [{ ...positionAt(text, jsonFaultAt(text)), severity: "error", message }];
+  }
+}
+
+async function yamlProblems(text: string): Promise<readonly Omit<FileProblem, "path">[]> {
+  const { parseAllDocuments } = await import("yaml");
+  const documents = parseAllDocuments(text, { logLevel: "error", prettyErrors: false });
+  return [...documents].flatMap(({ errors, warnings }) => [
+    ...errors.map(({ pos, message }) => ({ ...positionAt(text, pos[0]), severity: "error" as const, message })),
+    ...warnings.map(({ pos, message }) => ({ ...positionAt(text, pos[0]), severity: "warning" as const, message })),
+  ]);
+}
+
+async function scriptProblems(text: string, path: string): Promise<readonly Omit<FileProblem, "path">[]> {
+  const { parseSync } = await import("oxc-parser");
+  // A file without imports may be a script as well as a module.
+  const { errors } = parseSync(path, text, { sourceType: /\.c[jt]s$/.test(path) ? "commonjs" : "unambiguous" });
+  return errors.map(({ message, labels }) => {
+    const at = labels[0]?.start;
+    return { ...(at === undefined ? {} : positionAt(text, at)), severity: "error" as const, message };
+  });
+}

@@ -1,0 +1,30 @@
+import { readdirSync } from "node:fs";
+import { basename, join } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { decodeText } from "../formats/decode-text.ts";
+import { maxDocumentBytes } from "../formats/limits.ts";
+import { lintSkillDocument } from "../formats/lint-skill-document.ts";
+import { readTextFile } from "../io/read-bounded.ts";
+
+/**
+ * Holds a skill's folder to the Agent Skills specification, as its reference validator does: it needs a SKILL.md, or a
+ * skill.md, and that has to conform.
+ */
+export function lintSkillFolder(folder: string): readonly Diagnostic[] {
+  const names = readdirSync(folder).filter((name) => name.toLowerCase() === "skill.md");
+  const name = ["SKILL.md", "skill.md"].find((accepted) => names.includes(accepted));
+  if (name === undefined) return [missing(folder, names[0])];
+  const file = join(folder, name);
+  const read = readTextFile(file, maxDocumentBytes);
+  return read.ok ? lintSkillDocument(decodeText(read.bytes, file).text, { file, directoryName: basename(folder) }) : [read.diagnostic];
+}
+
+function missing(folder: string, other: string | undefined): Diagnostic {
+  const code = "SKILL_DOCUMENT_MISSING";
+  const what = "Hosts that go by the Agent Skills specification find no skill here";
+  if (other !== undefined)
+    return { severity: "error", code, file: join(folder, other), message: `${what}: ${other} is not SKILL.md. Rename it to SKILL.md.` };
+  const advice = `Add a SKILL.md that begins with ---, \`name: ${basename(folder)}\`, \`description: …\` and ---.`;
+  // A skill.json makes a skill of it here, so it is no fault.
+  return { severity: "info", code, file: folder, message: `${what}: the folder has no SKILL.md. ${advice}` };
+}

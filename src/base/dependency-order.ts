@@ -1,0 +1,48 @@
+/** Something with a name that needs others by theirs. */
+export interface Dependent {
+  readonly name: string;
+  readonly requires: readonly { readonly name: string }[];
+}
+
+export interface DependencyOrder {
+  /** Indexes: each after those that it requires, and as given where that leaves it open. */
+  readonly order: readonly number[];
+  /** Those that were found to require themselves in the end, each with the way around, which all on it share: `a`, `b`, `a`. */
+  readonly cycles: ReadonlyMap<number, readonly string[]>;
+}
+
+/** Orders things by what they require. What is required and not there is passed over; of one name, the last counts. */
+export function orderByRequirements(items: readonly Dependent[]): DependencyOrder {
+  const indexes = new Map(items.map(({ name }, index) => [name, index]));
+  const cycles = new Map<number, readonly string[]>();
+  const order: number[] = [];
+  const seen = new Set<number>();
+  for (const start of items.keys()) {
+    // A stack of our own: a chain may be longer than the engine's is deep.
+    const way: Step[] = seen.has(start) ? [] : [{ index: start, next: 0 }];
+    for (let step = way.at(-1); step !== undefined; step = way.at(-1)) {
+      seen.add(step.index);
+      const requirement = items[step.index]!.requires[step.next++];
+      const required = requirement && indexes.get(requirement.name);
+      if (requirement === undefined) order.push(way.pop()!.index);
+      else if (required !== undefined && !seen.has(required)) way.push({ index: required, next: 0 });
+      else if (required !== undefined) noteCycle(cycles, way, required, items);
+    }
+  }
+  return { order, cycles };
+}
+
+interface Step {
+  readonly index: number;
+  /** Which of its requirements is looked at next. */
+  next: number;
+}
+
+/** There is one only if what is required is on the way there. */
+function noteCycle(cycles: Map<number, readonly string[]>, way: readonly Step[], required: number, items: readonly Dependent[]): void {
+  const start = way.findIndex(({ index }) => index === required);
+  const members = start === -1 ? [] : way.slice(start).map(({ index }) => index);
+  if (members.every((index) => cycles.has(index))) return;
+  const names = [...members, required].map((index) => items[index]!.name);
+  for (const index of members) if (!cycles.has(index)) cycles.set(index, names);
+}

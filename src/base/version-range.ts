@@ -1,0 +1,42 @@
+import { satisfies, valid, validRange } from "semver";
+
+/** How a version stands to a range: met or not, or why that cannot be said. */
+export type RangeVerdict = "met" | "unmet" | "invalid-range" | "no-version" | "invalid-version";
+
+const maxKnown = 4_096;
+/** Reading a range takes longer than all that is made of it, and a thousand skills are judged anew with each change. */
+const known = new Map<string, RangeVerdict>();
+
+/** Judges a version by a range of semantic versions. A pre-release counts as the version it leads to; `*` takes anything. */
+export function judgeRange(range: string, version: string | undefined): RangeVerdict {
+  const key = `${range}\0${version}`;
+  const verdict = known.get(key) ?? judge(range, version);
+  if (known.size >= maxKnown) known.clear();
+  known.set(key, verdict);
+  return verdict;
+}
+
+/** Why a range is not met, in words that go on from "it requires …"; undefined when it is. */
+export function explainRange(range: string, version: string | undefined): string | undefined {
+  switch (judgeRange(range, version)) {
+    case "met":
+      return undefined;
+    case "unmet":
+      return `version ${version} of it is here`;
+    case "no-version":
+      return "it names no version of its own";
+    case "invalid-version":
+      return `its version ${JSON.stringify(version)} is no semantic version`;
+    case "invalid-range":
+      return `${JSON.stringify(range)} is no range of versions; write one such as "^1.2.0"`;
+  }
+}
+
+function judge(range: string, version: string | undefined): RangeVerdict {
+  const read = validRange(range, true);
+  if (read === null) return "invalid-range";
+  if (read === "*" || read === "") return "met";
+  if (version === undefined) return "no-version";
+  if (valid(version, true) === null) return "invalid-version";
+  return satisfies(version, range, { includePrerelease: true, loose: true }) ? "met" : "unmet";
+}

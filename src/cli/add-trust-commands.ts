@@ -1,0 +1,56 @@
+import type { Command } from "commander";
+import type { RunCommand } from "./command-context.ts";
+import type { KeyOptions } from "./commands/keys.ts";
+import type { SignOptions } from "./commands/sign.ts";
+
+/** The commands about whose skills are believed. */
+export function addTrust(program: Command, choose: (name: string, run: RunCommand) => void): void {
+  program
+    .command("sign")
+    .summary("sign a skill, so that others can tell that it is as you left it")
+    .description(
+      "Loads a skill, and signs its files and the definitions of its tools with your key. The signature is skill.sig.json in its folder.",
+    )
+    .argument("<skill>", "its folder, or its name")
+    .option("--key <key>", "which of your keys, by its id or name; needed when there are several")
+    .option("--expires <when>", "until when it is good, such as 90d or 2030-01-31 (default: for ever)")
+    .option("--passphrase-file <file>", "a file that holds the key's passphrase (default: SKILLHOST_KEY_PASSPHRASE)")
+    .action((skill: string, options: SignOptions) =>
+      choose("sign", async (context) => (await import("./commands/sign.ts")).sign(context, skill, options)),
+    );
+  addKeys(program.command("keys").description("your keys, and those of others that you trust"), choose);
+}
+
+function addKeys(keys: Command, choose: (name: string, run: RunCommand) => void): void {
+  const load = () => import("./commands/keys.ts");
+  keys
+    .command("list")
+    .description("list your keys, those that you trust, and those that were revoked")
+    .action(() => choose("keys list", async (context) => (await load()).listKeys(context)));
+  keys
+    .command("new")
+    .description("make a key pair to sign with, and trust it yourself")
+    .argument("[name]", "whose it is, such as an address of e-mail")
+    .option("--passphrase-file <file>", "encrypt it with the passphrase in this file (default: SKILLHOST_KEY_PASSPHRASE, if there is one)")
+    .action((name: string | undefined, options: KeyOptions) =>
+      choose("keys new", async (context) => (await load()).newKey(context, name, options)),
+    );
+  keys
+    .command("trust")
+    .description("trust what is signed with a key from now on")
+    .argument("<key...>", 'the key, as "skillhost keys export" prints it, or a file of keys')
+    .action((key: string[]) => choose("keys trust", async (context) => (await load()).trustKeys(context, key.join(" "))));
+  keys
+    .command("revoke")
+    .description("trust a key no more, and nothing that was ever signed with it")
+    .argument("<key>", "its id, or its name")
+    .option("--reason <text>", "why, for whoever meets a signature by it")
+    .action((key: string, options: KeyOptions) =>
+      choose("keys revoke", async (context) => (await load()).revokeKey(context, key, options)),
+    );
+  keys
+    .command("export")
+    .description("print the public part of a key, for others to trust")
+    .argument("[key]", "its id, or its name; needed when there are several")
+    .action((key: string | undefined) => choose("keys export", async (context) => (await load()).exportKey(context, key)));
+}

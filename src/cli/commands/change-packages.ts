@@ -1,0 +1,136 @@
+import { existsSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { isAbsolute, join, resolve } from "node:path";
+import { type ChangeOutcome, changePackages, type InstallContext } from "../../packages/install.ts";
+import { skillPackages } from "../../packages/lock-project.ts";
+import type { Preview } from "../../packages/preview.ts";
+import type { TreeRequest } from "../../packages/resolve-tree.ts";
+import { listDirectDependencies } from "../../skills/direct-dependencies.ts";
+import { CliError } from "../cli-error.ts";
+import type { CommandContext } from "../command-context.ts";
+import { describePreview } from "../describe-package.ts";
+import { counted } from "../describe-skill.ts";
+import { didYouMean } from "../nearest-names.ts";
+import { type ScopeOptions, withPackages } from "../package-context.ts";
+import { visibleLine } from "../visible-text.ts";
+
+export interface ChangeCommandOptions extends ScopeOptions {
+  readonly yes?: boolean;
+  readonly dev?: boolean;
+  readonly exact?: boolean;
+  readonly latest?: boolean;
+}
+
+type Command = "add" | "remove" | "update";
+
+/** Adds, removes or updates packages: shows what that brings, asks, and does all of it or nothing. */
+export async function changeCommand(
+  context: CommandContext,
+  command: Command,
+  names: readonly string[],
+  options: ChangeCommandOptions,
+): Promise<number> {
+  const { out } = context;
+  return withPackages(context, options, async (packages) => {
+    const request = toRequest(command, names, options, context, packages);
+    if (request === undefined) {
+      out.envelope({ ok: true, data: nothingDone, diagnostics: [] });
+      if (!out.isJson) out.line("No package here brings skills.");
+      return 0;
+    }
+    const outcome = await changePackages({
+      ...packages,
+      request,
+      needsSkills: command === "add",
+      confirm: async (preview, diagnostics) => {
+        if (!out.isJson) {
+          for (const line of describePreview(preview, out)) out.line(line);
+          for (const diagnostic of diagnostics) out.line(out.diagnostic(diagnostic));
+        }
+        return command === "remove" || isAgreed(context, options);
+      },
+    });
+    return report(context, outcome, packages);
+  });
+}
+
+const nothingDone = { changed: false, packages: [], dependencies: [], removed: [] };
+
+function toRequest(
+  command: Command,
+  names: readonly string[],
+  { dev, exact, latest }: ChangeCommandOptions,
+  { io }: CommandContext,
+  { project: { folder } }: InstallContext,
+): TreeRequest | undefined {
+  if (command === "add") {
+    const add = names.map((name) => toSpec(name, io.cwd));
+    return { add, ...(dev === true && { saveDev: true }), ...(exact === true && { saveExact: true }) };
+  }
+  const known = listDirectDependencies(folder).packages.map(({ name }) => name);
+  for (const name of names) if (!known.includes(name)) throw unknown(name, known);
+  if (command === "remove") return { remove: names };
+  const chosen = names.length > 0 ? names : skillPackages(folder).flatMap(({ installed }) => (installed.isLink ? [] : [installed.name]));
+  if (chosen.length === 0) return undefined;
+  return latest === true ? { add: chosen.map((name) => `${name}@latest`) } : { update: chosen };
+}
+
+/** As npm reads it: what begins like a path is one. */
+function toSpec(given: string, cwd: string): string {
+  const isPath = /^(?:\.{1,2}(?:[\\/]|$)|~[\\/]|file:)/.test(given) || isAbsolute(given) || /\.t(?:ar\.)?gz$/.test(given);
+  if (!isPath || /^https?:/.test(given)) return given;
+  const path = resolve(cwd, given.replace(/^file:/, "").replace(/^~(?=[\\/])/, homedir()));
+  if (!existsSync(path)) throw new CliError("PACKAGE_FOLDER", `${path} does not exist.`, 1);
+  if (statSync(path).isDirectory() && !existsSync(join(path, "package.json"))) {
+    const message = `${path} has no package.json, so npm cannot install it. "skillhost pack" writes one; or move the folder into ./skills, where it needs none.`;
+    throw new CliError("PACKAGE_FOLDER", message, 1);
+  }
+  return `file:${path}`;
+}
+
+function unknown(name: string, known: readonly string[]): CliError {
+  return new CliError("PACKAGE_UNKNOWN", `"${name}" is not an installed dependency here.${didYouMean(name, known)}`, 1);
+}
+
+async function isAgreed({ io, out }: CommandContext, { yes }: ChangeCommandOptions): Promise<boolean> {
+  if (yes === true) return true;
+  if (io.ask === undefined || !io.stdin.isTTY || !io.stderr.isTTY || out.isJson) {
+    out.note("There is nobody to ask. Look at it, and install it with --yes.");
+    return false;
+  }
+  return /^y(es)?$/i.test((await io.ask("Install it? [y/N] ", io.signal)).trim());
+}
+
+function report({ out }: CommandContext, outcome: ChangeOutcome, { project }: InstallContext): number {
+  if (outcome.recovered.length > 0) {
+    out.note(`An earlier command was interrupted; what it had begun was taken back: ${outcome.recovered.map(visibleLine).join(", ")}.`);
+  }
+  if (outcome.kind === "unchanged") {
+    out.envelope({ ok: true, data: nothingDone, diagnostics: [] });
+    if (!out.isJson) out.line("Everything is as it should be: nothing was changed.");
+    return 0;
+  }
+  const { preview, diagnostics } = outcome;
+  if (outcome.kind === "declined") {
+    const error = { code: "NOT_AGREED", message: "Nothing was installed." };
+    if (out.isJson) out.envelope({ ok: false, data: { changed: false, ...preview }, diagnostics, error });
+    else out.complain(error.message);
+    return 1;
+  }
+  if (out.isJson) out.envelope({ ok: true, data: { changed: true, folder: project.folder, ...preview }, diagnostics });
+  else for (const line of done(preview)) out.line(line);
+  out.note(
+    `Written: ${["package.json", "package-lock.json", "skillhost-lock.json"].map((file) => out.path(join(project.folder, file))).join(", ")}.`,
+  );
+  return 0;
+}
+
+function done({ packages, dependencies, removed }: Preview): readonly string[] {
+  const named = packages.map(({ name, version }) => visibleLine(`${name}@${version}`));
+  const more = dependencies.length > 0 ? ` with ${counted(dependencies.length, "dependency").replace(/ys$/, "ies")}` : "";
+  if (named.length + removed.length + dependencies.length === 0) return ["Nothing had to be installed: what was asked for is there."];
+  return [
+    ...(named.length > 0 ? [`Installed ${named.join(", ")}${more}.`] : []),
+    ...(removed.length > 0 ? [`Removed ${removed.map(visibleLine).join(", ")}.`] : []),
+  ];
+}

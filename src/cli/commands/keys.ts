@@ -1,0 +1,151 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { isPlainRecord } from "../../base/read-fields.ts";
+import { readTextFile } from "../../io/read-bounded.ts";
+import { formatKey, isKeyId, type PublicKey, parseKeys } from "../../trust/key-text.ts";
+import { createPrivateKeyFile, keysFolderIn } from "../../trust/private-keys.ts";
+import { changeTrustFile, readTrustFile, type TrustFile, trustFileIn } from "../../trust/trust-file.ts";
+import { skillhostHome } from "../../trust/trust-policy.ts";
+import { parseKeyList } from "../../trust/trusted-keys.ts";
+import { CliError } from "../cli-error.ts";
+import type { CommandContext } from "../command-context.ts";
+import { chooseKey, ownKeys, readPassphrase } from "../own-keys.ts";
+import { visibleLine } from "../visible-text.ts";
+
+export interface KeyOptions {
+  readonly passphraseFile?: string;
+  readonly reason?: string;
+}
+
+/** Lists the keys to sign with, those that are trusted, and those that were revoked. */
+export async function listKeys({ out }: CommandContext): Promise<number> {
+  const own = ownKeys();
+  const { keys = [], revoked = [] } = trustFile();
+  const shown = (key: PublicKey): string => `${key.id}  ${visibleLine(key.name)}`.trimEnd();
+  if (out.isJson) {
+    const mine = own.map(({ id, name, created, isLocked, file }) => ({ id, name, created, isLocked, file }));
+    out.envelope({ ok: true, data: { own: mine, trusted: keys.map(({ bytes: _, ...key }) => key), revoked }, diagnostics: [] });
+    return 0;
+  }
+  const section = (title: string, lines: readonly string[]): void => {
+    if (lines.length > 0) out.line(out.style.bold(title));
+    for (const line of lines) out.line(`  ${line}`);
+  };
+  section(
+    "yours",
+    own.map((key) => `${shown(key)}${key.isLocked ? "  (with a passphrase)" : ""}`),
+  );
+  for (const { file } of own.filter((key) => key.isOpenToOthers))
+    out.note(`Others on this machine can read ${out.path(file)}. Take that from them: chmod 600 ${out.path(file)}`);
+  section("trusted", keys.map(shown));
+  section(
+    "revoked",
+    revoked.map(({ id, at, reason = "" }) => `${id}  ${visibleLine(`${at.slice(0, 10)} ${reason}`.trim())}`),
+  );
+  if (own.length + keys.length + revoked.length === 0) out.note('There are none. Make one with "skillhost keys new".');
+  return 0;
+}
+
+/** Makes a key pair, and has its owner trust it. */
+export async function newKey(context: CommandContext, name = "", { passphraseFile }: KeyOptions): Promise<number> {
+  const { out } = context;
+  if (/[\r\n]/.test(name) || name.length > 200) throw new CliError("KEY_INVALID", "A key's name is one line of up to 200 characters.", 2);
+  const passphrase = readPassphrase(context, passphraseFile);
+  const key = await createPrivateKeyFile(keysFolderIn(skillhostHome()), name, passphrase);
+  await changeTrustFile(trustPath(), (before) => withKeys(before, [key]));
+  const line = formatKey(key);
+  if (out.isJson)
+    out.envelope({ ok: true, data: { id: key.id, name: key.name, public: line, file: key.file, isLocked: key.isLocked }, diagnostics: [] });
+  else out.line(visibleLine(line));
+  out.note(`The key ${key.id} is in ${out.path(key.file)}. Keep that file to yourself; the line above is for others to trust.`);
+  if (!key.isLocked) out.note("It is not encrypted. With SKILLHOST_KEY_PASSPHRASE or --passphrase-file it would be.");
+  return 0;
+}
+
+/** Trusts the keys of a text or a file. */
+export async function trustKeys({ io, out }: CommandContext, given: string): Promise<number> {
+  const path = resolve(io.cwd, given);
+  const keys = existsSync(path) ? keysInFile(path) : parseKeys(given);
+  if (keys.length === 0) throw new CliError("KEY_INVALID", `There is no key in ${given}.`, 1);
+  const { revoked = [] } = trustFile();
+  const gone = keys.find(({ id }) => revoked.some((each) => each.id === id));
+  if (gone !== undefined)
+    throw new CliError(
+      "KEY_REVOKED",
+      `The key ${gone.id} was revoked. Take it out of "revoked" in ${out.path(trustPath())} if that was a mistake.`,
+      1,
+    );
+  await changeTrustFile(trustPath(), (before) => withKeys(before, keys));
+  if (out.isJson) out.envelope({ ok: true, data: { trusted: keys.map(({ id, name }) => ({ id, name })) }, diagnostics: [] });
+  else for (const { id, name } of keys) out.line(`Trusted ${visibleLine(`${id} ${name}`.trim())}.`);
+  return 0;
+}
+
+/** Has nothing believed that was ever signed with a key. */
+export async function revokeKey({ out }: CommandContext, wanted: string, { reason }: KeyOptions): Promise<number> {
+  const { keys = [] } = trustFile();
+  const found = [...keys, ...ownKeys()].filter(({ id, name }) => id === wanted || name === wanted);
+  const ids = new Set(isKeyId(wanted) ? [wanted] : found.map(({ id }) => id));
+  const [id] = ids;
+  if (id === undefined)
+    throw new CliError(
+      "KEY_UNKNOWN",
+      `There is no key ${JSON.stringify(wanted)}. "skillhost keys list" shows them; a key that you do not have is named by its id.`,
+      1,
+    );
+  if (ids.size > 1) throw new CliError("KEY_AMBIGUOUS", `Several keys have this name. Name one by its id: ${[...ids].join(", ")}.`, 1);
+  const revocation = { id, at: new Date().toISOString(), ...(reason !== undefined && { reason }) };
+  await changeTrustFile(trustPath(), (before) => ({
+    ...before,
+    ...(before.keys && { keys: before.keys.filter((key) => key.id !== id) }),
+    revoked: [...(before.revoked ?? []).filter((each) => each.id !== id), revocation],
+  }));
+  if (out.isJson) out.envelope({ ok: true, data: { revoked: revocation }, diagnostics: [] });
+  else out.line(`Revoked ${id}. Nothing that was signed with it is believed any more.`);
+  return 0;
+}
+
+/** Prints the public part of a key. */
+export async function exportKey({ out }: CommandContext, wanted: string | undefined): Promise<number> {
+  const trusted = trustFile().keys?.find(({ id, name }) => wanted !== undefined && (id === wanted || name === wanted));
+  const key = trusted ?? chooseKey(wanted);
+  if (out.isJson) out.envelope({ ok: true, data: { id: key.id, name: key.name, public: formatKey(key) }, diagnostics: [] });
+  else out.line(visibleLine(formatKey(key)));
+  return 0;
+}
+
+function trustPath(): string {
+  return trustFileIn(skillhostHome());
+}
+
+function trustFile(): TrustFile {
+  return readTrustFile(trustPath());
+}
+
+function withKeys(before: TrustFile, keys: readonly PublicKey[]): TrustFile {
+  const known = (before.keys ?? []).filter(({ id }) => !keys.some((key) => key.id === id));
+  const trustedAt = new Date().toISOString();
+  return { ...before, keys: [...known, ...keys.map(({ id, name, bytes }) => ({ id, name, bytes, trustedAt }))] };
+}
+
+/** A line each, PEM, or the configuration of a project with the keys that it expects. */
+function keysInFile(file: string): readonly PublicKey[] {
+  const read = readTextFile(file, 1024 * 1024);
+  if (!read.ok) throw new CliError("FILE_UNREADABLE", `${file}: ${read.diagnostic.message}`, 1);
+  if (!file.endsWith(".json")) return parseKeys(read.text);
+  const value = parseJson(read.text, file);
+  const config = isPlainRecord(value) && isPlainRecord(value["skillhost"]) ? value["skillhost"] : value;
+  const trust = isPlainRecord(config) ? config["trust"] : undefined;
+  const named = isPlainRecord(trust) ? trust["onlyKeys"] : undefined;
+  if (!Array.isArray(named)) throw new CliError("KEY_INVALID", `${file} names no keys in "trust.onlyKeys".`, 1);
+  return parseKeyList(named.map(String), "trust.onlyKeys");
+}
+
+function parseJson(text: string, file: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The configuration's own reader says where; here it is only looked into.
+    throw new CliError("KEY_INVALID", `${file} is no JSON. Mend it, or give the key itself.`, 1);
+  }
+}

@@ -1,0 +1,82 @@
+import { compareLocks } from "../../packages/compare-locks.ts";
+import { type InstallContext, waitingText } from "../../packages/install.ts";
+import { lockFileName, readLock, writeLock } from "../../packages/lock-file.ts";
+import { lockProject } from "../../packages/lock-project.ts";
+import { claimProject } from "../../packages/package-project.ts";
+import { countsOf, type VerifyOutcome, verifyProject } from "../../packages/verify.ts";
+import type { CommandContext } from "../command-context.ts";
+import { describeDrift } from "../describe-package.ts";
+import { counted } from "../describe-skill.ts";
+import type { Output } from "../output.ts";
+import { type PackageOptions, withPackages } from "../package-context.ts";
+
+/** Writes down what there is, and says what is different from the lock before. */
+export function lock(context: CommandContext, options: PackageOptions): Promise<number> {
+  return withPackages(context, options, async (packages) => {
+    const claim = await claimProject(packages.project, {
+      signal: packages.signal,
+      manager: "any",
+      onWait: () => packages.onProgress(waitingText),
+    });
+    try {
+      return await writeDown(context, packages, options);
+    } finally {
+      claim[Symbol.dispose]();
+    }
+  });
+}
+
+async function writeDown(context: CommandContext, packages: InstallContext, options: PackageOptions): Promise<number> {
+  const { out } = context;
+  const { folder } = packages.project;
+  const before = readLock(folder);
+  // With --run, all is read anew: what could not be known before may be known now.
+  const after = await lockProject(folder, { ...packages, before: options.run === true ? undefined : before, onRead: progress(context) });
+  await writeLock(folder, after);
+  const changes = compareLocks(before ?? { packages: {}, skills: {} }, after);
+  const counts = countsOf(after);
+  if (out.isJson) out.envelope({ ok: true, data: { ...counts, changes }, diagnostics: [] });
+  else {
+    if (before !== undefined) for (const change of changes) for (const line of describeDrift(change, out)) out.line(line);
+    out.line(`${totals(counts)} locked${before !== undefined && changes.length === 0 ? ": as before" : ""}.`);
+    out.note(`Written: ${out.path(`${folder}/${lockFileName}`)}.`);
+  }
+  return 0;
+}
+
+/** Compares what there is with the lock. The exit code is 1 when anything is different. */
+export async function verify(context: CommandContext, options: PackageOptions): Promise<number> {
+  const outcome = await withPackages(context, options, (packages) =>
+    verifyProject(packages.project.folder, { ...packages, runs: options.run === true, onRead: progress(context) }),
+  );
+  return reportDrift(context, outcome, `${totals(outcome)} verified: every byte is as the lock has it.`, {});
+}
+
+/** Tells what is not as the lock has it, or that all is. */
+export function reportDrift({ out }: CommandContext, outcome: VerifyOutcome, success: string, data: object): number {
+  const { drift, ...counts } = outcome;
+  const ok = drift.length === 0;
+  const error = { code: "PACKAGES_DRIFT", message: `${counted(drift.length, "difference")} from the lock.` };
+  if (out.isJson) out.envelope({ ok, data: { ...counts, drift, ...data }, diagnostics: [], ...(!ok && { error }) });
+  else if (ok) out.line(success);
+  else {
+    for (const each of drift) for (const line of describeDrift(each, out)) out.line(line);
+    out.complain(`${error.message} Find out where they come from. "skillhost lock" writes down what is there now, once you agree to it.`);
+  }
+  return ok ? 0 : 1;
+}
+
+export function totals({ packages, skills, files }: Pick<VerifyOutcome, "packages" | "skills" | "files">): string {
+  return `${counted(skills, "skill")} (${counted(packages, "package")}, ${counted(files, "file")})`;
+}
+
+/** Says now and then how far it is, when there is much to read. */
+function progress({ out }: { readonly out: Output }): () => void {
+  let [done, told] = [0, performance.now()];
+  return () => {
+    done++;
+    if (performance.now() - told < 1_000) return;
+    told = performance.now();
+    out.note(`${done} read…`);
+  };
+}

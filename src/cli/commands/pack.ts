@@ -1,0 +1,143 @@
+import { mkdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { checkSkills } from "../../advice/check-skills.ts";
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { packageVersion } from "../../base/package-version.ts";
+import { writeFileAtomic } from "../../io/atomic-write.ts";
+import { createModuleLoader } from "../../io/module-loader/create-module-loader.ts";
+import type { InstallContext } from "../../packages/install.ts";
+import { type PackedPackage, PackRefused, packSkills } from "../../packages/pack.ts";
+import { publishPackage, registryOf } from "../../packages/publish.ts";
+import { CliError } from "../cli-error.ts";
+import type { CommandContext } from "../command-context.ts";
+import { kilobytes } from "../describe-package.ts";
+import { counted } from "../describe-skill.ts";
+import { withPackages } from "../package-context.ts";
+import { visibleLine } from "../visible-text.ts";
+
+export interface PackCommandOptions {
+  readonly out?: string;
+  readonly dryRun?: boolean;
+}
+
+export interface PublishCommandOptions {
+  readonly access?: "public" | "restricted";
+  readonly tag?: string;
+  readonly provenance?: boolean;
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+}
+
+/** Packs a folder, and writes the tarball. */
+export async function pack(
+  context: CommandContext,
+  folder: string,
+  { out: to = ".", dryRun = false }: PackCommandOptions,
+): Promise<number> {
+  const { io, out } = context;
+  const packed = await withPackages(context, {}, (packages) => packFolder(context, packages, folder, dryRun));
+  const file = resolve(io.cwd, to, packed.fileName);
+  if (!dryRun) {
+    mkdirSync(resolve(io.cwd, to), { recursive: true });
+    await writeFileAtomic(file, packed.tarball);
+  }
+  if (out.isJson) out.envelope({ ok: true, data: { ...dataOf(packed), ...(!dryRun && { file }) }, diagnostics: packed.diagnostics });
+  else {
+    describe(context, packed, dryRun);
+    out.line(dryRun ? "Nothing was written." : `Packed ${out.path(file)}.`);
+  }
+  return 0;
+}
+
+/** Packs a folder, and publishes the tarball once somebody agrees. */
+export function publish(context: CommandContext, folder: string, options: PublishCommandOptions): Promise<number> {
+  return withPackages(context, {}, async (packages) => {
+    const packed = await packFolder(context, packages, folder, options.dryRun === true);
+    return publishPacked(context, packages, packed, options);
+  });
+}
+
+async function publishPacked(
+  context: CommandContext,
+  packages: InstallContext,
+  packed: PackedPackage,
+  options: PublishCommandOptions,
+): Promise<number> {
+  const { out } = context;
+  const { dryRun = false } = options;
+  const registry = registryOf(packed, packages.npm);
+  const name = `${packed.name}@${packed.version}`;
+  if (!out.isJson) describe(context, packed, dryRun);
+  if (!dryRun && !(await isAgreed(context, `Publish ${name} to ${registry}? [y/N] `, options.yes === true))) {
+    throw new CliError("NOT_AGREED", "Nothing was published.", 1);
+  }
+  if (!dryRun) {
+    out.note(`Publishing to ${registry}…`);
+    await publishPackage(packed, options, packages.npm);
+  }
+  if (out.isJson) out.envelope({ ok: true, data: { ...dataOf(packed), registry, published: !dryRun }, diagnostics: packed.diagnostics });
+  else out.line(dryRun ? `${name} would be published to ${registry}.` : `Published ${name} to ${registry}.`);
+  return 0;
+}
+
+async function packFolder(context: CommandContext, packages: InstallContext, folder: string, dryRun: boolean): Promise<PackedPackage> {
+  const { npm, reader, signal } = packages;
+  try {
+    return await packSkills(resolve(context.io.cwd, folder), {
+      npm,
+      reader,
+      signal,
+      writes: !dryRun,
+      lint: (folders) => lint(folders, signal),
+    });
+  } catch (error) {
+    if (error instanceof PackRefused) throw new CliError(error.code, error.message, 1, error.diagnostics);
+    throw error;
+  }
+}
+
+/** What "skillhost check --strict" has against SKILL.md; other hosts are stricter than this one. */
+async function lint(roots: readonly string[], signal: AbortSignal): Promise<readonly Diagnostic[]> {
+  const loader = createModuleLoader({
+    hostModules: { skillhost: () => import("skillhost"), "skillhost/testing": () => import("skillhost/testing") },
+  });
+  try {
+    const { diagnostics } = await checkSkills({ roots, loader, hostVersion: packageVersion, strict: true, signal });
+    return diagnostics.filter(({ severity }) => severity !== "info");
+  } finally {
+    loader[Symbol.dispose]();
+  }
+}
+
+function describe({ out }: CommandContext, packed: PackedPackage, dryRun: boolean): void {
+  const { style } = out;
+  for (const { path, size } of packed.files) out.line(`  ${style.dim(kilobytes(size).padStart(10))}  ${visibleLine(path)}`);
+  out.line(
+    `${style.bold(visibleLine(packed.name))} ${packed.version}  ${style.dim(`${counted(packed.files.length, "file")}, ${kilobytes(packed.tarball.length)} packed`)}`,
+  );
+  out.line(`  ${style.dim(packed.integrity)}`);
+  for (const diagnostic of distinct(packed.diagnostics)) out.line(out.diagnostic(diagnostic));
+  if (packed.added.length === 0) return;
+  const file = out.path(join(packed.folder, "package.json"));
+  out.note(`${file} ${dryRun ? "would get" : "got"} what it did not say: ${packed.added.join(", ")}.`);
+}
+
+function dataOf({ name, version, fileName, integrity, files, added, tarball, manifest }: PackedPackage): object {
+  return { name, version, fileName, integrity, size: tarball.length, files, added, manifest };
+}
+
+async function isAgreed({ io, out }: CommandContext, question: string, yes: boolean): Promise<boolean> {
+  if (yes) return true;
+  if (io.ask === undefined || !io.stdin.isTTY || !io.stderr.isTTY || out.isJson) {
+    out.note("There is nobody to ask. Look at it with --dry-run, and publish it with --yes.");
+    return false;
+  }
+  return /^y(es)?$/i.test((await io.ask(question, io.signal)).trim());
+}
+
+/** The reader of skills and the linter may say the same. */
+function distinct(diagnostics: readonly Diagnostic[]): readonly Diagnostic[] {
+  return [
+    ...new Map(diagnostics.map((diagnostic) => [`${diagnostic.code} ${diagnostic.file} ${diagnostic.message}`, diagnostic])).values(),
+  ];
+}

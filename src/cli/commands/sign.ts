@@ -1,0 +1,119 @@
+import { randomUUID } from "node:crypto";
+import { existsSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import type { SkillInfo } from "../../host/host.ts";
+import { discoverRoot, resolveRoot } from "../../skills/discover.ts";
+import { isSkillFolder } from "../../skills/is-skill-folder.ts";
+import { readSkill } from "../../skills/read-skill.ts";
+import { openPrivateKey } from "../../trust/private-keys.ts";
+import { signFolder } from "../../trust/sign-folder.ts";
+import { CliError, usageError } from "../cli-error.ts";
+import type { CommandContext } from "../command-context.ts";
+import { counted } from "../describe-skill.ts";
+import { skillDirectories } from "../open-host.ts";
+import { chooseKey, readPassphrase } from "../own-keys.ts";
+import { visibleLine } from "../visible-text.ts";
+
+export interface SignOptions {
+  readonly key?: string;
+  readonly expires?: string;
+  readonly passphraseFile?: string;
+}
+
+/** Signs a skill as it is now: its files, and the definitions that its tools have when it is loaded. */
+export async function sign(
+  context: CommandContext,
+  wanted: string,
+  { key: keyName, expires, passphraseFile }: SignOptions,
+): Promise<number> {
+  const { out } = context;
+  const until = expires === undefined ? undefined : readExpiry(expires);
+  const folder = findFolder(context, wanted);
+  const stored = chooseKey(keyName);
+  const key = openPrivateKey(stored, stored.isLocked ? readPassphrase(context, passphraseFile) : undefined);
+  const { skill, tools } = await loadToSign(context, folder);
+  const { name, version } = skill;
+  const signed = await signFolder(folder, { skill: name, version, tools, created: new Date(), expires: until }, key);
+  if (!signed.ok) throw new CliError("SIGN_REFUSED", `${folder} cannot be signed, and nothing was written.`, 1, signed.problems);
+  const { files, created, expires: end } = signed.statement;
+  const data = {
+    skill: name,
+    version,
+    file: signed.file,
+    key: key.publicKey.id,
+    files: files.size,
+    tools: tools.size,
+    created,
+    expires: end,
+  };
+  if (out.isJson) out.envelope({ ok: true, data, diagnostics: [] });
+  else {
+    const what = visibleLine(version === undefined ? name : `${name} ${version}`);
+    const how = `${counted(files.size, "file")} and ${counted(tools.size, "tool")}, with ${visibleLine(`${stored.id} ${stored.name}`.trim())}`;
+    out.line(`Signed ${what}: ${how}${end === undefined ? "" : `, until ${end.slice(0, 10)}`} → ${out.path(signed.file)}`);
+  }
+  return 0;
+}
+
+function findFolder(context: CommandContext, wanted: string): string {
+  const path = resolve(context.io.cwd, wanted);
+  if (existsSync(path) && statSync(path).isDirectory()) {
+    if (isSkillFolder(path)) return path;
+    throw new CliError("SKILL_UNKNOWN", `${path} is no skill: it has neither SKILL.md nor skill.json.`, 1);
+  }
+  const roots = skillDirectories(context).map((entry) => resolveRoot(entry, context.io.cwd));
+  const folders = roots.flatMap((root) => discoverRoot(root).folders);
+  const found = folders.filter((folder) => readSkill(folder, () => {})?.name === wanted);
+  const [folder] = found;
+  if (folder === undefined)
+    throw new CliError(
+      "SKILL_UNKNOWN",
+      `There is no skill ${JSON.stringify(wanted)}. Give its folder, or name where it is with --skills.`,
+      1,
+    );
+  if (found.length > 1)
+    throw new CliError("SKILL_AMBIGUOUS", `Several skills have this name. Give the folder of one: ${found.join(", ")}.`, 1);
+  return folder;
+}
+
+/** Its signature is about to be replaced, so it is not asked for. What has a fault is not signed. */
+async function loadToSign(
+  { io, log }: CommandContext,
+  folder: string,
+): Promise<{ readonly skill: SkillInfo; readonly tools: ReadonlyMap<string, string> }> {
+  const { createHost } = await import("../../host/create-host.ts");
+  const nowhere = join(tmpdir(), `skillhost-${randomUUID()}`);
+  const host = await createHost({
+    workingDirectory: io.cwd,
+    skillDirectories: [folder],
+    packageSkills: false,
+    plugins: [],
+    watch: false,
+    logger: log,
+    guardExit: true,
+    trust: { directory: nowhere, policy: "off" },
+  });
+  try {
+    const skill = host.skills[0]!;
+    const errors = skill.diagnostics.filter(({ severity }) => severity === "error");
+    if (errors.length > 0) throw new CliError("SIGN_REFUSED", `${folder} has errors, so it was not signed.`, 1, errors);
+    const session = await host.createSession({ persist: false });
+    return { skill, tools: new Map(session.listTools().map(({ name, signature }) => [name, signature])) };
+  } finally {
+    await host.close();
+  }
+}
+
+/** So many days from now, or the end of a day. */
+function readExpiry(text: string): Date {
+  const days = /^(\d{1,5})d$/.exec(text)?.[1];
+  const date =
+    days === undefined
+      ? new Date(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T23:59:59.999Z` : text)
+      : new Date(Date.now() + Number(days) * 86_400_000);
+  if (Number.isNaN(date.getTime()) || !/^\d/.test(text))
+    throw usageError(`--expires must be a number of days, such as 90d, or a date such as 2030-01-31, not "${visibleLine(text)}".`);
+  if (date.getTime() <= Date.now()) throw usageError(`--expires must be in the future, and ${visibleLine(text)} is not.`);
+  return date;
+}

@@ -1,0 +1,61 @@
+import type { Drift } from "../packages/compare-locks.ts";
+import type { Preview, PreviewedPackage, PreviewedSkill } from "../packages/preview.ts";
+import { counted, named } from "./describe-skill.ts";
+import type { Output } from "./output.ts";
+import { visibleLine } from "./visible-text.ts";
+
+/** What is about to be installed, for a person to agree to. */
+export function describePreview({ packages, dependencies, removed }: Preview, out: Output): readonly string[] {
+  const lines = packages.flatMap((each) => describePackage(each, out));
+  if (dependencies.length > 0)
+    lines.push(`Beside that come ${counted(dependencies.length, "package")} it needs: ${named(dependencies, 20)}.`);
+  if (removed.length > 0) lines.push(`These go: ${named(removed, 20)}.`);
+  return lines;
+}
+
+function describePackage(found: PreviewedPackage, out: Output): string[] {
+  const { style } = out;
+  const was = found.replaces === undefined ? "" : ` ${style.dim(`(was ${visibleLine(found.replaces)})`)}`;
+  const size =
+    found.link === undefined ? `${counted(found.files, "file")}, ${kilobytes(found.bytes)}` : `a link to ${out.path(found.link)}`;
+  return [
+    `${style.bold(visibleLine(found.name))} ${visibleLine(found.version)}${was}  ${style.dim(size)}`,
+    ...(found.resolved === undefined || found.link !== undefined ? [] : [`  ${style.dim("from")} ${visibleLine(found.resolved)}`]),
+    ...(found.integrity === undefined ? [] : [`  ${style.dim(found.integrity)}`]),
+    ...(found.hasScripts ? [`  ${style.yellow("has install scripts, which are not run")}`] : []),
+    ...found.skills.flatMap((skill) => describeSkill(skill, out)),
+    ...found.changes.flatMap((change) => describeDrift(change, out).map((line) => `  ${line}`)),
+  ];
+}
+
+function describeSkill(skill: PreviewedSkill, { style }: Output): string[] {
+  const { name = skill.path, description = "", tools = {}, servers = {}, requires = {}, engines = {} } = skill;
+  const pairs = (record: Readonly<Record<string, string>>): string =>
+    Object.entries(record)
+      .map(([key, value]) => `${key} ${value}`)
+      .join(", ");
+  return [
+    `  ${style.dim("skill")} ${style.bold(visibleLine(name))}${description === "" ? "" : ` — ${visibleLine(shortened(description))}`}`,
+    ...Object.entries(tools).flatMap(([tool, { signature, definition }]) => [
+      `    ${style.dim("tool")} ${style.cyan(visibleLine(tool))}  ${style.dim(signature?.slice(0, 12) ?? "")}`.trimEnd(),
+      ...definition.map((line) => `      ${visibleLine(shortened(line))}`),
+    ]),
+    ...Object.entries(servers).map(([server, line]) => `    ${style.yellow("starts the MCP server")} ${visibleLine(`${server}: ${line}`)}`),
+    ...(Object.keys(requires).length > 0 ? [`    ${style.dim("needs the skills")} ${visibleLine(pairs(requires))}`] : []),
+    ...(Object.keys(engines).length > 0 ? [`    ${style.dim("is for")} ${visibleLine(pairs(engines))}`] : []),
+  ];
+}
+
+/** What differs, and how. */
+export function describeDrift({ subject, message, diff = [] }: Drift, { style }: Output): readonly string[] {
+  const paint = (line: string): string => (line.startsWith("+") ? style.green(visibleLine(line)) : style.red(visibleLine(line)));
+  return [`${style.yellow("~")} ${visibleLine(subject)} ${message}`, ...diff.map((line) => `    ${paint(line)}`)];
+}
+
+export function kilobytes(bytes: number): string {
+  return bytes < 1_000 ? `${bytes} bytes` : `${(bytes / 1_000).toFixed(bytes < 10_000 ? 1 : 0)} kB`;
+}
+
+function shortened(text: string): string {
+  return text.length > 300 ? `${text.slice(0, 299).trimEnd()}…` : text;
+}

@@ -1,0 +1,41 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { errorMessage } from "../base/errors.ts";
+import { keysFolderIn, listPrivateKeys, type StoredKey } from "../trust/private-keys.ts";
+import { skillhostHome } from "../trust/trust-policy.ts";
+import { CliError } from "./cli-error.ts";
+import type { CommandContext } from "./command-context.ts";
+import { visibleLine } from "./visible-text.ts";
+
+/** The user's keys to sign with. */
+export function ownKeys(): readonly StoredKey[] {
+  return listPrivateKeys(keysFolderIn(skillhostHome()));
+}
+
+/** The key that is named, or the only one that there is. @throws CliError `KEY_UNKNOWN`, `KEY_AMBIGUOUS`. */
+export function chooseKey(wanted: string | undefined): StoredKey {
+  const all = ownKeys();
+  const found = all.filter(({ id, name }) => wanted === undefined || id === wanted || name === wanted);
+  const [key] = found;
+  if (found.length === 1 && key !== undefined) return key;
+  const known = all.map(({ id, name }) => visibleLine(`${id} ${name}`.trim())).join(", ");
+  if (all.length === 0) throw new CliError("KEY_UNKNOWN", 'You have no key to sign with. Make one with "skillhost keys new".', 1);
+  if (found.length === 0)
+    throw new CliError("KEY_UNKNOWN", `You have no key ${JSON.stringify(wanted)} to sign with. There are: ${known}.`, 1);
+  throw new CliError("KEY_AMBIGUOUS", `There are several keys. Name one by its id: ${known}.`, 1);
+}
+
+/** The passphrase that a file or the environment gives: on a command line, others could read it. */
+export function readPassphrase({ io }: CommandContext, file: string | undefined): string | undefined {
+  const given = file === undefined ? io.env["SKILLHOST_KEY_PASSPHRASE"] : readFirstLine(resolve(io.cwd, file));
+  if (given !== "") return given;
+  throw new CliError("KEY_PASSPHRASE", "The passphrase is empty. Give one, or none at all.", 1);
+}
+
+function readFirstLine(file: string): string {
+  try {
+    return readFileSync(file, "utf8").split(/\r?\n/)[0] ?? "";
+  } catch (error) {
+    throw new CliError("FILE_UNREADABLE", `The passphrase cannot be read: ${errorMessage(error)}.`, 1);
+  }
+}

@@ -1,0 +1,53 @@
+import { resolveHostOptions, userPackages } from "../host/host-options.ts";
+import { checkProvenance } from "../packages/check-provenance.ts";
+import type { InstallContext } from "../packages/install.ts";
+import { judgePackage } from "../packages/judge-package.ts";
+import { readNpmOptions } from "../packages/npm-options.ts";
+import type { PackageProject } from "../packages/package-project.ts";
+import { createSkillReader } from "../packages/read-skill-folder.ts";
+import { findProject } from "../skills/direct-dependencies.ts";
+import { loadTrustSettings } from "../trust/trust-settings.ts";
+import type { CommandContext } from "./command-context.ts";
+import { toHostOptions } from "./open-host.ts";
+
+export interface ScopeOptions {
+  readonly user?: boolean;
+}
+
+export interface PackageOptions extends ScopeOptions {
+  /** Whether modules whose tools are computed are run. */
+  readonly run?: boolean;
+}
+
+/** Runs a command on packages with what it takes. */
+export async function withPackages<T>(
+  context: CommandContext,
+  options: PackageOptions,
+  use: (packages: InstallContext) => Promise<T>,
+): Promise<T> {
+  const { reader, ...rest } = openPackages(context, options);
+  try {
+    return await use({ reader, ...rest });
+  } finally {
+    reader[Symbol.dispose]();
+  }
+}
+
+function openPackages(context: CommandContext, options: PackageOptions): InstallContext {
+  const { io, out } = context;
+  const project: PackageProject =
+    options.user === true ? { folder: userPackages(), scope: "user" } : { folder: findProject(io.cwd), scope: "project" };
+  const reader = createSkillReader({ runs: options.run === true });
+  const { roots, trust } = resolveHostOptions(toHostOptions(context, [], false));
+  const npm = readNpmOptions({ project: project.folder, env: io.env });
+  const settings = loadTrustSettings(trust);
+  return {
+    project,
+    npm,
+    reader,
+    signal: io.signal,
+    roots: project.scope === "user" ? [] : roots,
+    onProgress: (text) => out.note(text),
+    judge: async (found) => [...judgePackage(found, settings), ...(await checkProvenance(found, settings, npm))],
+  };
+}

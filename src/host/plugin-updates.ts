@@ -1,0 +1,71 @@
+import type { PluginHost } from "../plugin-host/plugin-host.ts";
+import type { RootsLease, SkillStore } from "../skills/skill-store.ts";
+import type { ToolRunner } from "../skills/tool-runner.ts";
+
+export interface PluginUpdatesParts {
+  readonly plugins: PluginHost;
+  readonly store: SkillStore;
+  /** The store's own list: the host's runner first, then those of plugins. */
+  readonly runners: ToolRunner[];
+  /** The host's own skill directories, as paths. */
+  readonly roots: readonly string[];
+  /** Has open sessions take up hooks, agents and models of plugins. */
+  refreshSessions(): Promise<void>;
+  /** What plugins bring is another thing now. */
+  onAdapted(): void;
+}
+
+/** Keeps what a host has made of its plugins in step with them: the skills that they bring and run, and open sessions. */
+export class PluginUpdates {
+  readonly #parts: PluginUpdatesParts;
+  #lease: RootsLease | undefined;
+  #directories: readonly string[] = [];
+
+  constructor(parts: PluginUpdatesParts) {
+    this.#parts = parts;
+  }
+
+  /** Loads the skills, for the first time. */
+  begin(): RootsLease {
+    const { runners, plugins } = this.#parts;
+    runners.push(...plugins.toolRunners);
+    return this.#acquire();
+  }
+
+  /** Settles when nothing goes by plugins that were replaced. */
+  async adapt(): Promise<void> {
+    if (this.#lease === undefined) return;
+    this.#parts.onAdapted();
+    await Promise.all([this.#followDirectories(), this.#followRunners()]);
+    await this.#parts.refreshSessions();
+  }
+
+  #acquire(): RootsLease {
+    const { store, plugins, roots } = this.#parts;
+    this.#directories = plugins.skillDirectories;
+    this.#lease = store.acquire([...this.#directories, ...roots]);
+    return this.#lease;
+  }
+
+  async #followDirectories(): Promise<void> {
+    const { skillDirectories } = this.#parts.plugins;
+    if (areEqual(skillDirectories, this.#directories)) return;
+    const before = this.#lease;
+    await this.#acquire().ready;
+    before?.[Symbol.dispose]();
+  }
+
+  async #followRunners(): Promise<void> {
+    const { runners, plugins, store } = this.#parts;
+    const [own, ...before] = runners;
+    const now = plugins.toolRunners;
+    if (areEqual(before, now)) return;
+    runners.splice(0, runners.length, ...(own === undefined ? [] : [own]), ...now);
+    const changed = [...before.filter((runner) => !now.includes(runner)), ...now.filter((runner) => !before.includes(runner))];
+    await store.reloadFiles(new Set(changed.flatMap(({ extensions }) => extensions)));
+  }
+}
+
+function areEqual(some: readonly unknown[], others: readonly unknown[]): boolean {
+  return some.length === others.length && some.every((item, index) => item === others[index]);
+}

@@ -1,0 +1,36 @@
+import { HostError } from "../../base/errors.ts";
+import type { Asks } from "../../tools/tool.ts";
+import type { Grant } from "./credentials.ts";
+import type { Challenge, OAuthTarget } from "./target.ts";
+
+/** Has somebody give a token of theirs. Undefined: nobody does. Rejects when the signal fires. */
+export type AcquireToken = (data: Asks["accessToken"]["data"], signal: AbortSignal) => Promise<Asks["accessToken"]["answer"] | undefined>;
+
+/** Why a token is wanted: there is none yet, the server does not take the one there is, or wants one for more. */
+export type TokenReason = Asks["accessToken"]["data"]["reason"];
+
+/** Asks whoever obtains tokens elsewhere for one. Undefined: nobody does. Rejects when they do not want to. */
+export async function acquireGrant(
+  { server }: OAuthTarget,
+  { scope, resourceMetadataUrl }: Challenge,
+  reason: TokenReason,
+  acquire: AcquireToken,
+  signal: AbortSignal,
+): Promise<Grant | undefined> {
+  const said = { ...(scope !== undefined && { scope }), ...(resourceMetadataUrl !== undefined && { resourceMetadataUrl }) };
+  const wanted = { serverName: server.name, serverUrl: server.url, reason, wwwAuthenticateParams: said };
+  const answer = await acquire(wanted, signal);
+  if (answer === undefined) return undefined;
+  if (answer.kind !== "token") throw new HostError("OAUTH_CANCELLED", "whoever was asked for a token gave none");
+  const now = Date.now();
+  return {
+    // It cannot be renewed here, so whom it was issued to does not matter.
+    client: { issuer: server.url, client_id: "" },
+    accessToken: answer.accessToken,
+    refreshToken: undefined,
+    scope,
+    expiresAt: answer.expiresIn === undefined ? undefined : now + answer.expiresIn * 1000,
+    obtainedAt: now,
+    resourceMetadataUrl,
+  };
+}

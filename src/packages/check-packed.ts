@@ -1,0 +1,176 @@
+import { existsSync, readdirSync } from "node:fs";
+import { isBuiltin } from "node:module";
+import { extname, join, relative } from "node:path";
+import { parseModule } from "../advice/module-source.ts";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { maxDocumentBytes } from "../formats/limits.ts";
+import { readFileBytes, readTextFile } from "../io/read-bounded.ts";
+import { moduleExtensions } from "../skills/module-runner.ts";
+import { findPackageSkills } from "../skills/package-skills.ts";
+import { signatureFileName } from "../trust/folder-digests.ts";
+import { compareFiles } from "./compare-locks.ts";
+import { findSecret } from "./find-secrets.ts";
+import { filesOf } from "./lock-project.ts";
+import type { PackOptions } from "./pack.ts";
+import type { ReadSkill } from "./read-skill-folder.ts";
+import type { UnpackedTarball } from "./unpack-tarball.ts";
+
+export interface Packed {
+  readonly source: string;
+  /** The skills' folders in it. */
+  readonly folders: readonly string[];
+  readonly skills: readonly ReadSkill[];
+  readonly manifest: Readonly<Record<string, unknown>>;
+  readonly unpacked: UnpackedTarball;
+}
+
+/** Looks at what was packed as whoever installs it will. */
+export async function checkPacked(
+  packed: Packed,
+  { reader, signal }: Pick<PackOptions, "reader" | "signal">,
+): Promise<readonly Diagnostic[]> {
+  const { source, folders, skills, unpacked } = packed;
+  const found = new Set(findPackageSkills(unpacked.folder, packed.manifest).folders.map((folder) => relative(unpacked.folder, folder)));
+  const diagnostics = [...checkFiles(packed), ...checkManifest(packed), ...checkImports(packed)];
+  for (const [index, folder] of folders.entries()) {
+    const path = relative(source, folder);
+    const file = folder;
+    if (!found.has(path)) {
+      const message =
+        'This skill is not in the tarball. Name its folder in "files" of package.json, and look at .npmignore and .gitignore.';
+      diagnostics.push({ severity: "error", code: "PACK_SKILL_MISSING", file, message });
+      continue;
+    }
+    const read = await reader.read(join(unpacked.folder, path), signal);
+    const lost = "name" in read ? Object.keys(skills[index]?.tools ?? {}).filter((tool) => read.tools[tool] === undefined) : [];
+    if (!("name" in read) || lost.length > 0) {
+      const what = lost.length > 0 ? `its tools ${lost.join(", ")}` : "the skill";
+      diagnostics.push({
+        severity: "error",
+        code: "PACK_SKILL_BROKEN",
+        file,
+        message: `From the tarball ${what} does not load: a file that it needs is not packed.`,
+      });
+    }
+    diagnostics.push(...checkSigned(folder, join(unpacked.folder, path)));
+  }
+  return diagnostics;
+}
+
+function checkFiles({ source, unpacked }: Packed): readonly Diagnostic[] {
+  return unpacked.files.flatMap(({ path }): readonly Diagnostic[] => {
+    const read = readFileBytes(join(unpacked.folder, path), 64 * 1024 * 1024);
+    const secret = read.ok ? findSecret(path, read.bytes) : undefined;
+    const file = join(source, path);
+    if (secret !== undefined) {
+      return [
+        {
+          severity: "error",
+          code: "PACK_SECRET",
+          file,
+          message: `This would be published, and ${secret}. Take it out, or leave it out by .npmignore.`,
+        },
+      ];
+    }
+    return [];
+  });
+}
+
+function checkManifest({ source, folders, skills, manifest, unpacked }: Packed): readonly Diagnostic[] {
+  const file = join(source, "package.json");
+  const advise = (code: string, message: string): Diagnostic => ({ severity: "warning", code, file, message });
+  const bundled = manifest["bundleDependencies"] ?? manifest["bundledDependencies"];
+  return [
+    ...(existsSync(join(unpacked.folder, "node_modules")) && bundled === undefined
+      ? [{ ...advise("PACK_NODE_MODULES", 'node_modules would be packed. Leave it out of "files".'), severity: "error" } as const]
+      : []),
+    ...(readdirSync(unpacked.folder).some((name) => /^readme(\.|$)/i.test(name))
+      ? []
+      : [
+          advise(
+            "PACK_README",
+            "There is no README: the registry's page of the package will be empty. Write one for people; SKILL.md is for models.",
+          ),
+        ]),
+    ...(manifest["license"] === undefined
+      ? [advise("PACK_LICENSE", 'It says no "license", so nobody may use it. Name one, such as "MIT".')]
+      : []),
+    ...(typeof manifest["description"] === "string"
+      ? []
+      : [advise("PACK_DESCRIPTION", 'It has no "description", by which people find it.')]),
+    ...skills.flatMap(({ name, version }) =>
+      folders.includes(source) && version !== undefined && version !== manifest["version"]
+        ? [
+            advise(
+              "PACK_VERSION_DIFFERS",
+              `The skill ${name} says version ${version}, its package ${String(manifest["version"])}. Let them agree.`,
+            ),
+          ]
+        : [],
+    ),
+    ...(hasEngines(manifest)
+      ? []
+      : [
+          {
+            ...advise("PACK_ENGINES", 'It does not say which versions of skillhost it is for: "engines": { "skillhost": ">=0.1" }.'),
+            severity: "info",
+          } as const,
+        ]),
+  ];
+}
+
+function hasEngines({ engines }: Readonly<Record<string, unknown>>): boolean {
+  return typeof engines === "object" && engines !== null && Object.hasOwn(engines, "skillhost");
+}
+
+/** What modules import must come with the package: in the folder of whoever installs it there is nothing else. */
+function checkImports({ source, manifest, unpacked }: Packed): readonly Diagnostic[] {
+  const groups = ["dependencies", "peerDependencies", "optionalDependencies"].map((group) => manifest[group]);
+  const known = new Set([
+    "skillhost",
+    String(manifest["name"]),
+    ...groups.flatMap((group) => Object.keys((group as object | undefined) ?? {})),
+  ]);
+  return unpacked.files.flatMap(({ path }) => {
+    if (!moduleExtensions.includes(extname(path)) || path.startsWith("node_modules/") || /\.test\.[cm]?[jt]s$/.test(path)) return [];
+    const unknown = [...importsOf(join(unpacked.folder, path))].filter((name) => !known.has(name));
+    return unknown.map((name): Diagnostic => {
+      const message = `This imports "${name}", which is not among the dependencies in package.json: whoever installs the package does not have it. Run "npm install ${name}" in its folder.`;
+      return { severity: "error", code: "PACK_DEPENDENCY", file: join(source, path), message };
+    });
+  });
+}
+
+/** The packages that a module imports, types aside. */
+function importsOf(file: string): ReadonlySet<string> {
+  const read = readTextFile(file, maxDocumentBytes);
+  const module = read.ok ? parseModule(file, read.text) : undefined;
+  const names = new Set<string>();
+  for (const node of module?.nodes ?? []) {
+    const isImport = node.type === "ImportDeclaration" || node.type === "ExportNamedDeclaration" || node.type === "ExportAllDeclaration";
+    if (!isImport || !node.source || isTypeOnly(node)) continue;
+    const specifier = node.source.value;
+    if (/^[./#]|^[a-z]+:/.test(specifier) || isBuiltin(specifier)) continue;
+    names.add(
+      specifier
+        .split("/")
+        .slice(0, specifier.startsWith("@") ? 2 : 1)
+        .join("/"),
+    );
+  }
+  return names;
+}
+
+function isTypeOnly(node: object): boolean {
+  const { importKind, exportKind } = node as { importKind?: string; exportKind?: string };
+  return importKind === "type" || exportKind === "type";
+}
+
+/** A signature is about every file of the skill: one that is not packed makes it wrong for whoever installs it. */
+function checkSigned(folder: string, packed: string): readonly Diagnostic[] {
+  if (!existsSync(join(folder, signatureFileName))) return [];
+  return compareFiles("", filesOf(folder), filesOf(packed)).map(({ subject, message }): Diagnostic => {
+    const text = `This skill is signed, and in the tarball its file${subject} ${message}. Pack all of it, or leave the file out of the folder and sign again.`;
+    return { severity: "error", code: "PACK_SIGNED", file: join(folder, subject.trim()), message: text };
+  });
+}

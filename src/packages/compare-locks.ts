@@ -1,0 +1,104 @@
+import type { LockedPackage, LockedSkill, PackagesLock } from "./lock-file.ts";
+import { sameRecord } from "./lock-project.ts";
+import type { LockedTool } from "./read-skill-folder.ts";
+
+/** Something that is not as the lock has it. */
+export interface Drift {
+  readonly kind: "package" | "skill" | "version" | "source" | "file" | "tool";
+  /** The package or skill, and the file or tool of it. */
+  readonly subject: string;
+  readonly message: string;
+  /** What the lock has and what there is, `- …` and `+ …`. */
+  readonly diff?: readonly string[];
+}
+
+export interface CompareOptions {
+  /** What was found was read without running anything: a tool that is missing there may be one that a module computes. */
+  readonly isUnrun?: boolean;
+}
+
+/** What differs, in the order of names. Empty: nothing does. */
+export function compareLocks(locked: PackagesLock, found: PackagesLock, { isUnrun = false }: CompareOptions = {}): readonly Drift[] {
+  const all = compareAll(locked, found);
+  return isUnrun ? all.filter(({ kind, diff }) => kind !== "tool" || diff !== undefined) : all;
+}
+
+function compareAll(locked: PackagesLock, found: PackagesLock): readonly Drift[] {
+  return [
+    ...compareNames(locked.packages, found.packages).flatMap(([name, before, now]) =>
+      before === undefined || now === undefined ? [presence("package", name, before !== undefined)] : comparePackage(name, before, now),
+    ),
+    ...compareNames(locked.skills, found.skills).flatMap(([path, before, now]) =>
+      before === undefined || now === undefined
+        ? [presence("skill", path, before !== undefined)]
+        : [...compareSkill(path, before, now), ...compareFiles(path, before.files, now.files)],
+    ),
+  ];
+}
+
+function comparePackage(name: string, before: LockedPackage, now: LockedPackage): readonly Drift[] {
+  const found: Drift[] = [];
+  if (before.version !== now.version) found.push(changed("version", name, "is another version", before.version, now.version));
+  for (const key of ["resolved", "integrity", "link"] as const) {
+    if (before[key] !== now[key]) found.push(changed("source", name, `has another ${key}`, before[key] ?? "none", now[key] ?? "none"));
+  }
+  for (const [path, one, other] of compareNames(before.skills, now.skills)) {
+    const subject = path === "." ? name : `${name}/${path}`;
+    if (one === undefined || other === undefined) found.push(presence("skill", subject, one !== undefined));
+    else found.push(...compareSkill(subject, one, other));
+  }
+  return [...found, ...compareFiles(name, before.files, now.files)];
+}
+
+/** Tools whose definition one of the two does not know are told apart by the files alone. */
+export function compareSkill(subject: string, before: LockedSkill, now: LockedSkill): readonly Drift[] {
+  const found: Drift[] = [];
+  if (before.name !== now.name) found.push(changed("skill", subject, "has another name", before.name, now.name));
+  for (const [name, one, other] of compareNames(before.tools, now.tools)) {
+    const tool = `${subject} ${name}`;
+    if (one === undefined || other === undefined) found.push(presence("tool", tool, one !== undefined));
+    else if (one.signature !== undefined && other.signature !== undefined && one.signature !== other.signature) {
+      found.push({ kind: "tool", subject: tool, message: "is defined differently", diff: diffTool(one, other) });
+    }
+  }
+  return found;
+}
+
+/** The lines that only one of two definitions has. */
+function diffTool(before: LockedTool, now: LockedTool): readonly string[] {
+  const removed = before.definition.filter((line) => !now.definition.includes(line)).map((line) => `- ${line}`);
+  const added = now.definition.filter((line) => !before.definition.includes(line)).map((line) => `+ ${line}`);
+  return [...removed, ...added];
+}
+
+export function compareFiles(
+  subject: string,
+  before: Readonly<Record<string, string>>,
+  now: Readonly<Record<string, string>>,
+): readonly Drift[] {
+  if (sameRecord(before, now)) return [];
+  return compareNames(before, now).flatMap(([path, one, other]): readonly Drift[] => {
+    const what = { kind: "file", subject: `${subject} ${path}` } as const;
+    if (one === undefined) return [{ ...what, message: "is there, and the lock does not know it" }];
+    if (other === undefined) return [{ ...what, message: "is missing" }];
+    return one === other ? [] : [{ ...what, message: "does not hold what it did" }];
+  });
+}
+
+function compareNames<T>(
+  before: Readonly<Record<string, T>>,
+  now: Readonly<Record<string, T>>,
+): readonly [name: string, before: T | undefined, now: T | undefined][] {
+  const own = (record: Readonly<Record<string, T>>, name: string): T | undefined =>
+    Object.hasOwn(record, name) ? record[name] : undefined;
+  const names = [...new Set([...Object.keys(before), ...Object.keys(now)])].sort();
+  return names.map((name) => [name, own(before, name), own(now, name)]);
+}
+
+function presence(kind: Drift["kind"], subject: string, isLocked: boolean): Drift {
+  return { kind, subject, message: isLocked ? "is in the lock, and not there" : "is there, and the lock does not know it" };
+}
+
+function changed(kind: Drift["kind"], subject: string, message: string, before: string, now: string): Drift {
+  return { kind, subject, message, diff: [`- ${before}`, `+ ${now}`] };
+}

@@ -1,0 +1,178 @@
+import { createGunzip } from "node:zlib";
+import { Parser } from "tar";
+import { HostError } from "../base/errors.ts";
+import { counted } from "./words.ts";
+
+export interface TarballLimits {
+  readonly files: number;
+  /** Bytes of one file. */
+  readonly fileBytes: number;
+  /** Bytes of all files together. */
+  readonly bytes: number;
+  /** Bytes of the tarball itself. */
+  readonly packedBytes: number;
+  /** How many times larger the contents may be than the tarball, above one megabyte. */
+  readonly ratio: number;
+}
+
+export const tarballLimits: TarballLimits = {
+  files: 20_000,
+  fileBytes: 64 * 1024 * 1024,
+  bytes: 256 * 1024 * 1024,
+  packedBytes: 64 * 1024 * 1024,
+  ratio: 200,
+};
+
+export interface TarballSummary {
+  readonly files: number;
+  readonly bytes: number;
+}
+
+/**
+ * Looks through a package's tarball before anything of it is written: names that lead out of their folder, links, devices,
+ * names that some systems take for one, and what is larger than a package has any reason to be are refused.
+ * @throws HostError `PACKAGE_TARBALL` naming the entry and what is wrong with it.
+ */
+export async function inspectTarball(
+  packed: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+  limits: TarballLimits = tarballLimits,
+): Promise<TarballSummary> {
+  const inspection = new Inspection(limits);
+  const gunzip = createGunzip();
+  const parser = new Parser({ strict: true, onReadEntry: (entry) => inspection.enter(entry) });
+  const done = new Promise<void>((resolve, reject) => {
+    parser.on("end", resolve);
+    parser.on("error", reject);
+    gunzip.on("error", reject);
+    inspection.onRefused = reject;
+  });
+  done.catch(() => {});
+  gunzip.on("data", (chunk: Buffer) => {
+    inspection.unpacked(chunk.length);
+    if (!inspection.isRefused) parser.write(chunk);
+  });
+  gunzip.on("end", () => parser.end());
+  try {
+    // What cannot be unpacked is never asked for more.
+    await Promise.race([feed(packed, gunzip, inspection), done]);
+    await done;
+  } catch (error) {
+    throw error instanceof HostError ? error : refusal(`It is damaged, or no tarball of npm's: ${(error as Error).message}`);
+  } finally {
+    gunzip.destroy();
+  }
+  return inspection.summary();
+}
+
+async function feed(
+  packed: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+  gunzip: NodeJS.WritableStream,
+  inspection: Inspection,
+): Promise<void> {
+  for await (const chunk of packed) {
+    inspection.packed(chunk.length);
+    if (inspection.isRefused) return;
+    // The next chunk when this one has been looked at, so that little is held at a time.
+    await new Promise<void>((resolve, reject) => {
+      gunzip.write(chunk as Buffer, (error) => (error ? reject(error) : resolve()));
+      inspection.onStop = resolve;
+    });
+  }
+  gunzip.end();
+}
+
+interface TarEntry {
+  readonly path: string;
+  readonly type: string;
+  readonly size: number;
+  resume(): void;
+}
+
+class Inspection {
+  isRefused = false;
+  onRefused: (error: Error) => void = () => {};
+  onStop: () => void = () => {};
+  readonly #limits: TarballLimits;
+  readonly #names = new Map<string, string>();
+  #files = 0;
+  #bytes = 0;
+  #packed = 0;
+  #unpacked = 0;
+
+  constructor(limits: TarballLimits) {
+    this.#limits = limits;
+  }
+
+  packed(bytes: number): void {
+    this.#packed += bytes;
+    if (this.#packed > this.#limits.packedBytes) this.#refuse(`It is over ${megabytes(this.#limits.packedBytes)}.`);
+  }
+
+  unpacked(bytes: number): void {
+    this.#unpacked += bytes;
+    const { ratio, bytes: most } = this.#limits;
+    // Headers count too: a million empty files is a bomb as well.
+    if (this.#unpacked > most * 1.5) this.#refuse(`Unpacked it is over ${megabytes(most)}.`);
+    else if (this.#unpacked > 1024 * 1024 && this.#unpacked > ratio * this.#packed) {
+      this.#refuse(`Unpacked it is over ${ratio} times as large as packed.`);
+    }
+  }
+
+  enter(entry: TarEntry): void {
+    entry.resume();
+    if (this.isRefused) return;
+    const fault = this.#faultOf(entry);
+    if (fault !== undefined) this.#refuse(`${JSON.stringify(entry.path.slice(0, 200))} ${fault}`);
+  }
+
+  summary(): TarballSummary {
+    if (this.#files === 0) throw refusal("There is nothing in it.");
+    return { files: this.#files, bytes: this.#bytes };
+  }
+
+  #faultOf({ path, type, size }: TarEntry): string | undefined {
+    if (type === "Directory" || type === "GNUDumpDir") return faultOfName(path);
+    if (type === "SymbolicLink" || type === "Link") return "is a link, and packages have none.";
+    if (type !== "File" && type !== "OldFile" && type !== "ContiguousFile") return `is a ${type}, and no regular file.`;
+    this.#files++;
+    this.#bytes += size;
+    const { files, fileBytes, bytes } = this.#limits;
+    if (size > fileBytes) return `is over ${megabytes(fileBytes)}.`;
+    if (this.#files > files) return `is one of more than ${counted(files, "file")}.`;
+    if (this.#bytes > bytes) return `makes it more than ${megabytes(bytes)} together.`;
+    return faultOfName(path) ?? this.#clashOf(path);
+  }
+
+  #clashOf(path: string): string | undefined {
+    const folded = path.normalize("NFC").toLowerCase();
+    const other = this.#names.get(folded);
+    this.#names.set(folded, path);
+    return other === undefined ? undefined : `has the name of ${JSON.stringify(other)}, at least on some systems.`;
+  }
+
+  #refuse(why: string): void {
+    if (this.isRefused) return;
+    this.isRefused = true;
+    this.onRefused(refusal(why));
+    this.onStop();
+  }
+}
+
+// npm drops the first part of each name, whatever it is.
+function faultOfName(path: string): string | undefined {
+  if (path.includes("\0")) return "has a NUL in its name.";
+  if (/^[\\/]/.test(path) || /^[a-z]:/i.test(path)) return "has an absolute name.";
+  if (path.includes("\\")) return "has a backslash in its name, which Windows takes for a folder.";
+  const parts = path.split("/");
+  if (parts.includes("..")) return "leads out of its folder.";
+  if (parts.slice(1).some((part) => part.toLowerCase() === ".git")) return "belongs to a git checkout.";
+  return path.length > 1_024 ? "has a name of over 1024 characters." : undefined;
+}
+
+function megabytes(bytes: number): string {
+  return bytes < 1024 * 1024 ? `${bytes} bytes` : `${Math.round(bytes / 1024 / 1024)} MB`;
+}
+
+function refusal(why: string): HostError {
+  return new HostError("PACKAGE_TARBALL", `This tarball is not unpacked. ${why}`);
+}

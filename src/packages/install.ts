@@ -1,0 +1,143 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { HostError } from "../base/errors.ts";
+import { closeStaging, commitChanges, openStaging, type Staging } from "./commit.ts";
+import { compareLocks, type Drift } from "./compare-locks.ts";
+import { type PackagesLock, readLock, writeLock } from "./lock-file.ts";
+import { lockProject } from "./lock-project.ts";
+import type { NpmOptions } from "./npm-options.ts";
+import { claimProject, type PackageProject } from "./package-project.ts";
+import { type Preview, type PreviewedPackage, previewTree } from "./preview.ts";
+import type { SkillReader } from "./read-skill-folder.ts";
+import { changesFor, type ResolvedTree, resolveTree, type TreeRequest } from "./resolve-tree.ts";
+import { inspectNamed, stagedFolder, stagePackages } from "./stage-packages.ts";
+
+/** What commands that install have in common. */
+export interface InstallContext {
+  readonly project: PackageProject;
+  readonly npm: NpmOptions;
+  readonly reader: SkillReader;
+  readonly signal: AbortSignal;
+  /** The project's own skill directories. */
+  readonly roots: readonly string[];
+  /** Told what is being done, for whoever waits. */
+  onProgress(text: string): void;
+  /** Looks at a package that is staged, before anything of it can run. What is an error keeps it out. */
+  judge(found: PreviewedPackage): Promise<readonly Diagnostic[]>;
+}
+
+export interface ChangeOptions extends InstallContext {
+  readonly request: TreeRequest;
+  /** Packages without skills are none of ours to add. */
+  readonly needsSkills: boolean;
+  confirm(preview: Preview, diagnostics: readonly Diagnostic[]): Promise<boolean>;
+}
+
+/** How it ended. `recovered`: what an interrupted command had left behind and was taken back, by path. */
+export type ChangeOutcome = WithoutRecovery & { readonly recovered: readonly string[] };
+
+type WithoutRecovery =
+  | { readonly kind: "unchanged" }
+  | { readonly kind: "declined"; readonly preview: Preview; readonly diagnostics: readonly Diagnostic[] }
+  | {
+      readonly kind: "done";
+      readonly preview: Preview;
+      readonly diagnostics: readonly Diagnostic[];
+      /** How the lock differs from the one before. */
+      readonly lockChanges: readonly Drift[];
+    };
+
+/**
+ * Changes what a project has: works out what that takes, fetches it to a staging folder, looks at it, asks, and then
+ * installs all of it or nothing.
+ * @throws HostError `PACKAGE_TARBALL`, `PACKAGE_INTEGRITY`, `PACKAGE_REFUSED`, `PACKAGE_NO_SKILLS`, `PACKAGES_BUSY`; npm's own errors.
+ */
+export async function changePackages(options: ChangeOptions): Promise<ChangeOutcome> {
+  const { project, signal, onProgress } = options;
+  const claim = await claimProject(project, { signal, onWait: () => onProgress(waitingText) });
+  try {
+    return { ...(await change(options)), recovered: claim.recovered };
+  } finally {
+    claim[Symbol.dispose]();
+  }
+}
+
+/** What a waiting command says. */
+export const waitingText = "Waiting for another skillhost that is changing packages here…";
+
+async function change(options: ChangeOptions): Promise<WithoutRecovery> {
+  const { project, signal, onProgress, reader } = options;
+  const { folder } = project;
+  onProgress("Working out what is needed…");
+  await inspectNamed(options.request.add ?? [], { project: folder, npm: options.npm });
+  const tree = await resolveTree(folder, options.request, options.npm);
+  if (tree.missing.length === 0 && tree.surplus.length === 0 && !changesManifest(options)) return { kind: "unchanged" };
+  const staging = await openStaging(folder);
+  try {
+    const staged = await stagePackages(tree.missing, staging, { npm: options.npm, signal, onStaged: progressOf(onProgress) });
+    const before = readLock(folder);
+    const preview = await previewTree(tree, staged, { project: folder, reader, signal, lock: before });
+    if (options.needsSkills) refuseSkillless(preview);
+    const diagnostics = await judgeAll(preview, options);
+    const isChange = tree.missing.length + tree.surplus.length > 0;
+    if (isChange && !(await options.confirm(preview, diagnostics))) return { kind: "declined", preview, diagnostics };
+    signal.throwIfAborted();
+    const lockChanges = await commit(tree, staging, before, options);
+    return { kind: "done", preview, diagnostics, lockChanges };
+  } finally {
+    if (existsSync(staging.folder)) await closeStaging(staging);
+  }
+}
+
+/** Carries a tree out, and writes the lock of what is there then. */
+async function commit(
+  tree: ResolvedTree,
+  staging: Staging,
+  before: PackagesLock | undefined,
+  { project: { folder }, reader, signal, roots }: InstallContext,
+): Promise<readonly Drift[]> {
+  let after: PackagesLock = { packages: {}, skills: {} };
+  const changes = changesFor(tree, (wanted) => stagedFolder(staging, wanted).slice(folder.length + 1));
+  await commitChanges(staging, changes, async () => {
+    await tree.save();
+    after = await lockProject(folder, { reader, signal, roots, before });
+    await writeLock(folder, after);
+  });
+  return compareLocks(before ?? { packages: {}, skills: {} }, after);
+}
+
+export async function judgeAll(preview: Preview, { judge }: InstallContext): Promise<readonly Diagnostic[]> {
+  const found: Diagnostic[] = [];
+  for (const each of preview.packages) {
+    const diagnostics = await judge(each);
+    const [error] = diagnostics.filter(({ severity }) => severity === "error");
+    if (error !== undefined) throw new HostError("PACKAGE_REFUSED", `${each.name}@${each.version} is not installed: ${error.message}`);
+    found.push(...diagnostics, ...each.skills.flatMap((skill) => skill.diagnostics));
+  }
+  return found;
+}
+
+export function progressOf(
+  onProgress: (text: string) => void,
+): (done: number, all: number, wanted: { name: string; version: string }) => void {
+  let told = performance.now();
+  return (done, all, { name, version }) => {
+    // Few lines for many packages.
+    if (done < all && performance.now() - told < 500) return;
+    told = performance.now();
+    onProgress(`Fetched ${done} of ${all}: ${name}@${version}`);
+  };
+}
+
+/** A package may be there as a dependency of another, or be named in another group. */
+function changesManifest({ request, project }: ChangeOptions): boolean {
+  return (request.add?.length ?? 0) + (request.remove?.length ?? 0) > 0 && existsSync(join(project.folder, "package.json"));
+}
+
+function refuseSkillless({ packages }: Preview): void {
+  const empty = packages.find(({ skills }) => skills.length === 0);
+  if (empty === undefined) return;
+  const message = `${empty.name}@${empty.version} brings no skill: none below skills/, none that its package.json names. Install packages of other kinds with npm.`;
+  throw new HostError("PACKAGE_NO_SKILLS", message);
+}

@@ -1,0 +1,125 @@
+import { join } from "node:path";
+import { HostError } from "../base/errors.ts";
+import { type FieldReaders, fieldsReader, isPlainRecord, mustBe, readFields, readText, readTexts } from "../base/read-fields.ts";
+import { writeFileAtomic } from "../io/atomic-write.ts";
+import { readTextFile } from "../io/read-bounded.ts";
+import type { LockedTool } from "./read-skill-folder.ts";
+
+/** A skill as a lock records it. */
+export interface LockedSkill {
+  readonly name: string;
+  readonly version?: string | undefined;
+  readonly tools: Readonly<Record<string, LockedTool>>;
+}
+
+/** A package that brings skills. Paths are relative to its folder, with forward slashes. */
+export interface LockedPackage {
+  readonly version: string;
+  /** Where its tarball came from; absent for a link. */
+  readonly resolved?: string | undefined;
+  /** sha512 of that, as npm writes it. */
+  readonly integrity?: string | undefined;
+  /** The folder that it is a link to, from the project. */
+  readonly link?: string | undefined;
+  readonly skills: Readonly<Record<string, LockedSkill>>;
+  /** The sha256 of every file. */
+  readonly files: Readonly<Record<string, string>>;
+}
+
+/** A skill of the project itself. */
+export interface LockedLocalSkill extends LockedSkill {
+  readonly files: Readonly<Record<string, string>>;
+}
+
+/** `skillhost-lock.json`: what was looked at and agreed to. */
+export interface PackagesLock {
+  readonly packages: Readonly<Record<string, LockedPackage>>;
+  /** By folder, relative to the project. */
+  readonly skills: Readonly<Record<string, LockedLocalSkill>>;
+}
+
+export const lockFileName = "skillhost-lock.json";
+const version = 1;
+const maxBytes = 64 * 1024 * 1024;
+
+/**
+ * Reads the lock of a project; undefined where there is none.
+ * @throws HostError `PACKAGES_LOCK` when it is no lock, or one of a later version.
+ */
+export function readLock(project: string): PackagesLock | undefined {
+  const file = join(project, lockFileName);
+  const read = readTextFile(file, maxBytes);
+  if (!read.ok && read.diagnostic.code === "FILE_MISSING") return undefined;
+  if (!read.ok) throw unusable(file, read.diagnostic.message);
+  try {
+    const value: unknown = JSON.parse(read.text);
+    const { lockfileVersion, ...rest } = isPlainRecord(value) ? value : mustBe("the lock", "an object");
+    if (lockfileVersion !== version)
+      throw unusable(file, `Its lockfileVersion is ${JSON.stringify(lockfileVersion)}, and this skillhost knows ${version}.`);
+    return complete(readFields<Partial<PackagesLock>>(rest, "lock", "PACKAGES_LOCK", readers as FieldReaders<Partial<PackagesLock>>));
+  } catch (error) {
+    throw error instanceof HostError && error.message.includes(file) ? error : unusable(file, (error as Error).message);
+  }
+}
+
+/** What a hand left out of the file reads as empty: the comparison will say so. */
+function complete({ packages = {}, skills = {} }: Partial<PackagesLock>): PackagesLock {
+  const whole = <T extends LockedSkill>(skill: T): T => ({ ...skill, name: skill.name ?? "", tools: skill.tools ?? {} });
+  return {
+    packages: mapValues(packages, (each) => ({
+      ...each,
+      version: each.version ?? "",
+      files: each.files ?? {},
+      skills: mapValues(each.skills ?? {}, whole),
+    })),
+    skills: mapValues(skills, (each) => ({ ...whole(each), files: each.files ?? {} })),
+  };
+}
+
+function mapValues<T>(record: Readonly<Record<string, T>>, to: (value: T) => T): Readonly<Record<string, T>> {
+  return Object.assign(Object.create(null), Object.fromEntries(Object.entries(record).map(([key, value]) => [key, to(value)])));
+}
+
+export async function writeLock(project: string, lock: PackagesLock): Promise<void> {
+  await writeFileAtomic(join(project, lockFileName), lockText(lock));
+}
+
+/** Sorted, and a fact a line, so that a change shows in a review as what it is. */
+function lockText({ packages, skills }: PackagesLock): string {
+  return `${JSON.stringify({ lockfileVersion: version, packages: sortKeys(packages), skills: sortKeys(skills) }, null, 2)}\n`;
+}
+
+function sortKeys<T>(record: Readonly<Record<string, T>>): Record<string, T> {
+  return Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function unusable(file: string, why: string): HostError {
+  return new HostError(
+    "PACKAGES_LOCK",
+    `${file} cannot be used. ${why} Take it back from version control, or write a new one with "skillhost lock".`,
+  );
+}
+
+const mapOf =
+  <T>(read: (value: unknown, path: string) => T) =>
+  (value: unknown, path: string): Readonly<Record<string, T>> => {
+    if (!isPlainRecord(value)) return mustBe(path, "an object");
+    const entries = Object.entries(value).map(([key, item]): [string, T] => [key, read(item, `${path}.${key}`)]);
+    return Object.assign(Object.create(null) as Record<string, T>, Object.fromEntries(entries));
+  };
+
+const tool: FieldReaders<LockedTool> = { signature: readText, definition: readTexts } as FieldReaders<LockedTool>;
+const skill = { name: readText, version: readText, tools: mapOf(fieldsReader<LockedTool>(tool)) };
+const readers = {
+  packages: mapOf(
+    fieldsReader<LockedPackage>({
+      version: readText,
+      resolved: readText,
+      integrity: readText,
+      link: readText,
+      skills: mapOf(fieldsReader<LockedSkill>(skill as FieldReaders<LockedSkill>)),
+      files: mapOf(readText),
+    } as FieldReaders<LockedPackage>),
+  ),
+  skills: mapOf(fieldsReader<LockedLocalSkill>({ ...skill, files: mapOf(readText) } as FieldReaders<LockedLocalSkill>)),
+} as FieldReaders<PackagesLock>;

@@ -1,0 +1,136 @@
+import { existsSync } from "node:fs";
+import { basename, join, relative, sep } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { HostError } from "../base/errors.ts";
+import { isInside } from "../io/confine-path.ts";
+import { readFileBytes } from "../io/read-bounded.ts";
+import { type InstalledPackage, listDirectDependencies } from "../skills/direct-dependencies.ts";
+import { discoverRoot } from "../skills/discover.ts";
+import { findPackageSkills, projectOfRoot } from "../skills/package-skills.ts";
+import { digestBytes, digestFolder, signatureFileName } from "../trust/folder-digests.ts";
+import type { LockedLocalSkill, LockedPackage, LockedSkill, PackagesLock } from "./lock-file.ts";
+import type { SkillReader } from "./read-skill-folder.ts";
+import { lockedPaths } from "./resolve-tree.ts";
+
+export interface LockOptions {
+  readonly reader: SkillReader;
+  readonly signal: AbortSignal;
+  /** The skill directories of the project itself. Those of them that lie outside are nobody's to lock. */
+  readonly roots: readonly string[];
+  /** What is the same as here is taken from here, and not read again. */
+  readonly before?: PackagesLock | undefined;
+  /** Packages that count even when they bring no skill any more. */
+  readonly expected?: readonly string[];
+  /** Told of each package or skill that was read. */
+  onRead?(name: string): void;
+}
+
+/** A package of a project that brings skills, and where they are. */
+export interface SkillPackageFolder {
+  readonly installed: InstalledPackage;
+  readonly skills: readonly string[];
+}
+
+/** The installed direct dependencies of a project that bring skills. */
+export function skillPackages(project: string, expected: readonly string[] = []): readonly SkillPackageFolder[] {
+  return listDirectDependencies(project).packages.flatMap((installed) => {
+    const skills = findPackageSkills(installed.folder, installed.manifest).folders;
+    return skills.length > 0 || expected.includes(installed.name) ? [{ installed, skills }] : [];
+  });
+}
+
+/** The folders of a project's own skills. */
+function localSkills(project: string, roots: readonly string[]): readonly string[] {
+  const folders = roots.filter((root) => projectOfRoot(root) === undefined).flatMap((root) => discoverRoot(root).folders);
+  return [...new Set(folders)].filter((folder) => isInside(project, folder) && !/[\\/]node_modules[\\/]/.test(folder)).sort();
+}
+
+/**
+ * Writes down what a project has: its packages that bring skills, and its own skills.
+ * @throws HostError `PACKAGES_UNREADABLE` when files of them cannot be listed.
+ */
+export async function lockProject(project: string, options: LockOptions): Promise<PackagesLock> {
+  const locked = lockedPaths(project);
+  const packages: Record<string, LockedPackage> = {};
+  for (const { installed, skills } of skillPackages(project, options.expected)) {
+    packages[installed.name] = await lockPackage({ installed, skills, locked }, options);
+    options.onRead?.(installed.name);
+  }
+  const skills: Record<string, LockedLocalSkill> = {};
+  for (const folder of localSkills(project, options.roots)) {
+    const path = relative(project, folder).split(sep).join("/");
+    skills[path] = await lockLocal(folder, options.before?.skills[path], options);
+    options.onRead?.(path);
+  }
+  return { packages, skills };
+}
+
+interface PackagePlace extends SkillPackageFolder {
+  readonly locked: ReturnType<typeof lockedPaths>;
+}
+
+async function lockPackage({ installed, skills, locked }: PackagePlace, options: LockOptions): Promise<LockedPackage> {
+  const { name, folder, version = "0.0.0", isLink } = installed;
+  const entry = locked.get(`node_modules/${name}`) ?? {};
+  const text = (key: string): string | undefined => (typeof entry[key] === "string" ? (entry[key] as string) : undefined);
+  const files = filesOf(folder);
+  const source = isLink ? { link: text("resolved") ?? "" } : { resolved: text("resolved"), integrity: text("integrity") };
+  const known = options.before?.packages[name];
+  const paths = skills.map((skill) => relative(folder, skill).split(sep).join("/") || ".");
+  const isSame = known !== undefined && sameRecord(known.files, files) && paths.join("\n") === Object.keys(known.skills).join("\n");
+  const read = isSame ? known.skills : await readSkills(skills, paths, options);
+  return { version, ...defined(source), skills: read, files };
+}
+
+async function readSkills(folders: readonly string[], paths: readonly string[], options: LockOptions): Promise<LockedPackage["skills"]> {
+  const read: Record<string, LockedSkill> = {};
+  for (const [index, folder] of folders.entries()) read[paths[index]!] = await lockSkill(folder, options);
+  return read;
+}
+
+async function lockLocal(folder: string, known: LockedLocalSkill | undefined, options: LockOptions): Promise<LockedLocalSkill> {
+  const files = filesOf(folder);
+  if (known !== undefined && sameRecord(known.files, files)) return known;
+  return { ...(await lockSkill(folder, options)), files };
+}
+
+async function lockSkill(folder: string, { reader, signal }: LockOptions): Promise<LockedSkill> {
+  signal.throwIfAborted();
+  const skill = await reader.read(folder, signal);
+  // One that does not load is locked all the same: by its files.
+  if (!("name" in skill)) return { name: basename(folder), tools: {} };
+  const { name, version, tools } = skill;
+  return { name, ...(version !== undefined && { version }), tools };
+}
+
+/** The digest of every file below a folder but those of packages within. */
+export function filesOf(folder: string): Readonly<Record<string, string>> {
+  const { files, problems } = digestFolder(folder);
+  const fatal = problems.filter(({ code }) => code !== "TRUST_NODE_MODULES");
+  if (fatal.length > 0) throw unreadable(folder, fatal[0]!);
+  const all = [...files].map(([path, { digest }]): [string, string] => [path, digest]);
+  for (const path of signaturesIn(folder, files.keys())) {
+    const read = readFileBytes(join(folder, path), 1024 * 1024);
+    if (read.ok) all.push([path, digestBytes(read.bytes)]);
+  }
+  return Object.fromEntries(all.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** Signatures are in no list that they sign, but their bytes count as any others do. */
+function signaturesIn(folder: string, paths: Iterable<string>): readonly string[] {
+  const folders = new Set([...paths].map((path) => path.slice(0, path.lastIndexOf("/") + 1)));
+  return [...new Set(["", ...folders])].map((at) => `${at}${signatureFileName}`).filter((path) => existsSync(join(folder, path)));
+}
+
+export function sameRecord(one: Readonly<Record<string, string>>, other: Readonly<Record<string, string>>): boolean {
+  const keys = Object.keys(one);
+  return keys.length === Object.keys(other).length && keys.every((key) => one[key] === other[key]);
+}
+
+function defined<T extends object>(record: T): { [K in keyof T]?: NonNullable<T[K]> } {
+  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)) as { [K in keyof T]?: NonNullable<T[K]> };
+}
+
+function unreadable(folder: string, { file, message }: Diagnostic): HostError {
+  return new HostError("PACKAGES_UNREADABLE", `${file ?? folder}: ${message}`);
+}

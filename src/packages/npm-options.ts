@@ -1,0 +1,109 @@
+import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+
+/** What npm's libraries are called with: addresses, credentials and the cache, as npm itself is configured. */
+export type NpmOptions = Readonly<Record<string, unknown>> & { readonly cache: string; readonly registry: string };
+
+export interface NpmPlace {
+  /** The project's folder: its .npmrc counts before the user's. */
+  readonly project: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/**
+ * Reads npm's configuration: the environment (`npm_config_*`), the project's .npmrc, the user's, the machine's. Install
+ * scripts are off, and nothing in a configuration turns them on.
+ */
+export function readNpmOptions({ project, env }: NpmPlace): NpmOptions {
+  const fromEnv = environmentOptions(env);
+  const user = fromEnv.get("userconfig") ?? join(homedir(), ".npmrc");
+  const machine = fromEnv.get("globalconfig") ?? join(resolve(process.execPath, "../.."), "etc/npmrc");
+  const all = new Map([
+    ...readNpmrc(machine, env),
+    ...readNpmrc(user, env),
+    ...(user === join(project, ".npmrc") ? [] : readNpmrc(join(project, ".npmrc"), env)),
+    ...fromEnv,
+  ]);
+  const cache = resolve(project, all.get("cache") ?? join(homedir(), ".npm"));
+  const registry = all.get("registry") ?? "https://registry.npmjs.org/";
+  return { ...fetching(all, project), registry, cache: join(cache, "_cacache"), ...scoped(all), ...fixed };
+}
+
+/**
+ * Nothing of a package runs while it is fetched or installed; npm's own talk is not ours. What a package depends on must
+ * come from a registry: only the project itself may name tarballs and folders, and nobody a git repository.
+ */
+const fixed = {
+  ignoreScripts: true,
+  audit: false,
+  fund: false,
+  progress: false,
+  npmCommand: "install",
+  allowGit: "none",
+  allowRemote: "root",
+  allowFile: "root",
+  allowDirectory: "root",
+} as const;
+
+function readNpmrc(file: string, env: NpmPlace["env"]): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  if (!existsSync(file)) return found;
+  for (const line of readFileSync(file, "utf8").split(/\r?\n/)) {
+    const match = /^\s*([^#;=\s[][^=]*?)\s*(?:=\s*(.*?)\s*)?$/.exec(line);
+    if (match === null) continue;
+    const [, key = "", value = "true"] = match;
+    found.set(expand(key, env), expand(value.replace(/^(["'])(.*)\1$/, "$2"), env));
+  }
+  return found;
+}
+
+/** `${NAME}` is a variable of the environment; one that is not there stays as it is written. */
+function expand(text: string, env: NpmPlace["env"]): string {
+  return text.replace(/\$\{([^}?]+)(\?)?\}/g, (whole, name: string, isOptional?: string) => env[name] ?? (isOptional ? "" : whole));
+}
+
+function environmentOptions(env: NpmPlace["env"]): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const [name, value] of Object.entries(env)) {
+    const match = /^npm_config_(.+)$/i.exec(name);
+    if (match === null || value === undefined || value === "") continue;
+    const key = match[1]!;
+    // Keys that name a registry are written as they are; the others with underscores for hyphens.
+    found.set(key.startsWith("//") || key.startsWith("@") ? key : key.toLowerCase().replaceAll("_", "-"), value);
+  }
+  return found;
+}
+
+/** What belongs to one registry or scope: `//host/:_authToken`, `@scope:registry`. The libraries send it nowhere else. */
+function scoped(all: ReadonlyMap<string, string>): Record<string, string> {
+  return Object.fromEntries([...all].filter(([key]) => key.startsWith("//") || /^@[^:]+:registry$/.test(key)));
+}
+
+function fetching(all: ReadonlyMap<string, string>, project: string): Record<string, unknown> {
+  const flag = (key: string): boolean | undefined => (all.has(key) ? all.get(key) !== "false" : undefined);
+  const number = (key: string): number | undefined => (Number.isFinite(Number(all.get(key) ?? "x")) ? Number(all.get(key)) : undefined);
+  const cafile = all.get("cafile");
+  const given = {
+    strictSSL: flag("strict-ssl"),
+    offline: flag("offline"),
+    preferOffline: flag("prefer-offline"),
+    preferOnline: flag("prefer-online"),
+    legacyPeerDeps: flag("legacy-peer-deps"),
+    proxy: all.get("proxy"),
+    httpsProxy: all.get("https-proxy"),
+    noProxy: all.get("noproxy"),
+    ca: cafile === undefined ? all.get("ca") : readFileSync(resolve(project, cafile), "utf8"),
+    cert: all.get("cert"),
+    key: all.get("key"),
+    timeout: number("fetch-timeout"),
+    before: all.has("before") ? new Date(all.get("before")!) : undefined,
+    defaultTag: all.get("tag"),
+    otp: all.get("otp"),
+    access: all.get("access"),
+    provenance: flag("provenance"),
+    userAgent: "skillhost",
+  };
+  const retry = { retries: number("fetch-retries") ?? 2, minTimeout: number("fetch-retry-mintimeout") ?? 1_000 };
+  return { ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)), fetchRetries: retry.retries, retry };
+}

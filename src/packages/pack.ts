@@ -1,0 +1,149 @@
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, relative, resolve, sep } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { HostError } from "../base/errors.ts";
+import { writeFileAtomic } from "../io/atomic-write.ts";
+import { readManifest } from "../skills/direct-dependencies.ts";
+import { findPackageSkills } from "../skills/package-skills.ts";
+import { checkPacked } from "./check-packed.ts";
+import type { NpmOptions } from "./npm-options.ts";
+import { completeManifest } from "./package-manifest.ts";
+import type { ReadSkill, SkillReader } from "./read-skill-folder.ts";
+import { type UnpackedTarball, unpackTarball } from "./unpack-tarball.ts";
+
+export interface PackOptions {
+  readonly npm: NpmOptions;
+  readonly reader: SkillReader;
+  readonly signal: AbortSignal;
+  /** Holds each SKILL.md to the specification. */
+  lint(folders: readonly string[]): Promise<readonly Diagnostic[]>;
+  /** Whether a package.json that is missing or incomplete is written. Without it a copy is packed. */
+  readonly writes: boolean;
+}
+
+export interface PackedPackage {
+  /** The folder that was packed. */
+  readonly folder: string;
+  readonly name: string;
+  readonly version: string;
+  readonly manifest: Readonly<Record<string, unknown>>;
+  /** The keys that package.json did not have. */
+  readonly added: readonly string[];
+  readonly tarball: Buffer;
+  /** `name-1.0.0.tgz` */
+  readonly fileName: string;
+  readonly integrity: string;
+  readonly files: readonly { readonly path: string; readonly size: number }[];
+  readonly skills: readonly ReadSkill[];
+  /** No errors: with one, nothing is packed. */
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/**
+ * Makes an ordinary npm tarball of a folder with skills, of a skill's own folder too. What came of it is unpacked and
+ * looked at: the skills in it must be those of the folder, and nothing in it may be a secret. Scripts are not run.
+ * @throws HostError `PACK_REFUSED` with what is wrong as its cause's diagnostics, `PACK_NO_SKILLS`, `PACK_NAME`, `PACK_VERSION`.
+ */
+export async function packSkills(folder: string, options: PackOptions): Promise<PackedPackage> {
+  const source = resolve(folder);
+  const found = findPackageSkills(source, readManifest(source));
+  if (found.folders.length === 0) throw noSkills(source, found.diagnostics);
+  const { skills, diagnostics } = await readAll(found.folders, options);
+  const completed = completeManifest(source, skills, found.folders.includes(source));
+  const isChanged = completed.added.length > 0;
+  const before = existsSync(join(source, "package.json")) ? readFileSync(join(source, "package.json"), "utf8") : undefined;
+  const place = isChanged && !options.writes ? copyOf(source) : { folder: source, remove: async () => {} };
+  let unpacked: UnpackedTarball | undefined;
+  try {
+    if (isChanged) await writeFileAtomic(join(place.folder, "package.json"), `${JSON.stringify(completed.manifest, null, 2)}\n`);
+    const tarball = await pack(place.folder, options.npm);
+    unpacked = await unpackTarball(tarball);
+    const checked = await checkPacked({ source, folders: found.folders, skills, manifest: completed.manifest, unpacked }, options);
+    const all = [...found.diagnostics, ...diagnostics, ...(await options.lint(found.folders)), ...checked];
+    if (all.some(({ severity }) => severity === "error")) throw new PackRefused(all);
+    return { ...describe(completed.manifest, tarball, unpacked), folder: source, added: completed.added, skills, diagnostics: all };
+  } catch (error) {
+    if (isChanged && options.writes) await restore(join(source, "package.json"), before);
+    throw error;
+  } finally {
+    unpacked?.[Symbol.dispose]();
+    await place.remove();
+  }
+}
+
+/** Why a folder was not packed. */
+export class PackRefused extends HostError {
+  readonly diagnostics: readonly Diagnostic[];
+
+  constructor(diagnostics: readonly Diagnostic[]) {
+    super("PACK_REFUSED", "This is not packed. Mend what is listed below.");
+    this.diagnostics = diagnostics;
+  }
+}
+
+async function readAll(
+  folders: readonly string[],
+  { reader, signal }: PackOptions,
+): Promise<Pick<PackedPackage, "skills" | "diagnostics">> {
+  const skills: ReadSkill[] = [];
+  const diagnostics: Diagnostic[] = [];
+  for (const folder of folders) {
+    const read = await reader.read(folder, signal);
+    diagnostics.push(...read.diagnostics);
+    if ("name" in read) skills.push(read);
+    else if (!read.diagnostics.some(({ severity }) => severity === "error")) diagnostics.push(notLoaded(folder));
+  }
+  return { skills, diagnostics };
+}
+
+/** As npm packs: by `files`, .npmignore and .gitignore, with the manifest, README and licence always. */
+async function pack(folder: string, npm: NpmOptions): Promise<Buffer> {
+  const [{ default: pacote }, { default: Arborist }] = await Promise.all([import("pacote"), import("@npmcli/arborist")]);
+  return pacote.tarball(`file:${folder}`, { ...npm, Arborist, ignoreScripts: true, _isRoot: true } as Parameters<typeof pacote.tarball>[1]);
+}
+
+function describe(
+  manifest: Readonly<Record<string, unknown>>,
+  tarball: Buffer,
+  { folder, files }: UnpackedTarball,
+): Pick<PackedPackage, "name" | "version" | "manifest" | "tarball" | "fileName" | "integrity" | "files"> {
+  const [name, version] = [String(manifest["name"]), String(manifest["version"])];
+  return {
+    name,
+    version,
+    // As npm reads it: with what was packed.
+    manifest: readManifest(folder),
+    tarball,
+    fileName: `${name.replace(/^@/, "").replace("/", "-")}-${version}.tgz`,
+    integrity: `sha512-${createHash("sha512").update(tarball).digest("base64")}`,
+    files,
+  };
+}
+
+function copyOf(source: string): { readonly folder: string; remove(): Promise<void> } {
+  const folder = mkdtempSync(join(tmpdir(), "skillhost-pack-"));
+  const isLeft = (path: string): boolean =>
+    relative(source, path)
+      .split(sep)
+      .some((part) => part === "node_modules" || part === ".git");
+  for (const name of readdirSync(source))
+    cpSync(join(source, name), join(folder, name), { recursive: true, filter: (path) => !isLeft(path) });
+  return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
+}
+
+async function restore(file: string, before: string | undefined): Promise<void> {
+  if (before === undefined) await rm(file, { force: true });
+  else await writeFile(file, before);
+}
+
+function noSkills(folder: string, diagnostics: readonly Diagnostic[]): HostError {
+  const why = diagnostics.map(({ message }) => ` ${message}`).join("");
+  return new HostError("PACK_NO_SKILLS", `${folder} holds no skill: no SKILL.md, and none below skills/.${why}`);
+}
+
+function notLoaded(file: string): Diagnostic {
+  return { severity: "error", code: "PACK_SKILL", file, message: "This skill could not be read." };
+}

@@ -1,0 +1,73 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { HostError } from "../base/errors.ts";
+import { readManifest } from "../skills/direct-dependencies.ts";
+import type { ReadSkill } from "./read-skill-folder.ts";
+
+export interface CompletedManifest {
+  readonly manifest: Readonly<Record<string, unknown>>;
+  /** The keys that were missing. Empty: it is as its author wrote it. */
+  readonly added: readonly string[];
+}
+
+/** Search hints of the field: registries and other hosts find packages with skills by them. */
+const skillKeywords = ["agent-skill", "skillhost"];
+
+/**
+ * The package.json that a folder with skills needs to be a package. What its author wrote stays; what is missing is taken
+ * from the skill: name, version, description, files, keywords, engines.
+ * @throws HostError `PACK_NAME` when neither says a name that npm allows.
+ */
+export function completeManifest(folder: string, skills: readonly ReadSkill[], isOwnSkill: boolean): CompletedManifest {
+  const written = readManifest(folder);
+  const [skill] = skills;
+  const wanted: Record<string, unknown> = {
+    name: isOwnSkill ? skill?.name : undefined,
+    version: (isOwnSkill ? skill?.version : undefined) ?? "1.0.0",
+    description: isOwnSkill ? skill?.description : undefined,
+    keywords: skillKeywords,
+    type: "module",
+    files: isOwnSkill ? filesOf(folder) : ["skills"],
+    engines: isOwnSkill && skill?.engines["skillhost"] !== undefined ? { skillhost: skill.engines["skillhost"] } : undefined,
+  };
+  const isNew = Object.keys(written).length === 0;
+  // How modules are to be read is decided where there is none yet; and without "files" npm packs all there is.
+  const keys = Object.keys(wanted).filter((key) => wanted[key] !== undefined && (isNew || (key !== "type" && key !== "files")));
+  const added = keys.filter((key) => !Object.hasOwn(written, key));
+  const manifest: Record<string, unknown> = { ...Object.fromEntries(added.map((key) => [key, wanted[key]])), ...written };
+  const keywords = Array.isArray(written["keywords"]) ? (written["keywords"] as unknown[]) : undefined;
+  if (keywords !== undefined && !keywords.includes("agent-skill")) {
+    manifest["keywords"] = [...keywords, ...skillKeywords.filter((word) => !keywords.includes(word))];
+    added.push("keywords");
+  }
+  assertNamed(manifest, folder);
+  return { manifest: inOrder(manifest), added };
+}
+
+/** What a skill is made of, as far as it lies at the top of its folder: hidden files, tests and what tools leave stay at home. */
+function filesOf(folder: string): readonly string[] {
+  const left = /^(?:\.|node_modules$|tests?$|package(?:-lock)?\.json$|.*\.tgz$|.*\.test\.|.*\.log$)/;
+  return readdirSync(folder)
+    .filter((name) => !left.test(name))
+    .sort();
+}
+
+function assertNamed({ name, version }: Readonly<Record<string, unknown>>, folder: string): void {
+  const file = existsSync(join(folder, "package.json")) ? "package.json" : "a package.json";
+  if (typeof name !== "string" || !/^(?:@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/.test(name) || name.length > 214) {
+    throw new HostError(
+      "PACK_NAME",
+      `${JSON.stringify(name ?? "")} is no name for a package of npm. Give it one of lowercase letters, digits and hyphens in ${file}.`,
+    );
+  }
+  if (typeof version !== "string" || !/^\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?$/.test(version)) {
+    throw new HostError("PACK_VERSION", `${JSON.stringify(version)} is no version. Write one such as 1.0.0 in ${file}, or in skill.json.`);
+  }
+}
+
+const firstKeys = ["name", "version", "description", "keywords", "license", "author", "type", "files", "engines"];
+
+function inOrder(manifest: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const rank = (key: string): number => (firstKeys.includes(key) ? firstKeys.indexOf(key) : firstKeys.length);
+  return Object.fromEntries(Object.entries(manifest).sort(([a], [b]) => rank(a) - rank(b)));
+}

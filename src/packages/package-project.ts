@@ -1,0 +1,79 @@
+import { existsSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { HostError } from "../base/errors.ts";
+import { writeFileAtomic } from "../io/atomic-write.ts";
+import { type FileLock, takeFileLock } from "../io/file-lock.ts";
+import { recoverProject } from "./commit.ts";
+
+/** A folder with a package.json whose dependencies bring skills. */
+export interface PackageProject {
+  readonly folder: string;
+  /** `user`: it belongs to the person, and to no project. */
+  readonly scope: "project" | "user";
+}
+
+export interface ProjectClaim extends Disposable {
+  /** What an interrupted command had left behind and was taken back, in words. */
+  readonly recovered: readonly string[];
+}
+
+export interface ClaimOptions {
+  readonly signal: AbortSignal;
+  /** `any`: nothing is installed, so it may be another's than npm's. */
+  readonly manager?: "npm" | "any";
+  /** Told once when somebody else is at it. */
+  onWait(): void;
+}
+
+const longestWait = 120_000;
+
+/**
+ * Makes this process the only one that installs in a project, and takes back what one that was killed had begun.
+ * @throws HostError `PACKAGES_BUSY` when another one does not end; `PACKAGES_MANAGER` when npm does not manage the project.
+ */
+export async function claimProject(project: PackageProject, { signal, manager = "npm", onWait }: ClaimOptions): Promise<ProjectClaim> {
+  if (manager === "npm") refuseOtherManagers(project.folder);
+  await prepare(project);
+  const lock = await waitForLock(join(project.folder, "node_modules", ".skillhost.lock"), signal, onWait);
+  try {
+    const recovered = await recoverProject(project.folder);
+    return { recovered, [Symbol.dispose]: () => lock.release() };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+function refuseOtherManagers(folder: string): void {
+  if (existsSync(join(folder, "package-lock.json"))) return;
+  const others = { "pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun" };
+  const found = Object.entries(others).find(([file]) => existsSync(join(folder, file)));
+  if (found === undefined) return;
+  const [file, name] = found;
+  const message = `${name} manages this project (${file}). Install the package with "${name} add", and then write the lock with "skillhost lock".`;
+  throw new HostError("PACKAGES_MANAGER", message);
+}
+
+async function prepare({ folder, scope }: PackageProject): Promise<void> {
+  await mkdir(join(folder, "node_modules"), { recursive: true });
+  if (scope !== "user" || existsSync(join(folder, "package.json"))) return;
+  const manifest = { name: "skillhost-user-packages", private: true, description: "What skillhost add --user installed." };
+  await writeFileAtomic(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+}
+
+async function waitForLock(path: string, signal: AbortSignal, onWait: () => void): Promise<FileLock> {
+  const deadline = Date.now() + longestWait;
+  for (let pause = 20; ; pause = Math.min(pause * 1.5, 500)) {
+    signal.throwIfAborted();
+    const taken = await takeFileLock(path);
+    if (taken.kind === "held") return taken.lock;
+    if (pause === 20) onWait();
+    if (Date.now() > deadline) {
+      const who = taken.holder === undefined ? "another program" : `process ${taken.holder.pid}`;
+      throw new HostError("PACKAGES_BUSY", `Packages of this project are being changed by ${who}. Try again when it is done (${path}).`);
+    }
+    await delay(pause, undefined, { signal });
+  }
+}

@@ -1,0 +1,116 @@
+import { basename, extname } from "node:path";
+import { parseModule } from "../advice/module-source.ts";
+import { createStaticRunner } from "../advice/static-runner.ts";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { packageVersion } from "../base/package-version.ts";
+import { maxDocumentBytes } from "../formats/limits.ts";
+import { createModuleLoader, type OwnedModuleLoader } from "../io/module-loader/create-module-loader.ts";
+import { readTextFile } from "../io/read-bounded.ts";
+import { FolderListing } from "../skills/folder-listing.ts";
+import { loadSkill } from "../skills/load-skill.ts";
+import { createModuleRunner, moduleExtensions } from "../skills/module-runner.ts";
+import type { Tool } from "../tools/tool.ts";
+import { describeContract } from "./describe-contract.ts";
+import { toolsWrittenIn } from "./static-tools.ts";
+
+/** A tool as a lock records it. */
+export interface LockedTool {
+  /** `tool.signature`; absent: its definition is computed, and nothing was run to know it. */
+  readonly signature?: string;
+  /** What a model sees of it, line by line, to be read in a review. */
+  readonly definition: readonly string[];
+}
+
+/** A skill folder as it is known before anybody uses it. */
+export interface ReadSkill {
+  readonly name: string;
+  readonly description: string;
+  readonly version?: string;
+  readonly tools: Readonly<Record<string, LockedTool>>;
+  /** MCP servers that it starts, each as its command line or address. */
+  readonly servers: Readonly<Record<string, string>>;
+  readonly requires: Readonly<Record<string, string>>;
+  readonly engines: Readonly<Record<string, string>>;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+export interface SkillReader extends Disposable {
+  /** Undefined: there is no skill in the folder that could be loaded. */
+  read(folder: string, signal: AbortSignal): Promise<ReadSkill | { readonly diagnostics: readonly Diagnostic[] }>;
+}
+
+/** Reads skills. Unless `runs` is true, no code of theirs is run, and tools whose definition is computed stay unknown. */
+export function createSkillReader({ runs }: { readonly runs: boolean }): SkillReader {
+  const loader = createModuleLoader({
+    hostModules: { skillhost: () => import("skillhost"), "skillhost/testing": () => import("skillhost/testing") },
+    guardExit: true,
+  });
+  return {
+    read: (folder, signal) => read(folder, { loader, runs, signal }),
+    [Symbol.dispose]: () => loader[Symbol.dispose](),
+  };
+}
+
+interface Reading {
+  readonly loader: OwnedModuleLoader;
+  readonly runs: boolean;
+  readonly signal: AbortSignal;
+}
+
+async function read(folder: string, { loader, runs, signal }: Reading): ReturnType<SkillReader["read"]> {
+  const runner = runs ? createModuleRunner(loader) : createStaticRunner(loader, parse);
+  const staged = await loadSkill(folder, undefined, new Set(), {
+    loader,
+    runners: [runner],
+    hostVersion: packageVersion,
+    importTimeout: 10_000,
+    signal,
+    listing: new FolderListing(folder),
+    seen: () => {},
+  });
+  if (staged.kind === "absent") return { diagnostics: [] };
+  if (staged.kind === "rejected") return { diagnostics: staged.diagnostics };
+  const { skill, units, diagnostics } = staged.generation;
+  await Promise.all(units.map((unit) => unit.retire()));
+  return {
+    name: skill.name,
+    description: skill.description,
+    ...(skill.version !== undefined && { version: skill.version }),
+    tools: lockedTools(skill.tools, runs),
+    servers: Object.fromEntries(sorted(Object.entries(skill.mcpServers).map(([name, server]) => [name, serverLine(server)]))),
+    requires: Object.fromEntries(sorted(Object.entries(skill.requires))),
+    engines: Object.fromEntries(sorted(Object.entries(skill.engines))),
+    diagnostics: diagnostics.map((diagnostic) => ({ source: basename(folder), ...diagnostic })),
+  };
+}
+
+function parse(file: string): ReturnType<typeof parseModule> {
+  const text = readTextFile(file, maxDocumentBytes);
+  return text.ok ? parseModule(file, text.text) : undefined;
+}
+
+function lockedTools(tools: readonly Tool[], runs: boolean): Readonly<Record<string, LockedTool>> {
+  const written = new Map<string, ReadonlySet<string>>();
+  const isKnown = ({ definition, origin }: Tool): boolean => {
+    const { file } = origin;
+    if (runs || file === undefined || !moduleExtensions.includes(extname(file))) return true;
+    if (!written.has(file)) written.set(file, toolsWrittenIn(file));
+    return written.get(file)!.has(definition.name);
+  };
+  const locked = tools.map((tool): [string, LockedTool] => {
+    const known = isKnown(tool);
+    return [tool.definition.name, { ...(known && { signature: tool.signature }), definition: describeContract(tool.definition, known) }];
+  });
+  return Object.fromEntries(sorted(locked));
+}
+
+function sorted<T>(entries: [string, T][]): [string, T][] {
+  return entries.sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+function serverLine(server: unknown): string {
+  const { command, args, url } = (typeof server === "object" && server !== null ? server : {}) as Record<string, unknown>;
+  if (typeof url === "string") return url;
+  const parts = [command, ...(Array.isArray(args) ? args : [])].filter((part) => typeof part === "string");
+  return parts.length > 0 ? parts.join(" ") : JSON.stringify(server);
+}

@@ -1,0 +1,139 @@
+import { createHash } from "node:crypto";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { HostError } from "../base/errors.ts";
+import { readManifest } from "../skills/direct-dependencies.ts";
+import type { Staging } from "./commit.ts";
+import { inspectTarball, type TarballSummary, tarballLimits } from "./inspect-tarball.ts";
+import type { NpmOptions } from "./npm-options.ts";
+import type { WantedPackage } from "./resolve-tree.ts";
+
+/** A package as it was unpacked, where nothing reads it yet. */
+export interface StagedPackage extends TarballSummary {
+  readonly wanted: WantedPackage;
+  /** Absolute. */
+  readonly folder: string;
+  /** sha512 of the tarball, as npm writes it. */
+  readonly integrity: string;
+}
+
+export interface StageOptions {
+  readonly npm: NpmOptions;
+  readonly signal: AbortSignal;
+  /** Told of each package that is there. */
+  onStaged(done: number, all: number, wanted: WantedPackage): void;
+}
+
+const atATime = 8;
+
+/**
+ * Fetches packages, looks through each tarball, and unpacks it into the staging folder. Nothing of them is run.
+ * @throws HostError `PACKAGE_TARBALL`, `PACKAGE_INTEGRITY` or `PACKAGE_MANIFEST` naming the package; npm's own errors where it cannot be had.
+ */
+export async function stagePackages(
+  all: readonly WantedPackage[],
+  staging: Staging,
+  options: StageOptions,
+): Promise<readonly StagedPackage[]> {
+  const wanted = all.filter(({ target }) => target === undefined);
+  const staged: StagedPackage[] = [];
+  const waiting = [...wanted];
+  const work = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      options.signal.throwIfAborted();
+      staged.push(await stage(next, staging, options));
+      options.onStaged(staged.length, wanted.length, next);
+    }
+  };
+  const workers = await Promise.allSettled(Array.from({ length: atATime }, work));
+  // All have ended before the staging folder may go.
+  for (const worker of workers) if (worker.status === "rejected") throw worker.reason;
+  return staged.toSorted((a, b) => (a.wanted.path < b.wanted.path ? -1 : 1));
+}
+
+/**
+ * Looks through tarballs that were named by their place, which npm's resolver unpacks to read their manifests.
+ * @throws HostError `PACKAGE_TARBALL`
+ */
+export async function inspectNamed(
+  specs: readonly string[],
+  { project, npm }: { readonly project: string; readonly npm: NpmOptions },
+): Promise<void> {
+  const { default: pacote } = await import("pacote");
+  for (const spec of specs.filter((each) => /^https?:|^file:.*\.t(?:ar\.)?gz$/.test(each))) {
+    const chunks = await pacote.tarball.stream(spec, (stream) => collect(stream as unknown as AsyncIterable<Uint8Array>), {
+      ...npm,
+      _isRoot: true,
+      where: project,
+    });
+    await inspectTarball(chunks);
+  }
+}
+
+/** Where a package of that path is unpacked to. */
+export function stagedFolder(staging: Staging, { path }: WantedPackage): string {
+  // What will lie in another package is moved there by itself, after that one.
+  const isNested = path.lastIndexOf("node_modules/") > 0;
+  return join(staging.folder, isNested ? join("nested", path.replaceAll("/", "+")) : path);
+}
+
+async function stage(wanted: WantedPackage, staging: Staging, { npm }: StageOptions): Promise<StagedPackage> {
+  const { default: pacote } = await import("pacote");
+  const folder = stagedFolder(staging, wanted);
+  const spec = wanted.resolved ?? `${wanted.name}@${wanted.version}`;
+  // A tarball on this machine is named from the project.
+  // Whether it may come from there has been decided: by npm's resolver, or by the lock.
+  const place = { ...npm, _isRoot: true, where: staging.project, ...(wanted.resolved !== undefined && { resolved: wanted.resolved }) };
+  try {
+    const locked = wanted.integrity === undefined ? {} : { integrity: wanted.integrity };
+    const chunks = await pacote.tarball.stream(spec, (stream) => collect(stream as unknown as AsyncIterable<Uint8Array>), {
+      ...place,
+      ...locked,
+    });
+    const summary = await inspectTarball(chunks);
+    const integrity = integrityOf(chunks);
+    await mkdir(folder, { recursive: true });
+    // With the integrity of what was looked through, nothing else can be unpacked.
+    await pacote.extract(spec, folder, { ...place, integrity });
+    checkManifest(wanted, folder);
+    return { wanted, folder, ...summary, integrity };
+  } catch (error) {
+    throw explain(error, wanted);
+  }
+}
+
+async function collect(stream: AsyncIterable<Uint8Array>): Promise<readonly Uint8Array[]> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of stream) {
+    bytes += chunk.length;
+    if (bytes > tarballLimits.packedBytes) throw tooLarge();
+    chunks.push(chunk);
+  }
+  return chunks;
+}
+
+function integrityOf(chunks: readonly Uint8Array[]): string {
+  const hash = createHash("sha512");
+  for (const chunk of chunks) hash.update(chunk);
+  return `sha512-${hash.digest("base64")}`;
+}
+
+function tooLarge(): HostError {
+  return new HostError("PACKAGE_TARBALL", `This tarball is not unpacked. It is over ${tarballLimits.packedBytes / 1024 / 1024} MB.`);
+}
+
+function checkManifest({ name, version }: WantedPackage, folder: string): void {
+  const manifest = readManifest(folder);
+  if (manifest["name"] === name && manifest["version"] === version) return;
+  const found = `${JSON.stringify(manifest["name"])} ${JSON.stringify(manifest["version"])}`;
+  throw new HostError("PACKAGE_MANIFEST", `Its package.json says that it is ${found}.`);
+}
+
+function explain(error: unknown, { name, version }: WantedPackage): unknown {
+  const what = `${name}@${version}`;
+  if (error instanceof HostError) return new HostError(error.code, `${what}: ${error.message}`, { cause: error });
+  if ((error as { code?: unknown }).code !== "EINTEGRITY") return error;
+  const message = `${what}: the registry serves other bytes than those that the lock names. Nothing was installed. Find out why before you trust either.`;
+  return new HostError("PACKAGE_INTEGRITY", message, { cause: error });
+}

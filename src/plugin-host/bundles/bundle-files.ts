@@ -1,0 +1,135 @@
+import { type Dirent, lstatSync, readdirSync, realpathSync, statSync } from "node:fs";
+import { basename, join, relative, resolve, sep } from "node:path";
+import type { Diagnostic, Position } from "../../base/diagnostic.ts";
+import { errorMessage } from "../../base/errors.ts";
+import { decodeText } from "../../formats/decode-text.ts";
+import { confinePath } from "../../io/confine-path.ts";
+import { readTextFile } from "../../io/read-bounded.ts";
+
+/** Where in the manifest a path was named. */
+export interface NamedAt {
+  readonly file: string;
+  readonly start: Position | undefined;
+}
+
+const mostFiles = 1_000;
+const mostEntries = 5_000;
+
+/** The files of one bundle. Nothing outside of its folder is looked at, also where links lead; what cannot be had is reported. */
+export class BundleFiles {
+  readonly root: string;
+  readonly diagnostics: Diagnostic[] = [];
+  /** What was read or looked for, and may change what the bundle is. */
+  readonly seen: Set<string> = new Set();
+
+  constructor(root: string) {
+    this.root = resolve(root);
+  }
+
+  report(diagnostic: Diagnostic): void {
+    if (this.diagnostics.length < 500) this.diagnostics.push(diagnostic);
+  }
+
+  /** The absolute path of something in the bundle that is there; undefined, and reported if it leads out or was named. */
+  find(path: string, named?: NamedAt): string | undefined {
+    const confined = confinePath(this.root, path);
+    const place = named ?? { file: join(this.root, path), start: undefined };
+    if (!confined.ok) {
+      this.report(faultAt("error", "BUNDLE_PATH", `${confined.message} It is left out.`, place));
+      return undefined;
+    }
+    if (kindOf(confined.path) !== undefined) return confined.path;
+    if (named !== undefined)
+      this.report(
+        faultAt("error", "BUNDLE_FILE_MISSING", `There is nothing at ${JSON.stringify(path.slice(0, 200))}. Correct the path.`, place),
+      );
+    return undefined;
+  }
+
+  /** Whether there is something at a path, and it stays inside. Nothing is reported. */
+  has(path: string, kind: "file" | "folder"): boolean {
+    if (kind === "file") this.seen.add(join(this.root, path));
+    const confined = confinePath(this.root, path);
+    return confined.ok && kindOf(confined.path) === kind;
+  }
+
+  /** The text of a file of the bundle; what is wrong with it is reported. */
+  read(file: string, maxBytes: number): string | undefined {
+    this.seen.add(file);
+    const read = readTextFile(file, maxBytes);
+    if (!read.ok) {
+      this.report(read.diagnostic);
+      return undefined;
+    }
+    const { text, diagnostics } = decodeText(read.bytes, file);
+    diagnostics.forEach((found) => void this.report(found));
+    return text;
+  }
+
+  /** What a folder of the bundle holds, by name. What leads out of the bundle is reported and left out. */
+  list(folder: string): readonly { readonly path: string; readonly name: string; readonly kind: "file" | "folder" }[] {
+    const entries = this.#entries(folder);
+    if (entries.length > mostEntries) {
+      const message = `This folder holds ${entries.length} entries, and only the first ${mostEntries} are looked at. Divide them among folders.`;
+      this.report({ severity: "error", code: "BUNDLE_TOO_MANY", message, file: folder });
+    }
+    return entries.slice(0, mostEntries).flatMap(({ name }) => {
+      const path = join(folder, name);
+      const confined = confinePath(this.root, relative(this.root, path).split(sep).join("/"));
+      if (!confined.ok) {
+        this.report({ severity: "error", code: "BUNDLE_PATH", message: `${confined.message} It is left out.`, file: path });
+        return [];
+      }
+      const kind = kindOf(path);
+      return kind === undefined ? [] : [{ path, name, kind }];
+    });
+  }
+
+  /** The files below a folder whose names fit, by path. A folder that is reached twice counts once. */
+  walk(folder: string, fits: RegExp, depth: number): readonly string[] {
+    const seen = new Set<string>();
+    const files: string[] = [];
+    const visit = (at: string, left: number): void => {
+      const real = realpathSync.native(at);
+      if (seen.has(real) || files.length >= mostFiles) return;
+      seen.add(real);
+      for (const { path, name, kind } of this.list(at)) {
+        if (kind === "file" && fits.test(name)) files.push(path);
+        else if (kind === "folder" && left > 0 && name !== "node_modules" && name !== ".git") visit(path, left - 1);
+      }
+    };
+    if (kindOf(folder) === "folder") visit(folder, depth);
+    return files.slice(0, mostFiles);
+  }
+
+  /** A path as the bundle's own files would name it. */
+  nameOf(path: string): string {
+    return relative(this.root, path).split(sep).join("/") || basename(this.root);
+  }
+
+  #entries(folder: string): readonly Dirent[] {
+    try {
+      return readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
+    } catch (error) {
+      const message = `This folder cannot be read (${errorMessage(error)}). Check its permissions.`;
+      this.report({ severity: "error", code: "BUNDLE_UNREADABLE", message, file: folder });
+      return [];
+    }
+  }
+}
+
+function faultAt(severity: Diagnostic["severity"], code: string, message: string, { file, start }: NamedAt): Diagnostic {
+  return { severity, code, message, file, ...(start && { range: { start } }) };
+}
+
+/** What lies at a path, links followed; undefined: nothing that could be read. */
+export function kindOf(path: string): "file" | "folder" | undefined {
+  try {
+    if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
+    const stats = statSync(path);
+    return stats.isDirectory() ? "folder" : stats.isFile() ? "file" : undefined;
+  } catch {
+    // A link that leads nowhere, or a folder that must not be looked into: nothing that could be used.
+    return undefined;
+  }
+}

@@ -1,0 +1,120 @@
+import { join, resolve, sep } from "node:path";
+import { HostError } from "../../../base/errors.ts";
+import { createVariableLookup, expandVariables } from "../../../formats/expand-variables.ts";
+import type { HookCommand, HookProgram } from "../../../formats/hook-config.ts";
+import { rulesOf } from "../../../formats/mcp-dialects.ts";
+import { manifestRulesOf } from "../../../formats/plugin-dialects.ts";
+import { type CommandOutcome, runCommand } from "../../../io/child-process.ts";
+import type { BundleData } from "../bundle.ts";
+import type { HookReply } from "./hook-answer.ts";
+import { hookPayload } from "./hook-payload.ts";
+
+/** Where a hook runs. */
+export interface HookPlace {
+  /** The bundle's folder. */
+  readonly folder: string;
+  readonly workingDirectory: string;
+  readonly data: BundleData;
+  /** Ends every hook that still runs. */
+  readonly signal: AbortSignal;
+}
+
+// As the Copilot runtime's own limit is in spirit: far more than any answer, far less than memory.
+const maxOutputBytes = 1_048_576;
+
+/**
+ * Runs a hook's program: its input as JSON on stdin, a minimal environment, no longer than its time-out. Everything that
+ * it started ends with it.
+ * @throws HostError `HOOK_COMMAND` when it cannot be started, takes too long or answers without end.
+ */
+export async function runHook(command: HookCommand, input: Readonly<Record<string, unknown>>, place: HookPlace): Promise<HookReply> {
+  const stdin = `${JSON.stringify(hookPayload(command, input))}\n`;
+  const cwd = resolve(String(input["cwd"] ?? place.workingDirectory), command.cwd ?? ".");
+  const timeout = AbortSignal.timeout(command.timeout);
+  const signal = AbortSignal.any([place.signal, timeout]);
+  const env = environmentOf(command, place, cwd);
+  let outcome: CommandOutcome = { kind: "not-found", message: "No program is named for this system." };
+  for (const program of programsOf(command, place)) {
+    outcome = await runCommand({ ...program, cwd, env, stdin, signal, maxOutputBytes, graceMs: 500 });
+    if (outcome.kind !== "not-found") break;
+  }
+  if (outcome.kind === "aborted")
+    throw fault(
+      command,
+      timeout.aborted ? `took longer than its ${command.timeout / 1000} seconds and was ended` : "was ended with its host",
+    );
+  if (outcome.kind !== "exited") throw fault(command, `cannot be started: ${outcome.message}`);
+  if (outcome.truncated) throw fault(command, `answered with more than ${maxOutputBytes} bytes`);
+  return { code: outcome.code, stdout: outcome.stdout, stderr: outcome.stderrTail };
+}
+
+interface Program {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+/** What to try, the first that is there. */
+function programsOf({ program, dialect }: HookCommand, place: HookPlace): readonly Program[] {
+  if (program.kind === "program") {
+    const fill = (text: string): string => fillPlaces(dialect, text, place);
+    const command = fill(program.command);
+    return [{ command: /^\.\.?[\\/]/.test(command) ? join(place.folder, command) : command, args: program.args.map(fill) }];
+  }
+  return process.platform === "win32" ? onWindows(program, dialect, place) : shells(program.bash, place);
+}
+
+function shells(line: string | undefined, place: HookPlace): readonly Program[] {
+  if (line === undefined) return [];
+  // Everything else that stands for a place is a variable of the environment, so that its value needs no quoting.
+  const args = ["-c", line.replaceAll("${/}", sep).replaceAll("${pathSeparator}", sep)];
+  return ["bash", "sh"].map((command) => ({ command, args, place }));
+}
+
+function onWindows(
+  { bash, powershell }: Extract<HookProgram, { kind: "shell" }>,
+  dialect: HookCommand["dialect"],
+  place: HookPlace,
+): readonly Program[] {
+  const filled = fillPlaces(dialect, powershell ?? "", place);
+  const line: readonly Program[] = powershell === undefined ? [] : [{ command: "powershell", args: ["-NoProfile", "-Command", filled] }];
+  return dialect === "copilot" ? line : [...shells(bash, place), ...line];
+}
+
+function fillPlaces(dialect: HookCommand["dialect"], text: string, { folder, workingDirectory, data }: HookPlace): string {
+  const places = { folder, workspace: workingDirectory, separator: sep, data: data.path };
+  return expandVariables(text, { ...rulesOf(manifestRulesOf(dialect).servers), ...ownPlaces }, createVariableLookup({ places })).text;
+}
+
+const ownPlaces = {
+  environment: [],
+  places: {
+    CLAUDE_PLUGIN_ROOT: "folder",
+    PLUGIN_ROOT: "folder",
+    extensionPath: "folder",
+    CLAUDE_PLUGIN_DATA: "data",
+    PLUGIN_DATA: "data",
+    CLAUDE_PROJECT_DIR: "workspace",
+    workspacePath: "workspace",
+    "/": "separator",
+    pathSeparator: "separator",
+  },
+} as const;
+
+function environmentOf({ env, dialect }: HookCommand, place: HookPlace, cwd: string): Record<string, string> {
+  const { folder, data } = place;
+  const own = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, fillPlaces(dialect, value, place)]));
+  const dataFolder = data.ensure();
+  return {
+    ...own,
+    CLAUDE_PLUGIN_ROOT: folder,
+    CLAUDE_PLUGIN_DATA: dataFolder,
+    CLAUDE_PROJECT_DIR: cwd,
+    PLUGIN_ROOT: folder,
+    PLUGIN_DATA: dataFolder,
+    ...(dialect === "gemini" && { GEMINI_PROJECT_DIR: cwd, GEMINI_CWD: cwd, extensionPath: folder, workspacePath: cwd }),
+  };
+}
+
+function fault({ event }: HookCommand, what: string): HostError {
+  return new HostError("HOOK_COMMAND", `The program of a ${event} hook ${what}.`);
+}

@@ -1,0 +1,95 @@
+import { basename, dirname, join } from "node:path";
+import { maxDocumentBytes } from "../../formats/limits.ts";
+import { lintSkillDocument } from "../../formats/lint-skill-document.ts";
+import type { ComponentSource } from "../../formats/plugin-manifest-fields.ts";
+import { isSkillFolder } from "../../skills/is-skill-folder.ts";
+import type { BundleFiles } from "./bundle-files.ts";
+import type { Sources } from "./component-sources.ts";
+
+interface SkillFolders {
+  readonly skillDirectories: readonly string[];
+  readonly skills: readonly string[];
+}
+
+/**
+ * Finds a bundle's skills. A folder of skills is taken as a whole, so that what is added to it later is found too, unless
+ * something in it must not be used: then the others are taken one by one.
+ */
+export function loadSkillFolders(files: BundleFiles, { dialect, given, manifestFile }: Sources): SkillFolders {
+  if (dialect === "agent-plugins") return conformingSkills(files);
+  const named = given.skills ?? [];
+  const found = named.flatMap((source) => pathOf(files, source, manifestFile) ?? []);
+  // Claude Code takes the paths on top of the usual folder; everybody else, instead of it.
+  const usual = dialect === "claude" || given.skills === undefined ? [...usualFolder(files)] : [];
+  const all = [...new Set([...usual, ...found])];
+  const root = all.length === 0 && files.has("SKILL.md", "file") ? [files.root] : [];
+  return collect([...all, ...root].map((folder) => skillsIn(files, folder)));
+}
+
+function usualFolder(files: BundleFiles): readonly string[] {
+  return files.has("skills", "folder") ? [join(files.root, "skills")] : [];
+}
+
+function pathOf(files: BundleFiles, source: ComponentSource, manifestFile: string): string | undefined {
+  if (source.kind === "inline") return undefined;
+  const path = files.find(source.path, { file: manifestFile, start: source.start });
+  // Some name the file itself.
+  return path !== undefined && basename(path).toLowerCase() === "skill.md" ? dirname(path) : path;
+}
+
+interface FoundSkills {
+  readonly directory: string;
+  readonly skills: readonly string[];
+  /** Whether the directory itself may be taken. */
+  readonly isWhole: boolean;
+}
+
+function skillsIn(files: BundleFiles, folder: string): FoundSkills {
+  if (isSkillFolder(folder)) return { directory: folder, skills: [folder], isWhole: true };
+  const before = files.diagnostics.length;
+  const folders = files.list(folder).filter(({ kind }) => kind === "folder");
+  const skills = folders.map(({ path }) => path).filter(isSkillFolder);
+  return { directory: folder, skills, isWhole: files.diagnostics.length === before };
+}
+
+function collect(found: readonly FoundSkills[]): SkillFolders {
+  return {
+    skillDirectories: found.flatMap(({ directory, skills, isWhole }) => (isWhole ? [directory] : skills)),
+    skills: found.flatMap(({ skills }) => skills.map((skill) => basename(skill))),
+  };
+}
+
+/** By the Agent Plugins specification: the immediate children of `skills/`, and only those that conform to Agent Skills. */
+function conformingSkills(files: BundleFiles): SkillFolders {
+  const folder = files.find("skills");
+  if (folder === undefined) return { skillDirectories: [], skills: [] };
+  if (!files.has("skills", "folder")) {
+    files.report({
+      severity: "error",
+      code: "BUNDLE_COMPONENT",
+      message: "This must be a folder of skills. No skill is used.",
+      file: folder,
+    });
+    return { skillDirectories: [], skills: [] };
+  }
+  const { skills, ...found } = skillsIn(files, folder);
+  const conforming = skills.filter((skill) => conforms(files, skill));
+  return collect([{ ...found, skills: conforming, isWhole: found.isWhole && conforming.length === skills.length }]);
+}
+
+function conforms(files: BundleFiles, skill: string): boolean {
+  const file = join(skill, "SKILL.md");
+  const text = files.has(files.nameOf(file), "file") ? files.read(file, maxDocumentBytes) : undefined;
+  if (text === undefined) {
+    const message = "A skill of this plugin needs a SKILL.md inside the plugin. It is left out.";
+    files.report({ severity: "error", code: "BUNDLE_SKILL", message, file });
+    return false;
+  }
+  const faults = lintSkillDocument(text, { file, directoryName: basename(skill) }).filter(({ severity }) => severity === "error");
+  const [first] = faults;
+  // A skill that is used is watched by whoever loads it; this one may come to be used.
+  if (first === undefined) return files.seen.delete(file) || true;
+  const message = `This skill does not conform to the Agent Skills specification, so its plugin may not bring it: ${first.message}`;
+  files.report({ ...first, code: "BUNDLE_SKILL", message });
+  return false;
+}

@@ -1,0 +1,137 @@
+import { homedir } from "node:os";
+import { dirname, extname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { errorMessage, HostError } from "../base/errors.ts";
+import { type CodePluginManifest, type CodePluginManifestKind, parseCodePluginManifest } from "../formats/code-plugin-manifest.ts";
+import { decodeText } from "../formats/decode-text.ts";
+import { maxJsonBytes } from "../formats/limits.ts";
+import { installedRoot, PackageConfigs } from "../io/module-loader/package-config.ts";
+import { statFile } from "../io/module-loader/read-source.ts";
+import { ModuleResolver } from "../io/module-loader/resolve-module.ts";
+import { readTextFile } from "../io/read-bounded.ts";
+import { isBundledSpecifier } from "./bundled.ts";
+
+/** Where a specifier leads, and what is known of the plugin there before anything of it runs. */
+export interface LocatedPlugin {
+  /** `bundled`: part of this package. `module`: a file that the loader runs. `package`: one that Node.js runs itself. `folder`: no code. */
+  readonly kind: "bundled" | "module" | "package" | "folder";
+  /** The module, or the folder; of a bundled one its specifier. */
+  readonly path: string;
+  readonly manifest: CodePluginManifest | undefined;
+}
+
+export interface LocateOptions {
+  readonly workingDirectory: string;
+  readonly onDiagnostic: (diagnostic: Diagnostic) => void;
+  /** Gets every path that was looked at: a change of one may lead to another outcome. */
+  readonly files: Set<string>;
+  /** Whether a folder without code is a plugin all the same. */
+  readonly isBundle?: ((folder: string) => boolean) | undefined;
+}
+
+const modules = ["plugin.ts", "plugin.mts", "plugin.js", "plugin.mjs"];
+
+/**
+ * Finds a plugin by a path (relative to the working directory, absolute, with `~`, or a `file:` address), as a package that
+ * is installed for the working directory, or as `skillhost/plugins/<name>`, and reads its manifest. Runs nothing.
+ * @throws HostError `PLUGIN_NOT_FOUND`; `PLUGIN_MANIFEST` when there is a manifest that cannot be used.
+ */
+export function locatePlugin(specifier: string, options: LocateOptions): LocatedPlugin {
+  if (isBundledSpecifier(specifier)) return { kind: "bundled", path: specifier, manifest: undefined };
+  const folder = folderOf(specifier, options);
+  return (folder === undefined ? undefined : locateInFolder(folder, options)) ?? locateModule(specifier, folder, options);
+}
+
+function folderOf(specifier: string, { workingDirectory }: LocateOptions): string | undefined {
+  const path = pathOf(specifier, workingDirectory) ?? installedFolder(specifier, workingDirectory);
+  return path !== undefined && statFile(path)?.isDirectory() === true ? path : undefined;
+}
+
+/** Undefined: the specifier names a package. */
+function pathOf(specifier: string, workingDirectory: string): string | undefined {
+  if (specifier.startsWith("file:")) return pathOfUrl(specifier);
+  if (/^~[/\\]/.test(specifier)) return join(homedir(), specifier.slice(2));
+  return /^(?:\.{1,2}(?:[/\\]|$)|[/\\]|[a-zA-Z]:[\\/])/.test(specifier) ? resolve(workingDirectory, specifier) : undefined;
+}
+
+function pathOfUrl(url: string): string | undefined {
+  try {
+    return fileURLToPath(url);
+  } catch {
+    // An address of another machine: the resolver says that nothing is there.
+    return undefined;
+  }
+}
+
+function installedFolder(name: string, from: string): string | undefined {
+  if (!/^(?:@[^/\\%]+\/)?[^./\\%@:][^/\\%:]*$/.test(name)) return undefined;
+  for (let at = from; ; at = dirname(at)) {
+    const folder = join(at, "node_modules", name);
+    if (statFile(join(folder, "package.json"))?.isFile() === true) return folder;
+    if (dirname(at) === at) return undefined;
+  }
+}
+
+/** By what says that a folder is a plugin. Undefined: nothing does, so its `main` or index may be one. */
+function locateInFolder(folder: string, options: LocateOptions): LocatedPlugin | undefined {
+  const manifest = readManifest(join(folder, "package.json"), "package", options);
+  const named = manifest?.main === undefined ? undefined : [manifest.main];
+  for (const name of named ?? modules) {
+    const file = join(folder, name);
+    options.files.add(file);
+    if (statFile(file)?.isFile() === true) return { kind: "module", path: file, manifest };
+  }
+  if (named !== undefined) {
+    throw new HostError("PLUGIN_NOT_FOUND", `The plugin in ${folder} names ${named[0]} as its module, and that file is not there.`);
+  }
+  return manifest === undefined && options.isBundle?.(folder) === true ? { kind: "folder", path: folder, manifest: undefined } : undefined;
+}
+
+function locateModule(specifier: string, folder: string | undefined, options: LocateOptions): LocatedPlugin {
+  const { workingDirectory, files, onDiagnostic } = options;
+  const configs = new PackageConfigs(onDiagnostic);
+  const resolver = new ModuleResolver([], configs);
+  // As if a file of the working directory imported it.
+  const importer = resolve(workingDirectory, "skillhost.json");
+  const expanded = pathOf(specifier, workingDirectory) ?? specifier;
+  try {
+    const resolved = resolver.resolve({ specifier: expanded, importer, kind: "import", missed: (path) => void files.add(path) });
+    if (resolved.kind !== "local" && resolved.kind !== "native") throw noModule(specifier);
+    const { file, kind } = resolved;
+    files.add(file);
+    // What lies above a single file is somebody else's package.json.
+    const root = folder ?? installedRoot(file);
+    const manifest =
+      root === undefined
+        ? readManifest(ownManifest(file), "own-file", options)
+        : readManifest(join(root, "package.json"), "package", options);
+    return { kind: kind === "local" ? "module" : "package", path: file, manifest };
+  } catch (error) {
+    if (error instanceof HostError && error.code.startsWith("PLUGIN_")) throw error;
+    throw new HostError("PLUGIN_NOT_FOUND", `There is no plugin at "${specifier}": ${errorMessage(error)}`, { cause: error });
+  }
+}
+
+/** `dice.plugin.json` beside `dice.ts`. */
+function ownManifest(file: string): string {
+  return `${file.slice(0, file.length - extname(file).length)}.plugin.json`;
+}
+
+function readManifest(file: string, kind: CodePluginManifestKind, { files, onDiagnostic }: LocateOptions): CodePluginManifest | undefined {
+  files.add(file);
+  if (statFile(file) === undefined) return undefined;
+  const read = readTextFile(file, maxJsonBytes);
+  const text = read.ok ? decodeText(read.bytes, file).text : undefined;
+  const { manifest, diagnostics } =
+    text === undefined ? { manifest: undefined, diagnostics: read.ok ? [] : [read.diagnostic] } : parseCodePluginManifest(text, file, kind);
+  const fault = diagnostics.find(({ severity }) => severity === "error");
+  for (const diagnostic of diagnostics) if (diagnostic !== fault) onDiagnostic(diagnostic);
+  if (fault === undefined) return manifest;
+  const place = fault.range === undefined ? file : `${file}:${fault.range.start.line}:${fault.range.start.column}`;
+  throw new HostError("PLUGIN_MANIFEST", `Its manifest ${place} cannot be used: ${fault.message}`);
+}
+
+function noModule(specifier: string): HostError {
+  return new HostError("PLUGIN_NOT_FOUND", `"${specifier}" is no plugin but a module of Node.js or an address. Name a file or a package.`);
+}

@@ -1,0 +1,140 @@
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { errorMessage, HostError } from "../base/errors.ts";
+import { explainRange } from "../base/version-range.ts";
+import type { CodePluginManifest } from "../formats/code-plugin-manifest.ts";
+import { createScope, type OwnedScope } from "../io/scope.ts";
+import { type ActivationLimits, withinActivation } from "./activate.ts";
+import { isBundleFolder } from "./bundles/find-manifest.ts";
+import type { Plugin } from "./define-plugin.ts";
+import { type FindOptions, filesOfFailure, findPlugin } from "./find-plugin.ts";
+import { locatePlugin } from "./locate-plugin.ts";
+import { checkConfig, plainConfig } from "./plugin-config.ts";
+import { type Requirement, requirementsOf } from "./plugin-requirements.ts";
+
+/** A plugin with what its host says about it. */
+export interface PluginUse {
+  /** The plugin, or the specifier of its module. */
+  readonly use: Plugin | string;
+  /** Its configuration: what its `configSchema` asks for. */
+  readonly config?: unknown;
+}
+
+/** A plugin that may be activated as far as it is concerned: found, fit for this host, and rightly configured. */
+export interface Candidate {
+  readonly plugin: Plugin;
+  readonly version: string | undefined;
+  readonly requires: readonly Requirement[];
+  readonly config: unknown;
+  /** What it is made of and may change. */
+  readonly files: ReadonlySet<string>;
+  /** What its module opened while it was evaluated. */
+  readonly scope: OwnedScope;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** What preparing came to. Of a failure, the name if anything told it, and the files that may mend it. */
+export type Prepared =
+  | { readonly kind: "ready"; readonly candidate: Candidate }
+  | {
+      readonly kind: "failed";
+      readonly name: string | undefined;
+      readonly diagnostics: readonly Diagnostic[];
+      readonly files: ReadonlySet<string>;
+      readonly scope: OwnedScope;
+    };
+
+export interface PrepareOptions extends Omit<FindOptions, "onDiagnostic"> {
+  readonly hostVersion: string;
+}
+
+/**
+ * Finds a plugin and checks what can be checked before any of its activation: first what its manifest says, while nothing
+ * of it has run, then what its code says. Never rejects.
+ */
+export async function preparePlugin({ use, config }: PluginUse, options: PrepareOptions, limits: ActivationLimits): Promise<Prepared> {
+  const attempt: Attempt = { scope: createScope(), diagnostics: [], files: new Set(), name: undefined };
+  try {
+    const found =
+      typeof use === "string" ? await find(use, config, options, limits, attempt) : { plugin: use, manifest: undefined, config };
+    const { plugin, manifest } = found;
+    attempt.name = plugin.name;
+    checkEngine(plugin.name, plugin.engines, options.hostVersion);
+    const { scope, files } = attempt;
+    const checked = await configOf(plugin.name, plugin.configSchema, found.config, limits);
+    const version = plugin.version ?? manifest?.version;
+    const requires = requirementsOf(manifest?.requires, plugin.requires);
+    const { diagnostics } = attempt;
+    return { kind: "ready", candidate: { plugin, version, requires, config: checked, files, scope, diagnostics } };
+  } catch (error) {
+    const { name, files, scope, diagnostics } = attempt;
+    for (const file of filesOfFailure(error)) files.add(file);
+    return { kind: "failed", name, diagnostics: [...diagnostics, failure(use, name, error)], files, scope };
+  }
+}
+
+interface Attempt {
+  readonly scope: OwnedScope;
+  readonly diagnostics: Diagnostic[];
+  readonly files: Set<string>;
+  name: string | undefined;
+}
+
+interface Found {
+  readonly plugin: Plugin;
+  readonly manifest: CodePluginManifest | undefined;
+  readonly config: unknown;
+}
+
+async function find(
+  specifier: string,
+  given: unknown,
+  options: PrepareOptions,
+  limits: ActivationLimits,
+  attempt: Attempt,
+): Promise<Found> {
+  const { scope, diagnostics, files } = attempt;
+  const onDiagnostic = (found: Diagnostic): void => void diagnostics.push(found);
+  const { workingDirectory } = options;
+  const located = locatePlugin(specifier, { workingDirectory, onDiagnostic, files, isBundle: isBundleFolder });
+  const { manifest } = located;
+  attempt.name = manifest?.name;
+  const called = manifest?.name ?? specifier;
+  checkEngine(called, manifest?.engines, options.hostVersion);
+  const config = manifest?.configSchema === undefined ? given : await configOf(called, manifest.configSchema, given, limits);
+  const work = findPlugin(specifier, located, { ...options, onDiagnostic }, scope);
+  const { plugin, files: own } = await withinActivation(work, limits);
+  for (const file of own) files.add(file);
+  if (manifest?.name !== undefined && manifest.name !== plugin.name) {
+    throw new HostError("PLUGIN_INVALID", `Its manifest names it "${manifest.name}" and its code "${plugin.name}". Use one name.`);
+  }
+  return { plugin, manifest, config };
+}
+
+/** @throws HostError `PLUGIN_ENGINE` */
+function checkEngine(name: string, engines: Readonly<Record<string, string>> | undefined, hostVersion: string): void {
+  const range = engines !== undefined && Object.hasOwn(engines, "skillhost") ? engines["skillhost"] : undefined;
+  if (range === undefined) return;
+  const problem = explainRange(range, hostVersion);
+  if (problem === undefined) return;
+  const advice = "Update skillhost, or take a version of the plugin that suits it.";
+  const what = problem.startsWith("version ") ? `this is skillhost ${hostVersion}. ${advice}` : `${problem}.`;
+  throw new HostError("PLUGIN_ENGINE", `Plugin "${name}" needs skillhost ${range}, and ${what}`);
+}
+
+/** @throws HostError `PLUGIN_CONFIG` */
+async function configOf(name: string, schema: object | undefined, given: unknown, limits: ActivationLimits): Promise<unknown> {
+  const checked = schema === undefined ? plainConfig(given) : await withinActivation(checkConfig(schema, given), limits);
+  if (checked.ok) return checked.value;
+  const where = 'Mend "config" where the plugin is named.';
+  throw new HostError("PLUGIN_CONFIG", `The configuration of plugin "${name}" is not what it asks for: ${checked.problem}. ${where}`);
+}
+
+const ownWords: ReadonlySet<string> = new Set(["PLUGIN_ENGINE", "PLUGIN_CONFIG"]);
+const codes: ReadonlySet<string> = new Set([...ownWords, "PLUGIN_NOT_FOUND", "PLUGIN_INVALID", "PLUGIN_MANIFEST"]);
+
+function failure(use: Plugin | string, name: string | undefined, error: unknown): Diagnostic {
+  const code = error instanceof HostError && codes.has(error.code) ? error.code : "PLUGIN_ACTIVATION";
+  const source = name ?? (typeof use === "string" ? use : use.name);
+  const what = ownWords.has(code) ? "" : `Plugin "${typeof use === "string" ? use : use.name}" cannot be loaded: `;
+  return { severity: "error", code, source, message: `${what}${errorMessage(error)}` };
+}

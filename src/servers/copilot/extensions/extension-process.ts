@@ -1,0 +1,112 @@
+import { minimalEnvironment } from "../../../io/child-environment.ts";
+import { type ManagedProcess, type ProcessExit, spawnProcess } from "../../../io/spawn-process.ts";
+import { StderrTail } from "../../../mcp/connection/stderr-tail.ts";
+import type { Client } from "../client.ts";
+import type { CopilotServer } from "../server.ts";
+import type { FoundExtension } from "./discover-extensions.ts";
+import { findSdk, nodeArguments } from "./extension-sdk.ts";
+
+export interface LaunchOptions {
+  readonly server: CopilotServer;
+  readonly sessionId: string;
+  readonly workingDirectory: string;
+  /** A folder with the modules of the SDK that a client wants extensions to have. */
+  readonly sdkPath: string | undefined;
+  /** The program said that it is in the session. */
+  onJoined(): void;
+  /** It ended, or its line was closed, without having been stopped; why, in words for people. */
+  onFailed(why: string): void;
+}
+
+/** A running extension. */
+export interface ExtensionProcess {
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
+const joinMs = 30_000;
+const endingMs = 1_000;
+
+/** Starts an extension as a client of the server whose line is the program's own input and output. A text: why it could not. */
+export async function launchExtension({ id, file }: FoundExtension, options: LaunchOptions): Promise<ExtensionProcess | string> {
+  const { server, sessionId, workingDirectory, sdkPath } = options;
+  const sdk = findSdk([sdkPath, server.options.environment["COPILOT_SDK_PATH"]], file, workingDirectory);
+  if (sdk === undefined) {
+    return "the Copilot SDK was not found. Install @github/copilot-sdk in the project, or name its folder by extensionSdkPath";
+  }
+  const environment = minimalEnvironment({
+    SESSION_ID: sessionId,
+    COPILOT_SDK_PATH: sdk,
+    COPILOT_EXTENSION_PARENT_PID: String(process.pid),
+  });
+  const args = [...nodeArguments(sdk), file];
+  const started = await spawnProcess({ command: process.execPath, args, cwd: workingDirectory, environment });
+  return started.kind === "spawned" ? attach(id, started.process, options) : started.message;
+}
+
+function attach(id: string, process: ManagedProcess, { server, sessionId, onJoined, onFailed }: LaunchOptions): ExtensionProcess {
+  const stderr = new StderrTail();
+  let isOver = false;
+  process.stderr.on("data", (chunk: Buffer) => {
+    stderr.add(chunk);
+    server.log.debug("An extension wrote to stderr.", { extension: id, text: chunk.toString("utf8").slice(0, 2_000) });
+  });
+  // What it does not take any more is of no use to it.
+  process.stdin.on("error", () => {});
+  const client = server.accept({ input: process.stdout, output: outputOf(process) });
+  const fail = (why: string): void => {
+    if (isOver) return;
+    isOver = true;
+    clearTimeout(late);
+    client.wire.close();
+    void process.stop();
+    onFailed(why);
+  };
+  const late = setTimeout(() => fail(`it did not join its session within ${joinMs / 1_000} seconds`), joinMs);
+  adopt(client, id, sessionId, () => {
+    clearTimeout(late);
+    if (!isOver) onJoined();
+  });
+  void process.ended.then((exit) => fail(describeExit(exit, client.extension?.refusal, stderr.text)));
+  // Mostly because it ends, and how is the better reason.
+  void client.wire.closed.then(() => {
+    if (!isOver) setTimeout(() => fail("it closed its line"), endingMs).unref();
+  });
+  return {
+    pid: process.pid,
+    async stop() {
+      isOver = true;
+      clearTimeout(late);
+      client.wire.close();
+      await process.stop(stopMs);
+    },
+  };
+}
+
+// As long as the Copilot runtime gives them.
+const stopMs = 5_000;
+
+function adopt(client: Client, id: string, sessionId: string, onJoined: () => void): void {
+  // It is our own child: whoever could pretend to be it is in this process.
+  client.isAuthenticated = true;
+  client.extension = { id, sessionId, onJoined };
+}
+
+function outputOf({ stdin }: ManagedProcess): { write(text: string): void; readonly pendingBytes: number } {
+  return {
+    write: (text) => {
+      if (stdin.writable) stdin.write(text);
+    },
+    get pendingBytes() {
+      return stdin.writableLength;
+    },
+  };
+}
+
+function describeExit({ code, signal }: ProcessExit, refusal: string | undefined, stderr: string): string {
+  if (refusal !== undefined) return `it was not let into its session: ${refusal}`;
+  const how = signal === null ? `it ended with exit code ${code}` : `it was ended by ${signal}`;
+  // The stack of an error is longer than the error.
+  const lines = stderr.split(/\r?\n/).filter((line) => line.trim() !== "" && !/^\s+at /.test(line));
+  return lines.length === 0 ? how : `${how}. The last that it wrote to stderr:\n${lines.slice(-8).join("\n").slice(-800)}`;
+}

@@ -1,0 +1,56 @@
+import { errorMessage, HostError } from "../../../base/errors.ts";
+import { minimalEnvironment } from "../../../io/child-environment.ts";
+import type { SessionOptions } from "../../../session/session-config.ts";
+import type { Client } from "../client.ts";
+import type { Params } from "../params.ts";
+import type { CopilotServer } from "../server.ts";
+import type { WireSession } from "../wire-session.ts";
+import { SessionExtensions } from "./session-extensions.ts";
+
+/** An extension may be in the session that it was started for. @throws HostError `EXTENSION_REFUSED`. */
+export function admitExtension(
+  { extension }: Client,
+  params: Params,
+  sessionId: string,
+  environment: CopilotServer["options"]["environment"],
+): void {
+  if (extension === undefined) return;
+  if (extension.sessionId !== sessionId) {
+    throw new HostError(
+      "EXTENSION_REFUSED",
+      `Extension "${extension.id}" was started for session ${extension.sessionId}, and joins no other.`,
+    );
+  }
+  const given = minimalEnvironment();
+  const kept = params
+    .texts("requestedEnvironmentVariables")
+    .filter((name) => environment[name] !== undefined && !Object.hasOwn(given, name));
+  if (kept.length === 0) return;
+  const advice = "skillhost gives extensions none of its variables. Have the extension read what it needs from a file.";
+  throw new HostError("EXTENSION_REFUSED", `Extension "${extension.id}" asks for ${kept.join(", ")}, and ${advice}`);
+}
+
+/** Remembers why an extension is not let in: it will end, and nobody else hears of it. */
+export async function joining<T>({ extension }: Client, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (extension !== undefined) extension.refusal = errorMessage(error);
+    throw error;
+  }
+}
+
+/** What an extension changes about its session: what it names. Where models are served is for others to say, unless it does. */
+export function changesOf({ extension }: Client, params: Params, options: SessionOptions): SessionOptions {
+  if (extension === undefined || params.get("provider") !== undefined || params.get("providers") !== undefined) return options;
+  const { provider: _provider, ...rest } = options;
+  return rest;
+}
+
+/** After a client is in a session: an extension runs now; and who wants extensions gets those that there are. */
+export function followJoin(server: CopilotServer, session: WireSession, client: Client, params: Params): void {
+  client.extension?.onJoined();
+  if (client.extension !== undefined || !params.flag("requestExtensions") || session.extensions !== undefined) return;
+  session.extensions = new SessionExtensions(server, session, params.optionalText("extensionSdkPath"));
+  session.extensions.start();
+}

@@ -1,0 +1,182 @@
+import { HostError } from "../../../base/errors.ts";
+import type { CopilotServer } from "../server.ts";
+import type { WireSession } from "../wire-session.ts";
+import { discoverExtensions, type FoundExtension } from "./discover-extensions.ts";
+import { type ExtensionProcess, launchExtension } from "./extension-process.ts";
+
+/** An extension as clients list it. */
+export interface ExtensionInfo {
+  readonly id: string;
+  readonly name: string;
+  readonly source: "project" | "user";
+  readonly status: "running" | "disabled" | "failed" | "starting";
+  readonly pid?: number;
+}
+
+interface Entry {
+  readonly found: FoundExtension;
+  status: ExtensionInfo["status"];
+  process: ExtensionProcess | undefined;
+  /** Settles when it is no longer starting. */
+  readonly settled: Promise<void>;
+  settle(): void;
+}
+
+/**
+ * The extensions of one session: programs that run beside it and attach to it as clients do, each in a process of its own.
+ * One that fails takes nobody with it; its tools and hooks go when it does.
+ */
+export class SessionExtensions {
+  readonly #server: CopilotServer;
+  readonly #session: WireSession;
+  readonly #sdkPath: string | undefined;
+  readonly #disabled = new Set<string>();
+  #entries = new Map<string, Entry>();
+  #work: Promise<void> = Promise.resolve();
+  #isClosed = false;
+
+  /** `sdkPath`: where a client wants extensions to have the SDK from. */
+  constructor(server: CopilotServer, session: WireSession, sdkPath: string | undefined) {
+    this.#server = server;
+    this.#session = session;
+    this.#sdkPath = sdkPath;
+  }
+
+  /** Starts all, for the first time. */
+  start(): void {
+    void this.reload();
+  }
+
+  list(): readonly ExtensionInfo[] {
+    return Array.from(this.#entries.values(), ({ found: { id, name, source }, status, process }) => ({
+      id,
+      name,
+      source,
+      status,
+      ...(status === "running" && process !== undefined && { pid: process.pid }),
+    }));
+  }
+
+  /** Ends all, looks for them again, and starts those that are not disabled. Settles when each runs or has failed. */
+  reload(): Promise<void> {
+    return this.#next(async () => {
+      await this.#stopAll();
+      if (this.#isClosed) return;
+      const { workingDirectory } = this.#session.session.config;
+      const found = discoverExtensions({ workingDirectory, userDirectory: this.#server.options.extensionsDirectory });
+      this.#entries = new Map(found.map((each) => [each.id, this.#launch(each)]));
+      this.#tell();
+      await Promise.all([...this.#entries.values()].map(({ settled }) => settled));
+    });
+  }
+
+  /** @throws HostError `EXTENSION_UNKNOWN`. */
+  enable(id: string): Promise<void> {
+    return this.#next(async () => {
+      const entry = this.#find(id);
+      this.#disabled.delete(id);
+      if (entry.status === "running") return;
+      const launched = this.#launch(entry.found);
+      this.#entries.set(id, launched);
+      this.#tell();
+      await launched.settled;
+    });
+  }
+
+  /** @throws HostError `EXTENSION_UNKNOWN`. */
+  async disable(id: string): Promise<void> {
+    const entry = this.#find(id);
+    this.#disabled.add(id);
+    // Not in turn: it may be the very one that others wait for.
+    await stop(entry);
+    this.#tell();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    // Not in turn: what is being waited for may be one that never joins.
+    await this.#stopAll();
+    await this.#work;
+  }
+
+  /** One after the other: two reloads at a time would start everything twice. */
+  #next(work: () => Promise<void>): Promise<void> {
+    const done = this.#work.then(work);
+    this.#work = done.catch(() => {});
+    return done;
+  }
+
+  #launch(found: FoundExtension): Entry {
+    const entry = createEntry(found, this.#disabled.has(found.id) ? "disabled" : "starting");
+    if (entry.status === "starting") void this.#run(entry);
+    return entry;
+  }
+
+  async #run(entry: Entry): Promise<void> {
+    const { workingDirectory, sessionId } = this.#session.session.config;
+    const launched = await launchExtension(entry.found, {
+      server: this.#server,
+      sessionId,
+      workingDirectory,
+      sdkPath: this.#sdkPath,
+      onJoined: () => this.#conclude(entry, "running"),
+      onFailed: (why) => this.#conclude(entry, "failed", why),
+    });
+    if (typeof launched === "string") return this.#conclude(entry, "failed", launched);
+    entry.process = launched;
+    // It was switched off while its process was being made.
+    if (entry.status === "disabled") await stop(entry);
+  }
+
+  #conclude(entry: Entry, status: "running" | "failed", why?: string): void {
+    if (entry.status === "disabled") return;
+    entry.status = status;
+    if (status === "failed") entry.process = undefined;
+    if (why !== undefined) this.#warn(entry.found, why);
+    this.#tell();
+    entry.settle();
+  }
+
+  async #stopAll(): Promise<void> {
+    await Promise.all(Array.from(this.#entries.values(), stop));
+  }
+
+  #find(id: string): Entry {
+    const entry = this.#entries.get(id);
+    if (entry !== undefined) return entry;
+    const known = [...this.#entries.keys()].join(", ");
+    const advice = known === "" ? "This session has none." : `There are ${known}.`;
+    throw new HostError("EXTENSION_UNKNOWN", `Extension not found: ${id}. ${advice}`);
+  }
+
+  #warn({ id }: FoundExtension, why: string): void {
+    const message = `Extension "${id}" failed: ${why}`;
+    this.#server.log.warning(message);
+    this.#session.session.events.append("session.warning", { warningType: "extension", message });
+  }
+
+  #tell(): void {
+    const { session } = this.#session;
+    if (!session.isOpen) return;
+    const extensions = this.list().map(({ id, name, source, status }) => ({ id, name, source, status }));
+    session.events.append("session.extensions_loaded", { extensions });
+  }
+}
+
+function createEntry(found: FoundExtension, status: Entry["status"]): Entry {
+  let settle = (): void => {};
+  const settled = new Promise<void>((resolve) => {
+    settle = resolve;
+  });
+  if (status !== "starting") settle();
+  return { found, status, process: undefined, settled, settle };
+}
+
+/** Ends it. That is no failure. */
+async function stop(entry: Entry): Promise<void> {
+  const { process } = entry;
+  entry.status = "disabled";
+  entry.process = undefined;
+  await process?.stop();
+  entry.settle();
+}

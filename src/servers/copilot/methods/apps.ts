@@ -1,0 +1,148 @@
+import { isPlainRecord } from "../../../base/read-fields.ts";
+import type { Session } from "../../../session/session.ts";
+import type { Tool, ToolResult } from "../../../tools/tool.ts";
+import { findSession } from "../sessions.ts";
+import type { WireSession } from "../wire-session.ts";
+import type { Call, MethodFamily } from "./method.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** MCP Apps: pages of MCP servers that a client shows, and the tools that they may call (SEP-1865). */
+export const apps: MethodFamily = {
+  "session.mcp.apps.setHostContext"(call) {
+    const session = withApps(call);
+    session.hostContext = call.params.record("context");
+  },
+  "session.mcp.apps.getHostContext": (call) => ({ context: withApps(call).hostContext }),
+  async "session.mcp.apps.listTools"(call) {
+    const { session } = withApps(call);
+    await session.ready(call.signal());
+    return { tools: toolsOf(session, serverOf(call)).filter(isForApps).map(describe) };
+  },
+  async "session.mcp.apps.callTool"(call) {
+    const { session } = withApps(call);
+    await session.ready(call.signal());
+    const serverName = serverOf(call);
+    const toolName = call.params.text("toolName");
+    const tool = toolsOf(session, serverName).find(({ origin }) => origin.nativeName === toolName);
+    if (tool === undefined || !isForApps(tool)) {
+      throw new Error(`MCP server ${JSON.stringify(serverName)} has no tool ${JSON.stringify(toolName)} that its pages may call.`);
+    }
+    const args = call.params.optionalRecord("arguments") ?? {};
+    const begun = performance.now();
+    const result = await session.callTool(tool.definition.name, args, { signal: call.signal() });
+    tell(session, { serverName, toolName, args, result, durationMs: performance.now() - begun, tool });
+    return toCallResult(result);
+  },
+  async "session.mcp.apps.readResource"(call) {
+    const { session } = withApps(call);
+    await session.ready(call.signal());
+    const serverName = call.params.text("serverName");
+    connected(session, serverName);
+    return { contents: await session.readResource(call.params.text("uri"), { signal: call.signal() }) };
+  },
+  async "session.mcp.apps.diagnose"(call) {
+    const { session, rendersApps } = findSession(call.server, call.params);
+    await session.ready(call.signal());
+    const serverName = call.params.text("serverName");
+    const tools = toolsOf(session, serverName);
+    const withUi = tools.filter((tool) => uiOf(tool) !== undefined);
+    return {
+      // Servers are shared by sessions of which some show pages and others do not, so none is told of it.
+      capability: { sessionHasMcpApps: rendersApps, featureFlagEnabled: true, advertised: false },
+      server: {
+        connected: session.mcp.list().some(({ name, status }) => name === serverName && status === "connected"),
+        toolCount: tools.length,
+        toolsWithUiMeta: withUi.length,
+        sampleToolNames: withUi.slice(0, 5).map(({ origin }) => origin.nativeName),
+      },
+    };
+  },
+};
+
+function withApps({ server, params }: Call): WireSession {
+  const session = findSession(server, params);
+  if (session.rendersApps) return session;
+  throw new Error("MCP Apps are not enabled for this session. Create it with requestMcpApps: true (enableMcpApps in the SDKs).");
+}
+
+/** The server whose page asks, which is the only one that it may ask. */
+function serverOf({ params }: Call): string {
+  const serverName = params.text("serverName");
+  const origin = params.text("originServerName");
+  if (origin === serverName) return serverName;
+  throw new Error(`A page of MCP server ${JSON.stringify(origin)} may not call tools of ${JSON.stringify(serverName)}.`);
+}
+
+function toolsOf(session: Session, serverName: string): readonly Tool[] {
+  const tools = [...session.catalog.executables.values()];
+  return tools.filter(({ origin }) => origin.kind === "mcp" && origin.source === serverName);
+}
+
+function connected(session: Session, name: string): void {
+  if (session.mcp.list().some((server) => server.name === name && server.status === "connected")) return;
+  throw new Error(`MCP server ${JSON.stringify(name)} is not connected.`);
+}
+
+/** What the server says of the tool beside its definition. */
+function metaOf({ definition }: Tool): Fields | undefined {
+  const more = isPlainRecord(definition.metadata) ? definition.metadata["mcp"] : undefined;
+  const meta = isPlainRecord(more) ? more["_meta"] : undefined;
+  return isPlainRecord(meta) ? meta : undefined;
+}
+
+function uiOf(tool: Tool): Fields | undefined {
+  const ui = metaOf(tool)?.["ui"];
+  return isPlainRecord(ui) ? ui : undefined;
+}
+
+function isForApps(tool: Tool): boolean {
+  const visibility = uiOf(tool)?.["visibility"];
+  return !Array.isArray(visibility) || visibility.includes("app");
+}
+
+function describe(tool: Tool): object {
+  const { title, description, parameters, outputSchema, annotations } = tool.definition;
+  const meta = metaOf(tool);
+  return {
+    name: tool.origin.nativeName,
+    ...(title !== undefined && { title }),
+    ...(description !== undefined && { description }),
+    inputSchema: parameters ?? { type: "object" },
+    ...(outputSchema !== undefined && { outputSchema }),
+    ...(annotations !== undefined && { annotations }),
+    ...(meta !== undefined && { _meta: meta }),
+  };
+}
+
+function toCallResult({ resultType, textResultForLlm, contents, structuredContent, meta }: ToolResult): object {
+  return {
+    content: contents ?? [{ type: "text", text: textResultForLlm }],
+    ...(structuredContent !== undefined && { structuredContent }),
+    ...(resultType !== "success" && { isError: true }),
+    ...(meta !== undefined && { _meta: meta }),
+  };
+}
+
+interface Called {
+  readonly serverName: string;
+  readonly toolName: string;
+  readonly args: Fields;
+  readonly result: ToolResult;
+  readonly durationMs: number;
+  readonly tool: Tool;
+}
+
+function tell({ events }: Session, { serverName, toolName, args, result, durationMs, tool }: Called): void {
+  const success = result.resultType === "success";
+  const ui = uiOf(tool);
+  events.append("mcp_app.tool_call_complete", {
+    serverName,
+    toolName,
+    arguments: args,
+    success,
+    durationMs,
+    ...(success ? { result: toCallResult(result) } : { error: { message: result.error ?? result.textResultForLlm } }),
+    ...(ui !== undefined && { toolMeta: { ui } }),
+  });
+}

@@ -1,0 +1,21 @@
+import { HostError } from "../../../base/errors.ts";
+import type { SessionExtensions } from "../extensions/session-extensions.ts";
+import { findSession } from "../sessions.ts";
+import type { Call, MethodFamily } from "./method.ts";
+
+/** The programs that run beside a session and attach to it. */
+export const extensions: MethodFamily = {
+  "session.extensions.list": ({ server, params }) => ({ extensions: findSession(server, params).extensions?.list() ?? [] }),
+  async "session.extensions.reload"({ server, params }) {
+    await findSession(server, params).extensions?.reload();
+  },
+  "session.extensions.enable": (call) => extensionsOf(call).enable(call.params.text("id")),
+  "session.extensions.disable": (call) => extensionsOf(call).disable(call.params.text("id")),
+};
+
+function extensionsOf({ server, params }: Call): SessionExtensions {
+  const { extensions } = findSession(server, params);
+  if (extensions !== undefined) return extensions;
+  const advice = "Create or resume it with requestExtensions: true.";
+  throw new HostError("EXTENSION_UNKNOWN", `Extension not found: ${params.text("id")}. This session has no extensions. ${advice}`);
+}

@@ -1,0 +1,128 @@
+import { errorMessage, HostError } from "../../../base/errors.ts";
+import type { ContextUse } from "../../../session/session-conversation.ts";
+import { badParams } from "../rpc-error.ts";
+import { findSession } from "../sessions.ts";
+import type { WireSession } from "../wire-session.ts";
+import type { Call, MethodFamily } from "./method.ts";
+
+/** What was said in a session: making it shorter, going back in it, and what waits to be said. */
+export const history: MethodFamily = {
+  async "session.history.truncate"(call) {
+    const session = sessionOf(call);
+    return { eventsRemoved: await session.session.conversation.rewind(call.params.text("eventId")) };
+  },
+  async "session.history.rewind"(call) {
+    const { session } = sessionOf(call);
+    const mode = call.params.optionalText("mode") ?? "conversation";
+    const files = { restoredFiles: [], skippedFiles: [] };
+    if (session.conversation.isBusy) return { outcome: "session-busy", ...files };
+    if (mode === "conversation-and-files") return { outcome: noFiles, ...files };
+    if (mode !== "conversation") throw badParams(call.params.method, 'mode must be "conversation" or "conversation-and-files".');
+    return { outcome: "success", eventsRemoved: await session.conversation.rewind(call.params.text("eventId")), ...files };
+  },
+  async "session.history.listRewindPoints"(call) {
+    const { conversation } = sessionOf(call).session;
+    if (conversation.isBusy) return { fileChangeTrackingEnabled: false, unavailableReason: "session-busy", points: [] };
+    const points = await conversation.rewindPoints();
+    const unknown = { canRestoreFiles: false, fileCount: 0, turnChangedFiles: false, linesAdded: 0, linesRemoved: 0 };
+    return {
+      fileChangeTrackingEnabled: false,
+      points: points.map(({ prompt, ...point }) => ({ ...point, userMessage: prompt, ...unknown, isAutopilotContinuation: false })),
+    };
+  },
+  "session.history.previewRewind"(call) {
+    sessionOf(call);
+    // What tools do to files is not kept, so only the conversation goes back.
+    return { available: false, reason: noFiles, fileCount: 0, files: [] };
+  },
+  async "session.history.compact"(call) {
+    const { session } = sessionOf(call);
+    const instructions = call.params.optionalText("customInstructions");
+    const end = await session.conversation.compact({ instructions, signal: call.signal() });
+    if (end.kind === "failed") throw new HostError("COMPACTION", `Compaction failed: ${errorMessage(end.error)}`);
+    if (end.kind === "cancelled") return { success: false, tokensRemoved: 0, messagesRemoved: 0 };
+    const { summary, tokensRemoved, messagesRemoved } = end;
+    const window = session.conversation.contextUse;
+    return {
+      success: true,
+      tokensRemoved,
+      messagesRemoved,
+      summaryContent: summary,
+      ...(window && { contextWindow: { ...window, messagesLength: session.history.messages().length } }),
+    };
+  },
+  "session.history.abortManualCompaction": (call) => ({
+    aborted: sessionOf(call).session.conversation.cancelCompaction("manual"),
+  }),
+  "session.history.cancelBackgroundCompaction": (call) => ({
+    cancelled: sessionOf(call).session.conversation.cancelCompaction("background"),
+  }),
+  async "session.history.summarizeForHandoff"(call) {
+    return { summary: await sessionOf(call).session.conversation.summarize(call.signal()) };
+  },
+  "session.history.clearContext"(call) {
+    const { messagesCleared } = sessionOf(call).session.conversation.clear(call.params.text("prompt"));
+    return { messagesCleared };
+  },
+  async "session.ui.ephemeralQuery"(call) {
+    const { session } = sessionOf(call);
+    return { answer: await session.conversation.ask(call.params.text("question"), call.signal()) };
+  },
+  "session.queue.pendingItems"(call) {
+    const session = sessionOf(call);
+    const { queued } = session.session.conversation;
+    const items = queued.filter(({ isSteering, source }) => !isSteering && source === undefined);
+    const agentMode = session.mode;
+    return {
+      items: items.map(({ id, prompt }) => ({ id, messageId: id, kind: "message", displayText: prompt, agentMode })),
+      steeringMessages: queued.filter(({ isSteering }) => isSteering).map(({ prompt }) => prompt),
+    };
+  },
+  "session.queue.hasPending": (call) => ({ hasPending: sessionOf(call).session.conversation.queued.length > 0 }),
+  "session.queue.removeMostRecent": (call) => ({ removed: sessionOf(call).session.conversation.unqueue() }),
+  "session.queue.clear"(call) {
+    const { conversation } = sessionOf(call).session;
+    for (const { id } of conversation.queued) conversation.unqueue(id);
+  },
+  "session.metadata.contextInfo"(call) {
+    const session = sessionOf(call);
+    const use = session.session.conversation.contextUse;
+    return { contextInfo: use === undefined ? null : toContextInfo(use, session, call) };
+  },
+  "session.metadata.recomputeContextTokens"(call) {
+    const use = sessionOf(call).session.conversation.contextUse;
+    const { systemTokens = 0, conversationTokens = 0 } = use ?? {};
+    return { totalTokens: systemTokens + conversationTokens, messagesTokenCount: conversationTokens, systemTokenCount: systemTokens };
+  },
+  async "session.sendSystemNotification"(call) {
+    const { session } = sessionOf(call);
+    const content = call.params.text("message");
+    session.events.append("system.notification", { content, kind: call.params.get("kind") ?? { type: "custom" } });
+    await session.send({ prompt: content, mode: "immediate", source: "system" });
+  },
+};
+
+const noFiles = "file-change-tracking-disabled";
+
+function sessionOf({ server, params }: Call): WireSession {
+  return findSession(server, params);
+}
+
+function toContextInfo(use: ContextUse, { session }: WireSession, { params }: Call): object {
+  const { systemTokens, conversationTokens, toolDefinitionsTokens, currentTokens } = use;
+  const promptTokenLimit = params.optionalNumber("promptTokenLimit") || use.tokenLimit;
+  const output = params.optionalNumber("outputTokenLimit") ?? 0;
+  const { infinite, model } = session.config.turn;
+  return {
+    modelName: params.optionalText("selectedModel") ?? model ?? "",
+    systemTokens,
+    conversationTokens,
+    toolDefinitionsTokens,
+    mcpToolsTokens: 0,
+    totalTokens: currentTokens,
+    promptTokenLimit,
+    compactionThreshold: Math.floor(promptTokenLimit * (infinite?.backgroundThreshold ?? 1)),
+    limit: promptTokenLimit + output,
+    bufferTokens: output + Math.floor(promptTokenLimit * (1 - (infinite?.exhaustionThreshold ?? 1))),
+  };
+}

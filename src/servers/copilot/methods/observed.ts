@@ -1,0 +1,62 @@
+import type { SessionEvent } from "../../../session/records/events.ts";
+import { findSession } from "../sessions.ts";
+import type { Call, MethodFamily } from "./method.ts";
+
+const mostEvents = 1_000;
+const usualEvents = 200;
+
+/** What has happened in a session, a page at a time, and what its models took. */
+export const observed: MethodFamily = {
+  async "session.eventLog.read"(call) {
+    const { params } = call;
+    const events = await findSession(call.server, params).past();
+    const backward = params.optionalText("direction") === "backward";
+    const cursor = params.optionalText("cursor");
+    const max = Math.min(mostEvents, Math.max(1, params.optionalNumber("max") ?? usualEvents));
+    const at = cursor === undefined ? (backward ? events.length : 0) : positionOf(cursor, events);
+    if (at === undefined) return { events: [], cursor: "start", hasMore: events.length > 0, cursorStatus: "expired" };
+    const from = backward ? Math.max(0, at - max) : at;
+    const to = backward ? at : Math.min(events.length, at + max);
+    return {
+      events: events.slice(from, to).filter((event) => isWanted(event, call)),
+      cursor: cursorAt(backward ? from : to, events),
+      hasMore: backward ? from > 0 : to < events.length,
+      cursorStatus: "ok",
+    };
+  },
+  async "session.eventLog.tail"(call) {
+    const events = await findSession(call.server, call.params).past();
+    return { cursor: cursorAt(events.length, events) };
+  },
+  async "session.usage.getMetrics"({ server, params }) {
+    const session = findSession(server, params);
+    const { model } = session.session.config.view;
+    return {
+      totalPremiumRequestCost: 0,
+      ...session.usage.metrics,
+      sessionStartTime: session.createdAt.toISOString(),
+      codeChanges: { linesAdded: 0, linesRemoved: 0, filesModifiedCount: 0, filesModified: [] },
+      ...(model !== undefined && { currentModel: model }),
+    };
+  },
+};
+
+/** The event that a cursor stands behind; it stays right when earlier events are asked for again. */
+function cursorAt(position: number, events: readonly SessionEvent[]): string {
+  return position === 0 ? "start" : `after:${events[position - 1]!.id}`;
+}
+
+/** Undefined: it is of no event that is there any more. */
+function positionOf(cursor: string, events: readonly SessionEvent[]): number | undefined {
+  if (cursor === "start") return 0;
+  const index = events.findIndex(({ id }) => cursor === `after:${id}`);
+  return index === -1 ? undefined : index + 1;
+}
+
+function isWanted({ type, agentId }: SessionEvent, { params }: Call): boolean {
+  const types = params.get("types");
+  if (Array.isArray(types) && !types.includes(type)) return false;
+  const agents = params.optionalTexts("agentIds");
+  if (agents !== undefined) return agentId !== undefined && agents.includes(agentId);
+  return params.optionalText("agentScope") !== "primary" || agentId === undefined || type.startsWith("subagent.");
+}

@@ -1,0 +1,118 @@
+import { readdirSync } from "node:fs";
+import { basename, join, relative, sep } from "node:path";
+import { parseFrontMatter } from "../../formats/front-matter.ts";
+import { readTextFile } from "../../io/read-bounded.ts";
+import { locationOf } from "../../trust/locations.ts";
+import { escaped } from "./skill-listing.ts";
+
+/** Where a file of instructions was found. */
+export type InstructionLocation = "user" | "repository" | "working-directory" | "extra";
+
+/** What a project, a user or a team wants of every agent, as a file says it. */
+export interface InstructionFile {
+  readonly path: string;
+  readonly location: InstructionLocation;
+  /** As it is shown: relative to where it was looked for. */
+  readonly label: string;
+  /** Without its front matter. */
+  readonly content: string;
+  readonly description: string | undefined;
+  /** Globs of the files that it is about; none: all. */
+  readonly applyTo: readonly string[];
+}
+
+/** A folder that is searched, and what for. */
+export interface InstructionPlace {
+  readonly directory: string;
+  readonly location: InstructionLocation;
+}
+
+/** Files that agents of the field read, in each place. */
+export const instructionFileNames: readonly string[] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md"];
+/** A folder of further ones, each `*.instructions.md`. */
+export const instructionFolder = ".github/instructions";
+
+const maxBytes = 256 * 1024;
+const maxFiles = 200;
+
+/** The places that are searched for a working directory: the root of its repository, itself, the user's own, and others that were named. */
+export function instructionPlaces(
+  workingDirectory: string,
+  others: { readonly userDirectory?: string | undefined; readonly directories?: readonly string[] | undefined } = {},
+): readonly InstructionPlace[] {
+  const root = locationOf(workingDirectory);
+  const places: InstructionPlace[] = [];
+  if (others.userDirectory !== undefined) places.push({ directory: others.userDirectory, location: "user" });
+  places.push({ directory: root, location: "repository" });
+  if (root !== workingDirectory) places.push({ directory: workingDirectory, location: "working-directory" });
+  for (const directory of others.directories ?? []) places.push({ directory, location: "extra" });
+  return places;
+}
+
+/** The files of instructions in places, in order; one that says the same as another before it is left out. Never throws. */
+export function findInstructionFiles(places: readonly InstructionPlace[]): readonly InstructionFile[] {
+  const found: InstructionFile[] = [];
+  const seen = new Set<string>();
+  for (const { directory, location } of places) {
+    for (const path of candidatesIn(directory, location)) {
+      const file = found.length < maxFiles ? read(path, directory, location) : undefined;
+      if (file === undefined || seen.has(file.content)) continue;
+      seen.add(file.content);
+      found.push(file);
+    }
+  }
+  return found;
+}
+
+/** What of them stands in a system message, behind what the organisation says. */
+export function customInstructions(files: readonly InstructionFile[], organization: string | undefined): string {
+  const own = organization === undefined || organization.trim() === "" ? [] : [`<organization>\n${organization.trim()}\n</organization>`];
+  return [...own, ...files.map(toBlock)].join("\n");
+}
+
+function toBlock({ label, content, applyTo }: InstructionFile): string {
+  const about = applyTo.length === 0 ? "" : ` applies-to="${escaped(applyTo.join(", ")).replaceAll('"', "'")}"`;
+  return `<instructions from="${escaped(label).replaceAll('"', "'")}"${about}>\n${content}\n</instructions>`;
+}
+
+function candidatesIn(directory: string, location: InstructionLocation): readonly string[] {
+  const names = location === "user" || location === "extra" ? [...instructionFileNames, "copilot-instructions.md"] : instructionFileNames;
+  const folders = location === "extra" ? [instructionFolder, "."] : [instructionFolder];
+  return [
+    ...names.map((name) => join(directory, name)),
+    ...folders.flatMap((folder) => instructionsIn(join(directory, folder), folder !== ".")),
+  ];
+}
+
+function instructionsIn(folder: string, recursive: boolean): readonly string[] {
+  try {
+    const names = readdirSync(folder, { recursive, encoding: "utf8" }).filter((name) => name.endsWith(".instructions.md"));
+    return names.sort().map((name) => join(folder, name));
+  } catch {
+    // Most projects have no such folder.
+    return [];
+  }
+}
+
+function read(path: string, directory: string, location: InstructionLocation): InstructionFile | undefined {
+  const file = readTextFile(path, maxBytes);
+  if (!file.ok) return undefined;
+  const { data, body } = parseFrontMatter(file.text);
+  const content = body.trim();
+  if (content === "") return undefined;
+  const { applyTo, description } = data;
+  return {
+    path,
+    location,
+    label: relative(directory, path).split(sep).join("/") || basename(path),
+    content,
+    description: typeof description === "string" ? description : undefined,
+    applyTo: toGlobs(applyTo),
+  };
+}
+
+function toGlobs(value: unknown): readonly string[] {
+  const list = Array.isArray(value) ? value.map(String) : typeof value === "string" ? value.split(",") : [];
+  const globs = list.map((glob) => glob.trim()).filter((glob) => glob !== "");
+  return globs.includes("**") ? [] : globs;
+}

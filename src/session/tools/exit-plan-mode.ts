@@ -1,0 +1,55 @@
+import { errorMessage, HostError } from "../../base/errors.ts";
+import type { Tool, ToolContext, ToolResult } from "../../tools/tool.ts";
+import { failureResult, successResult } from "../../tools/tool-result.ts";
+import { sessionCallOf } from "../calls/call-context.ts";
+import { planText } from "../instructions/mode-text.ts";
+import { createSessionTool } from "../session-tool.ts";
+
+interface PlanArguments {
+  readonly summary: string;
+  readonly plan?: string;
+  readonly recommended_action?: PlanAction;
+}
+
+/** What may follow a plan. */
+export type PlanAction = "exit_only" | "interactive" | "autopilot";
+
+const actions: readonly PlanAction[] = ["exit_only", "interactive", "autopilot"];
+
+/** Puts a plan before the user, who may have it carried out. */
+export const exitPlanMode: Tool = createSessionTool({
+  name: "exit_plan_mode",
+  description:
+    "Puts your plan before the user and asks whether to carry it out. Call it when the plan is complete and nothing has to be asked any more. Nothing may be changed before the user has agreed.",
+  parameters: {
+    type: "object",
+    properties: {
+      summary: { type: "string", description: "The plan in a few lines." },
+      plan: { type: "string", description: "All of the plan, in Markdown. Default: the one that was kept last." },
+      recommended_action: {
+        type: "string",
+        enum: [...actions],
+        description:
+          "What you advise: exit_only (the user goes on alone), interactive (carry it out, asking as usual), autopilot (carry it out without asking).",
+      },
+    },
+    required: ["summary"],
+  },
+  handler: async (args: PlanArguments, _invocation: unknown, context: ToolContext): Promise<ToolResult> => {
+    const { plan, log } = sessionCallOf(context).session;
+    const { summary, recommended_action: recommendedAction = "interactive" } = args;
+    try {
+      if (args.plan !== undefined) await plan.write(args.plan);
+      const planContent = args.plan ?? (await plan.read()) ?? "";
+      const answer = await context.ask("exitPlanMode", { summary, planContent, actions, recommendedAction });
+      if (!answer.approved) return successResult(planText.refused(answer.feedback));
+      const action = actions.find((known) => known === answer.selectedAction) ?? recommendedAction;
+      await plan.leave({ mode: action === "autopilot" ? "autopilot" : "interactive", approvesEdits: answer.autoApproveEdits === true });
+      return successResult(planText.approved(action, answer.feedback));
+    } catch (error) {
+      if (error instanceof HostError && error.code === "ASK_UNANSWERED") return failureResult(planText.unanswered);
+      log.error("A plan could not be put before the user.", { error: errorMessage(error) });
+      throw error;
+    }
+  },
+});

@@ -1,0 +1,97 @@
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { errorMessage } from "../base/errors.ts";
+import type { Tool } from "../tools/tool.ts";
+import { digestOf } from "../trust/digests.ts";
+import { definitionDiff } from "../trust/pins/definition-diff.ts";
+import { ownerId, type PinSubject } from "../trust/pins/pin-subject.ts";
+import type { Pins, PinVerdict } from "../trust/pins/pins.ts";
+import type { Admission } from "../trust/skill-trust.ts";
+
+/** A tool of a skill that is not offered until somebody approves how it is defined. */
+export interface HeldTool {
+  readonly name: string;
+  /** `changed`: it is not what was seen or approved before. `new`: nobody approved any version of it, and somebody must. */
+  readonly reason: "changed" | "new";
+  readonly digest: string;
+  /** What changed, a line each; empty where nothing is known to compare with. */
+  readonly diff: readonly string[];
+  readonly subject: PinSubject;
+}
+
+export interface JudgedTools {
+  readonly tools: readonly Tool[];
+  /** The names of those that are left out, whatever for. */
+  readonly leftOut: ReadonlySet<string>;
+  readonly held: readonly HeldTool[];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+export interface DefinitionsPlace {
+  readonly folder: string;
+  readonly name: string;
+  readonly admission: Admission | undefined;
+  /** Undefined: definitions are believed as they come. */
+  readonly pins: Pins | undefined;
+}
+
+/** Leaves out the tools whose definitions are not the signed ones, where they must be, or not the approved ones. */
+export async function judgeTools(tools: readonly Tool[], place: DefinitionsPlace): Promise<JudgedTools> {
+  const { admission, pins, name } = place;
+  const faults = new Map<Tool, Diagnostic>();
+  for (const tool of tools) {
+    const fault = admission?.toolFault(tool.definition.name, tool.signature);
+    if (fault !== undefined) faults.set(tool, { source: name, ...fault });
+  }
+  const isLeftOut = (tool: Tool): boolean => faults.get(tool)?.severity === "error";
+  const signed = tools.filter((tool) => !isLeftOut(tool));
+  const { held, diagnostics } = pins === undefined ? nothingHeld : await hold(signed, place, pins);
+  const leftOut = new Set([...tools.filter(isLeftOut).map(({ definition }) => definition.name), ...held.map((each) => each.name)]);
+  return {
+    tools: leftOut.size === 0 ? tools : tools.filter(({ definition }) => !leftOut.has(definition.name)),
+    leftOut,
+    held,
+    diagnostics: [...faults.values(), ...diagnostics],
+  };
+}
+
+const nothingHeld: Pick<JudgedTools, "held" | "diagnostics"> = { held: [], diagnostics: [] };
+
+async function hold(tools: readonly Tool[], { folder, name }: DefinitionsPlace, pins: Pins): Promise<typeof nothingHeld> {
+  const subjects = tools.map((tool) => subjectOf(tool, name, folder));
+  const verdicts = await verdictsOn(subjects, name, folder, pins);
+  const held = subjects.flatMap((subject, index): HeldTool[] => {
+    const verdict = verdicts[index]!;
+    if (verdict.kind === "accepted") return [];
+    const diff = verdict.kind === "changed" && verdict.before !== undefined ? definitionDiff(verdict.before, subject.content) : [];
+    return [{ name: subject.name, reason: verdict.kind, digest: subject.digest, diff, subject }];
+  });
+  return { held, diagnostics: held.map((each) => heldDiagnostic(each, name, folder)) };
+}
+
+/** What cannot be read approves nothing. */
+async function verdictsOn(subjects: readonly PinSubject[], skill: string, folder: string, pins: Pins): Promise<readonly PinVerdict[]> {
+  try {
+    return await pins.judge(ownerOf(skill, folder), subjects);
+  } catch (error) {
+    throw new Error(`what was approved of it cannot be read (${errorMessage(error)})`, { cause: error });
+  }
+}
+
+function subjectOf({ definition }: Tool, skill: string, folder: string): PinSubject {
+  return { kind: "skill-tool", owner: ownerOf(skill, folder), name: definition.name, digest: digestOf(definition), content: definition };
+}
+
+/** Skills of one name in two places are two: what was approved of one says nothing of the other. */
+function ownerOf(skill: string, folder: string): string {
+  return ownerId(skill, [folder]);
+}
+
+function heldDiagnostic({ name, reason, diff }: HeldTool, skill: string, folder: string): Diagnostic {
+  const how = `Look at it, and if it is as it should be, approve it with "skillhost approve ${skill} ${name}" or host.approveSkill(${JSON.stringify(skill)}, ${JSON.stringify(name)}).`;
+  const shared = { severity: "error", file: folder, source: skill } as const;
+  if (reason === "new")
+    return { ...shared, code: "SKILL_TOOL_UNAPPROVED", message: `The tool "${name}" is held back, as nobody has approved it. ${how}` };
+  const changes = diff.length === 0 ? ["(what it was before is not known)"] : diff;
+  const what = `The tool "${name}" is not defined as it was first seen or approved, so it is held back. What changed:`;
+  return { ...shared, code: "SKILL_TOOL_CHANGED", message: `${what}\n${changes.map((line) => `  ${line}`).join("\n")}\n${how}` };
+}

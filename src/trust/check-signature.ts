@@ -1,0 +1,114 @@
+import { hash, type KeyObject, verify } from "node:crypto";
+import { join } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { readTextFile } from "../io/read-bounded.ts";
+import { signatureFileName } from "./folder-digests.ts";
+import { formatKey, type PublicKey, toKeyObject } from "./key-text.ts";
+import { parseSignature, type SignatureStatement, signedBytes } from "./signature-statement.ts";
+import type { TrustedKeys } from "./trusted-keys.ts";
+import type { VerifiedSignatures } from "./verified-signatures.ts";
+
+/** What the signature file of a folder says, and who says it; which files it is right about has not been looked at. */
+export type CheckedSignature =
+  | { readonly kind: "unsigned" }
+  | { readonly kind: "valid"; readonly statement: SignatureStatement; readonly key: PublicKey }
+  /** `keyId`: of the key that the file names. */
+  | { readonly kind: "refused"; readonly diagnostic: Diagnostic; readonly keyId?: string };
+
+export interface SignatureCheckOptions {
+  readonly keys: TrustedKeys;
+  /** Whether only the keys that a project expects count. */
+  readonly isOfProject: boolean;
+  readonly verified: VerifiedSignatures;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+}
+
+// What 20,000 files with long names come to.
+const maxSignatureBytes = 8 * 1024 * 1024;
+// Clocks differ. What was signed later than this is not to be believed yet.
+const clockSkew = 24 * 60 * 60 * 1000;
+
+/** Reads the signature of a folder, and says whether somebody who is trusted made it. */
+export function checkSignature(folder: string, options: SignatureCheckOptions): CheckedSignature {
+  const file = join(folder, signatureFileName);
+  const read = readTextFile(file, maxSignatureBytes);
+  if (!read.ok) {
+    if (read.diagnostic.code === "FILE_MISSING") return { kind: "unsigned" };
+    return refused(file, "TRUST_SIGNATURE_DAMAGED", `The signature cannot be read. ${read.diagnostic.message}`);
+  }
+  const parsed = parseSignature(read.text);
+  if (!parsed.ok) {
+    const code = parsed.isNewer ? "TRUST_SIGNATURE_FORMAT" : "TRUST_SIGNATURE_DAMAGED";
+    const advice = parsed.isNewer ? "Update skillhost, or have it signed anew." : "Have the skill signed anew.";
+    return refused(file, code, `The signature cannot be used: ${parsed.why}. ${advice}`);
+  }
+  return judge(file, read.bytes, parsed.statement, parsed.signature, options);
+}
+
+function judge(
+  file: string,
+  text: Uint8Array,
+  statement: SignatureStatement,
+  signature: Buffer,
+  options: SignatureCheckOptions,
+): CheckedSignature {
+  const { keys, isOfProject, verified, now } = options;
+  const id = statement.key;
+  const refuse = (code: string, message: string): CheckedSignature => ({ ...refused(file, code, message), keyId: id }) as CheckedSignature;
+  const revoked = keys.revoked(id);
+  if (revoked !== undefined) return refuse("TRUST_KEY_REVOKED", `It is signed with the key ${id}, which was revoked ${revoked}.`);
+  const key = keys.find(id);
+  if (key === undefined)
+    return refuse("TRUST_KEY_UNKNOWN", `It is signed with the key ${id}, which you do not trust. ${adviceOf(id, keys)}`);
+  if (
+    !verified.check(
+      () => memoKey(key, text),
+      () => verify(null, signedBytes(statement), keyObjectOf(key), signature),
+    )
+  )
+    return refuse(
+      "TRUST_SIGNATURE_WRONG",
+      `The signature is not one of ${named(key)} over what it stands beside: it was altered. Have the skill signed anew.`,
+    );
+  if (isOfProject && !keys.isExpected(id)) {
+    const message = `It is signed with ${named(key)}, which you trust, but this project expects others ("trust.onlyKeys" in its configuration).`;
+    return refuse("TRUST_KEY_NOT_EXPECTED", `${message} Have it signed by one of them, or add the key there.`);
+  }
+  if (statement.expires !== undefined && Date.parse(statement.expires) <= now)
+    return refuse("TRUST_EXPIRED", `The signature of ${named(key)} was good until ${statement.expires}. Have the skill signed anew.`);
+  if (Date.parse(statement.created) > now + clockSkew)
+    return refuse(
+      "TRUST_NOT_YET",
+      `The signature of ${named(key)} is dated ${statement.created}, which is yet to come. Check this machine's clock.`,
+    );
+  return { kind: "valid", statement, key };
+}
+
+/** The project may name the key: then it only takes to be trusted by the user. */
+function adviceOf(id: string, keys: TrustedKeys): string {
+  const expected = keys.expected(id);
+  if (expected === undefined) return 'If you know whose it is, add it with "skillhost keys trust <key>".';
+  return `This project names it, which does not make you trust it. If you do: skillhost keys trust ${JSON.stringify(formatKey(expected))}`;
+}
+
+export function named({ id, name }: PublicKey): string {
+  return name === "" ? `the key ${id}` : `the key ${id} (${JSON.stringify(name)})`;
+}
+
+/** The same for the same key and the same text of a signature only; what that says follows from it. */
+function memoKey(key: PublicKey, text: Uint8Array): string {
+  return hash("sha256", Buffer.concat([Buffer.from(key.bytes, "base64"), text]), "hex");
+}
+
+function keyObjectOf(key: PublicKey): KeyObject {
+  const known = keyObjects.get(key) ?? toKeyObject(key);
+  keyObjects.set(key, known);
+  return known;
+}
+
+const keyObjects = new WeakMap<PublicKey, KeyObject>();
+
+function refused(file: string, code: string, message: string): CheckedSignature {
+  return { kind: "refused", diagnostic: { severity: "error", code, file, message } };
+}

@@ -1,0 +1,150 @@
+import { hash } from "node:crypto";
+import { type Dirent, readdirSync } from "node:fs";
+import { sep } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { errorMessage } from "../base/errors.ts";
+import { readFileBytes } from "../io/read-bounded.ts";
+
+/** One file of a folder, as signatures and lock files speak of it. */
+export interface FileDigest {
+  /** In bytes. */
+  readonly size: number;
+  /** `sha256:` and 64 hex digits, of the bytes as they are. */
+  readonly digest: string;
+}
+
+export interface FolderDigests {
+  /** By path from the folder: forward slashes, Unicode NFC, sorted by code unit. */
+  readonly files: ReadonlyMap<string, FileDigest>;
+  /** Why the list does not say all that is in the folder. With one of these it must not be signed or believed. */
+  readonly problems: readonly Diagnostic[];
+}
+
+export interface DigestOptions {
+  /** Files and folders of these names are passed over, wherever they lie. */
+  readonly exclude?: ReadonlySet<string> | undefined;
+  /** Told of each file as it was read: these bytes are the ones that the digest is of. */
+  onRead?(file: string, bytes: Uint8Array): void;
+}
+
+/** The signature of a skill, in its folder. It cannot be among what it signs. */
+export const signatureFileName = "skill.sig.json";
+
+// What systems and git leave in folders by themselves. None of it is read as a part of a skill.
+const skipped: ReadonlySet<string> = new Set([signatureFileName, ".DS_Store", "Thumbs.db", "desktop.ini"]);
+const maxFiles = 20_000;
+const maxFileBytes = 64 * 1024 * 1024;
+const maxBytes = 256 * 1024 * 1024;
+const maxDepth = 64;
+
+/**
+ * The digests of all files of a folder, hidden ones too. A problem are: links and what is no regular file, names that
+ * some systems take for the same, a `node_modules` folder, and more than 20,000 files or 256 MiB. Git's own folder, and
+ * the signature and the desktop's files at the top or below, are passed over.
+ */
+export function digestFolder(folder: string, { onRead, exclude }: DigestOptions = {}): FolderDigests {
+  const walk: Walk = { folder, files: [], byFoldedName: new Map(), problems: [], bytes: 0, onRead };
+  for (const waiting: Place[] = [{ path: "", depth: 0 }]; waiting.length > 0; ) {
+    const place = waiting.pop()!;
+    for (const entry of entriesOf(place, walk)) {
+      if (exclude?.has(entry.name)) continue;
+      const path = place.path === "" ? entry.name : `${place.path}/${entry.name}`;
+      if (entry.isDirectory()) enter(entry.name, { path, depth: place.depth + 1 }, waiting, walk);
+      else if (!skipped.has(entry.name) && entry.name !== ".git") addFile(entry, path, walk);
+    }
+    if (isTooMuch(walk)) break;
+  }
+  return { files: new Map(walk.files.sort(([a], [b]) => (a < b ? -1 : 1))), problems: walk.problems };
+}
+
+/** sha256 of bytes in the form that digests are written in. */
+export function digestBytes(bytes: Uint8Array): string {
+  return `sha256:${hash("sha256", bytes, "hex")}`;
+}
+
+/** Equal for names that some file system takes for one: macOS and Windows pass over case, macOS over composition. */
+export function foldedName(path: string): string {
+  return path.normalize("NFC").toLowerCase();
+}
+
+interface Place {
+  readonly path: string;
+  readonly depth: number;
+}
+
+interface Walk {
+  readonly folder: string;
+  readonly files: [path: string, FileDigest][];
+  readonly byFoldedName: Map<string, string>;
+  readonly problems: Diagnostic[];
+  readonly onRead: DigestOptions["onRead"] | undefined;
+  bytes: number;
+}
+
+function entriesOf({ path }: Place, walk: Walk): readonly Dirent[] {
+  try {
+    return readdirSync(placeOf(walk, path), { withFileTypes: true });
+  } catch (error) {
+    add(walk, "TRUST_FILE_UNREADABLE", path, `This folder cannot be listed: ${errorMessage(error)}.`);
+    return [];
+  }
+}
+
+function enter(name: string, place: Place, waiting: Place[], walk: Walk): void {
+  if (name === ".git") return;
+  if (name === "node_modules") {
+    const advice = "Keep packages in a node_modules above the skill, as npm does for a skill in a package, or bundle what it needs.";
+    add(
+      walk,
+      "TRUST_NODE_MODULES",
+      place.path,
+      `A signed skill cannot hold a node_modules folder: Node.js reads what is in it by itself. ${advice}`,
+    );
+  } else if (place.depth > maxDepth) add(walk, "TRUST_TOO_LARGE", place.path, `Folders are nested more than ${maxDepth} deep here.`);
+  else if (noClash(place.path, walk)) waiting.push(place);
+}
+
+function addFile(entry: Dirent, path: string, walk: Walk): void {
+  if (!entry.isFile()) {
+    const what = entry.isSymbolicLink() ? "a link, and what it leads to can change without it" : "no regular file";
+    add(walk, entry.isSymbolicLink() ? "TRUST_LINK" : "TRUST_NOT_REGULAR", path, `This is ${what}. Put a file in its place.`);
+    return;
+  }
+  if (!noClash(path, walk) || isTooMuch(walk)) return;
+  const file = placeOf(walk, path);
+  const read = readFileBytes(file, maxFileBytes);
+  if (!read.ok) {
+    add(walk, "TRUST_FILE_UNREADABLE", path, read.diagnostic.message);
+    return;
+  }
+  walk.bytes += read.bytes.length;
+  walk.files.push([path.normalize("NFC"), { size: read.bytes.length, digest: digestBytes(read.bytes) }]);
+  walk.onRead?.(file, read.bytes);
+}
+
+/** On a system that tells them apart, two files; on another, one of them stands for both. */
+function noClash(path: string, walk: Walk): boolean {
+  const folded = foldedName(path);
+  const other = walk.byFoldedName.get(folded);
+  walk.byFoldedName.set(folded, path);
+  if (other === undefined) return true;
+  add(walk, "TRUST_NAMES_CLASH", path, `Some systems take this name and ${JSON.stringify(other)} for the same. Rename one.`);
+  return false;
+}
+
+function isTooMuch(walk: Walk): boolean {
+  if (walk.files.length <= maxFiles && walk.bytes <= maxBytes) return false;
+  if (!walk.problems.some(({ code }) => code === "TRUST_TOO_LARGE")) {
+    const message = `This folder holds more than ${maxFiles} files or ${maxBytes / 1024 / 1024} MiB. Keep large and generated files outside of the skill.`;
+    add(walk, "TRUST_TOO_LARGE", "", message);
+  }
+  return true;
+}
+
+function placeOf({ folder }: Walk, path: string): string {
+  return path === "" ? folder : `${folder}${sep}${sep === "/" ? path : path.replaceAll("/", sep)}`;
+}
+
+function add(walk: Walk, code: string, path: string, message: string): void {
+  walk.problems.push({ severity: "error", code, file: placeOf(walk, path), message });
+}

@@ -1,0 +1,138 @@
+import {
+  createCipheriv,
+  createDecipheriv,
+  createPrivateKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  scryptSync,
+} from "node:crypto";
+import { lstatSync, readdirSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { HostError } from "../base/errors.ts";
+import { isPlainRecord } from "../base/read-fields.ts";
+import { writeFileAtomic } from "../io/atomic-write.ts";
+import { readTextFile } from "../io/read-bounded.ts";
+import { formatKey, type PublicKey, parseKey, publicKeyOf } from "./key-text.ts";
+import type { SigningKey } from "./sign-folder.ts";
+
+/** A private key of the user's, as its file tells without being opened. */
+export interface StoredKey extends PublicKey {
+  readonly file: string;
+  /** ISO 8601. */
+  readonly created: string;
+  /** Whether it takes a passphrase to use it. */
+  readonly isLocked: boolean;
+  /** Whether others on this machine can read the file. */
+  readonly isOpenToOthers: boolean;
+}
+
+export function keysFolderIn(directory: string): string {
+  return join(directory, "keys");
+}
+
+/** Makes a key pair and keeps it in a folder, for its owner alone; with a passphrase, encrypted. */
+export async function createPrivateKeyFile(folder: string, name: string, passphrase: string | undefined): Promise<StoredKey> {
+  const { privateKey } = generateKeyPairSync("ed25519");
+  const key = publicKeyOf(privateKey, name);
+  const file = join(folder, `${key.id}.json`);
+  const secret = privateKey.export({ type: "pkcs8", format: "der" });
+  const created = new Date().toISOString();
+  const kept = passphrase === undefined ? { private: secret.toString("base64") } : { locked: lock(secret, passphrase) };
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await writeFileAtomic(file, `${JSON.stringify({ format, public: formatKey(key), created, ...kept }, undefined, 2)}\n`, { mode: 0o600 });
+  return { ...key, file, created, isLocked: passphrase !== undefined, isOpenToOthers: false };
+}
+
+/** The private keys in a folder, the oldest first. What is none is passed over. */
+export function listPrivateKeys(folder: string): readonly StoredKey[] {
+  const names = namesIn(folder).filter((name) => /^[0-9a-f]{32}\.json$/.test(name));
+  const keys = names.flatMap((name) => readStored(join(folder, name))?.key ?? []);
+  return keys.sort((a, b) => (a.created < b.created ? -1 : 1));
+}
+
+/** Opens a private key. @throws HostError `KEY_PASSPHRASE` when it needs another one, or one at all; `KEY_INVALID`. */
+export function openPrivateKey({ file }: StoredKey, passphrase: string | undefined): SigningKey {
+  const stored = readStored(file);
+  if (stored === undefined) throw new HostError("KEY_INVALID", `${file} is no private key. Make another with "skillhost keys new".`);
+  const { key, value } = stored;
+  const privateKey = toPrivateKey(isPlainRecord(value["locked"]) ? unlock(value["locked"], passphrase) : String(value["private"]), file);
+  const { id, name, bytes } = key;
+  // Somebody may have put another private key behind a public one.
+  if (publicKeyOf(privateKey, name).id !== id) throw new HostError("KEY_INVALID", `${file} holds a private key that is not that of ${id}.`);
+  return { publicKey: { id, name, bytes }, privateKey };
+}
+
+const format = "skillhost-key/1";
+const maxBytes = 16 * 1024;
+// About a tenth of a second and 64 MiB for each guess.
+const cost = { N: 65_536, r: 8, p: 1, maxmem: 128 * 1024 * 1024 };
+const cipher = "aes-256-gcm";
+
+function lock(secret: Buffer, passphrase: string): Readonly<Record<string, unknown>> {
+  const salt = randomBytes(16);
+  const iv = randomBytes(12);
+  const encrypt = createCipheriv(cipher, scryptSync(passphrase.normalize("NFKC"), salt, 32, cost), iv);
+  const data = Buffer.concat([encrypt.update(secret), encrypt.final()]);
+  const text = (bytes: Buffer): string => bytes.toString("base64");
+  return {
+    kdf: "scrypt",
+    N: cost.N,
+    r: cost.r,
+    p: cost.p,
+    cipher,
+    salt: text(salt),
+    iv: text(iv),
+    tag: text(encrypt.getAuthTag()),
+    data: text(data),
+  };
+}
+
+/** Only what `lock` makes is opened: a file cannot ask for a weaker way, or for all memory. */
+function unlock(locked: Readonly<Record<string, unknown>>, passphrase: string | undefined): string {
+  if (passphrase === undefined)
+    throw new HostError("KEY_PASSPHRASE", "This key needs its passphrase. Give it on the terminal, or in SKILLHOST_KEY_PASSPHRASE.");
+  const bytes = (field: string): Buffer => Buffer.from(String(locked[field]), "base64");
+  try {
+    const decrypt = createDecipheriv(cipher, scryptSync(passphrase.normalize("NFKC"), bytes("salt"), 32, cost), bytes("iv"), {
+      authTagLength: 16,
+    });
+    decrypt.setAuthTag(bytes("tag"));
+    return Buffer.concat([decrypt.update(bytes("data")), decrypt.final()]).toString("base64");
+  } catch (cause) {
+    throw new HostError("KEY_PASSPHRASE", "This is not the passphrase of the key, or its file was altered.", { cause });
+  }
+}
+
+function toPrivateKey(base64: string, file: string): KeyObject {
+  try {
+    return createPrivateKey({ key: Buffer.from(base64, "base64"), format: "der", type: "pkcs8" });
+  } catch (cause) {
+    throw new HostError("KEY_INVALID", `${file} holds no private key that can be read. Make another with "skillhost keys new".`, { cause });
+  }
+}
+
+function readStored(file: string): { readonly key: StoredKey; readonly value: Readonly<Record<string, unknown>> } | undefined {
+  const read = readTextFile(file, maxBytes);
+  if (!read.ok) return undefined;
+  try {
+    const value: unknown = JSON.parse(read.text);
+    if (!isPlainRecord(value) || value["format"] !== format || typeof value["created"] !== "string") return undefined;
+    const isOpenToOthers = process.platform !== "win32" && (lstatSync(file).mode & 0o077) !== 0;
+    const about = { file, created: value["created"], isLocked: isPlainRecord(value["locked"]), isOpenToOthers };
+    return { key: { ...parseKey(String(value["public"])), ...about }, value };
+  } catch {
+    // Not a key file of ours: there is nothing to list.
+    return undefined;
+  }
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    // No key was ever made.
+    return [];
+  }
+}

@@ -1,0 +1,141 @@
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { errorMessage } from "../../base/errors.ts";
+import { isPlainRecord } from "../../base/read-fields.ts";
+import type { ProvenanceRule } from "../trust-policy.ts";
+import { type BuildIdentity, identityOf } from "./build-identity.ts";
+import { type Signer, verifyBundle } from "./sigstore-verifier.ts";
+
+/** The package that provenance is asked of, as the registry gives it. */
+export interface ProvenanceSubject {
+  readonly name: string;
+  readonly version: string;
+  /** Of its tarball, as npm writes it: `sha512-…`. */
+  readonly integrity: string;
+}
+
+export type ProvenanceVerdict =
+  /** It was built there, from this commit. */
+  | ({ readonly kind: "verified" } & BuildIdentity)
+  /** Nobody says where it was built, and nobody has to. */
+  | { readonly kind: "absent" }
+  | { readonly kind: "refused"; readonly diagnostic: Diagnostic };
+
+export interface ProvenanceOptions {
+  /** What the user asks of this package. Default: what there is must be right. */
+  readonly rule?: ProvenanceRule | undefined;
+  /** Whom signatures are held against, as JSON of Sigstore's TrustedRoot. Default: Sigstore's own, by TUF from the network. */
+  readonly trustRoot?: unknown;
+  /** Milliseconds that getting that may take. */
+  readonly timeout?: number | undefined;
+}
+
+/**
+ * Verifies where a package was built, by the attestations that its registry has of it: the answer of npm's
+ * `dist.attestations.url`, or Sigstore bundles. Sigstore is loaded by this, and the network used unless a trust root is given.
+ * Never rejects. `PROVENANCE_…` codes say what is wrong.
+ */
+export async function verifyProvenance(
+  attestations: unknown,
+  subject: ProvenanceSubject,
+  options: ProvenanceOptions = {},
+): Promise<ProvenanceVerdict> {
+  const { rule } = options;
+  const bundles = provenanceBundles(attestations);
+  if (bundles.length === 0) {
+    if (rule?.mode !== "require") return { kind: "absent" };
+    return refuse(
+      subject,
+      "PROVENANCE_MISSING",
+      "there is no provenance, and it is required. Ask its authors to publish with --provenance",
+    );
+  }
+  let last: ProvenanceVerdict = { kind: "absent" };
+  for (const bundle of bundles.slice(0, maxBundles)) {
+    last = await judge(bundle, subject, options);
+    if (last.kind === "verified") return last;
+  }
+  return last;
+}
+
+const maxBundles = 8;
+const maxPayload = 4 * 1024 * 1024;
+const predicate = /^https:\/\/slsa\.dev\/provenance\/v(0\.2|1)$/;
+
+async function judge(
+  bundle: unknown,
+  subject: ProvenanceSubject,
+  { rule, trustRoot, timeout }: ProvenanceOptions,
+): Promise<ProvenanceVerdict> {
+  let signer: Signer;
+  try {
+    signer = await verifyBundle(bundle, { trustRoot, timeout });
+  } catch (error) {
+    return refuse(subject, "PROVENANCE_UNVERIFIED", `its provenance cannot be verified: ${errorMessage(error)}`);
+  }
+  const statement = statementOf(bundle);
+  if (statement === undefined) return refuse(subject, "PROVENANCE_INVALID", "its provenance is no in-toto statement");
+  if (!isAbout(statement, subject)) {
+    const why = "its provenance is about another package, another version or another tarball";
+    return refuse(subject, "PROVENANCE_MISMATCH", why);
+  }
+  const identity = identityOf(signer);
+  if (identity === undefined)
+    return refuse(subject, "PROVENANCE_IDENTITY", "its provenance was not signed by a workflow of GitHub or GitLab, but by somebody");
+  const broken = brokenRule(identity, rule);
+  return broken === undefined ? { kind: "verified", ...identity } : refuse(subject, "PROVENANCE_RULE", broken);
+}
+
+/** Those that say where something was built. There are others, such as that it was published. */
+function provenanceBundles(value: unknown): readonly unknown[] {
+  const list =
+    isPlainRecord(value) && Array.isArray(value["attestations"]) ? value["attestations"] : Array.isArray(value) ? value : [value];
+  return list.flatMap((item: unknown) => {
+    const bundle = isPlainRecord(item) && isPlainRecord(item["bundle"]) ? item["bundle"] : item;
+    const type = statementOf(bundle)?.["predicateType"];
+    return typeof type === "string" && predicate.test(type) ? [bundle] : [];
+  });
+}
+
+function statementOf(bundle: unknown): Readonly<Record<string, unknown>> | undefined {
+  const envelope = isPlainRecord(bundle) ? bundle["dsseEnvelope"] : undefined;
+  const payload = isPlainRecord(envelope) ? envelope["payload"] : undefined;
+  if (typeof payload !== "string" || payload.length > maxPayload) return undefined;
+  try {
+    const statement: unknown = JSON.parse(Buffer.from(payload, "base64").toString("utf8"));
+    return isPlainRecord(statement) ? statement : undefined;
+  } catch {
+    // No JSON: it says nothing of a package.
+    return undefined;
+  }
+}
+
+/** By name, version, and the digest of the tarball: what was built is what was downloaded. */
+function isAbout({ subject: subjects }: Readonly<Record<string, unknown>>, { name, version, integrity }: ProvenanceSubject): boolean {
+  const sha512 = /(?:^|\s)sha512-([A-Za-z0-9+/]{86}==)(?:\s|$)/.exec(integrity)?.[1];
+  if (sha512 === undefined || !Array.isArray(subjects)) return false;
+  const hex = Buffer.from(sha512, "base64").toString("hex");
+  const purl = `pkg:npm/${name.replace(/^@/, "%40")}@${version}`;
+  return subjects.some(
+    (each: unknown) => isPlainRecord(each) && each["name"] === purl && isPlainRecord(each["digest"]) && each["digest"]["sha512"] === hex,
+  );
+}
+
+function brokenRule({ repository, workflow }: BuildIdentity, rule: ProvenanceRule | undefined): string | undefined {
+  if (rule?.repository !== undefined && plainAddress(rule.repository) !== plainAddress(repository))
+    return `it was built from ${repository}, and ${rule.repository} is required`;
+  if (rule?.workflow !== undefined && rule.workflow !== workflow) return `it was built by ${workflow}, and ${rule.workflow} is required`;
+  return undefined;
+}
+
+/** `git+https://github.com/Acme/Skills.git/` is `https://github.com/acme/skills`: both hosts take case for nothing. */
+function plainAddress(address: string): string {
+  return address
+    .replace(/^git\+/, "")
+    .replace(/\/+$/, "")
+    .replace(/\.git$/, "")
+    .toLowerCase();
+}
+
+function refuse({ name, version }: ProvenanceSubject, code: string, why: string): ProvenanceVerdict {
+  return { kind: "refused", diagnostic: { severity: "error", code, source: name, message: `${name}@${version}: ${why}.` } };
+}

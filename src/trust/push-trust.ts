@@ -1,0 +1,190 @@
+import { hash, verify } from "node:crypto";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { Emitter } from "../base/emitter.ts";
+import { toError } from "../base/errors.ts";
+import type { Approval, ApprovalScope, ApprovalStore } from "./approvals.ts";
+import { named } from "./check-signature.ts";
+import { toKeyObject } from "./key-text.ts";
+import { definitionDiff } from "./pins/definition-diff.ts";
+import { readToolEnvelope, type ToolEnvelope, toolEnvelopeBytes } from "./tool-envelope.ts";
+import type { TrustMode } from "./trust-policy.ts";
+import type { TrustedKeys } from "./trusted-keys.ts";
+import type { VerifiedSignatures } from "./verified-signatures.ts";
+
+/** A tool that a program or a client pushes. */
+export interface PushedDefinition {
+  readonly name: string;
+  /** The signature of its definition, 64 hex digits. */
+  readonly contract: string;
+  readonly definition: { readonly metadata?: unknown };
+}
+
+/** A pushed tool that waits for somebody to approve it. */
+export interface HeldPush {
+  readonly name: string;
+  readonly reason: "changed" | "new";
+  readonly digest: string;
+  readonly diff: readonly string[];
+  readonly definition: unknown;
+}
+
+export interface PushTrustOptions {
+  readonly mode: TrustMode;
+  readonly keys: TrustedKeys;
+  readonly verified: VerifiedSignatures;
+  readonly approvals: ApprovalStore;
+  /** Hears when something could not be kept. */
+  readonly onError: (error: Error) => void;
+}
+
+/** Decides which pushed tools may be offered: those that somebody trusted signed, and those that were approved as they are. */
+export class PushTrust {
+  readonly mode: TrustMode;
+  readonly #options: PushTrustOptions;
+  readonly #events: Emitter<{ approved: undefined }>;
+  /** What is written down for others to approve, and what a slow store was found to have. */
+  readonly #told = new Set<string>();
+  readonly #approved = new Set<string>();
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(options: PushTrustOptions) {
+    this.mode = options.mode;
+    this.#options = options;
+    this.#events = new Emitter(options.onError);
+  }
+
+  /** Why a tool must not be offered, or with `warn` what is wrong with its signature. Undefined: nothing is. */
+  judge({ name, contract, definition }: PushedDefinition, pusher: string): Diagnostic | undefined {
+    if (this.mode === "off") return undefined;
+    const envelope = readToolEnvelope(definition.metadata);
+    const fault = envelope === undefined ? undefined : this.#faultOf(name, contract, envelope);
+    if (envelope !== undefined && fault === undefined) return undefined;
+    const isRequired = this.mode === "require";
+    if (isRequired && this.#isApproved(name, contract)) return undefined;
+    const how = `Have it signed, or look at it and approve it with "skillhost approve external ${name}".`;
+    const told = { severity: isRequired ? "error" : "warning", source: pusher } as const;
+    const result = isRequired ? " It is left out." : "";
+    if (fault !== undefined)
+      return { ...told, code: fault.code, message: `Tool "${name}", pushed by ${pusher}: ${fault.message}${result} ${how}` };
+    if (!isRequired) return undefined;
+    this.#tell(name, contract, definition);
+    return {
+      ...told,
+      code: "TRUST_TOOL_UNSIGNED",
+      message: `Tool "${name}", pushed by ${pusher}, is neither signed nor approved.${result} ${how}`,
+    };
+  }
+
+  /** Hears of approvals within this program. */
+  subscribe(listener: () => void): Disposable {
+    return this.#events.on("approved", listener);
+  }
+
+  /** The tools that were pushed, by whichever program, and wait for somebody to approve them. */
+  async held(): Promise<readonly HeldPush[]> {
+    await this.#writing;
+    const [waiting, approved] = await Promise.all([this.#list(heldKind), this.#list(approvedKind)]);
+    const newest = new Map(waiting.map((each) => [each.id, each]));
+    return [...newest.values()].flatMap(({ id, digest, detail }): HeldPush[] => {
+      if (approved.some((each) => each.id === id && each.digest === digest)) return [];
+      const before = approved.findLast((each) => each.id === id);
+      const diff = before?.detail === undefined ? [] : definitionDiff(before.detail, detail);
+      return [{ name: id, reason: before === undefined ? "new" : "changed", digest, diff, definition: detail }];
+    });
+  }
+
+  /** Approves what waits, all of it or one tool. Gives how many that were. */
+  async approve(name: string | undefined): Promise<number> {
+    const wanted = (await this.held()).filter((each) => name === undefined || each.name === name);
+    for (const { name: id, digest, definition } of wanted) {
+      await this.#options.approvals.remember({
+        kind: approvedKind,
+        id,
+        digest,
+        scope: user,
+        approvedAt: new Date().toISOString(),
+        detail: definition,
+      });
+      await this.#options.approvals.forget({ kind: heldKind, id });
+      this.#approved.add(placeOf(id, digest));
+    }
+    this.#told.clear();
+    if (wanted.length > 0) this.#events.emit("approved", undefined);
+    return wanted.length;
+  }
+
+  /** Settles when what is held is written down. */
+  kept(): Promise<void> {
+    return this.#writing;
+  }
+
+  #faultOf(name: string, contract: string, envelope: ToolEnvelope): { readonly code: string; readonly message: string } | undefined {
+    const { keys, verified } = this.#options;
+    const revoked = keys.revoked(envelope.key);
+    if (revoked !== undefined)
+      return { code: "TRUST_KEY_REVOKED", message: `it is signed with the key ${envelope.key}, which was revoked ${revoked}.` };
+    const key = keys.find(envelope.key);
+    if (key === undefined)
+      return { code: "TRUST_KEY_UNKNOWN", message: `it is signed with the key ${envelope.key}, which is not trusted here.` };
+    const bytes = toolEnvelopeBytes(name, contract, envelope);
+    const signature = Buffer.from(envelope.signature, "base64");
+    const memo = (): string =>
+      hash("sha256", Buffer.concat([Buffer.from(key.bytes, "base64"), Buffer.from([signature.length]), signature, bytes]), "hex");
+    if (!verified.check(memo, () => verify(null, bytes, toKeyObject(key), signature)))
+      return { code: "TRUST_SIGNATURE_WRONG", message: `the signature is not one of ${named(key)} over this definition.` };
+    if (envelope.expires !== undefined && Date.parse(envelope.expires) <= Date.now())
+      return { code: "TRUST_EXPIRED", message: `the signature of ${named(key)} was good until ${envelope.expires}.` };
+    return undefined;
+  }
+
+  #isApproved(name: string, contract: string): boolean {
+    const digest = `sha256:${contract}`;
+    const place = placeOf(name, digest);
+    if (this.#approved.has(place)) return true;
+    const found = this.#options.approvals.has({ kind: approvedKind, id: name, digest }, userOnly);
+    if (typeof found === "boolean") return found;
+    // Whoever pushes does not wait; once the store has answered, those who listen push again.
+    found.then(
+      (has) => {
+        if (!has) return;
+        this.#approved.add(place);
+        this.#events.emit("approved", undefined);
+      },
+      (error: unknown) => this.#options.onError(toError(error)),
+    );
+    return false;
+  }
+
+  /** Writes down what is held, so that it can be approved from elsewhere. */
+  #tell(id: string, contract: string, definition: unknown): void {
+    const digest = `sha256:${contract}`;
+    if (this.#told.has(placeOf(id, digest))) return;
+    this.#told.add(placeOf(id, digest));
+    const detail = JSON.stringify(definition).length <= maxDetail ? definition : undefined;
+    const approval: Approval = {
+      kind: heldKind,
+      id,
+      digest,
+      scope: user,
+      approvedAt: new Date().toISOString(),
+      ...(detail !== undefined && { detail }),
+    };
+    this.#writing = this.#writing
+      .then(() => this.#options.approvals.remember(approval))
+      .catch((error: unknown) => this.#options.onError(toError(error)));
+  }
+
+  #list(kind: string): Promise<readonly Approval[]> {
+    return this.#options.approvals.list({ kind, scope: user });
+  }
+}
+
+const heldKind = "external-held";
+const approvedKind = "external-tool";
+const user: ApprovalScope = Object.freeze({ kind: "user" });
+const userOnly: readonly ApprovalScope[] = Object.freeze([user]);
+const maxDetail = 400_000;
+
+function placeOf(name: string, digest: string): string {
+  return `${digest} ${name}`;
+}

@@ -1,0 +1,128 @@
+import { canonicalJson } from "../base/canonical-json.ts";
+import { isPlainRecord } from "../base/read-fields.ts";
+import { isDigest } from "./digests.ts";
+import type { FileDigest } from "./folder-digests.ts";
+import { isKeyId } from "./key-text.ts";
+
+/** What somebody says of a skill by signing it: these are its name, its files, and the contracts of its tools. */
+export interface SignatureStatement {
+  readonly skill: string;
+  /** Absent: its manifest gives none. */
+  readonly version?: string;
+  /** ISO 8601, as the signer's clock had it. */
+  readonly created: string;
+  readonly expires?: string;
+  /** The id of the key that it is signed with. */
+  readonly key: string;
+  /** Signatures of the definitions of its tools, by name. */
+  readonly tools: ReadonlyMap<string, string>;
+  readonly files: ReadonlyMap<string, FileDigest>;
+}
+
+export type ReadSignature =
+  | { readonly ok: true; readonly statement: SignatureStatement; readonly signature: Buffer }
+  /** `isNewer`: it is of a format or an algorithm that is not known here. */
+  | { readonly ok: false; readonly isNewer: boolean; readonly why: string };
+
+const format = "skillhost-signature/1";
+const algorithm = "ed25519";
+const fields = ["format", "algorithm", "skill", "version", "created", "expires", "key", "tools", "files", "signature"];
+
+/** The very bytes that are signed. They begin with the format, so that no other text that a key signs can be taken for them. */
+export function signedBytes(statement: SignatureStatement): Buffer {
+  return Buffer.from(`${format}\n${canonicalJson(toFields(statement))}`, "utf8");
+}
+
+/** A signature as the text of its file. */
+export function formatSignature(statement: SignatureStatement, signature: Uint8Array): string {
+  const { files, ...rest } = toFields(statement);
+  return `${JSON.stringify({ ...rest, files, signature: Buffer.from(signature).toString("base64") }, undefined, 1)}\n`;
+}
+
+/** Reads the text of a signature file. Nothing in it is believed by that; whoever wrote it may be anybody. */
+export function parseSignature(text: string): ReadSignature {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // What the parser says of a stranger's text helps nobody.
+    return damaged("it is no JSON, or not all of it is there");
+  }
+  if (!isPlainRecord(value)) return damaged("it is no object");
+  if (value["format"] !== format || value["algorithm"] !== algorithm) return newer(value);
+  const unknown = Object.keys(value).find((key) => !fields.includes(key));
+  if (unknown !== undefined) return damaged(`${shown(unknown)} does not belong into it`);
+  return readFields(value);
+}
+
+function readFields(value: Readonly<Record<string, unknown>>): ReadSignature {
+  const { skill, version, created, expires, key, signature } = value;
+  if (!isText(skill, 256) || !(version === undefined || isText(version, 256))) return damaged("skill and version must be texts");
+  if (!isTime(created) || !(expires === undefined || isTime(expires))) return damaged("created and expires must be times");
+  if (!isKeyId(key)) return damaged("key must be the id of a key");
+  const bytes = isText(signature, 100) ? Buffer.from(signature, "base64") : undefined;
+  if (bytes?.length !== 64 || bytes.toString("base64") !== signature) return damaged("signature must be 64 bytes, base64");
+  const tools = readMap(value["tools"], (digest) => (typeof digest === "string" && /^[0-9a-f]{64}$/.test(digest) ? digest : undefined));
+  const files = readMap(value["files"], readDigest);
+  if (tools === undefined) return damaged("tools must hold the signature of each tool by its name");
+  if (files === undefined) return damaged("files must hold size and digest of each file by its path");
+  const optional = { ...(version !== undefined && { version }), ...(expires !== undefined && { expires }) };
+  return { ok: true, statement: { skill, created, key, tools, files, ...optional }, signature: bytes };
+}
+
+function readDigest(value: unknown): FileDigest | undefined {
+  if (!isPlainRecord(value) || Object.keys(value).length !== 2) return undefined;
+  const { size, digest } = value;
+  return typeof size === "number" && Number.isSafeInteger(size) && size >= 0 && isDigest(digest) ? { size, digest } : undefined;
+}
+
+function readMap<T>(value: unknown, read: (item: unknown) => T | undefined): ReadonlyMap<string, T> | undefined {
+  if (!isPlainRecord(value)) return undefined;
+  const map = new Map<string, T>();
+  for (const name of Object.keys(value)) {
+    const item = read(value[name]);
+    if (item === undefined || name.length > 4096) return undefined;
+    map.set(name, item);
+  }
+  return map;
+}
+
+function toFields({ skill, version, created, expires, key, tools, files }: SignatureStatement) {
+  return {
+    format,
+    algorithm,
+    skill,
+    ...(version !== undefined && { version }),
+    created,
+    ...(expires !== undefined && { expires }),
+    key,
+    tools: Object.fromEntries(tools),
+    files: Object.fromEntries([...files].map(([path, { size, digest }]) => [path, { size, digest }])),
+  };
+}
+
+function newer({ format: given, algorithm: how }: Readonly<Record<string, unknown>>): ReadSignature {
+  const isOurs = typeof given === "string" && given.startsWith("skillhost-signature/");
+  if (!isOurs || typeof how !== "string") return damaged(`its format must be ${shown(format)} and its algorithm ${shown(algorithm)}`);
+  return {
+    ok: false,
+    isNewer: true,
+    why: `it is of the format ${shown(given)} with ${shown(how)}, and ${format} with ${algorithm} is known here`,
+  };
+}
+
+function damaged(why: string): ReadSignature {
+  return { ok: false, isNewer: false, why };
+}
+
+function shown(text: string): string {
+  return JSON.stringify(text.slice(0, 60));
+}
+
+function isText(value: unknown, most: number): value is string {
+  return typeof value === "string" && value !== "" && value.length <= most;
+}
+
+function isTime(value: unknown): value is string {
+  return isText(value, 40) && /^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value));
+}

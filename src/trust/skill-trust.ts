@@ -1,0 +1,223 @@
+import { lstatSync, realpathSync } from "node:fs";
+import { basename, dirname, join, sep } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import type { FileGuard } from "../io/file-guard.ts";
+import { checkSignature, named } from "./check-signature.ts";
+import { CheckedFiles, type CheckedFolder } from "./checked-files.ts";
+import { compareFiles } from "./compare-files.ts";
+import { digestFolder, signatureFileName } from "./folder-digests.ts";
+import type { SignatureStatement } from "./signature-statement.ts";
+import { type SkillScope, scopeOfFolder, type TrustMode, type TrustPolicy } from "./trust-policy.ts";
+import type { TrustedKeys } from "./trusted-keys.ts";
+import type { VerifiedSignatures } from "./verified-signatures.ts";
+
+/** How a skill stands, for people who look at it. */
+export interface TrustState {
+  readonly scope: SkillScope;
+  readonly mode: TrustMode;
+  /** `invalid`: there is a signature, and it is not right about this folder or of nobody who is trusted. */
+  readonly status: "signed" | "unsigned" | "invalid";
+  /** The key that the signature names, with its owner's name where it is trusted. */
+  readonly key?: { readonly id: string; readonly name: string };
+  readonly signedAt?: string;
+  readonly expires?: string;
+}
+
+/** What came of looking at a folder before anything of it is used. */
+export interface Admission {
+  /** `refused`: nothing of it may run. */
+  readonly kind: "admitted" | "refused";
+  readonly state: TrustState;
+  readonly diagnostics: readonly Diagnostic[];
+  /** Every file that was looked at: when one of them changes, the folder has to be looked at again. */
+  readonly files: ReadonlySet<string>;
+  /** What of the name, the version and the contracts of its tools is not as it was signed. */
+  identityFault(name: string, version: string | undefined): Diagnostic | undefined;
+  toolFault(name: string, signature: string): Diagnostic | undefined;
+  /** The load is over. Not taken: what was admitted before is what holds. */
+  conclude(isTaken: boolean): void;
+}
+
+export interface SkillTrust {
+  /** What was admitted may be read through this only. */
+  readonly guard: FileGuard;
+  /** Undefined: nobody asked for this folder to be looked at. */
+  admit(folder: string, options?: { readonly scope?: SkillScope }): Admission | undefined;
+  /**
+   * Looks again at a folder that serves, for what is not read through the guard, such as programs. Undefined: it is as it was
+   * signed, or need not be.
+   */
+  recheck(folder: string): Diagnostic | undefined;
+  /** A folder is a skill no longer. */
+  forget(folder: string): void;
+}
+
+export interface SkillTrustOptions {
+  readonly policy: TrustPolicy;
+  readonly keys: TrustedKeys;
+  readonly verified: VerifiedSignatures;
+  readonly now?: () => number;
+}
+
+/** Looks at the signatures of skills as a policy has it. */
+export function createSkillTrust(options: SkillTrustOptions): SkillTrust {
+  return new FolderSignatures(options);
+}
+
+class FolderSignatures implements SkillTrust {
+  readonly guard = new CheckedFiles();
+  readonly #options: SkillTrustOptions;
+  readonly #held = new Map<string, CheckedFolder>();
+  readonly #realPathOf = createRealPaths();
+
+  constructor(options: SkillTrustOptions) {
+    this.#options = options;
+  }
+
+  admit(folder: string, options: { readonly scope?: SkillScope } = {}): Admission | undefined {
+    const scope = options.scope ?? scopeOfFolder(this.#realPathOf(folder));
+    const mode = scope === undefined ? "off" : this.#options.policy[scope];
+    if (scope === undefined || mode === "off") return undefined;
+    const { keys, verified, now = Date.now } = this.#options;
+    const signature = checkSignature(folder, { keys, verified, isOfProject: scope !== "user", now: now() });
+    const about = { folder, scope, mode };
+    if (signature.kind === "unsigned") return unsigned(about);
+    if (signature.kind === "refused") {
+      const { diagnostic, keyId } = signature;
+      return refusal(about, { status: "invalid", ...(keyId && { key: { id: keyId, name: keys.find(keyId)?.name ?? "" } }) }, [diagnostic]);
+    }
+    const bytes = new Map<string, Uint8Array>();
+    const found = digestFolder(folder, {
+      onRead: (file, read) => void (read.length <= maxHeld && bytes.set(file.slice(folder.length + 1), read)),
+    });
+    const { statement, key } = signature;
+    const faults = compareFiles(folder, statement, found, named(key));
+    const state = {
+      key: { id: key.id, name: key.name },
+      signedAt: statement.created,
+      ...(statement.expires && { expires: statement.expires }),
+    };
+    if (faults.length > 0) return refusal(about, { status: "invalid", ...state }, faults, found.files.keys());
+    const checked: CheckedFolder = { folder, files: statement.files, bytes, isEnforced: mode === "require" };
+    return this.#admitted(about, { status: "signed", ...state }, statement, checked);
+  }
+
+  recheck(folder: string): Diagnostic | undefined {
+    const held = this.#held.get(folder);
+    return held?.isEnforced === true ? compareFiles(folder, held, digestFolder(folder), "somebody")[0] : undefined;
+  }
+
+  forget(folder: string): void {
+    const held = this.#held.get(folder);
+    if (held !== undefined) this.guard.remove(held);
+    this.#held.delete(folder);
+  }
+
+  #admitted(about: About, state: StatePart, statement: SignatureStatement, checked: CheckedFolder): Admission {
+    const before = this.guard.put(checked);
+    const { folder } = about;
+    return {
+      ...base(about, "admitted", state, [], statement.files.keys()),
+      identityFault: (name, version) => identityFault(about, statement, name, version),
+      toolFault: (name, signature) => toolFault(about, statement, name, signature),
+      conclude: (isTaken) => {
+        this.guard.settle(checked);
+        if (isTaken) this.#held.set(folder, checked);
+        else if (before !== undefined) this.guard.put(before);
+        else this.guard.remove(checked);
+      },
+    };
+  }
+}
+
+// Larger files are read again when they are needed, and held against their digest.
+const maxHeld = 4 * 1024 * 1024;
+
+interface About {
+  readonly folder: string;
+  readonly scope: SkillScope;
+  readonly mode: TrustMode;
+}
+
+type StatePart = Omit<TrustState, "scope" | "mode">;
+
+function unsigned(about: About): Admission {
+  const { folder, mode, scope } = about;
+  const isRequired = mode === "require";
+  // Most skills are not, and who is warned of each of them learns to look away.
+  if (!isRequired) return base(about, "admitted", { status: "unsigned" }, [], []);
+  const advice = `Skills of the scope "${scope}" must be signed here. Sign it with "skillhost sign", or ask whoever made it to.`;
+  const message = `This skill is not signed, so nobody can tell whether it is as its author left it. ${advice}`;
+  return base(about, "refused", { status: "unsigned" }, [{ severity: "error", code: "TRUST_UNSIGNED", file: folder, message }], []);
+}
+
+/** Under `warn` it loads all the same. */
+function refusal(about: About, state: StatePart, faults: readonly Diagnostic[], files: Iterable<string> = []): Admission {
+  const isRequired = about.mode === "require";
+  const told = faults.map((fault): Diagnostic => ({ ...fault, severity: isRequired ? "error" : "warning" }));
+  return base(about, isRequired ? "refused" : "admitted", state, told, files);
+}
+
+function base(
+  { folder, scope, mode }: About,
+  kind: Admission["kind"],
+  state: StatePart,
+  diagnostics: readonly Diagnostic[],
+  paths: Iterable<string>,
+): Admission {
+  return {
+    kind,
+    state: Object.freeze({ scope, mode, ...state }),
+    diagnostics,
+    files: new Set([
+      join(folder, signatureFileName),
+      ...[...paths].map((path) => `${folder}${sep}${sep === "/" ? path : path.replaceAll("/", sep)}`),
+    ]),
+    identityFault: () => undefined,
+    toolFault: () => undefined,
+    conclude: () => {},
+  };
+}
+
+function identityFault(
+  { folder, mode }: About,
+  { skill, version }: SignatureStatement,
+  name: string,
+  actual: string | undefined,
+): Diagnostic | undefined {
+  if (name === skill && actual === version) return undefined;
+  const shown = (text: string, number: string | undefined): string => JSON.stringify(number === undefined ? text : `${text} ${number}`);
+  const message = `This skill was signed as ${shown(skill, version)} and is ${shown(name, actual)} now. Give it back its name, or have it signed anew.`;
+  return {
+    severity: mode === "require" ? "error" : "warning",
+    code: "TRUST_NAME",
+    file: join(folder, signatureFileName),
+    source: name,
+    message,
+  };
+}
+
+function toolFault({ folder, mode }: About, { tools }: SignatureStatement, name: string, signature: string): Diagnostic | undefined {
+  if (tools.get(name) === signature) return undefined;
+  const how = tools.has(name) ? "is not defined as it was when the skill was signed" : "was not there when the skill was signed";
+  const result = mode === "require" ? ", so it is left out" : "";
+  const message = `The tool "${name}" ${how}${result}. What defines it may depend on this machine; have the skill signed anew if it should be so.`;
+  return { severity: mode === "require" ? "error" : "warning", code: "TRUST_TOOL_CHANGED", file: join(folder, signatureFileName), message };
+}
+
+/** Where folders really lie. Those of one parent are looked at one after another, so what was found of it serves for a moment. */
+function createRealPaths(): (folder: string) => string {
+  let parent = { path: "", real: "", until: 0 };
+  return (folder) => {
+    try {
+      if (lstatSync(folder).isSymbolicLink()) return realpathSync.native(folder);
+      const now = performance.now();
+      const path = dirname(folder);
+      if (parent.path !== path || parent.until < now) parent = { path, real: realpathSync.native(path), until: now + 100 };
+      return join(parent.real, basename(folder));
+    } catch {
+      // Gone, or not to be looked at: loading it will say so.
+      return folder;
+    }
+  };
+}

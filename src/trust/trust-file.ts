@@ -1,0 +1,92 @@
+import { mkdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { errorMessage, HostError } from "../base/errors.ts";
+import { type FieldReaders, isPlainRecord, mustBe, readFields, readText } from "../base/read-fields.ts";
+import { writeFileAtomic } from "../io/atomic-write.ts";
+import { takeFileLock } from "../io/file-lock.ts";
+import { readTextFile } from "../io/read-bounded.ts";
+import { formatKey, isKeyId, type PublicKey, parseKey } from "./key-text.ts";
+import { readDefinitions, readPolicy, readProvenance } from "./read-policy.ts";
+import type { PolicyPart } from "./trust-policy.ts";
+import type { Revocation } from "./trusted-keys.ts";
+
+/** What a user trusts, as it stands in `trust.json` of their folder. */
+export interface TrustFile extends PolicyPart {
+  readonly keys?: readonly TrustedKey[] | undefined;
+  readonly revoked?: readonly Revocation[] | undefined;
+}
+
+export interface TrustedKey extends PublicKey {
+  /** ISO 8601. */
+  readonly trustedAt?: string;
+}
+
+export function trustFileIn(directory: string): string {
+  return join(directory, "trust.json");
+}
+
+/**
+ * Reads what a user trusts; a file that is not there says nothing.
+ * @throws HostError `TRUST_FILE_INVALID`: going on without it would check less than the user asked for.
+ */
+export function readTrustFile(file: string): TrustFile {
+  const read = readTextFile(file, maxBytes);
+  if (!read.ok) {
+    if (read.diagnostic.code === "FILE_MISSING") return {};
+    throw unusable(file, read.diagnostic.message);
+  }
+  try {
+    return readFields<TrustFile>(JSON.parse(read.text), "trust file", "TRUST_FILE_INVALID", readers);
+  } catch (error) {
+    throw unusable(file, errorMessage(error));
+  }
+}
+
+/** Changes the file; of several programs that do, one at a time. @throws HostError `TRUST_FILE_INVALID`, `TRUST_FILE_BUSY`. */
+export async function changeTrustFile(file: string, change: (before: TrustFile) => TrustFile): Promise<void> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  const taken = await takeFileLock(`${file}.lock`);
+  if (taken.kind === "taken") throw new HostError("TRUST_FILE_BUSY", `${file} is being changed by another program. Try again.`);
+  try {
+    const { keys, ...rest } = change(readTrustFile(file));
+    const lines = keys?.map(({ trustedAt, ...key }) => ({
+      key: formatKey(key),
+      id: key.id,
+      ...(trustedAt !== undefined && { trustedAt }),
+    }));
+    await writeFileAtomic(file, `${JSON.stringify({ ...rest, ...(lines && { keys: lines }) }, undefined, 2)}\n`, { mode: 0o600 });
+  } finally {
+    taken.lock.release();
+  }
+}
+
+const maxBytes = 1024 * 1024;
+
+const readers: FieldReaders<TrustFile> = {
+  policy: readPolicy,
+  definitions: readDefinitions,
+  provenance: readProvenance,
+  keys: (value, path) => listOf(value, path, readKey),
+  revoked: (value, path) => listOf(value, path, readRevocation),
+};
+
+function listOf<T>(value: unknown, path: string, read: (item: unknown, path: string) => T): readonly T[] {
+  if (!Array.isArray(value)) return mustBe(path, "a list");
+  return value.map((item: unknown, index) => read(item, `${path}[${index}]`));
+}
+
+function readKey(value: unknown, path: string): TrustedKey {
+  if (!isPlainRecord(value)) return mustBe(path, "an object with a key");
+  const key = parseKey(readText(value["key"], `${path}.key`));
+  return { ...key, ...(value["trustedAt"] !== undefined && { trustedAt: readText(value["trustedAt"], `${path}.trustedAt`) }) };
+}
+
+function readRevocation(value: unknown, path: string): Revocation {
+  if (!isPlainRecord(value) || !isKeyId(value["id"])) return mustBe(path, "an object with the id of a key");
+  const { id, at, reason } = value;
+  return { id, at: readText(at, `${path}.at`), ...(reason !== undefined && { reason: readText(reason, `${path}.reason`) }) };
+}
+
+function unusable(file: string, why: string): HostError {
+  return new HostError("TRUST_FILE_INVALID", `${file} says what you trust, and cannot be used: ${why} Mend it, or move it away.`);
+}

@@ -1,0 +1,153 @@
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { runCli, skillDocument, toolModule, type Workplace, workplace } from "./run-cli.ts";
+
+let place: Workplace;
+let home: string;
+
+beforeEach(() => {
+  place = workplace({
+    "skills/greeter/SKILL.md": skillDocument("greeter"),
+    "skills/greeter/tools/greet.ts": toolModule("greet", "hello"),
+    "skillhost.json": '{ "trust": { "policy": { "project": "require" } } }',
+  });
+  home = place.at("home");
+  vi.stubEnv("SKILLHOST_HOME", home);
+});
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+  place[Symbol.dispose]();
+});
+
+const cli = (...argv: string[]) => runCli(argv, { cwd: place.path });
+
+async function json(
+  ...argv: string[]
+): Promise<{ ok: boolean; data: Record<string, unknown>; error?: { code: string }; diagnostics: { code: string }[] }> {
+  return JSON.parse((await cli(...argv, "--json")).stdout);
+}
+
+test("a skill is signed, runs where signatures are required, and does not once a byte is another", async () => {
+  expect(await cli("sign", "greeter")).toMatchObject({ code: 1, stderr: expect.stringContaining("skillhost keys new") });
+  const made = await cli("keys", "new", "alice@example.com");
+  expect(made.stdout).toMatch(/^ed25519 [A-Za-z0-9+/]{43}= alice@example\.com\n$/);
+  expect((await cli("call", "greet", "{}", "--yes")).code).toBe(1);
+
+  const signed = await cli("sign", "greeter", "--expires", "90d");
+  expect(signed.stdout).toMatch(
+    /^Signed greeter: 2 files and 1 tool, with [0-9a-f]{32} alice@example\.com, until \d{4}-\d\d-\d\d → skills\/greeter\/skill\.sig\.json\n$/,
+  );
+  expect(await cli("call", "greet", '{"name":"Bo"}', "--yes")).toMatchObject({ code: 0, stdout: "hello Bo\n" });
+  expect((await cli("list")).stdout).toContain("greeter  active  signed by alice@example.com");
+  expect((await cli("explain", "greeter")).stdout).toContain(
+    'trust signed by alice@example.com; signatures of the scope "project": require',
+  );
+
+  place.write("skills/greeter/tools/greet.ts", toolModule("greet", "hullo"));
+  expect((await cli("call", "greet", "{}", "--yes")).code).toBe(1);
+  const listed = await json("list");
+  expect(listed.data["skills"]).toMatchObject([
+    { state: "failed", trust: { status: "invalid" }, diagnostics: [{ code: "TRUST_FILE_CHANGED" }] },
+  ]);
+  expect((await cli("doctor")).stdout).toContain("TRUST_FILE_CHANGED");
+  expect((await cli("sign", "skills/greeter")).code).toBe(0);
+  expect((await cli("call", "greet", "{}", "--yes")).code).toBe(0);
+});
+
+test("a key of somebody else's counts once it is trusted, and never again once it is revoked", async () => {
+  await cli("keys", "new", "alice");
+  await cli("sign", "greeter");
+  const { public: line, id } = (await json("keys", "export")).data as { public: string; id: string };
+  vi.stubEnv("SKILLHOST_HOME", place.at("another-home"));
+  const codes = async () =>
+    ((await json("list")).data["skills"] as { diagnostics: { code: string }[] }[])[0]!.diagnostics.map(({ code }) => code);
+  expect(await codes()).toEqual(["TRUST_KEY_UNKNOWN"]);
+  expect((await cli("keys", "trust", ...line.split(" "))).stdout).toBe(`Trusted ${id} alice.\n`);
+  expect(await codes()).toEqual([]);
+  expect((await cli("keys", "revoke", "alice", "--reason", "the laptop was stolen")).code).toBe(0);
+  expect(await codes()).toEqual(["TRUST_KEY_REVOKED"]);
+  expect((await json("keys", "trust", line)).error?.code).toBe("KEY_REVOKED");
+  expect((await cli("keys", "list")).stdout).toMatch(new RegExp(`^revoked\n {2}${id} {2}\\d{4}-\\d\\d-\\d\\d the laptop was stolen\n$`));
+});
+
+describe("the keys to sign with", () => {
+  test("are for their owner alone, and encrypted with a passphrase if there is one", async () => {
+    writeFileSync(place.at("secret"), "correct horse\n");
+    writeFileSync(place.at("wrong"), "battery staple\n");
+    const { data } = await json("keys", "new", "alice", "--passphrase-file", "secret");
+    const file = data["file"] as string;
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(statSync(join(home, "keys")).mode & 0o777).toBe(0o700);
+    expect(readFileSync(file, "utf8")).not.toContain('"private"');
+    expect((await json("sign", "greeter")).error?.code).toBe("KEY_PASSPHRASE");
+    expect((await json("sign", "greeter", "--passphrase-file", "wrong")).error?.code).toBe("KEY_PASSPHRASE");
+    expect((await json("sign", "greeter", "--passphrase-file", "secret")).ok).toBe(true);
+    chmodSync(file, 0o644);
+    expect((await cli("keys", "list")).stderr).toContain("Others on this machine can read");
+  });
+
+  test("are named when there are several", async () => {
+    await cli("keys", "new", "alice");
+    const { id } = (await json("keys", "new", "bob")).data as { id: string };
+    expect((await json("sign", "greeter")).error?.code).toBe("KEY_AMBIGUOUS");
+    expect((await json("sign", "greeter", "--key", "carol")).error?.code).toBe("KEY_UNKNOWN");
+    expect((await json("sign", "greeter", "--key", "bob")).data["key"]).toBe(id);
+  });
+});
+
+test("what has a fault, holds a link, or is no skill is not signed", async () => {
+  await cli("keys", "new", "alice");
+  place.write("skills/greeter/tools/broken.ts", "export default {");
+  expect(await json("sign", "greeter")).toMatchObject({ error: { code: "SIGN_REFUSED" }, diagnostics: [{ code: "MODULE_SYNTAX" }] });
+  mkdirSync(place.at("empty"));
+  expect((await json("sign", "empty")).error?.code).toBe("SKILL_UNKNOWN");
+  expect((await json("sign", "nobody")).error?.code).toBe("SKILL_UNKNOWN");
+  expect((await cli("sign", "greeter", "--expires", "yesterday")).code).toBe(2);
+});
+
+describe("a project's configuration", () => {
+  const policy = (text: string): void => place.write("skillhost.json", `{ "trust": ${text} }`);
+  const state = async () => ((await json("list")).data["skills"] as { state: string }[])[0]?.state;
+
+  test("cannot have less checked than its user does", async () => {
+    policy('{ "policy": "off" }');
+    expect(await state()).toBe("active");
+    place.write("home/trust.json", '{ "policy": { "project": "require" } }');
+    expect(await state()).toBe("failed");
+  });
+
+  test("cannot have anybody trusted, and can say who of the trusted counts", async () => {
+    const alice = ((await json("keys", "new", "alice")).data as { public: string }).public;
+    const bob = ((await json("keys", "new", "bob")).data as { public: string }).public;
+    await cli("sign", "greeter", "--key", "bob");
+    policy(`{ "keys": [${JSON.stringify(bob)}] }`);
+    expect(await cli("list")).toMatchObject({ code: 2, stderr: expect.stringContaining("trust.onlyKeys") });
+    policy(`{ "policy": "require", "onlyKeys": [${JSON.stringify(alice)}] }`);
+    expect((await json("list")).data["skills"]).toMatchObject([{ diagnostics: [{ code: "TRUST_KEY_NOT_EXPECTED" }] }]);
+    await cli("sign", "greeter", "--key", "alice");
+    expect(await state()).toBe("active");
+    vi.stubEnv("SKILLHOST_HOME", place.at("another-home"));
+    const [skill] = (await json("list")).data["skills"] as { diagnostics: { code: string; message: string }[] }[];
+    expect(skill?.diagnostics).toMatchObject([{ code: "TRUST_KEY_UNKNOWN", message: expect.stringContaining("This project names it") }]);
+    expect((await cli("keys", "trust", "skillhost.json")).code).toBe(0);
+    expect(await state()).toBe("active");
+  });
+
+  test("is refused when it is nonsense, and so is a user's file", async () => {
+    for (const text of [
+      "1",
+      '{ "policy": "maybe" }',
+      '{ "policy": { "everyone": "off" } }',
+      '{ "onlyKeys": ["rsa 1"] }',
+      '{ "directory": "." }',
+    ]) {
+      policy(text);
+      expect((await cli("list")).code).toBe(2);
+    }
+    policy("{}");
+    place.write("home/trust.json", '{ "policy": { "project": "requir');
+    expect((await json("list")).error?.code).toBe("TRUST_FILE_INVALID");
+  });
+});

@@ -1,0 +1,97 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Bridge } from "./bridge.ts";
+import type { BridgeScenario } from "./bridge-scenarios.ts";
+
+/** The tools of an editor, as the server's model calls them: through the server's own wrappers, where it has some. */
+export const editorScenarios: readonly BridgeScenario[] = [
+  {
+    name: "has each of an editor's tools called, and shows the server what they write",
+    run: async (server) => {
+      await using bridge = await Bridge.start(server, { editor: true });
+      const at = (name: string): string => join(bridge.folder, name);
+      mkdirSync(at("src"));
+      writeFileSync(at("src/sum.js"), "export const sum = (a, b) => a - b;\n");
+      writeFileSync(at("src/sum.test.js"), "import './sum.js';\n");
+      writeFileSync(at("notes.md"), "one\ntwo\nthree\n");
+      const patch = `*** Begin Patch\n*** Update File: ${at("notes.md")}\n@@\n one\n-two\n+deux\n three\n*** End Patch`;
+      const calls: readonly (readonly [string, object])[] = [
+        ["create_directory", { dirPath: at("made") }],
+        ["create_file", { filePath: at("made/new.txt"), content: "made\n" }],
+        ["insert_edit_into_file", { filePath: at("made/new.txt"), code: "made anew\n", explanation: "Anew." }],
+        ["replace_string_in_file", { filePath: at("src/sum.js"), oldString: "a - b", newString: "a + b", explanation: "Add." }],
+        [
+          "multi_replace_string",
+          { replacements: [{ filePath: at("src/sum.js"), oldString: "(a, b)", newString: "(x, y)", explanation: "x" }] },
+        ],
+        ["apply_patch", { input: patch, explanation: "French." }],
+        ["read_file", { filePath: at("src/sum.js"), startLineNumberBaseOne: 1, endLineNumberBaseOne: 5 }],
+        ["list_dir", { path: bridge.folder }],
+        ["file_search", { query: "**/*.js" }],
+        ["grep_search", { query: "deux", isRegexp: false }],
+        ["find_test_files", { filePaths: [at("src/sum.js")] }],
+        ["run_in_terminal", { command: "printf '%s' all-right", explanation: "Say it.", isBackground: false }],
+        ["run_tests", { command: "printf tested" }],
+        ["fetch_web_page", { urls: ["http://127.0.0.1:1/"], query: "nothing" }],
+        ["get_errors", { filePaths: [at("src/sum.js")] }],
+      ];
+      const toolCalls = calls.map(([name, args], index) => ({ id: `call-${index}`, name, arguments: args }));
+      // The second is what the server has its model make of the code of insert_edit_into_file.
+      bridge.backend.answer({ toolCalls }, { content: "made anew\n" }, { content: "Done." });
+      const turn = await bridge.agent.send("Do it.");
+      const told = (name: string, pattern: RegExp): unknown => {
+        const text = bridge.results[calls.findIndex(([called]) => called === name)] ?? "";
+        return pattern.exec(text)?.[0] ?? text.slice(0, 300);
+      };
+      return {
+        statuses: Object.fromEntries(turn.calls.map(({ name, status }) => [name, status])),
+        files: ["made/new.txt", "src/sum.js", "notes.md"].map((name) => existsSync(at(name)) && readFileSync(at(name), "utf8")),
+        told: {
+          created: told("create_file", /made/),
+          read: told("read_file", /x, y/),
+          listed: told("list_dir", /notes\.md/),
+          found: told("file_search", /sum\.js/),
+          matched: told("grep_search", /deux/),
+          tests: told("find_test_files", /sum\.test\.js/),
+          terminal: told("run_in_terminal", /all-right/),
+          ran: told("run_tests", /tested/),
+        },
+        twice: calls.map(([name]) => name).filter((name) => bridge.asked.filter(({ toolName }) => toolName === name).length > 1),
+        kinds: [...new Set(bridge.asked.map(({ kind }) => kind))].sort(),
+      };
+    },
+    expected: {
+      statuses: {
+        create_directory: "completed",
+        create_file: "completed",
+        insert_edit_into_file: "completed",
+        replace_string_in_file: "completed",
+        multi_replace_string: "completed",
+        apply_patch: "completed",
+        read_file: "completed",
+        list_dir: "completed",
+        file_search: "completed",
+        grep_search: "completed",
+        find_test_files: "completed",
+        run_in_terminal: "completed",
+        run_tests: "completed",
+        fetch_web_page: "error",
+        get_errors: "completed",
+      },
+      files: ["made anew\n", "export const sum = (x, y) => a + b;\n", "one\ndeux\nthree\n"],
+      told: {
+        created: "made",
+        read: "x, y",
+        listed: "notes.md",
+        found: "sum.js",
+        matched: "deux",
+        tests: "sum.test.js",
+        terminal: "all-right",
+        ran: "tested",
+      },
+      // Three of the server's wrappers write by it.
+      twice: ["insert_edit_into_file"],
+      kinds: ["read", "shell", "url", "write"],
+    },
+  },
+];

@@ -1,0 +1,285 @@
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { buildPackage } from "../../built-package.ts";
+import { type Registry, startRegistry } from "./registry.ts";
+
+let registry: Registry;
+let bin: string;
+let folders = 0;
+
+beforeAll(async () => {
+  registry = await startRegistry();
+  bin = buildPackage().bin;
+});
+afterAll(() => registry?.[Symbol.asyncDispose]());
+
+interface Run {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const environment = (): NodeJS.ProcessEnv => ({ PATH: process.env["PATH"], HOME: registry.scratch, LANG: "C.UTF-8", ...registry.env });
+
+function run(cwd: string, args: readonly string[], told?: string[]): Run {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [bin, ...args], { cwd, env: environment(), encoding: "utf8" });
+  told?.push(`$ skillhost ${args.map((arg) => (/^[\w@./:^-]+$/.test(arg) ? arg : `'${arg}'`)).join(" ")}`, `${stderr}${stdout}`.trimEnd());
+  if (status !== 0) told?.push(`(exit code ${status})`);
+  told?.push("");
+  return { code: status, stdout, stderr };
+}
+
+function start(cwd: string, args: readonly string[]): ChildProcess {
+  return spawn(process.execPath, [bin, ...args], { cwd, env: environment(), stdio: "ignore" });
+}
+
+function ended(child: ChildProcess): Promise<number | null> {
+  return new Promise((resolve) => child.once("exit", resolve));
+}
+
+/** A folder of its own, with these files. */
+function folder(files: Readonly<Record<string, string>> = {}): string {
+  const path = join(registry.scratch, `folder-${++folders}`);
+  mkdirSync(path);
+  write(path, files);
+  return path;
+}
+
+function write(path: string, files: Readonly<Record<string, string>>): void {
+  for (const [file, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(path, file)), { recursive: true });
+    writeFileSync(join(path, file), text);
+  }
+}
+
+const document = (name: string): string =>
+  `---\nname: ${name}\ndescription: Greets people by name. Use it when somebody says hello.\n---\n\nGreet people.\n`;
+
+const tool = (
+  name: string,
+  word: string,
+  description = "Says hello to somebody by name.",
+): string => `import { defineTool } from "skillhost";
+
+export default defineTool("${name}", {
+  description: "${description}",
+  parameters: { type: "object", properties: { who: { type: "string", description: "Whom to greet." } }, required: ["who"] },
+  handler: ({ who }: { who: string }) => \`${word} \${who}\`,
+});
+`;
+
+/** The folder of a skill that is a package. */
+function skill(name: string, version: string, files: Readonly<Record<string, string>> = {}, fields: object = {}): string {
+  const manifest = {
+    name,
+    version,
+    description: "For a test.",
+    license: "MIT",
+    keywords: ["agent-skill"],
+    engines: { skillhost: ">=0.1" },
+    ...fields,
+  };
+  return folder({
+    "package.json": `${JSON.stringify(manifest, null, 2)}\n`,
+    [`skills/${name}/SKILL.md`]: document(name),
+    "README.md": `# ${name}\n`,
+    ...files,
+  });
+}
+
+function publish(path: string): void {
+  const { code, stderr, stdout } = run(path, ["publish", "--yes", "--quiet"]);
+  expect([code, code === 0 ? "" : `${stdout}${stderr}`]).toEqual([0, ""]);
+}
+
+/** Every file of an installed package with its digest. */
+function digests(path: string): Record<string, string> {
+  const files = readdirSync(path, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  const all = files.map((entry): [string, string] => {
+    const file = join(entry.parentPath, entry.name);
+    return [file.slice(path.length + 1), createHash("sha256").update(readFileSync(file)).digest("hex")];
+  });
+  return Object.fromEntries(all.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+test("a skill is packed, published, added in an empty project, called, updated, verified and taken away", () => {
+  const told: string[] = [];
+  const greeter = join(folder(), "greeter");
+  write(greeter, {
+    "SKILL.md": document("greeter"),
+    "tools/greet.ts": tool("greet", "Hello,"),
+    ".env": "SECRET=1",
+    "README.md": "# Greeter\n",
+  });
+  told.push("# A skill's folder: SKILL.md, tools/greet.ts, README.md, and a .env that must not leave", "");
+  expect(run(greeter, ["pack"], told)).toMatchObject({ code: 0 });
+  expect(readdirSync(greeter).sort()).toEqual([".env", "README.md", "SKILL.md", "greeter-1.0.0.tgz", "package.json", "tools"]);
+  expect(execFileSync("tar", ["-tzf", join(greeter, "greeter-1.0.0.tgz")], { encoding: "utf8" })).not.toContain(".env");
+  expect(run(greeter, ["publish", "--dry-run"], told).stdout).toContain("would be published");
+  expect(run(greeter, ["publish", "--yes"], told).code).toBe(0);
+  expect(run(greeter, ["publish", "--yes"], told)).toMatchObject({ code: 1, stderr: expect.stringContaining("has been published before") });
+
+  told.push("# An empty project", "");
+  const project = folder();
+  expect(run(project, ["add", "greeter"], told).code).toBe(1);
+  expect(readdirSync(project).filter((name) => name !== "node_modules")).toEqual([]);
+  expect(run(project, ["add", "greeter", "--yes"], told).code).toBe(0);
+  expect(run(project, ["call", "greet", '{"who":"Ada"}', "--yes"], told).stdout.trim()).toBe("Hello, Ada");
+  expect(run(project, ["list"], told).stdout).toContain("of greeter@1.0.0");
+  expect(run(project, ["verify"], told).code).toBe(0);
+
+  told.push("# Version 1.1.0, whose tool says something else", "");
+  const manifest = readFileSync(join(greeter, "package.json"), "utf8");
+  write(greeter, {
+    "package.json": manifest.replace("1.0.0", "1.1.0"),
+    "tools/greet.ts": tool("greet", "Good day,", "Says good day to somebody, politely."),
+  });
+  expect(run(greeter, ["publish", "--yes", "--quiet"], told).code).toBe(0);
+  const updated = run(project, ["update", "greeter", "--yes"], told);
+  expect(updated.stdout).toContain("- description: Says hello to somebody by name.");
+  expect(updated.stdout).toContain("+ description: Says good day to somebody, politely.");
+  expect(run(project, ["call", "greet", '{"who":"Ada"}', "--yes"], told).stdout.trim()).toBe("Good day, Ada");
+  expect(run(project, ["verify"], told).code).toBe(0);
+
+  told.push("# One byte of an installed file is changed", "");
+  const file = join(project, "node_modules/greeter/tools/greet.ts");
+  writeFileSync(file, readFileSync(file, "utf8").replace("Good", "Goot"));
+  expect(run(project, ["verify"], told)).toMatchObject({
+    code: 1,
+    stdout: expect.stringContaining("tools/greet.ts does not hold what it did"),
+  });
+  expect(run(project, ["ci"], told).code).toBe(1);
+  told.push("# node_modules is deleted", "");
+  rmSync(join(project, "node_modules"), { recursive: true });
+  expect(run(project, ["ci"], told).code).toBe(0);
+  expect(run(project, ["verify"], told).code).toBe(0);
+  expect(run(project, ["remove", "greeter"], told).code).toBe(0);
+  expect(run(project, ["list"], told).stdout).toContain("0 skills");
+  const to = process.env["SKILLHOST_TRANSCRIPT"];
+  if (to !== undefined) writeFileSync(to, told.join("\n").replaceAll(registry.scratch, "…"));
+});
+
+test("what was packed works from node_modules alone, with npm's own client", () => {
+  publish(skill("by-npm", "1.0.0", { "skills/by-npm/tools/hi.ts": tool("hi", "Hi") }));
+  const project = folder({ "package.json": "{}" });
+  execFileSync("npm", ["install", "by-npm", "--ignore-scripts", "--no-audit", "--no-fund"], {
+    cwd: project,
+    env: environment(),
+    stdio: "pipe",
+  });
+  expect(run(project, ["call", "hi", '{"who":"Ada"}', "--yes"]).stdout.trim()).toBe("Hi Ada");
+  expect(run(project, ["lock"]).code).toBe(0);
+  expect(run(project, ["verify"]).code).toBe(0);
+});
+
+test("npm finds nothing to change in what was added, and its own installation verifies", () => {
+  publish(skill("base", "1.0.0"));
+  publish(
+    skill(
+      "top",
+      "1.0.0",
+      { "cli.js": "#!/usr/bin/env node\n", "skills/top/.gitignore": "y\n" },
+      { dependencies: { base: "^1.0.0" }, bin: { topper: "cli.js" }, files: ["skills", "cli.js"] },
+    ),
+  );
+  const project = folder();
+  expect(run(project, ["add", "top", "--yes"]).stdout).toContain("base@1.0.0");
+  expect(existsSync(join(project, "node_modules/.bin/topper"))).toBe(true);
+  const npm = (...args: string[]): string => execFileSync("npm", args, { cwd: project, env: environment(), encoding: "utf8" });
+  expect(npm("ls", "--all")).toContain("base@1.0.0");
+  expect(npm("install", "--ignore-scripts", "--no-audit", "--no-fund")).toContain("up to date");
+  npm("ci", "--ignore-scripts", "--no-audit", "--no-fund");
+  expect(run(project, ["verify"])).toMatchObject({ code: 0 });
+});
+
+test("only the version that the project itself depends on brings its skill", () => {
+  publish(skill("twice", "1.0.0", { "skills/twice/tools/which.ts": tool("which", "one") }));
+  publish(skill("twice", "2.0.0", { "skills/twice/tools/which.ts": tool("which", "two") }));
+  publish(skill("needs-old", "1.0.0", {}, { dependencies: { twice: "1.0.0" } }));
+  const project = folder();
+  expect(run(project, ["add", "twice@2.0.0", "needs-old", "--yes"]).code).toBe(0);
+  expect(existsSync(join(project, "node_modules/needs-old/node_modules/twice/package.json"))).toBe(true);
+  expect(run(project, ["call", "which", '{"who":"?"}', "--yes"]).stdout.trim()).toBe("two ?");
+  expect(run(project, ["list"]).stdout).toContain("2 skills");
+});
+
+test("a tarball that the registry changed after it was locked is refused by ci", () => {
+  publish(skill("shifty", "1.0.0", { "skills/shifty/tools/do.ts": tool("do", "honest") }));
+  const project = folder();
+  expect(run(project, ["add", "shifty", "--yes"]).code).toBe(0);
+  const changed = folder();
+  cpSync(join(registry.scratch, "storage/shifty/shifty-1.0.0.tgz"), join(changed, "old.tgz"));
+  const other = skill("shifty", "1.0.0", { "skills/shifty/tools/do.ts": tool("do", "shifty") });
+  expect(run(other, ["pack", "--quiet", "--out", changed]).code).toBe(0);
+  cpSync(join(changed, "shifty-1.0.0.tgz"), join(registry.scratch, "storage/shifty/shifty-1.0.0.tgz"));
+  rmSync(join(project, "node_modules"), { recursive: true });
+  rmSync(join(registry.scratch, "npm-cache"), { recursive: true });
+  const { code, stderr } = run(project, ["ci"]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining("the registry serves other bytes than those that the lock names")]);
+  expect(existsSync(join(project, "node_modules/shifty"))).toBe(false);
+});
+
+test("two commands at once wait for each other, and both are done", async () => {
+  publish(skill("left", "1.0.0"));
+  publish(skill("right", "1.0.0"));
+  const project = folder();
+  const codes = await Promise.all(["left", "right"].map((name) => ended(start(project, ["add", name, "--yes"]))));
+  expect(codes).toEqual([0, 0]);
+  expect(Object.keys(JSON.parse(readFileSync(join(project, "package.json"), "utf8")).dependencies)).toEqual(["left", "right"]);
+  expect(run(project, ["verify"]).stdout).toContain("2 skills (2 packages");
+});
+
+test("a command that is killed, whenever it is, leaves no package half installed, and the next one goes on", async () => {
+  const files = Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`skills/sturdy/references/${n}.md`, `Page ${n}.\n`.repeat(20)]));
+  publish(skill("sturdy", "1.0.0", files));
+  const newer = skill("sturdy", "1.1.0", { ...files, "skills/sturdy/references/1.md": "Another page.\n" });
+  publish(newer);
+  const project = folder();
+  expect(run(project, ["add", "sturdy@1.0.0", "--yes"]).code).toBe(0);
+  // So that the update may be made.
+  const manifest = join(project, "package.json");
+  writeFileSync(manifest, readFileSync(manifest, "utf8").replace('"1.0.0"', '"^1.0.0"'));
+  const clean = folder();
+  cpSync(project, clean, { recursive: true });
+  const at = join(project, "node_modules/sturdy");
+  const old = JSON.stringify(digests(at));
+  expect(run(clean, ["update", "--yes"]).code).toBe(0);
+  const fresh = JSON.stringify(digests(join(clean, "node_modules/sturdy")));
+  const moments = ["lock", "staging", "staged", "journal", "journal", "gone"] as const;
+  const seen: string[] = [];
+  for (const moment of [...moments, ...moments]) {
+    const child = start(project, ["update", "--yes"]);
+    const exit = ended(child);
+    await killedAt(child, moment, project);
+    const wasKilled = (await exit) === null;
+    // Whoever looks now sees one version or the other, whole; only between two renames may there be none.
+    const now = existsSync(at) ? JSON.stringify(digests(at)) : "absent";
+    expect([old, fresh, "absent"], `${seen.join("; ")}; ${moment}: ${Object.keys(digests(at)).length} files`).toContain(now);
+    seen.push(`${moment}: ${wasKilled ? "killed" : "done"}, ${now === old ? "old" : now === fresh ? "new" : now}`);
+    if (!wasKilled) break;
+  }
+  const last = run(project, ["update", "--yes"]);
+  expect([last.code, seen]).toEqual([0, seen]);
+  expect(JSON.stringify(digests(at))).toBe(fresh);
+  expect(run(project, ["verify"]).code).toBe(0);
+  expect(readdirSync(join(project, "node_modules")).filter((name) => name.startsWith(".skillhost-"))).toEqual([]);
+  expect(seen.filter((line) => line.includes("killed")).length).toBeGreaterThan(0);
+});
+
+/** Kills a process as soon as it has got that far, or lets it end. */
+async function killedAt(child: ChildProcess, moment: string, project: string): Promise<void> {
+  const modules = join(project, "node_modules");
+  const names = (): string[] => readdirSync(modules).filter((name) => /^\.skillhost-[0-9a-f]/.test(name));
+  const reached: Record<string, () => boolean> = {
+    lock: () => existsSync(join(modules, ".skillhost.lock")),
+    staging: () => names().length > 0,
+    staged: () => names().some((name) => existsSync(join(modules, name, "node_modules/sturdy/package.json"))),
+    journal: () => existsSync(join(modules, ".skillhost-journal.json")),
+    gone: () => names().some((name) => existsSync(join(modules, name, "old-0"))),
+  };
+  while (child.exitCode === null && !reached[moment]!()) await new Promise(setImmediate);
+  child.kill("SIGKILL");
+}

@@ -1,0 +1,77 @@
+import { gzipSync } from "node:zlib";
+import { expect, test } from "vitest";
+import { inspectTarball, type TarballLimits, tarballLimits } from "../../src/packages/inspect-tarball.ts";
+import { extended, type TarItem, tarball } from "./tar-kit.ts";
+
+const good: TarItem = { path: "package/package.json", data: '{"name":"x","version":"1.0.0"}' };
+
+async function inspect(packed: Buffer, limits: Partial<TarballLimits> = {}): Promise<string> {
+  try {
+    const { files, bytes } = await inspectTarball([packed], { ...tarballLimits, ...limits });
+    return `${files} files, ${bytes} bytes`;
+  } catch (error) {
+    return `${(error as { code?: string }).code}: ${(error as Error).message}`;
+  }
+}
+
+test("an ordinary tarball is fine, and says how much there is in it", async () => {
+  expect(await inspect(tarball([{ path: "package", type: "5" }, good, { path: "package/a/b.md", data: "1234" }]))).toBe(
+    "2 files, 34 bytes",
+  );
+});
+
+test.each<[string, readonly TarItem[], string]>([
+  ["leads out by dots", [{ path: "package/../../evil" }], "leads out of its folder"],
+  ["leads out by dots in its first part", [{ path: "../evil" }], "leads out of its folder"],
+  ["leads out by an extended header", extended("package/../../evil", { data: "x" }), "leads out of its folder"],
+  ["is absolute", [{ path: "/etc/passwd" }], "absolute"],
+  ["is absolute by an extended header", extended("/etc/cron.d/evil", { data: "x" }), "absolute"],
+  ["is absolute on Windows", [{ path: "C:/evil" }], "absolute"],
+  ["has backslashes", [{ path: "package/..\\..\\evil" }], "backslash"],
+  ["is a symbolic link", [{ path: "package/link", type: "2", link: "/etc/passwd" }], "is a link"],
+  ["is a symbolic link that stays inside", [{ path: "package/link", type: "2", link: "package.json" }], "is a link"],
+  ["is a hard link", [{ path: "package/link", type: "1", link: "package/package.json" }], "is a link"],
+  ["is a device", [{ path: "package/null", type: "3" }], "no regular file"],
+  ["is a pipe", [{ path: "package/pipe", type: "6" }], "no regular file"],
+  ["lies in a git folder", [{ path: "package/.git/hooks/post-checkout" }], "git checkout"],
+  ["has another's name", [good], "has the name of"],
+  ["has another's name on some systems", [{ path: "package/PACKAGE.json" }], "has the name of"],
+  ["has a name without end", extended(`package/${"x".repeat(2_000)}`, {}), "over 1024 characters"],
+])("a tarball is refused when an entry %s", async (_what, items, why) => {
+  expect(await inspect(tarball([good, ...items]))).toMatch(new RegExp(`^PACKAGE_TARBALL: This tarball is not unpacked\\. .*${why}`));
+});
+
+const zeros = (bytes: number): Buffer => Buffer.alloc(bytes);
+
+test.each<[string, Buffer, Partial<TarballLimits>, string]>([
+  ["too many files", tarball(Array.from({ length: 12 }, (_, n) => ({ path: `package/${n}` }))), { files: 10 }, "more than 10 files"],
+  ["a file that is too large", tarball([{ path: "package/a", data: zeros(2_000) }]), { fileBytes: 1_000 }, "over 1000 bytes"],
+  ["too much together", tarball([1, 2, 3].map((n) => ({ path: `package/${n}`, data: zeros(500) }))), { bytes: 1_000 }, "over 1000 bytes"],
+  ["a size in its header that is too large", tarball([{ path: "package/a", size: 8 ** 11 - 1 }]), {}, "over 64 MB"],
+  ["contents far larger than itself", tarball([{ path: "package/a", data: zeros(8 * 1024 * 1024) }]), {}, "200 times as large"],
+  [
+    "headers without end",
+    gzipSync(Buffer.concat([zeros(512), Buffer.alloc(40 * 1024 * 1024, tarball([good]))])),
+    { ratio: 1e9, bytes: 1024 * 1024 },
+    "not unpacked",
+  ],
+  [
+    "more bytes than a tarball may have",
+    tarball([{ path: "package/a", data: Buffer.from(Array.from({ length: 5_000 }, (_, n) => (n * 7919) % 256)) }]),
+    { packedBytes: 100 },
+    "over 100 bytes",
+  ],
+])("a tarball is refused for %s", async (_what, packed, limits, why) => {
+  expect(await inspect(packed, limits)).toContain(`PACKAGE_TARBALL: This tarball is not unpacked.`);
+  expect(await inspect(packed, limits)).toContain(why);
+});
+
+test.each([
+  ["no gzip", Buffer.from("not a tarball at all")],
+  ["gzip of something else", gzipSync("x".repeat(3_000))],
+  ["cut off", tarball([good, { path: "package/b", data: "y".repeat(5_000) }]).subarray(0, 60)],
+  ["empty", Buffer.alloc(0)],
+  ["without entries", tarball([])],
+])("bytes that are %s are refused", async (_what, packed) => {
+  expect(await inspect(packed)).toMatch(/^PACKAGE_TARBALL: This tarball is not unpacked\./);
+});

@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { silentLogger } from "../../src/base/logger.ts";
+import { startHost } from "../../src/host/create-host.ts";
+import { checkSchema } from "../../src/tools/check-schema.ts";
+import { emptyFolder } from "../io/temp-folder.ts";
+
+// They are not checked when a host starts.
+test("the tools that every session has take sound parameters", async () => {
+  const folder = emptyFolder();
+  const host = await startHost({ workingDirectory: folder, logger: silentLogger, sessionsDirectory: folder });
+  try {
+    const session = await host.createSession({ persist: false });
+    await session.ready();
+    const builtin = [...session.catalog.executables.values()].filter(({ origin }) => origin.kind === "builtin");
+    const faults = builtin.flatMap(({ definition: { name, parameters, outputSchema } }) => [
+      ...checkSchema(parameters ?? { type: "object" }).map(({ message }) => `${name}: ${message}`),
+      ...(outputSchema === undefined ? [] : checkSchema(outputSchema, { of: "output" }).map(({ message }) => `${name}: ${message}`)),
+    ]);
+    expect(builtin.length).toBeGreaterThan(5);
+    expect(faults).toEqual([]);
+  } finally {
+    await host.close();
+  }
+});

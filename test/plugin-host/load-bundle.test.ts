@@ -1,0 +1,360 @@
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { isBundleFolder } from "../../src/plugin-host/bundles/find-manifest.ts";
+import { tempFolder } from "../skills/kit.ts";
+import { fixture, load, loadFiles, told } from "./bundle-kit.ts";
+
+const skill = (name: string) => `---\nname: ${name}\ndescription: Does it. Use for it.\n---\nDo it.\n`;
+
+describe("each dialect's components", () => {
+  test("Agent Plugins 1.0: skills that conform, and the closed mcp.json", () => {
+    const folder = fixture("agent-plugins");
+    const bundle = load(folder);
+    expect(bundle).toMatchObject({ name: "acme.reports", version: "1.2.0", dialect: "agent-plugins", isRefused: false });
+    expect(bundle.skillDirectories).toEqual([join(folder, "skills/summarize")]);
+    expect(bundle.skills).toEqual(["summarize"]);
+    const data = bundle.data.path;
+    expect([...bundle.mcpServers]).toEqual([
+      [
+        "validator",
+        {
+          type: "stdio",
+          command: join(folder, "bin/validator.mjs"),
+          args: ["--data", `${data}/v`, "${OTHER}"],
+          env: { CONFIG: `${folder}/config.json`, PLUGIN_ROOT: folder, PLUGIN_DATA: data },
+          cwd: folder,
+        },
+      ],
+      ["deploy", { type: "http", url: "https://deploy.example/mcp", headers: { "X-Tenant": "public" } }],
+    ]);
+    expect(existsSync(data)).toBe(true);
+    expect(told(bundle)).toEqual([
+      "error BUNDLE_SKILL skills/strict-only/SKILL.md",
+      "warning MCP_VARIABLE_UNKNOWN mcp.json",
+      "error MCP_ENTRY_INVALID mcp.json",
+      "error MCP_ENTRY_INVALID mcp.json",
+    ]);
+  });
+
+  test("Claude Code: skills on top of paths, agents, commands, hooks and servers", () => {
+    const folder = fixture("claude");
+    const bundle = load(folder);
+    expect(bundle).toMatchObject({ name: "house-rules", version: "0.3.1", dialect: "claude" });
+    expect(bundle.skillDirectories).toEqual([join(folder, "skills"), join(folder, "more-skills")]);
+    expect(bundle.skills).toEqual(["tidy", "sweep"]);
+    expect(bundle.agents).toMatchObject([
+      { name: "inspector", tools: ["view", "grep"], prompt: "You look at changes and say what is wrong." },
+    ]);
+    expect(bundle.commands.map(({ name }) => name)).toEqual(["house-rules:greet", "house-rules:team:stand-up"]);
+    expect(bundle.hooks.map(({ event, moment, matcher, timeout }) => [event, moment, matcher, timeout])).toEqual([
+      ["PreToolUse", "preToolUse", "Bash|Write", 10_000],
+      ["SessionStart", "sessionStart", undefined, 60_000],
+    ]);
+    expect(bundle.mcpServers.get("ledger")).toMatchObject({ args: [`${folder}/server.mjs`, "none"], env: { CLAUDE_PLUGIN_ROOT: folder } });
+    expect(bundle.mcpServers.get("asks")).toMatchObject({ reason: expect.stringContaining("user_config.host") });
+    expect(bundle.mcpServers.has("typo")).toBe(false);
+    expect(told(bundle)).toEqual([
+      "info PLUGIN_KEY_UNSUPPORTED .claude-plugin/plugin.json",
+      "warning PLUGIN_KEY_UNKNOWN .claude-plugin/plugin.json",
+      "info AGENT_FRONT_MATTER_MISSING agents/broken.md",
+      "warning HOOK_EVENT_UNSUPPORTED hooks/hooks.json",
+      "error HOOK_TYPE_UNSUPPORTED hooks/hooks.json",
+      "error MCP_ENTRY_EMPTY .mcp.json",
+    ]);
+    expect(bundle.diagnostics.every(({ source }) => source === "house-rules" || source === "typo")).toBe(true);
+  });
+
+  test("Copilot CLI: the manifest of .github/plugin, *.agent.md, hooks.json", () => {
+    const bundle = load(fixture("copilot"));
+    expect(bundle).toMatchObject({ name: "pull-helper", dialect: "copilot", skills: ["pull"] });
+    expect(bundle.agents).toMatchObject([{ name: "reviewer", description: "Reviews pull requests." }]);
+    expect(bundle.commands.map(({ name }) => name)).toEqual(["pull-helper:open"]);
+    expect(bundle.hooks.map(({ event, protocol, timeout }) => [event, protocol, timeout])).toEqual([
+      ["preToolUse", "copilot", 5_000],
+      ["userPromptTransformed", "copilot", 30_000],
+    ]);
+    expect(bundle.mcpServers.get("hub")).toMatchObject({ tools: ["list"] });
+    expect(told(bundle)).toEqual(["error HOOK_TYPE_UNSUPPORTED hooks.json"]);
+  });
+
+  test("Codex: the folder's name, paths that must begin with ./, servers and hooks", () => {
+    const folder = fixture("codex");
+    const bundle = load(folder);
+    expect(bundle).toMatchObject({ name: "codex", version: "0.1.0", dialect: "codex", skills: ["note"] });
+    expect(bundle.mcpServers.get("files")).toMatchObject({ command: "node", args: ["server.mjs"], cwd: folder });
+    expect(bundle.hooks.map(({ event }) => event)).toEqual(["Stop"]);
+    expect(told(bundle)).toEqual([
+      "info PLUGIN_KEY_UNSUPPORTED .codex-plugin/plugin.json",
+      "error PLUGIN_PATH_FORM .codex-plugin/plugin.json",
+    ]);
+  });
+
+  test("Gemini: context files, commands in TOML, its own variables and settings", async () => {
+    const folder = fixture("gemini");
+    const workingDirectory = tempFolder();
+    const bundle = load(folder, { workingDirectory, environment: { WEATHER_KEY: "sunny", OTHER: "x" } });
+    expect(bundle).toMatchObject({ name: "weather", dialect: "gemini", skills: ["umbrella"] });
+    expect(bundle.context).toEqual([{ path: "WEATHER.md", text: "Speak of the weather first.\n" }]);
+    expect(bundle.mcpServers.get("sky")).toMatchObject({
+      args: [join(folder, "sky.mjs"), workingDirectory],
+      cwd: folder,
+      env: { WEATHER_KEY: "sunny" },
+    });
+    const [cast] = bundle.commands;
+    expect(cast).toMatchObject({ name: "fore:cast", description: "Says how it will be." });
+    const invocation = { sessionId: "s", arguments: "Rome", signal: new AbortController().signal };
+    expect(await cast!.handler(invocation)).toBe('Say how the weather in Rome will be, and keep "quotes".');
+    expect(bundle.hooks).toMatchObject([{ moment: "preToolUse", protocol: "gemini", timeout: 5_000 }]);
+    expect(told(bundle)).toEqual(["info PLUGIN_KEY_UNSUPPORTED gemini-extension.json", "error TOML_SYNTAX commands/broken.toml"]);
+  });
+
+  test("Cursor: rules that always apply, commands, mcp.json; its hooks have no effect", () => {
+    const bundle = load(fixture("cursor"));
+    expect(bundle).toMatchObject({ name: "style", dialect: "cursor", skills: ["rewrite"], hooks: [] });
+    expect(bundle.context).toEqual([{ path: "rules/always.mdc", text: "Write short sentences." }]);
+    expect(bundle.commands.map(({ name }) => name)).toEqual(["shorten"]);
+    expect(bundle.mcpServers.get("dictionary")).toMatchObject({ type: "http" });
+    expect(told(bundle)).toEqual(["info PLUGIN_KEY_UNSUPPORTED .cursor-plugin/plugin.json", "info BUNDLE_RULE rules/tests.mdc"]);
+  });
+
+  test("OpenClaw: id, skills and servers", () => {
+    const bundle = load(fixture("openclaw"));
+    expect(bundle).toMatchObject({ name: "claws", dialect: "openclaw", skills: ["grip"] });
+    expect([...bundle.mcpServers.keys()]).toEqual(["claw"]);
+  });
+
+  test("a folder without a manifest has Claude Code's folders and its own name", () => {
+    const bundle = load(fixture("unmarked"));
+    expect(bundle).toMatchObject({ name: "unmarked", dialect: "claude", skills: ["plain"] });
+    expect(bundle.manifestFile).toBeUndefined();
+    expect(bundle.agents.map(({ name }) => name)).toEqual(["helper"]);
+  });
+});
+
+describe("which manifest counts", () => {
+  test("the first in the Copilot runtime's order, then Claude Code's, and the others are told", () => {
+    const bundle = loadFiles({
+      ".claude-plugin/plugin.json": '{"name":"second"}',
+      ".codex-plugin/plugin.json": '{"name":"third"}',
+      "plugin.json": '{"name":"first"}',
+      "skills/a/SKILL.md": skill("a"),
+    });
+    expect(bundle).toMatchObject({ name: "first", dialect: "copilot" });
+    expect(bundle.diagnostics).toMatchObject([
+      { code: "BUNDLE_MANIFESTS", message: expect.stringContaining(".claude-plugin/plugin.json, .codex-plugin/plugin.json") },
+    ]);
+  });
+
+  test("a root plugin.json of Agent Plugins comes before all of them", () => {
+    const $schema = "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json";
+    const files = { ".plugin/plugin.json": '{"name":"second"}', "plugin.json": JSON.stringify({ $schema, name: "first" }) };
+    expect(loadFiles({ ...files, "skills/a/SKILL.md": skill("a") })).toMatchObject({
+      name: "first",
+      dialect: "agent-plugins",
+      skills: ["a"],
+    });
+  });
+
+  test("code is asked for its module before its folders make it a bundle", () => {
+    const folders = [
+      { "skills/a/SKILL.md": skill("a") },
+      { "SKILL.md": skill("a") },
+      { "skills/a/SKILL.md": skill("a"), "package.json": "{}" },
+      { "commands/x.ts": "", "index.ts": "" },
+      { "src/x.ts": "" },
+      { "package.json": "{}", ".claude-plugin/plugin.json": "{}" },
+    ];
+    expect(folders.map((files) => isBundleFolder(tempFolder(files)))).toEqual([true, true, false, false, false, true]);
+  });
+
+  test("one SKILL.md at the root is a plugin of one skill", () => {
+    const folder = tempFolder({ "SKILL.md": skill("alone"), ".claude-plugin/plugin.json": '{"name":"alone"}' });
+    expect(load(folder)).toMatchObject({ skillDirectories: [folder], skills: [basename(folder)] });
+  });
+
+  test.each([
+    ["claude", ".claude-plugin/plugin.json", 2, ["usual", "named"]],
+    ["codex", ".codex-plugin/plugin.json", 1, ["named"]],
+    ["copilot", "plugin.json", 1, ["named"]],
+  ])("what a manifest of %s names comes on top of the usual files, or instead of them", (_dialect, path, hooks, servers) => {
+    const bundle = loadFiles({
+      [path]: JSON.stringify({ name: "p", hooks: "./own.json", mcpServers: { named: { command: "x" } } }),
+      "own.json": '{"hooks":{"Stop":[{"hooks":[{"command":"own"}]}]}}',
+      "hooks/hooks.json": '{"hooks":{"Stop":[{"hooks":[{"command":"usual"}]}]}}',
+      ".mcp.json": '{"mcpServers":{"usual":{"command":"x"}}}',
+    });
+    expect([bundle.hooks.length, [...bundle.mcpServers.keys()]]).toEqual([hooks, servers]);
+  });
+
+  test("skills may be named by their file", () => {
+    const folder = tempFolder({ "s/one/SKILL.md": skill("one"), "plugin.json": '{"name":"p","skills":["s/one/SKILL.md"]}' });
+    expect(load(folder).skillDirectories).toEqual([join(folder, "s/one")]);
+  });
+});
+
+describe("what leads out of the bundle", () => {
+  test.each([
+    ["up", "../outside"],
+    ["up within", "./skills/../../outside"],
+    ["absolute", "/etc"],
+    ["of another system", "C:\\Windows"],
+    ["a device", "./aux"],
+    ["NUL", "./a\u0000b"],
+  ])("a path that goes %s is left out, and the rest loads", (_what, path) => {
+    const bundle = loadFiles({
+      ".claude-plugin/plugin.json": JSON.stringify({
+        name: "p",
+        skills: [path],
+        agents: [path],
+        commands: [path],
+        hooks: path,
+        mcpServers: path,
+      }),
+      "skills/good/SKILL.md": skill("good"),
+    });
+    expect(bundle.skills).toEqual(["good"]);
+    expect(bundle.diagnostics.filter(({ code }) => code === "BUNDLE_PATH")).toHaveLength(5);
+    expect(bundle.diagnostics.every(({ range }) => range !== undefined)).toBe(true);
+  });
+
+  test("links to folders outside are told, and their neighbours taken one by one", () => {
+    const outside = tempFolder({ "secret/SKILL.md": skill("secret"), "agent.md": "---\nname: spy\n---\nSpy.", "cmd.md": "Spy." });
+    const folder = tempFolder({
+      "plugin.json": '{"name":"p","commands":"commands"}',
+      "skills/good/SKILL.md": skill("good"),
+      "agents/x.md": "---\nname: x\n---\nX.",
+    });
+    mkdirSync(join(folder, "commands"));
+    symlinkSync(join(outside, "secret"), join(folder, "skills/secret"));
+    symlinkSync(join(outside, "agent.md"), join(folder, "agents/spy.md"));
+    symlinkSync(join(outside, "cmd.md"), join(folder, "commands/spy.md"));
+    const bundle = load(folder);
+    expect(bundle.skillDirectories).toEqual([join(folder, "skills/good")]);
+    expect(bundle.agents.map(({ name }) => name)).toEqual(["x"]);
+    expect(bundle.commands).toEqual([]);
+    expect(told(bundle).filter((line) => line.includes("BUNDLE_PATH"))).toEqual([
+      "error BUNDLE_PATH skills/secret",
+      "error BUNDLE_PATH agents/spy.md",
+      "error BUNDLE_PATH commands/spy.md",
+    ]);
+  });
+
+  test("a manifest that is a link to the outside refuses the bundle instead of giving way to another", () => {
+    const outside = tempFolder({ "plugin.json": '{"name":"theirs"}' });
+    const folder = tempFolder({ ".claude-plugin/plugin.json": '{"name":"mine"}', "skills/a/SKILL.md": skill("a") });
+    symlinkSync(join(outside, "plugin.json"), join(folder, "plugin.json"));
+    const bundle = load(folder);
+    expect(bundle).toMatchObject({ isRefused: true, skillDirectories: [] });
+    expect(bundle.diagnostics[0]?.code).toBe("BUNDLE_PATH");
+  });
+
+  test("cycles of links end", () => {
+    const folder = tempFolder({ "plugin.json": '{"name":"p"}', "agents/a.md": "---\nname: a\n---\nA." });
+    symlinkSync("..", join(folder, "agents/up"));
+    symlinkSync("loop", join(folder, "agents/loop"));
+    expect(load(folder).agents.map(({ name }) => name)).toEqual(["a"]);
+  });
+
+  test("a server's own program and folder stay inside", () => {
+    const folder = tempFolder({
+      ".mcp.json": JSON.stringify({
+        mcpServers: {
+          out: { command: "./bin/out" },
+          up: { command: "../x" },
+          root: { command: "${CLAUDE_PLUGIN_ROOT}/bin/out" },
+          bare: { command: "node" },
+        },
+      }),
+      "skills/a/SKILL.md": skill("a"),
+    });
+    mkdirSync(join(folder, "bin"));
+    symlinkSync("/bin/sh", join(folder, "bin/out"));
+    const bundle = load(folder);
+    expect([...bundle.mcpServers.keys()]).toEqual(["bare"]);
+    expect(told(bundle).filter((line) => line.includes("BUNDLE_PATH"))).toHaveLength(3);
+  });
+});
+
+describe("what cannot be read", () => {
+  test.each([
+    ["nothing there", {}, "BUNDLE_UNREADABLE"],
+    ["a manifest of the wrong type", { ".claude-plugin/plugin.json": "[]" }, "PLUGIN_MANIFEST_TYPE"],
+    ["no JSON", { ".claude-plugin/plugin.json": "{" }, "JSON_SYNTAX"],
+    ["the text of a link", { ".claude-plugin/plugin.json": "../../plugin.json" }, "JSON_SYNTAX"],
+    ["10 MB", { ".claude-plugin/plugin.json": `{"name":"p","x":"${"y".repeat(10_000_000)}"}` }, "FILE_TOO_LARGE"],
+    ["no name", { "plugin.json": "{}" }, "PLUGIN_NAME"],
+    [
+      "another version",
+      { "plugin.json": '{"$schema":"https://agent-plugins.org/schemas/2.0.0/plugin.schema.json","name":"p"}' },
+      "PLUGIN_SCHEMA_UNKNOWN",
+    ],
+  ])("%s refuses the bundle and says why", (_what, files: Record<string, string>, code) => {
+    const folder = Object.keys(files).length === 0 ? join(tempFolder(), "gone") : tempFolder({ ...files, "skills/a/SKILL.md": skill("a") });
+    const bundle = load(folder);
+    expect(bundle).toMatchObject({ isRefused: true, skillDirectories: [], agents: [] });
+    expect(bundle.diagnostics.map((found) => found.code)).toContain(code);
+  });
+
+  test("a component that cannot be read takes none of the others along", () => {
+    const bundle = loadFiles({
+      ".claude-plugin/plugin.json": '{"name":"p"}',
+      "skills/a/SKILL.md": skill("a"),
+      "agents/good.md": "---\nname: good\n---\nGood.",
+      "agents/bad.md": "---\nname: [\n---\n",
+      "agents/kept.md": "---\nname: kept\ndisallowedTools: Bash\n---\nKept.",
+      "commands/good.md": "Good.",
+      "commands/empty.md": "---\ndescription: x\n---\n",
+      "commands/two words.md": "Bad.",
+      "hooks/hooks.json": '{"hooks":[]}',
+      ".mcp.json": '{"mcpServers":{"a":{"command":"x"},"b":7}}',
+    });
+    expect([bundle.skills, bundle.agents.map(({ name }) => name), bundle.commands.map(({ name }) => name)]).toEqual([
+      ["a"],
+      expect.arrayContaining(["good"]),
+      ["p:good"],
+    ]);
+    expect([...bundle.mcpServers.keys()]).toEqual(["a"]);
+    const codes = bundle.diagnostics.map(({ code }) => code);
+    for (const code of ["AGENT_LEFT_OUT", "COMMAND_EMPTY", "COMMAND_NAME", "HOOKS_TYPE", "MCP_ENTRY_TYPE"]) expect(codes).toContain(code);
+  });
+
+  test("a folder of more entries than anybody looks at is read in part", () => {
+    const folder = tempFolder({ "plugin.json": '{"name":"p"}', "agents/a.md": "---\nname: a\n---\nA." });
+    for (let at = 0; at < 5_100; at++) writeFileSync(join(folder, `agents/x${at}.txt`), "");
+    const bundle = load(folder);
+    expect(bundle.agents.map(({ name }) => name)).toEqual(["a"]);
+    expect(told(bundle)).toContain("error BUNDLE_TOO_MANY agents");
+  });
+
+  test("keys of prototypes are keys that have no effect", () => {
+    const bundle = loadFiles({
+      ".claude-plugin/plugin.json": '{"name":"p","__proto__":{"skills":["/etc"]},"constructor":1,"hooks":{"__proto__":[],"toString":[]}}',
+      ".mcp.json": '{"mcpServers":{"__proto__":{"command":"x"},"constructor":{"command":"y"}}}',
+      "skills/a/SKILL.md": skill("a"),
+    });
+    expect(bundle.skills).toEqual(["a"]);
+    expect([...bundle.mcpServers.keys()]).toEqual(["constructor"]);
+    expect(({} as Record<string, unknown>)["skills"]).toBeUndefined();
+  });
+
+  test("a bundle without anything that can be used says so", () => {
+    expect(told(loadFiles({ "plugin.json": '{"name":"p"}' }))).toEqual(["warning BUNDLE_EMPTY"]);
+  });
+});
+
+describe("the folder for what is to last", () => {
+  test("is made when something refers to it, and is each bundle's own", () => {
+    const files = (args: string) => ({
+      ".mcp.json": `{"mcpServers":{"s":{"type":"http","url":"https://x.example/${args}"}}}`,
+      ".claude-plugin/plugin.json": '{"name":"p"}',
+    });
+    const dataDirectory = join(tempFolder(), "data");
+    const without = loadFiles(files("plain"), { dataDirectory });
+    expect(existsSync(dataDirectory)).toBe(false);
+    const withIt = loadFiles(files("${CLAUDE_PLUGIN_DATA}"), { dataDirectory });
+    expect(existsSync(withIt.data.path)).toBe(true);
+    expect(withIt.data.path).not.toBe(without.data.path);
+    writeFileSync(join(withIt.data.path, "kept"), "");
+  });
+});

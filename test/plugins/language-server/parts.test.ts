@@ -1,0 +1,140 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { describe, expect, test } from "vitest";
+import { TurnProgress } from "../../../plugins/language-server/agent-turn.ts";
+import { Documents } from "../../../plugins/language-server/documents.ts";
+import { toSettings } from "../../../plugins/language-server/settings.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: what goes over the wire
+type Json = any;
+
+describe("documents", () => {
+  test("are opened once, with the language of their name, and changed as a whole from then on", () => {
+    const told: Json[] = [];
+    const documents = new Documents("/work", (method, params) => void told.push([method, params]));
+    documents.sync("src/a.ts", "one");
+    documents.sync("/work/src/a.ts", "two");
+    documents.sync("untitled:1", "note", "markdown");
+    documents.close("untitled:1");
+    documents.close("untitled:1");
+    const uri = "file:///work/src/a.ts";
+    expect(told).toEqual([
+      ["textDocument/didOpen", { textDocument: { uri, languageId: "typescript", version: 1, text: "one" } }],
+      ["textDocument/didChange", { textDocument: { uri, version: 2 }, contentChanges: [{ text: "two" }] }],
+      ["textDocument/didOpen", { textDocument: { uri: "untitled:1", languageId: "markdown", version: 1, text: "note" } }],
+      ["textDocument/didClose", { textDocument: { uri: "untitled:1" } }],
+    ]);
+  });
+
+  test("follow the disk where they show what is in a file, and stay where somebody writes in them", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "skillhost-documents-"));
+    const told: string[] = [];
+    const documents = new Documents(folder, (method, params: Json) => {
+      told.push(`${method} ${params.contentChanges?.[0].text ?? params.textDocument.text ?? ""}`);
+    });
+    writeFileSync(join(folder, "a.txt"), "on disk");
+    documents.sync("a.txt", "written");
+    documents.open(pathToFileURL(join(folder, "b.txt")).href, "plaintext", "typed");
+    await documents.refresh();
+    await documents.refresh();
+    rmSync(folder, { recursive: true });
+    await documents.refresh();
+    expect(told).toEqual([
+      "textDocument/didOpen written",
+      "textDocument/didOpen typed",
+      "textDocument/didChange on disk",
+      "textDocument/didClose ",
+    ]);
+  });
+
+  test("are opened anew on another server", () => {
+    const documents = new Documents("/work", () => {});
+    documents.sync("a.ts", "one");
+    documents.sync("a.ts", "two");
+    const told: Json[] = [];
+    documents.moveTo((method, params) => void told.push([method, params]));
+    expect(told).toMatchObject([["textDocument/didOpen", { textDocument: { version: 1, text: "two" } }]]);
+  });
+});
+
+describe("what a server tells of a turn", () => {
+  const report = (fields: object): object => ({ kind: "report", turnId: "t", ...fields });
+  const hear = (
+    ...values: readonly unknown[]
+  ): { readonly turn: ReturnType<TurnProgress["finish"]>; readonly texts: readonly string[] } => {
+    const texts: string[] = [];
+    const progress = new TurnProgress({ onText: (text) => texts.push(text) }, () => {});
+    for (const value of values) progress.hear(value);
+    return { turn: progress.finish({ conversationId: "c", turnId: "t" }, false), texts };
+  };
+
+  test("is heard in either of two places, and never twice", () => {
+    const { turn, texts } = hear(
+      report({ reply: "Older servers " }),
+      report({ reply: "say it here." }),
+      report({ reply: "Once.", editAgentRounds: [{ roundId: 1, reply: "Once." }] }),
+      report({
+        editAgentRounds: [
+          { roundId: 1, reply: " More." },
+          { roundId: 2, reply: "Next." },
+        ],
+      }),
+    );
+    expect(turn.text).toBe("Older servers say it here.\n\nOnce. More.\n\nNext.");
+    expect(texts.join("")).toBe(turn.text);
+  });
+
+  test("is one entry for each call, whatever comes of it when", () => {
+    const call = (id: string, status: string, more: object = {}): object =>
+      report({ editAgentRounds: [{ roundId: 1, reply: "", toolCalls: [{ id, name: "n", status, ...more }] }] });
+    const { turn } = hear(
+      call("1", "running", { input: { a: 1 } }),
+      call("2", "running"),
+      call("2", "error", { error: "no" }),
+      call("1", "completed", {
+        result: [
+          { type: "text", value: "yes" },
+          { type: "data", value: {} },
+        ],
+      }),
+      call("3", "strange"),
+    );
+    expect(turn.calls).toMatchObject([
+      { id: "1", status: "completed", input: { a: 1 }, result: "yes", turnId: "t" },
+      { id: "2", status: "error", error: "no" },
+      { id: "3", status: "running" },
+    ]);
+  });
+
+  test("ends with its last report, and nonsense is passed over", () => {
+    const error = { message: "Quota Exceeded", code: 402, retryAfter: 7 };
+    const { turn } = hear(
+      null,
+      "x",
+      { kind: "begin" },
+      report({ editAgentRounds: [null, { reply: 3, toolCalls: [1] }] }),
+      { kind: "end", error },
+      report({ reply: "late" }),
+    );
+    expect(turn).toEqual({ outcome: "failed", text: "", calls: [], error, conversationId: "c", turnId: "t" });
+    expect(hear({ kind: "end", error: {} }).turn.error?.message).toBe("The turn failed without a reason.");
+    expect(hear({ kind: "end", cancellationReason: "CancelledByUser", error }).turn).not.toHaveProperty("error");
+  });
+});
+
+test("the server asks about everything, unless it is to approve what is its own", () => {
+  const agentOf = (settings: Json): unknown => settings.github.copilot.agent;
+  expect(agentOf(toSettings({}))).toEqual({
+    editorHandlesAllConfirmation: true,
+    toolConfirmAutoApprove: false,
+    autoApproveYoloMode: false,
+  });
+  expect(agentOf(toSettings({ autoApproval: true }))).toEqual({
+    editorHandlesAllConfirmation: false,
+    toolConfirmAutoApprove: true,
+    autoApproveYoloMode: true,
+  });
+  expect(toSettings({})).toMatchObject({ telemetry: { telemetryLevel: "off" } });
+});

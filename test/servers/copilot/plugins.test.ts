@@ -1,0 +1,109 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { type Json, Served, type TestClient } from "./wire-kit.ts";
+
+let served: Served;
+
+afterEach(() => served?.[Symbol.asyncDispose]());
+
+const manifest = (version: string): string => JSON.stringify({ name: "tune", version, description: "Tunes." });
+const files = {
+  "src/tune/plugin.json": manifest("1.0.0"),
+  "src/tune/skills/sing/SKILL.md": "---\nname: sing\ndescription: Sings.\n---\nSing.\n",
+  "src/plain/readme.md": "Nothing of a plugin.",
+  "market/marketplace.json": JSON.stringify({
+    name: "fair",
+    owner: { name: "us" },
+    plugins: [
+      { name: "drum", source: "./drum", description: "Drums." },
+      { name: "far", source: { source: "github", repo: "acme/far" } },
+    ],
+  }),
+  "market/drum/plugin.json": JSON.stringify({ name: "drum", version: "3.0.0" }),
+  "market/drum/skills/beat/SKILL.md": "---\nname: beat\ndescription: Beats.\n---\nBeat.\n",
+};
+
+async function connected(): Promise<TestClient> {
+  served = await Served.start({ files });
+  return served.connect();
+}
+
+async function skillsOfNewSession(client: TestClient): Promise<readonly string[]> {
+  const sessionId = await client.create({ model: "m" });
+  return (await client.request("session.skills.list", { sessionId })).skills.map(({ name }: Json) => name);
+}
+
+describe("plugins that a client installs", () => {
+  test("from a folder are in every session made after that, until they are switched off or gone", async () => {
+    const client = await connected();
+    const source = join(served.folder, "src/tune");
+    const { plugin, skillsInstalled } = await client.request("plugins.install", { source });
+    expect(plugin).toEqual({ name: "tune", marketplace: "", version: "1.0.0", enabled: true, directSourceId: expect.any(String) });
+    expect(skillsInstalled).toBe(1);
+    expect(await skillsOfNewSession(client)).toEqual(["sing"]);
+    await client.request("plugins.disable", { names: ["tune"] });
+    expect(await skillsOfNewSession(client)).toEqual([]);
+    await client.request("plugins.enable", { names: ["tune"] });
+    expect((await client.request("plugins.list")).plugins).toMatchObject([{ name: "tune", enabled: true }]);
+    await client.request("plugins.uninstall", { name: "tune", directSourceId: plugin.directSourceId });
+    expect(await skillsOfNewSession(client)).toEqual([]);
+    expect(existsSync(source)).toBe(true);
+  });
+
+  test("are copies, which an update makes anew, and which another process finds", async () => {
+    const client = await connected();
+    await client.request("plugins.install", { source: "src/tune", workingDirectory: served.folder });
+    served.write("src/tune/plugin.json", manifest("1.1.0"));
+    expect((await client.request("plugins.list")).plugins).toMatchObject([{ version: "1.0.0" }]);
+    expect(await client.request("plugins.update", { name: "tune" })).toEqual({
+      previousVersion: "1.0.0",
+      newVersion: "1.1.0",
+      skillsInstalled: 1,
+    });
+    const { results } = await client.request("plugins.updateAll");
+    expect(results).toMatchObject([{ name: "tune", marketplace: "", success: true, newVersion: "1.1.0" }]);
+    const { PluginLibrary } = await import("../../../src/servers/copilot/plugin-library.ts");
+    const { pluginLibraryDirectory: directory, pluginDataDirectory: dataDirectory, log } = served.server.options;
+    expect(new PluginLibrary({ directory, dataDirectory, log }).plugins).toMatchObject([{ name: "tune", version: "1.1.0", enabled: true }]);
+  });
+
+  test("from a marketplace go with it", async () => {
+    const client = await connected();
+    expect(await client.request("plugins.marketplaces.add", { source: join(served.folder, "market") })).toEqual({ name: "fair" });
+    const { marketplaces } = await client.request("plugins.marketplaces.list");
+    expect(marketplaces).toEqual([{ name: "fair", source: `Local: ${join(served.folder, "market")}` }]);
+    expect((await client.request("plugins.marketplaces.browse", { name: "fair" })).plugins).toEqual([
+      { name: "drum", description: "Drums." },
+      { name: "far" },
+    ]);
+    const { plugin } = await client.request("plugins.install", { source: "drum@fair" });
+    expect(plugin).toEqual({ name: "drum", marketplace: "fair", version: "3.0.0", enabled: true });
+    expect(await skillsOfNewSession(client)).toEqual(["beat"]);
+    expect(await client.request("plugins.marketplaces.refresh", {})).toEqual({ results: [{ name: "fair", success: true }] });
+    expect(await client.request("plugins.marketplaces.remove", { name: "fair" })).toEqual({ removed: false, dependentPlugins: ["drum"] });
+    expect(await client.request("plugins.marketplaces.remove", { name: "fair", force: true })).toEqual({ removed: true });
+    expect((await client.request("plugins.list")).plugins).toEqual([]);
+  });
+
+  test.each([
+    ["what lies in a repository", { source: "acme/far" }, "clone it"],
+    ["what is not there", { source: "./nowhere" }, "no such folder"],
+    ["a folder that is no plugin", { source: "src/plain" }, "no plugin"],
+    ["a marketplace that was not added", { source: "drum@fair" }, "no marketplace"],
+  ])("are refused for %s, and nothing is left behind", async (_what, params, message) => {
+    const client = await connected();
+    const refusal = await client.refusal("plugins.install", { ...params, workingDirectory: served.folder });
+    expect(refusal.message).toContain(message);
+    expect((await client.request("plugins.list")).plugins).toEqual([]);
+  });
+
+  test("are refused from a marketplace that has them elsewhere, and by names that nobody installed", async () => {
+    const client = await connected();
+    await client.request("plugins.marketplaces.add", { source: join(served.folder, "market") });
+    expect((await client.refusal("plugins.install", { source: "far@fair" })).message).toContain("lies elsewhere");
+    expect((await client.refusal("plugins.install", { source: "flute@fair" })).message).toContain("lists no such plugin");
+    expect((await client.refusal("plugins.uninstall", { name: "flute" })).message).toContain("is not installed");
+    expect((await client.refusal("plugins.marketplaces.add", { source: join(served.folder, "src") })).message).toContain("no marketplace");
+  });
+});
