@@ -56,6 +56,31 @@ test("a skill is signed, runs where signatures are required, and does not once a
   expect((await cli("call", "greet", "{}", "--yes")).code).toBe(0);
 });
 
+test("what a plugin runs is signed with the skill, and only the skill's own tools are", async () => {
+  place.write("skills/greeter/tools/words.txt", "Words of the skill.");
+  place.write(
+    "texts.mjs",
+    `import { readFileSync } from "node:fs";
+import { definePlugin, defineTool } from "skillhost";
+const tool = (file) => ({ name: "words", description: readFileSync(file, "utf8"), handler: () => "words" });
+export default definePlugin({
+  name: "texts",
+  activate(api) {
+    api.addTools(defineTool("other", { description: "Of the plugin.", handler: () => "other" }));
+    api.addToolRunner({
+      extensions: [".txt"],
+      load: async (file, { skill }) => ({ tools: [api.createTool(tool(file), { ofSkill: { name: skill.name, file } })], files: new Set([file]), diagnostics: [] }),
+    });
+  },
+});
+`,
+  );
+  place.write("skillhost.json", '{ "plugins": ["./texts.mjs"], "trust": { "policy": { "project": "require" } } }');
+  await cli("keys", "new", "alice");
+  expect((await json("sign", "greeter")).data["tools"]).toBe(2);
+  expect(await cli("call", "words", "{}", "--yes")).toMatchObject({ code: 0, stdout: "words\n" });
+});
+
 test("a key of somebody else's counts once it is trusted, and never again once it is revoked", async () => {
   await cli("keys", "new", "alice");
   await cli("sign", "greeter");

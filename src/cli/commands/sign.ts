@@ -79,7 +79,7 @@ function findFolder(context: CommandContext, wanted: string): string {
 
 /** Its signature is about to be replaced, so it is not asked for. What has a fault is not signed. */
 async function loadToSign(
-  { io, log }: CommandContext,
+  { io, log, config }: CommandContext,
   folder: string,
 ): Promise<{ readonly skill: SkillInfo; readonly tools: ReadonlyMap<string, string> }> {
   const { createHost } = await import("../../host/create-host.ts");
@@ -88,7 +88,8 @@ async function loadToSign(
     workingDirectory: io.cwd,
     skillDirectories: [folder],
     packageSkills: false,
-    plugins: [],
+    // They may be what runs its tools.
+    plugins: config.plugins ?? [],
     watch: false,
     logger: log,
     guardExit: true,
@@ -99,7 +100,8 @@ async function loadToSign(
     const errors = skill.diagnostics.filter(({ severity }) => severity === "error");
     if (errors.length > 0) throw new CliError("SIGN_REFUSED", `${folder} has errors, so it was not signed.`, 1, errors);
     const session = await host.createSession({ persist: false });
-    return { skill, tools: new Map(session.listTools().map(({ name, signature }) => [name, signature])) };
+    const own = session.listTools().filter(({ source }) => source.kind === "skill" && source.name === skill.name);
+    return { skill, tools: new Map(own.map(({ name, signature }) => [name, signature])) };
   } finally {
     await host.close();
   }
