@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
-import { mkdir, rename, rm, symlink } from "node:fs/promises";
-import { dirname, join, relative } from "node:path";
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync } from "node:fs";
+import { mkdir, rm } from "node:fs/promises";
+import { dirname, join, relative, resolve } from "node:path";
 import { HostError } from "../base/errors.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { confinePath, isInside } from "../io/confine-path.ts";
@@ -30,6 +30,20 @@ export async function openStaging(project: string): Promise<Staging> {
   return { project, folder };
 }
 
+/**
+ * What has just been done, when changes are made or taken back. `away`: what was there has been moved to the staging
+ * folder; `placed`: what is new has been moved from there; `undone`: and back. `settled`: the journal is gone.
+ */
+export interface CommitStep {
+  readonly kind: "journal" | "away" | "placed" | "manifests" | "settled" | "undone" | "returned" | "restored";
+  readonly path?: string;
+}
+
+export interface CommitOptions {
+  /** Told of each step. The process may end, or this may throw, at any of them. */
+  onStep?(step: CommitStep): void;
+}
+
 /** Deletes what was staged, and what was moved there. */
 export async function closeStaging({ folder }: Staging): Promise<void> {
   await rm(folder, { recursive: true, force: true });
@@ -45,67 +59,98 @@ interface Journal {
 /**
  * Carries out all changes, then `finish`, which writes the manifests; or none of it. A journal is written first, so that
  * whoever comes after a process that was killed in the middle can take back what that had done: see `recoverProject`.
- * Each package moves as a whole: at no moment is one half there.
+ * Each package moves as a whole: at no moment is one half there. One that takes the place of another is absent between two
+ * renames, since no system that Node.js runs on exchanges folders for it; nothing else is done between these two, and as
+ * long as one may be absent the journal is there, and both versions are in the staging folder.
  */
-export async function commitChanges(staging: Staging, changes: readonly Change[], finish: () => Promise<void>): Promise<void> {
+export async function commitChanges(
+  staging: Staging,
+  changes: readonly Change[],
+  finish: () => Promise<void>,
+  { onStep }: CommitOptions = {},
+): Promise<void> {
   const { project } = staging;
   const journal: Journal = { staging: relative(project, staging.folder), changes, manifests: readManifests(project) };
+  for (const [index, change] of changes.entries()) prepareChange(change, index, staging);
   await writeFileAtomic(journalOf(project), JSON.stringify(journal));
   try {
-    for (const [index, change] of changes.entries()) await carryOut(change, index, staging);
+    onStep?.({ kind: "journal" });
+    for (const [index, change] of changes.entries()) carryOut(change, index, staging, onStep);
     await finish();
+    onStep?.({ kind: "manifests" });
   } catch (error) {
     await takeBack(project, journal);
     throw error;
   }
   // From here on it is done: what is left is to clean up.
   await rm(journalOf(project), { force: true });
+  onStep?.({ kind: "settled" });
   await closeStaging(staging);
 }
 
+/** Whether a command is at work in a project, or was killed there. */
+export function isUnsettled(project: string): boolean {
+  return existsSync(journalOf(project));
+}
+
 /** Takes back what a killed process had begun, and deletes what others had staged. Only for who holds the project's lock. */
-export async function recoverProject(project: string): Promise<readonly string[]> {
+export async function recoverProject(project: string, options: CommitOptions = {}): Promise<readonly string[]> {
   const journal = readJournal(project);
-  if (journal !== undefined) await takeBack(project, journal);
+  if (journal !== undefined) await takeBack(project, journal, options);
   const left = readdirSync(join(project, "node_modules")).filter((name) => name.startsWith(stagingPrefix) && name !== journalName);
   for (const name of left) await rm(join(project, "node_modules", name), { recursive: true, force: true });
   return journal?.changes.map(({ path }) => path) ?? [];
 }
 
-async function carryOut(change: Change, index: number, { project, folder }: Staging): Promise<void> {
-  const path = join(project, change.path);
+/** All but the renames, which is done before the first of them. Folders that are made for nothing do no harm. */
+function prepareChange(change: Change, index: number, { project, folder }: Staging): void {
   const place = confinePath(project, dirname(change.path));
   if (!place.ok) throw new HostError("PACKAGES_PLACE", `${change.path} cannot be changed. ${place.message}`);
-  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) await rename(path, trashOf(folder, index));
+  if (change.kind !== "link") return;
+  const isWindows = process.platform === "win32";
+  // A junction has an absolute target, which would be made out from where the link is now.
+  const target = isWindows ? resolve(project, dirname(change.path), change.target) : change.target;
+  symlinkSync(target, stagedLink(folder, index), isWindows ? "junction" : "dir");
+}
+
+function carryOut(change: Change, index: number, { project, folder }: Staging, onStep: CommitOptions["onStep"]): void {
+  const path = join(project, change.path);
+  const isReplaced = isThere(path);
+  // What it lies in may have come just now.
+  if (change.kind !== "remove") mkdirSync(dirname(path), { recursive: true });
+  if (isReplaced) renameSync(path, trashOf(folder, index));
+  if (isReplaced) onStep?.({ kind: "away", path: change.path });
   if (change.kind === "remove") return;
-  await mkdir(dirname(path), { recursive: true });
-  if (change.kind === "put") await rename(join(project, change.staged), path);
-  else await symlink(change.target, path, process.platform === "win32" ? "junction" : "dir");
+  renameSync(stagedOf(change, index, { project, folder }), path);
+  onStep?.({ kind: "placed", path: change.path });
 }
 
 /** Each step is one rename, so what has been done shows in what lies where; the steps not taken are left alone. */
-async function takeBack(project: string, journal: Journal): Promise<void> {
+async function takeBack(project: string, journal: Journal, { onStep }: CommitOptions = {}): Promise<void> {
   const folder = join(project, journal.staging);
   await mkdir(folder, { recursive: true });
   for (const [index, change] of [...journal.changes.entries()].reverse()) {
     const path = join(project, change.path);
     const trash = trashOf(folder, index);
-    const had = lstatSync(trash, { throwIfNoEntry: false }) !== undefined;
+    const had = isThere(trash);
     // Taking back may have been interrupted, too: what lies here has been taken away from there once.
-    const isUndone = lstatSync(`${trash}-undone`, { throwIfNoEntry: false }) !== undefined;
-    if (!isUndone && isPlaced(project, change, had)) await rename(path, `${trash}-undone`);
-    if (had) await rename(trash, path);
+    const isUndone = isThere(`${trash}-undone`);
+    // What was staged is not there any more: it has been placed.
+    const isPlaced = change.kind !== "remove" && !isThere(stagedOf(change, index, { project, folder })) && isThere(path);
+    if (!isUndone && isPlaced) {
+      renameSync(path, `${trash}-undone`);
+      onStep?.({ kind: "undone", path: change.path });
+    }
+    if (had) {
+      renameSync(trash, path);
+      onStep?.({ kind: "returned", path: change.path });
+    }
   }
   for (const [name, text] of Object.entries(journal.manifests)) await restore(join(project, name), text);
+  onStep?.({ kind: "restored" });
   await rm(journalOf(project), { force: true });
+  onStep?.({ kind: "settled" });
   await rm(folder, { recursive: true, force: true });
-}
-
-function isPlaced(project: string, change: Change, had: boolean): boolean {
-  if (lstatSync(join(project, change.path), { throwIfNoEntry: false }) === undefined) return false;
-  if (change.kind === "put") return !existsSync(join(project, change.staged));
-  // A link where nothing was moved away from is ours only if it leads where ours does.
-  return change.kind === "link" && (had || lstatSync(join(project, change.path)).isSymbolicLink());
 }
 
 async function restore(file: string, text: string | null): Promise<void> {
@@ -156,4 +201,17 @@ function journalOf(project: string): string {
 
 function trashOf(folder: string, index: number): string {
   return join(folder, `old-${index}`);
+}
+
+function stagedLink(folder: string, index: number): string {
+  return join(folder, `link-${index}`);
+}
+
+function stagedOf(change: Exclude<Change, { kind: "remove" }>, index: number, { project, folder }: Staging): string {
+  return change.kind === "put" ? join(project, change.staged) : stagedLink(folder, index);
+}
+
+/** Also as a link that leads nowhere. */
+function isThere(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }

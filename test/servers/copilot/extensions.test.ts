@@ -173,7 +173,17 @@ describe("extensions of a session", () => {
     expect(await call(weather.name)).toBe("of the client");
   });
 
-  test("that take the name of another's tool, or never join, fail and leave the others alone", async () => {
+  test("cannot have different tools of one name: one runs, the other fails and says so", async () => {
+    const { client, list, call } = await open({ a: telling("taken", `"a"`), b: telling("taken", `"b"`).replace("Tells.", "Tells more.") });
+    await expect
+      .poll(async () => (await list()).map(({ status }: Json) => status).sort(), { timeout: 10_000 })
+      .toEqual(["failed", "running"]);
+    const [{ id: winner }] = (await list()).filter(({ status }: Json) => status === "running");
+    expect((await client.event("session.warning")).data["message"]).toContain("taken");
+    expect(await call("taken")).toBe(winner === "project:a" ? "a" : "b");
+  });
+
+  test("that never join fail and leave the others alone", async () => {
     const first = telling("taken", `"first"`);
     const { client, until, call } = await open({ a: first, b: `setTimeout(() => {}, 60_000);\nprocess.stdout.end();\n` });
     await until({ "project:a": "running", "project:b": "failed" });
