@@ -9,13 +9,15 @@ export type Confined =
  * Where a relative path leads inside a folder, or why it does not stay there. The file need not exist. Links are
  * followed as far as they exist: one that leads out of the folder is refused, one that stays inside is fine.
  * What is checked is the state of this moment: open the returned path soon, and do not let strangers write to the folder
- * in between.
+ * in between. `isPlain` knows of paths that no link leads to, or through on the way from the folder: the disk is not
+ * asked about these.
  */
-export function confinePath(root: string, path: string): Confined {
+export function confinePath(root: string, path: string, isPlain?: (target: string) => boolean): Confined {
   const refusal = refuse(path);
   if (refusal !== undefined) return refusal;
   const target = resolve(root, ...path.split(/[\\/]/));
   if (!isInside(root, target)) return no("escapes", `${JSON.stringify(path)} leads out of its folder. Use a path inside it.`);
+  if (isPlain?.(target)) return { ok: true, path: target };
   try {
     const real = realPathOfDeepest(target);
     if (isInside(realPathOfDeepest(resolve(root)), real)) return { ok: true, path: target };

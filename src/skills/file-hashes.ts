@@ -9,8 +9,9 @@ const clockStep = 12;
 export class FileHashes {
   readonly #known = new Map<string, string>();
 
-  record(file: string, bytes: Uint8Array): void {
-    this.#known.set(file, digest(bytes));
+  /** `known`: the hash of these bytes, where somebody has made it already. */
+  record(file: string, bytes: Uint8Array, known?: string): void {
+    this.#known.set(file, known ?? digest(bytes));
   }
 
   /**

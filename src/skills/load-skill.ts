@@ -2,6 +2,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import type { FileGuard } from "../io/file-guard.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import type { Tool } from "../tools/tool.ts";
+import type { FolderView } from "../trust/folder-view.ts";
 import type { Pins } from "../trust/pins/pins.ts";
 import type { Admission, SkillTrust, TrustState } from "../trust/skill-trust.ts";
 import { checkEngines } from "./check-engines.ts";
@@ -37,7 +38,13 @@ export interface TrustFindings {
 export type Staged =
   | { readonly kind: "absent" }
   /** To be taken; `replaced` are the units of the generation before that have no place in this one. */
-  | ({ readonly kind: "ready"; readonly generation: Generation; readonly replaced: readonly ToolUnit[] } & TrustFindings)
+  | ({
+      readonly kind: "ready";
+      readonly generation: Generation;
+      readonly replaced: readonly ToolUnit[];
+      /** What was found of the folder when it was checked, where it was; to be released. */
+      readonly view?: FolderView | undefined;
+    } & TrustFindings)
   | ({ readonly kind: "rejected"; readonly diagnostics: readonly Diagnostic[]; readonly files: ReadonlySet<string> } & TrustFindings);
 
 export interface LoadSkillOptions {
@@ -50,8 +57,8 @@ export interface LoadSkillOptions {
   readonly listing: FolderListing;
   /** Another list of resources has taken the place of one that a module of the skill gave. */
   onResourcesChanged?(): void;
-  /** Told of each text file that was read, with what it contained. */
-  seen(file: string, bytes: Uint8Array): void;
+  /** Told of each text file that was read, with what it contained, and its hash where that is known. */
+  seen(file: string, bytes: Uint8Array, hash?: string): void;
   /** Has the say about what may be loaded. Absent: everything may. */
   readonly trust?: SkillTrust | undefined;
   /** Has the say about which definitions of tools are offered. */
@@ -75,17 +82,21 @@ export async function loadSkill(
   if (admission.kind === "refused") return isSkillFolder(folder) ? { kind: "rejected", diagnostics, files, trust } : { kind: "absent" };
   let isTaken = false;
   try {
-    const staged = await stageSkill(folder, before, changed, { ...options, admission, guard: options.trust?.guard });
+    const { view } = admission;
+    const seen = (file: string, bytes: Uint8Array): void => options.seen(file, bytes, view?.hashOf(file));
+    const staged = await stageSkill(folder, before, changed, { ...options, seen, admission, view, guard: options.trust?.guard });
     isTaken = staged.kind === "ready";
     return staged.kind === "absent" ? staged : { ...staged, trust };
   } finally {
     admission.conclude(isTaken);
+    if (!isTaken) admission.view?.release();
   }
 }
 
 interface StageOptions extends LoadSkillOptions {
   readonly admission?: Admission;
   readonly guard?: FileGuard | undefined;
+  readonly view?: FolderView | undefined;
 }
 
 async function stageSkill(
@@ -94,22 +105,25 @@ async function stageSkill(
   changed: ReadonlySet<string>,
   options: StageOptions,
 ): Promise<Staged> {
-  const { admission } = options;
+  const { admission, ...context } = options;
+  const { view } = context;
   const extensions = options.runners.flatMap((runner) => runner.extensions);
-  const text = readSkill(folder, options.seen, extensions, options.guard);
+  const text = readSkill(folder, options.seen, extensions, options.guard, options.view);
   if (text === undefined) return { kind: "absent" };
   const files = new Set([...text.files, ...(admission?.files ?? [])]);
   const renamed = admission?.identityFault(text.name, text.manifest?.version);
   const ofTrust = [...(admission?.diagnostics ?? []), ...(renamed ? [renamed] : [])].map((each) => ({ source: text.name, ...each }));
   if (renamed?.severity === "error") return { kind: "rejected", diagnostics: ofTrust, files };
   const refused = checkEngines(text, options.hostVersion);
-  const listed = listEntries(folder, text, refused, extensions);
+  const listed = listEntries(folder, text, extensions, { refused, view });
   const generation = (before?.skill.generation ?? 0) + 1;
   const kept = before?.skill.name === text.name ? before.units.filter((unit) => isUntouched(unit, changed)) : [];
   const target = { skill: { name: text.name, folder }, generation, onResourcesChanged: () => options.onResourcesChanged?.() };
-  const units = await stageUnits(listed.entries, kept, { ...options, target });
+  const units = await stageUnits(listed.entries, kept, { ...context, target });
   const { tools: all, twins } = withoutTwins(units, text.name);
-  const { tools, leftOut, held, ...judged } = await judgeTools(all, { folder, name: text.name, admission, pins: options.pinsOf?.(folder) });
+  const written = new Set(units.flatMap((unit) => (isWritten(unit) && !kept.includes(unit) ? unit.tools : [])));
+  const place = { folder, name: text.name, admission, written, pins: options.pinsOf?.(folder) };
+  const { tools, leftOut, held, ...judged } = await judgeTools(all, place);
   const offers = assembleSkillOffers(folder, text, units);
   const ofUnits = units.flatMap((unit) => unit.diagnostics);
   const diagnostics = [
@@ -131,15 +145,20 @@ async function stageSkill(
   }
   const skill = createSkill(folder, { text, tools, offers, listing: options.listing, generation, guard: options.guard });
   const replaced = before?.units.filter((unit) => !units.includes(unit)) ?? [];
-  return { kind: "ready", generation: { skill, text, units, files, diagnostics }, replaced, held };
+  return { kind: "ready", generation: { skill, text, units, files, diagnostics }, replaced, held, view };
 }
 
-function listEntries(folder: string, text: SkillText, refused: Diagnostic | undefined, extensions: readonly string[]): ToolEntries {
+function listEntries(
+  folder: string,
+  text: SkillText,
+  extensions: readonly string[],
+  { refused, view }: { readonly refused: Diagnostic | undefined; readonly view: FolderView | undefined },
+): ToolEntries {
   if (refused) return { entries: [], diagnostics: [refused], lost: [] };
   // A manifest that cannot be read may have said which tools there are, or that there are none; and what is switched off
   // does not run.
   if (text.lost.manifest || text.manifest?.enabled === false) return { entries: [], diagnostics: [], lost: [] };
-  const listed = listToolEntries(folder, text.manifest ?? {}, extensions, text.manifestFile);
+  const listed = listToolEntries(folder, text.manifest ?? {}, extensions, text.manifestFile, view);
   return { ...listed, diagnostics: listed.diagnostics.map((diagnostic) => ({ source: text.name, ...diagnostic })) };
 }
 
@@ -165,6 +184,11 @@ async function stageUnits(entries: readonly ToolEntry[], kept: readonly ToolUnit
 /** A tool in the manifest is known by what it says, whatever its place in the list. */
 function isUnitOf(unit: ToolUnit, entry: ToolEntry): boolean {
   return unit.state === entry.state && (unit.key === entry.key || entry.kind === "inline");
+}
+
+/** Whether a file says it all: what a module defines may be another thing each time it runs. */
+function isWritten({ key }: ToolUnit): boolean {
+  return !key.startsWith("module:");
 }
 
 /** The first of two tools of one name keeps it. */

@@ -1,9 +1,10 @@
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { extname, join } from "node:path";
 import { globSync, isDynamicPattern } from "tinyglobby";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { maxDocumentBytes } from "../formats/limits.ts";
 import { expandPrompt, type PromptFile, parsePromptFile } from "../formats/prompt-file.ts";
+import { existsAt, namesAt } from "./look.ts";
 import { type Reading, readText } from "./read-text.ts";
 import type { SkillPrompt } from "./skill.ts";
 import { pathInSkill } from "./skill-path.ts";
@@ -25,8 +26,8 @@ export function readPrompts(
   reading: Reading,
   moduleExtensions: readonly string[],
 ): ReadPrompt[] {
-  const { folder } = reading;
-  const paths = listed === undefined ? promptsIn(folder) : listed.flatMap((item) => matchesOf(folder, item));
+  const { folder, view } = reading;
+  const paths = listed === undefined ? promptsIn(folder, view) : listed.flatMap((item) => matchesOf(folder, item, view));
   const texts = [...new Set(paths)].filter((path) => !moduleExtensions.includes(extname(path)));
   return texts.flatMap((path): ReadPrompt[] => {
     const read = readPrompt(path, manifestFile, reading);
@@ -36,13 +37,13 @@ export function readPrompts(
 }
 
 function readPrompt(path: string, manifestFile: string, reading: Reading): [ReadPrompt] | undefined {
-  const { folder, files, diagnostics } = reading;
-  const confined = pathInSkill(folder, path, existsSync(manifestFile) ? manifestFile : join(folder, path));
+  const { folder, files, diagnostics, view } = reading;
+  const confined = pathInSkill(folder, path, existsAt(manifestFile, view) ? manifestFile : join(folder, path), view);
   if (!confined.ok) {
     diagnostics.push(confined.diagnostic);
     return undefined;
   }
-  if (!existsSync(confined.path)) {
+  if (!existsAt(confined.path, view)) {
     files.add(confined.path);
     diagnostics.push(promptMissing(path, manifestFile));
     return undefined;
@@ -54,17 +55,17 @@ function readPrompt(path: string, manifestFile: string, reading: Reading): [Read
   return [{ path, text: expandPrompt(prompt.body, { baseDir: folder }), prompt }];
 }
 
-function matchesOf(folder: string, item: string): string[] {
+function matchesOf(folder: string, item: string, view: Reading["view"]): string[] {
   const path = item.replace(/^\.\//, "");
   if (isDynamicPattern(path)) return globSync(path, { cwd: folder, expandDirectories: false, followSymbolicLinks: false }).sort();
   // A folder that is called like a prompt file stands where a file was meant.
   const isFolder = !promptExtensions.has(extname(path)) && statSync(join(folder, path), { throwIfNoEntry: false })?.isDirectory();
-  return isFolder ? promptsIn(folder, path.replace(/\/+$/, "")) : [path];
+  return isFolder ? promptsIn(folder, view, path.replace(/\/+$/, "")) : [path];
 }
 
-function promptsIn(folder: string, directory = "prompts"): string[] {
+function promptsIn(folder: string, view: Reading["view"], directory = "prompts"): string[] {
   try {
-    const names = readdirSync(join(folder, directory)).filter(
+    const names = namesAt(join(folder, directory), view).filter(
       (name) => promptExtensions.has(extname(name).toLowerCase()) && !name.startsWith("."),
     );
     return names.sort().map((name) => `${directory}/${name}`);

@@ -1,4 +1,3 @@
-import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { maxDocumentBytes } from "../formats/limits.ts";
@@ -6,6 +5,8 @@ import { expandPrompt } from "../formats/prompt-file.ts";
 import { parseSkillDocument, type SkillDocument } from "../formats/skill-document.ts";
 import { maxManifestBytes, parseSkillManifest, type SkillManifest } from "../formats/skill-manifest.ts";
 import type { FileGuard } from "../io/file-guard.ts";
+import type { FolderView } from "../trust/folder-view.ts";
+import { existsAt, namesAt } from "./look.ts";
 import { moduleExtensions } from "./module-runner.ts";
 import { pluginRootOf } from "./plugin-root.ts";
 import { type ReadPrompt, readPrompts } from "./read-prompts.ts";
@@ -50,13 +51,14 @@ export function readSkill(
   seen: (file: string, bytes: Uint8Array) => void,
   codeExtensions: readonly string[] = moduleExtensions,
   guard?: FileGuard,
+  view?: FolderView,
 ): SkillText | undefined {
   const lost = { manifest: false, document: false, prompts: [] };
-  const reading: Reading = { folder, files: new Set(), diagnostics: [], lost, seen, guard };
+  const reading: Reading = { folder, files: new Set(), diagnostics: [], lost, seen, guard, view };
   const { files, diagnostics } = reading;
   const manifestFile = join(folder, "skill.json");
-  const manifest = existsSync(manifestFile) ? readManifest(manifestFile, reading) : undefined;
-  const fileName = documentName(folder);
+  const manifest = existsAt(manifestFile, view) ? readManifest(manifestFile, reading) : undefined;
+  const fileName = documentName(folder, view);
   const document = fileName === undefined ? undefined : readDocument(fileName, reading);
   if (files.size === 0) return undefined;
   const name = (document && declares(document, "name") ? document.name : undefined) ?? manifest?.name ?? basename(folder);
@@ -106,10 +108,10 @@ function readDocument(name: string, reading: Reading): SkillDocument | undefined
 }
 
 /** The exact name if it is there (file systems that ignore case make any spelling exist), else the first other spelling. */
-function documentName(folder: string): string | undefined {
+function documentName(folder: string, view: FolderView | undefined): string | undefined {
   let names: string[];
   try {
-    names = readdirSync(folder).filter((name) => name.toLowerCase() === "skill.md");
+    names = namesAt(folder, view).filter((name) => name.toLowerCase() === "skill.md");
   } catch {
     // The folder went away: it holds no skill.
     return undefined;

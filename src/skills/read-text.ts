@@ -2,6 +2,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { decodeText } from "../formats/decode-text.ts";
 import type { FileGuard } from "../io/file-guard.ts";
 import { readTextFile } from "../io/read-bounded.ts";
+import type { FolderView } from "../trust/folder-view.ts";
 
 /** What has been read of a folder so far, and what was wrong with it. */
 export interface Reading {
@@ -10,6 +11,7 @@ export interface Reading {
   readonly diagnostics: Diagnostic[];
   readonly lost: { manifest: boolean; document: boolean; readonly prompts: string[] };
   readonly guard?: FileGuard | undefined;
+  readonly view?: FolderView | undefined;
   seen(file: string, bytes: Uint8Array): void;
 }
 

@@ -30,16 +30,18 @@ export interface DefinitionsPlace {
   readonly folder: string;
   readonly name: string;
   readonly admission: Admission | undefined;
+  /** Tools that were just read from signed files: these cannot be defined otherwise than the files say. */
+  readonly written: ReadonlySet<Tool>;
   /** Undefined: definitions are believed as they come. */
   readonly pins: Pins | undefined;
 }
 
 /** Leaves out the tools whose definitions are not the signed ones, where they must be, or not the approved ones. */
 export async function judgeTools(tools: readonly Tool[], place: DefinitionsPlace): Promise<JudgedTools> {
-  const { admission, pins, name } = place;
+  const { admission, pins, name, written } = place;
   const faults = new Map<Tool, Diagnostic>();
   for (const tool of tools) {
-    const fault = admission?.toolFault(tool.definition.name, tool.signature);
+    const fault = admission?.toolFault(tool.definition.name, written.has(tool) ? undefined : tool.signature);
     if (fault !== undefined) faults.set(tool, { source: name, ...fault });
   }
   const isLeftOut = (tool: Tool): boolean => faults.get(tool)?.severity === "error";

@@ -123,9 +123,9 @@ export class SkillFolder {
     const { loader, runners, hostVersion, importTimeout, hashes, trust } = this.#parts;
     const start = Date.now();
     const seen = new Set<string>();
-    const onRead = (file: string, bytes: Uint8Array): void => {
+    const onRead = (file: string, bytes: Uint8Array, hash?: string): void => {
       seen.add(file);
-      hashes.record(file, bytes);
+      hashes.record(file, bytes, hash);
     };
     try {
       const { listing } = this;
@@ -133,7 +133,9 @@ export class SkillFolder {
       const pinsOf = (folder: string): Pins | undefined => this.#parts.pinsOf?.(folder);
       const options = { loader, runners, hostVersion, importTimeout, signal, listing, onResourcesChanged, seen: onRead, trust, pinsOf };
       const staged = await loadSkill(this.path, this.#generation, changed, options);
-      if (staged.kind === "ready") this.#recordCode(staged.generation, seen, start);
+      if (staged.kind !== "ready") return staged;
+      this.#recordCode(staged, seen, start);
+      staged.view?.release();
       return staged;
     } catch (error) {
       return { kind: "rejected", diagnostics: [loadFailed(this.path, error)], files: new Set() };
@@ -141,11 +143,11 @@ export class SkillFolder {
   }
 
   /** Modules are read by their loader. */
-  #recordCode({ units }: Generation, seen: ReadonlySet<string>, start: number): void {
+  #recordCode({ generation: { units }, view }: Extract<Staged, { kind: "ready" }>, seen: ReadonlySet<string>, start: number): void {
     const { hashes, loader } = this.#parts;
     for (const unit of units) {
       if (this.#generation?.units.includes(unit)) continue;
-      for (const file of unit.files) if (!seen.has(file)) hashes.recordRead(file, loader.contentHash(file), start);
+      for (const file of unit.files) if (!seen.has(file)) hashes.recordRead(file, view?.hashOf(file) ?? loader.contentHash(file), start);
     }
   }
 

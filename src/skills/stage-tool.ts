@@ -11,6 +11,7 @@ import type { Prompt } from "../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../tools/resource.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { ResourceSet } from "../tools/tool-source.ts";
+import type { FolderView } from "../trust/folder-view.ts";
 import type { SkillTrust } from "../trust/skill-trust.ts";
 import { countCalls } from "./calls-in-flight.ts";
 import { countOffers } from "./count-offers.ts";
@@ -51,6 +52,7 @@ export interface StageContext {
   readonly signal: AbortSignal;
   seen(file: string, bytes: Uint8Array): void;
   readonly guard?: FileGuard | undefined;
+  readonly view?: FolderView | undefined;
   readonly trust?: SkillTrust | undefined;
 }
 

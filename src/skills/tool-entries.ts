@@ -1,9 +1,10 @@
-import { readdirSync, statSync } from "node:fs";
 import { basename, extname, join } from "node:path";
 import { globSync, isDynamicPattern } from "tinyglobby";
 import { canonicalJson } from "../base/canonical-json.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
+import type { FolderView } from "../trust/folder-view.ts";
+import { entriesAt, isFileAt, isFolderAt } from "./look.ts";
 import { moduleExtensions } from "./module-runner.ts";
 import { pathInSkill } from "./skill-path.ts";
 
@@ -48,11 +49,17 @@ export interface ListedFiles {
  * Modules that define prompts are found the same way in `prompts/` and its list, beside the prompts that are text. Those
  * that define resources are only found by their list: a folder `resources/` holds files of any kind in other skills.
  */
-export function listToolEntries(folder: string, lists: ListedFiles, extensions: readonly string[], manifest: string): ToolEntries {
+export function listToolEntries(
+  folder: string,
+  lists: ListedFiles,
+  extensions: readonly string[],
+  manifest: string,
+  view?: FolderView,
+): ToolEntries {
   const diagnostics: Diagnostic[] = [];
   const lost: string[] = [];
   const listing = (key: Listing["key"]): Listing => {
-    return { folder, manifest, extensions, key, isListed: lists[key] !== undefined, diagnostics, lost };
+    return { folder, manifest, extensions, key, isListed: lists[key] !== undefined, diagnostics, lost, view };
   };
   const ofTools = listing("tools");
   const items = (lists.tools ?? ["tools"]).flatMap((item, index): (string | ToolEntry)[] =>
@@ -81,6 +88,7 @@ interface Listing {
   readonly isListed: boolean;
   readonly diagnostics: Diagnostic[];
   readonly lost: string[];
+  readonly view: FolderView | undefined;
 }
 
 /** Whoever reads the prompts that are text tells what is wrong with the rest of the list. */
@@ -112,10 +120,10 @@ function expandItem(item: string, listing: Listing): string[] {
 
 /** The file itself, or the tools in the folder. */
 function filesAt(path: string, listing: Listing): string[] {
-  const { folder, isListed, diagnostics, lost } = listing;
+  const { folder, isListed, diagnostics, lost, view } = listing;
   try {
     // A folder that is called like a tool's file stands where a file was meant.
-    if (statSync(join(folder, path)).isDirectory() && !isRunnable(path, listing)) return toolFilesIn(path, listing);
+    if (isFolderAt(join(folder, path), view) && !isRunnable(path, listing)) return toolFilesIn(path, listing);
     if (isListed) return [path];
     diagnostics.push(noFolder(join(folder, path)));
   } catch (error) {
@@ -128,7 +136,7 @@ function filesAt(path: string, listing: Listing): string[] {
 }
 
 function toolFilesIn(directory: string, listing: Listing): string[] {
-  const entries = readdirSync(join(listing.folder, directory), { withFileTypes: true });
+  const entries = entriesAt(join(listing.folder, directory), listing.view);
   const files = entries.filter((entry) => !entry.isDirectory() && isTool(entry.name, listing));
   return files
     .sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -138,8 +146,8 @@ function toolFilesIn(directory: string, listing: Listing): string[] {
 }
 
 /** Tools are the skill's own files; what they import may lie anywhere. */
-function isConfined(path: string, { folder, manifest, isListed, diagnostics, lost }: Listing): boolean {
-  const confined = pathInSkill(folder, path, isListed ? manifest : join(folder, path));
+function isConfined(path: string, { folder, manifest, isListed, diagnostics, lost, view }: Listing): boolean {
+  const confined = pathInSkill(folder, path, isListed ? manifest : join(folder, path), view);
   if (confined.ok) return true;
   diagnostics.push(confined.diagnostic);
   lost.push(path);
@@ -157,11 +165,11 @@ function isRunnable(path: string, listing: Listing): boolean {
 }
 
 function toEntry(path: string, jsonBases: ReadonlySet<string>, listing: Listing): ToolEntry | undefined {
-  const { folder, extensions, key, diagnostics } = listing;
+  const { folder, extensions, key, diagnostics, view } = listing;
   const file = join(folder, path);
   const extension = extname(path);
   if (extension === ".json" && key === "tools") {
-    const sibling = siblingOf(file);
+    const sibling = siblingOf(file, view);
     return { kind: "json", key: `json:${path}`, state: sibling ?? "", file, path, ...(sibling === undefined ? {} : { sibling }) };
   }
   if (extensions.includes(extension))
@@ -171,9 +179,9 @@ function toEntry(path: string, jsonBases: ReadonlySet<string>, listing: Listing)
 }
 
 /** The module beside a tool JSON. What only a plugin runs defines tools itself, and handles none for a JSON. */
-function siblingOf(file: string): string | undefined {
+function siblingOf(file: string, view: FolderView | undefined): string | undefined {
   const candidates = moduleExtensions.map((extension) => withoutExtension(file) + extension);
-  return candidates.find((candidate) => statSync(candidate, { throwIfNoEntry: false })?.isFile());
+  return candidates.find((candidate) => isFileAt(candidate, view));
 }
 
 function withoutExtension(path: string): string {

@@ -6,6 +6,7 @@ import type { ModuleLoader } from "../io/module-loader.ts";
 import type { Scope } from "../io/scope.ts";
 import { isToolLike } from "../tools/define-tool.ts";
 import type { ToolContext, ToolInvocation } from "../tools/tool.ts";
+import type { FolderView } from "../trust/folder-view.ts";
 import { createCommandHandler } from "./command-handler.ts";
 import type { Arguments } from "./fill-template.ts";
 import { createHttpHandler } from "./http-handler.ts";
@@ -22,6 +23,7 @@ export interface HandlerPlace {
   readonly loader: ModuleLoader;
   readonly scope: Scope;
   readonly importTimeout: number;
+  readonly view?: FolderView | undefined;
   /** Says why programs of the skill must not run any more; undefined: they may. */
   readonly recheck?: (() => Diagnostic | undefined) | undefined;
 }
@@ -35,15 +37,15 @@ export function handlerOf(tool: ToolJson, entry: ToolEntry, place: HandlerPlace)
   if (spec?.kind === "command") return createCommandHandler(spec, place.folder, place.recheck);
   if (spec?.kind === "http") return createHttpHandler(spec);
   if (spec?.kind === "mcp") return (args, _invocation, context) => context.callTool(`${spec.server}/${spec.tool}`, args);
-  if (spec?.kind === "module") return moduleHandler(moduleFile(spec.module, entry, place.folder), tool.definition.name, spec.export, place);
+  if (spec?.kind === "module") return moduleHandler(moduleFile(spec.module, entry, place), tool.definition.name, spec.export, place);
   const sibling = entry.kind === "json" ? entry.sibling : undefined;
   return sibling === undefined ? undefined : moduleHandler(sibling, tool.definition.name, undefined, place);
 }
 
 /** A path in a tool JSON is relative to that file; in a manifest, to the skill. */
-function moduleFile(path: string, entry: ToolEntry, folder: string): string {
+function moduleFile(path: string, entry: ToolEntry, { folder, view }: HandlerPlace): string {
   const directory = entry.kind === "inline" ? "" : entry.path.replace(/[^/]*$/, "");
-  const within = pathInSkill(folder, directory + path, entry.file);
+  const within = pathInSkill(folder, directory + path, entry.file, view);
   if (!within.ok) throw new HostError(within.diagnostic.code, within.diagnostic.message);
   return within.path;
 }

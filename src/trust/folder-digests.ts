@@ -24,7 +24,9 @@ export interface DigestOptions {
   /** Files and folders of these names are passed over, wherever they lie. */
   readonly exclude?: ReadonlySet<string> | undefined;
   /** Told of each file as it was read: these bytes are the ones that the digest is of. */
-  onRead?(file: string, bytes: Uint8Array): void;
+  onRead?(file: string, bytes: Uint8Array, digest: string): void;
+  /** Told of each folder that was looked into, with what is in it. */
+  onList?(folder: string, entries: readonly Dirent[]): void;
 }
 
 /** The signature of a skill, in its folder. It cannot be among what it signs. */
@@ -42,8 +44,8 @@ const maxDepth = 64;
  * some systems take for the same, a `node_modules` folder, and more than 20,000 files or 256 MiB. Git's own folder, and
  * the signature and the desktop's files at the top or below, are passed over.
  */
-export function digestFolder(folder: string, { onRead, exclude }: DigestOptions = {}): FolderDigests {
-  const walk: Walk = { folder, files: [], byFoldedName: new Map(), problems: [], bytes: 0, onRead };
+export function digestFolder(folder: string, { onRead, onList, exclude }: DigestOptions = {}): FolderDigests {
+  const walk: Walk = { folder, files: [], byFoldedName: new Map(), problems: [], bytes: 0, onRead, onList };
   for (const waiting: Place[] = [{ path: "", depth: 0 }]; waiting.length > 0; ) {
     const place = waiting.pop()!;
     for (const entry of entriesOf(place, walk)) {
@@ -78,12 +80,16 @@ interface Walk {
   readonly byFoldedName: Map<string, string>;
   readonly problems: Diagnostic[];
   readonly onRead: DigestOptions["onRead"] | undefined;
+  readonly onList: DigestOptions["onList"] | undefined;
   bytes: number;
 }
 
 function entriesOf({ path }: Place, walk: Walk): readonly Dirent[] {
   try {
-    return readdirSync(placeOf(walk, path), { withFileTypes: true });
+    const folder = placeOf(walk, path);
+    const entries = readdirSync(folder, { withFileTypes: true });
+    walk.onList?.(folder, entries);
+    return entries;
   } catch (error) {
     add(walk, "TRUST_FILE_UNREADABLE", path, `This folder cannot be listed: ${errorMessage(error)}.`);
     return [];
@@ -118,8 +124,9 @@ function addFile(entry: Dirent, path: string, walk: Walk): void {
     return;
   }
   walk.bytes += read.bytes.length;
-  walk.files.push([path.normalize("NFC"), { size: read.bytes.length, digest: digestBytes(read.bytes) }]);
-  walk.onRead?.(file, read.bytes);
+  const digest = digestBytes(read.bytes);
+  walk.files.push([path.normalize("NFC"), { size: read.bytes.length, digest }]);
+  walk.onRead?.(file, read.bytes, digest);
 }
 
 /** On a system that tells them apart, two files; on another, one of them stands for both. */

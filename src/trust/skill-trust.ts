@@ -6,6 +6,7 @@ import { checkSignature, named } from "./check-signature.ts";
 import { CheckedFiles, type CheckedFolder } from "./checked-files.ts";
 import { compareFiles } from "./compare-files.ts";
 import { digestFolder, signatureFileName } from "./folder-digests.ts";
+import { FolderView } from "./folder-view.ts";
 import type { SignatureStatement } from "./signature-statement.ts";
 import { type SkillScope, scopeOfFolder, type TrustMode, type TrustPolicy } from "./trust-policy.ts";
 import type { TrustedKeys } from "./trusted-keys.ts";
@@ -33,7 +34,10 @@ export interface Admission {
   readonly files: ReadonlySet<string>;
   /** What of the name, the version and the contracts of its tools is not as it was signed. */
   identityFault(name: string, version: string | undefined): Diagnostic | undefined;
-  toolFault(name: string, signature: string): Diagnostic | undefined;
+  /** `signature`: absent for a definition that stands in a signed file, so that it cannot be another one. */
+  toolFault(name: string, signature?: string): Diagnostic | undefined;
+  /** What was found in the folder, for whoever loads it now. Absent: nothing that is certain. */
+  readonly view?: FolderView;
   /** The load is over. Not taken: what was admitted before is what holds. */
   conclude(isTaken: boolean): void;
 }
@@ -87,8 +91,14 @@ class FolderSignatures implements SkillTrust {
       return refusal(about, { status: "invalid", ...(keyId && { key: { id: keyId, name: keys.find(keyId)?.name ?? "" } }) }, [diagnostic]);
     }
     const bytes = new Map<string, Uint8Array>();
+    const view = new FolderView(folder);
     const found = digestFolder(folder, {
-      onRead: (file, read) => void (read.length <= maxHeld && bytes.set(file.slice(folder.length + 1), read)),
+      onRead(file, read, digest) {
+        if (read.length > maxHeld) return;
+        bytes.set(file.slice(folder.length + 1), read);
+        view.noteRead(file, read, digest);
+      },
+      onList: (path, entries) => view.noteList(path, entries),
     });
     const { statement, key } = signature;
     const faults = compareFiles(folder, statement, found, named(key));
@@ -99,7 +109,7 @@ class FolderSignatures implements SkillTrust {
     };
     if (faults.length > 0) return refusal(about, { status: "invalid", ...state }, faults, found.files.keys());
     const checked: CheckedFolder = { folder, files: statement.files, bytes, isEnforced: mode === "require" };
-    return this.#admitted(about, { status: "signed", ...state }, statement, checked);
+    return { ...this.#admitted(about, { status: "signed", ...state }, statement, checked), view };
   }
 
   recheck(folder: string): Diagnostic | undefined {
@@ -197,8 +207,13 @@ function identityFault(
   };
 }
 
-function toolFault({ folder, mode }: About, { tools }: SignatureStatement, name: string, signature: string): Diagnostic | undefined {
-  if (tools.get(name) === signature) return undefined;
+function toolFault(
+  { folder, mode }: About,
+  { tools }: SignatureStatement,
+  name: string,
+  signature: string | undefined,
+): Diagnostic | undefined {
+  if (signature === undefined ? tools.has(name) : tools.get(name) === signature) return undefined;
   const how = tools.has(name) ? "is not defined as it was when the skill was signed" : "was not there when the skill was signed";
   const result = mode === "require" ? ", so it is left out" : "";
   const message = `The tool "${name}" ${how}${result}. What defines it may depend on this machine; have the skill signed anew if it should be so.`;
