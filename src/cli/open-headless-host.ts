@@ -8,9 +8,10 @@ import { loadConfig } from "./find-config.ts";
 import type { HeadlessArguments } from "./headless-arguments.ts";
 import { toHostOptions } from "./open-host.ts";
 import { createOutput } from "./output.ts";
+import { settlePackages } from "./settle-packages.ts";
 
 /** The host behind a server for the Copilot SDK: configured as for any command, and watching. */
-export function openHeadlessHost(options: HeadlessArguments, io: CliIo, log: Logger, home: string): Promise<Host> {
+export async function openHeadlessHost(options: HeadlessArguments, io: CliIo, log: Logger, home: string): Promise<Host> {
   const config = loadConfig(options.config, io.cwd);
   const { skills, mcpConfig } = options;
   const context: CommandContext = {
@@ -21,6 +22,7 @@ export function openHeadlessHost(options: HeadlessArguments, io: CliIo, log: Log
     log,
   };
   const hostOptions = toHostOptions(context, [], true);
+  await settlePackages(hostOptions, context);
   return startHost({
     ...hostOptions,
     sessionsDirectory: join(home, "sessions"),

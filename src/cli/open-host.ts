@@ -3,6 +3,7 @@ import type { Host } from "../host/host.ts";
 import type { HostOptions } from "../host/host-options.ts";
 import type { CommandContext } from "./command-context.ts";
 import { readConfiguredServers, toHostServers } from "./configured-servers.ts";
+import { settlePackages } from "./settle-packages.ts";
 
 // A tool that ignores that its call was cancelled may run for ever; whoever waits for the answer should not.
 const closingMs = 1_000;
@@ -19,6 +20,7 @@ export async function withHost<T>(
 ): Promise<T> {
   const { createHost } = await import("../host/create-host.ts");
   const hostOptions = toHostOptions(context, options.directories ?? [], options.watch ?? false);
+  await settlePackages(hostOptions, context);
   // Whoever serves or looks at skills wants those: a shell for every client that connects would be a surprise.
   const host = await createHost(options.workspace === true ? hostOptions : { plugins: [], ...hostOptions });
   try {

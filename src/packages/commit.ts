@@ -5,6 +5,7 @@ import { dirname, join, relative, resolve } from "node:path";
 import { HostError } from "../base/errors.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { confinePath, isInside } from "../io/confine-path.ts";
+import { isUnsettled, journalName, journalOf } from "./journal-file.ts";
 
 /** Something that changes in a project's `node_modules`. Paths are relative to the project, with forward slashes. */
 export type Change =
@@ -20,7 +21,6 @@ export interface Staging {
 }
 
 const stagingPrefix = ".skillhost-";
-const journalName = ".skillhost-journal.json";
 // What a command may change beside packages.
 const manifests = ["package.json", "package-lock.json", "skillhost-lock.json", "node_modules/.package-lock.json"];
 
@@ -71,7 +71,7 @@ export async function commitChanges(
 ): Promise<void> {
   const { project } = staging;
   const journal: Journal = { staging: relative(project, staging.folder), changes, manifests: readManifests(project) };
-  for (const [index, change] of changes.entries()) prepareChange(change, index, staging);
+  stageLinks(changes, staging);
   await writeFileAtomic(journalOf(project), JSON.stringify(journal));
   try {
     onStep?.({ kind: "journal" });
@@ -88,11 +88,6 @@ export async function commitChanges(
   await closeStaging(staging);
 }
 
-/** Whether a command is at work in a project, or was killed there. */
-export function isUnsettled(project: string): boolean {
-  return existsSync(journalOf(project));
-}
-
 /** Takes back what a killed process had begun, and deletes what others had staged. Only for who holds the project's lock. */
 export async function recoverProject(project: string, options: CommitOptions = {}): Promise<readonly string[]> {
   const journal = readJournal(project);
@@ -102,22 +97,24 @@ export async function recoverProject(project: string, options: CommitOptions = {
   return journal?.changes.map(({ path }) => path) ?? [];
 }
 
-/** All but the renames, which is done before the first of them. Folders that are made for nothing do no harm. */
-function prepareChange(change: Change, index: number, { project, folder }: Staging): void {
-  const place = confinePath(project, dirname(change.path));
-  if (!place.ok) throw new HostError("PACKAGES_PLACE", `${change.path} cannot be changed. ${place.message}`);
-  if (change.kind !== "link") return;
+/** Links are made in the staging folder, so that placing one is a rename, too. */
+function stageLinks(changes: readonly Change[], { project, folder }: Staging): void {
   const isWindows = process.platform === "win32";
-  // A junction has an absolute target, which would be made out from where the link is now.
-  const target = isWindows ? resolve(project, dirname(change.path), change.target) : change.target;
-  symlinkSync(target, stagedLink(folder, index), isWindows ? "junction" : "dir");
+  for (const [index, change] of changes.entries()) {
+    if (change.kind !== "link") continue;
+    // A junction has an absolute target, which would be made out from where the link is now.
+    const target = isWindows ? resolve(project, dirname(change.path), change.target) : change.target;
+    symlinkSync(target, stagedLink(folder, index), isWindows ? "junction" : "dir");
+  }
 }
 
 function carryOut(change: Change, index: number, { project, folder }: Staging, onStep: CommitOptions["onStep"]): void {
   const path = join(project, change.path);
+  const place = confinePath(project, dirname(change.path));
+  if (!place.ok) throw new HostError("PACKAGES_PLACE", `${change.path} cannot be changed. ${place.message}`);
   const isReplaced = isThere(path);
-  // What it lies in may have come just now.
   if (change.kind !== "remove") mkdirSync(dirname(path), { recursive: true });
+  // One right after the other: in between there is no package of that name.
   if (isReplaced) renameSync(path, trashOf(folder, index));
   if (isReplaced) onStep?.({ kind: "away", path: change.path });
   if (change.kind === "remove") return;
@@ -128,7 +125,6 @@ function carryOut(change: Change, index: number, { project, folder }: Staging, o
 /** Each step is one rename, so what has been done shows in what lies where; the steps not taken are left alone. */
 async function takeBack(project: string, journal: Journal, { onStep }: CommitOptions = {}): Promise<void> {
   const folder = join(project, journal.staging);
-  await mkdir(folder, { recursive: true });
   for (const [index, change] of [...journal.changes.entries()].reverse()) {
     const path = join(project, change.path);
     const trash = trashOf(folder, index);
@@ -168,11 +164,12 @@ function readManifests(project: string): Record<string, string | null> {
 }
 
 function readJournal(project: string): Journal | undefined {
+  if (!isUnsettled(project)) return undefined;
   const file = journalOf(project);
-  if (!existsSync(file)) return undefined;
   try {
     const journal = JSON.parse(readFileSync(file, "utf8")) as Journal;
-    if (isOurs(journal, project)) return journal;
+    // Without the folder nobody can tell what has been done, and what was there before is gone.
+    if (isOurs(journal, project) && isThere(join(project, journal.staging))) return journal;
   } catch {
     // Not of ours: they are written as a whole.
   }
@@ -193,10 +190,6 @@ function isOurs({ staging, changes, manifests: texts }: Journal, project: string
     changes.every((change) => change.kind !== "put" || isStaged(change.staged)) &&
     Object.entries(texts).every(([name, text]) => manifests.includes(name) && (text === null || typeof text === "string"))
   );
-}
-
-function journalOf(project: string): string {
-  return join(project, "node_modules", journalName);
 }
 
 function trashOf(folder: string, index: number): string {

@@ -36,7 +36,7 @@ const longestWait = 120_000;
 export async function claimProject(project: PackageProject, { signal, manager = "npm", onWait }: ClaimOptions): Promise<ProjectClaim> {
   if (manager === "npm") refuseOtherManagers(project.folder);
   await prepare(project);
-  const lock = await waitForLock(join(project.folder, "node_modules", ".skillhost.lock"), signal, onWait);
+  const lock = await waitForLock(projectLock(project.folder), signal, onWait);
   try {
     const recovered = await recoverProject(project.folder);
     return { recovered, [Symbol.dispose]: () => lock.release() };
@@ -44,6 +44,11 @@ export async function claimProject(project: PackageProject, { signal, manager = 
     lock.release();
     throw error;
   }
+}
+
+/** The file that whoever changes a project's packages holds. */
+export function projectLock(folder: string): string {
+  return join(folder, "node_modules", ".skillhost.lock");
 }
 
 function refuseOtherManagers(folder: string): void {

@@ -6,6 +6,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   realpathSync,
   rmSync,
   symlinkSync,
@@ -14,7 +15,16 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { type Change, closeStaging, commitChanges, openStaging, recoverProject, type Staging } from "../../src/packages/commit.ts";
+import {
+  type Change,
+  type CommitOptions,
+  type CommitStep,
+  closeStaging,
+  commitChanges,
+  openStaging,
+  recoverProject,
+  type Staging,
+} from "../../src/packages/commit.ts";
 
 function project(files: Readonly<Record<string, string>>): string {
   const folder = realpathSync.native(mkdtempSync(join(tmpdir(), "skillhost-commit-")));
@@ -33,7 +43,7 @@ function contents(folder: string): Record<string, string> {
   return Object.fromEntries(
     paths.flatMap((path): [string, string][] => {
       const stat = lstatSync(join(folder, path));
-      if (stat.isSymbolicLink()) return [[path, "(link)"]];
+      if (stat.isSymbolicLink()) return [[path, `(link to ${readlinkSync(join(folder, path))})`]];
       return stat.isFile() ? [[path, readFileSync(join(folder, path), "utf8")]] : [];
     }),
   );
@@ -74,7 +84,7 @@ test("all changes are carried out, and nothing of the preparations is left", asy
     "package.json": "new manifest",
     "node_modules/@me/added/a.txt": "new",
     "node_modules/kept/a.txt": "kept",
-    "node_modules/linked": "(link)",
+    "node_modules/linked": "(link to ../elsewhere)",
     "node_modules/updated/a.txt": "2",
   });
 });
@@ -91,34 +101,111 @@ test("when the last step fails everything is as before", async () => {
   expect(contents(folder)).toEqual(before);
 });
 
-test("wherever a process is killed, the next one takes back what it had done", async () => {
+/** Keeps a copy of a folder as it is now: what a process leaves that is killed at this moment. */
+function copyOf(folder: string): string {
+  const copy = realpathSync.native(mkdtempSync(join(tmpdir(), "skillhost-commit-")));
+  onTestFinished(() => rmSync(copy, { recursive: true, force: true }));
+  cpSync(folder, copy, { recursive: true, verbatimSymlinks: true });
+  return copy;
+}
+
+const isPending = (folder: string): boolean => existsSync(join(folder, "node_modules/.skillhost-journal.json"));
+
+/** Everything that `change` does to a folder, step by step, with what a process leaves that is killed right after it. */
+async function momentsOf(folder: string, change: (onStep: (step: CommitStep) => void) => Promise<unknown>): Promise<Moment[]> {
+  const moments: Moment[] = [];
+  await change(({ kind, path }) => moments.push({ at: path === undefined ? kind : `${kind} ${path}`, folder: copyOf(folder) }));
+  return moments;
+}
+
+interface Moment {
+  readonly at: string;
+  readonly folder: string;
+}
+
+const commitSteps = [
+  "journal",
+  "away node_modules/removed",
+  "placed node_modules/@me/added",
+  "placed node_modules/linked",
+  "away node_modules/relinked",
+  "placed node_modules/relinked",
+  "away node_modules/updated",
+  "placed node_modules/updated",
+  "manifests",
+  "settled",
+];
+
+/** A project that is about to change, among other things a link to another. */
+async function withLinks(): Promise<{ readonly folder: string; carryOut(options: CommitOptions): Promise<void> }> {
   const folder = project(before);
+  symlinkSync("../one", join(folder, "node_modules/relinked"));
   const { staging, changes } = await staged(folder);
-  const moments: string[] = [];
-  const keepMoment = (): void => {
-    const moment = realpathSync.native(mkdtempSync(join(tmpdir(), "skillhost-commit-")));
-    onTestFinished(() => rmSync(moment, { recursive: true, force: true }));
-    cpSync(folder, moment, { recursive: true, verbatimSymlinks: true });
-    moments.push(moment);
-  };
-  // What is on the disk whenever a change is about to be made is what a process leaves that is killed there.
-  const watched = changes.map((change) => ({
-    ...change,
-    get path() {
-      if (existsSync(join(folder, "node_modules/.skillhost-journal.json"))) keepMoment();
-      return change.path;
-    },
-  }));
-  await commitChanges(staging, watched, async () => {
-    writeFileSync(join(folder, "package.json"), "half");
-    keepMoment();
-  });
-  expect(new Set(moments.map((moment) => JSON.stringify(contents(moment)))).size).toBeGreaterThan(changes.length);
-  for (const moment of moments) {
-    expect(await recoverProject(moment)).toEqual(changes.map(({ path }) => path));
-    expect(contents(moment)).toEqual(before);
-    expect(await recoverProject(moment)).toEqual([]);
+  const all: Change[] = changes.toSpliced(3, 0, { kind: "link", path: "node_modules/relinked", target: "../other" });
+  const finish = async (): Promise<void> => writeFileSync(join(folder, "package.json"), "new manifest");
+  return { folder, carryOut: (options) => commitChanges(staging, all, finish, options) };
+}
+
+async function killedEverywhere(): Promise<{ readonly moments: readonly Moment[]; readonly after: Record<string, string> }> {
+  const { folder, carryOut } = await withLinks();
+  const moments = await momentsOf(folder, (onStep) => carryOut({ onStep }));
+  return { moments, after: contents(folder) };
+}
+
+const relinked = (to: string): Record<string, string> => ({ "node_modules/relinked": `(link to ${to})` });
+
+test("wherever a process is killed, the next one finds a journal and takes back all of it, or all of it is done", async () => {
+  const { moments, after } = await killedEverywhere();
+  expect(moments.map(({ at }) => at)).toEqual(commitSteps);
+  expect(after).toMatchObject({ ...relinked("../other"), "node_modules/updated/a.txt": "2", "package.json": "new manifest" });
+  for (const { at, folder } of moments) {
+    const isDone = at === "settled";
+    expect([at, isPending(folder)]).toEqual([at, !isDone]);
+    expect([at, (await recoverProject(folder)).length]).toEqual([at, isDone ? 0 : 5]);
+    expect([at, contents(folder)]).toEqual([at, isDone ? after : { ...before, ...relinked("../one") }]);
+    expect(await recoverProject(folder)).toEqual([]);
   }
+});
+
+test("a package is absent at a moment only if a journal is there, and both of its versions beside it", async () => {
+  const { moments } = await killedEverywhere();
+  const absent = moments.filter(({ folder }) => !existsSync(join(folder, "node_modules/updated")));
+  expect(absent.map(({ at }) => at)).toEqual(["away node_modules/updated"]);
+  const texts = Object.values(contents(absent[0]!.folder));
+  expect([isPending(absent[0]!.folder), texts.includes("1"), texts.includes("2")]).toEqual([true, true, true]);
+});
+
+test("wherever one is killed that takes back what another had begun, the third one takes back the rest", async () => {
+  const { moments } = await killedEverywhere();
+  const steps = new Set<string>();
+  for (const first of moments.filter(({ at }) => at !== "settled")) {
+    for (const second of await momentsOf(first.folder, (onStep) => recoverProject(first.folder, { onStep }))) {
+      steps.add(second.at);
+      await recoverProject(second.folder);
+      const where = `${first.at}, then ${second.at}`;
+      expect([where, contents(second.folder)]).toEqual([where, { ...before, ...relinked("../one") }]);
+    }
+  }
+  expect([...steps].sort()).toEqual([
+    "restored",
+    "returned node_modules/relinked",
+    "returned node_modules/removed",
+    "returned node_modules/updated",
+    "settled",
+    "undone node_modules/@me/added",
+    "undone node_modules/linked",
+    "undone node_modules/relinked",
+    "undone node_modules/updated",
+  ]);
+});
+
+test.each(commitSteps.filter((step) => step !== "settled"))("what fails at the step %s leaves everything as before", async (failing) => {
+  const { folder, carryOut } = await withLinks();
+  const onStep = ({ kind, path }: CommitStep): void => {
+    if ((path === undefined ? kind : `${kind} ${path}`) === failing) throw new Error(`no more at ${failing}`);
+  };
+  await expect(carryOut({ onStep })).rejects.toThrow(`no more at ${failing}`);
+  expect(contents(folder)).toEqual({ ...before, ...relinked("../one") });
 });
 
 test("a link in the way does not lead what is installed elsewhere", async () => {
@@ -150,6 +237,15 @@ test("what others had staged and left is deleted, and so is nothing else", async
   const another = await openStaging(folder);
   await closeStaging(another);
   expect(existsSync(another.folder)).toBe(false);
+});
+
+test("a journal whose staging folder somebody deleted takes nothing away", async () => {
+  const { moments } = await killedEverywhere();
+  const { folder } = moments.find(({ at }) => at === "manifests")!;
+  const [staging] = readdirSync(join(folder, "node_modules")).filter((name) => /^\.skillhost-[0-9a-f]/.test(name));
+  rmSync(join(folder, "node_modules", staging!), { recursive: true });
+  await expect(recoverProject(folder)).rejects.toMatchObject({ code: "PACKAGES_JOURNAL" });
+  expect(contents(folder)).toMatchObject({ "node_modules/updated/a.txt": "2", "package.json": "new manifest" });
 });
 
 test.each<[string, unknown]>([

@@ -12,6 +12,7 @@ import { describePreview } from "../describe-package.ts";
 import { counted } from "../describe-skill.ts";
 import { didYouMean } from "../nearest-names.ts";
 import { type ScopeOptions, withPackages } from "../package-context.ts";
+import { recoveredText } from "../settle-packages.ts";
 import { visibleLine } from "../visible-text.ts";
 
 export interface ChangeCommandOptions extends ScopeOptions {
@@ -103,7 +104,7 @@ async function isAgreed({ io, out }: CommandContext, { yes }: ChangeCommandOptio
 
 function report({ out }: CommandContext, outcome: ChangeOutcome, { project }: InstallContext): number {
   if (outcome.recovered.length > 0) {
-    out.note(`An earlier command was interrupted; what it had begun was taken back: ${outcome.recovered.map(visibleLine).join(", ")}.`);
+    out.note(recoveredText(outcome.recovered));
   }
   if (outcome.kind === "unchanged") {
     out.envelope({ ok: true, data: nothingDone, diagnostics: [] });

@@ -9,6 +9,7 @@ import { describeDrift } from "../describe-package.ts";
 import { counted } from "../describe-skill.ts";
 import type { Output } from "../output.ts";
 import { type PackageOptions, withPackages } from "../package-context.ts";
+import { settleFolder } from "../settle-packages.ts";
 
 /** Writes down what there is, and says what is different from the lock before. */
 export function lock(context: CommandContext, options: PackageOptions): Promise<number> {
@@ -46,9 +47,11 @@ async function writeDown(context: CommandContext, packages: InstallContext, opti
 
 /** Compares what there is with the lock. The exit code is 1 when anything is different. */
 export async function verify(context: CommandContext, options: PackageOptions): Promise<number> {
-  const outcome = await withPackages(context, options, (packages) =>
-    verifyProject(packages.project.folder, { ...packages, runs: options.run === true, onRead: progress(context) }),
-  );
+  const outcome = await withPackages(context, options, async (packages) => {
+    const { folder } = packages.project;
+    await settleFolder(folder, context);
+    return verifyProject(folder, { ...packages, runs: options.run === true, onRead: progress(context) });
+  });
   return reportDrift(context, outcome, `${totals(outcome)} verified: every byte is as the lock has it.`, {});
 }
 

@@ -250,15 +250,23 @@ test("a command that is killed, whenever it is, leaves no package half installed
   const fresh = JSON.stringify(digests(join(clean, "node_modules/sturdy")));
   const moments = ["lock", "staging", "staged", "journal", "journal", "gone"] as const;
   const seen: string[] = [];
-  for (const moment of [...moments, ...moments]) {
+  const look = (): string => (existsSync(at) ? JSON.stringify(digests(at)) : "absent");
+  for (const [round, moment] of [...moments, ...moments].entries()) {
     const child = start(project, ["update", "--yes"]);
     const exit = ended(child);
     await killedAt(child, moment, project);
     const wasKilled = (await exit) === null;
-    // Whoever looks now sees one version or the other, whole; only between two renames may there be none.
-    const now = existsSync(at) ? JSON.stringify(digests(at)) : "absent";
-    expect([old, fresh, "absent"], `${seen.join("; ")}; ${moment}: ${Object.keys(digests(at)).length} files`).toContain(now);
+    // Whoever looks now sees one version or the other, whole; or none, between two renames, and then a journal.
+    const now = look();
     seen.push(`${moment}: ${wasKilled ? "killed" : "done"}, ${now === old ? "old" : now === fresh ? "new" : now}`);
+    if (now === "absent") expect([seen, existsSync(join(project, "node_modules/.skillhost-journal.json"))]).toEqual([seen, true]);
+    else expect([old, fresh], seen.join("; ")).toContain(now);
+    // The next command finds the old version with the old lock, or the new one with the new, whether it reads or installs.
+    if (round % 2 === 0) {
+      const { code, stdout, stderr } = run(project, ["verify"]);
+      expect([seen, code, code === 0 ? "" : `${stdout}${stderr}`]).toEqual([seen, 0, ""]);
+      expect([old, fresh], seen.join("; ")).toContain(look());
+    }
     if (!wasKilled) break;
   }
   const last = run(project, ["update", "--yes"]);
