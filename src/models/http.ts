@@ -7,7 +7,7 @@ import { ModelError } from "./model-error.ts";
 import { readBytes, readText, receiveFailure } from "./receive-bytes.ts";
 import { type RetryPolicy, readRetryAfter, retryDelay } from "./retry-delay.ts";
 
-/** What carries requests: the runtime's `fetch`, or anything that does the same. */
+/** What carries requests: the global `fetch`, or anything that does the same. */
 export type ModelFetch = (url: string, request: ModelFetchRequest) => Promise<ModelFetchResponse>;
 
 interface ModelFetchRequest {

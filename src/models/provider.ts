@@ -16,6 +16,7 @@ import { type Credential, createEndpoint, type EndpointOptions, isHeaderValue, r
 import type { ModelFetch } from "./http.ts";
 import { fetchModels, type ModelInfo } from "./list-models.ts";
 import type { ChatModel } from "./model.ts";
+import { nodeFetch } from "./node-fetch.ts";
 import {
   createModelFor,
   type ProviderType,
@@ -50,7 +51,7 @@ export interface ProviderOptions {
   readonly maxPromptTokens?: number | undefined;
   /** Tokens that an answer may have, where a request does not say. */
   readonly maxOutputTokens?: number | undefined;
-  /** Carries the requests in the place of the runtime's. */
+  /** Carries the requests in the place of Node's own client: `globalThis.fetch`, say. */
   readonly fetch?: ModelFetch | undefined;
   /** How often a request that met trouble of a passing kind is sent again. Default: 3. */
   readonly retries?: number | undefined;
@@ -145,7 +146,7 @@ function resolveProvider(given: ProviderOptions, options: RouteOptions): Endpoin
     bases,
     credential: credentialOf(given, keyHeader),
     headers: { ...headers, ...given.headers },
-    fetch: given.fetch ?? ((url, request) => fetch(url, request)),
+    fetch: given.fetch ?? nodeFetch,
     clock: given.clock ?? systemClock,
     random: given.random ?? Math.random,
     retries: given.retries ?? 3,

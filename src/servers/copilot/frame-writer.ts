@@ -10,7 +10,10 @@ const crowdedBytes = 8 * 1024 * 1024;
 /** And more than this is not kept: the reader has gone, for all that can be known. */
 const fullBytes = 64 * 1024 * 1024;
 
-/** Puts messages into frames. What is written in one turn of the event loop goes out at once. */
+/**
+ * Puts messages into frames. What is written in one turn of the event loop goes out at once at its end, after the requests
+ * to models and servers that somebody waits for.
+ */
 export class FrameWriter {
   readonly #output: WireOutput;
   readonly #onFull: () => void;
@@ -37,7 +40,7 @@ export class FrameWriter {
       return;
     }
     const length = Buffer.byteLength(json);
-    if (this.#frames.length === 0) process.nextTick(this.#flush);
+    if (this.#frames.length === 0) setImmediate(this.#flush);
     this.#frames.push(`Content-Length: ${length}\r\n\r\n${json}`);
     this.#bytes += length;
   }

@@ -1,5 +1,5 @@
 import { timingSafeEqual } from "node:crypto";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 import { HostError, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { Host } from "../../host/host.ts";
@@ -47,6 +47,9 @@ export interface CopilotServerOptions {
   readonly orphanTimeout?: number | undefined;
 }
 
+/** Milliseconds that those who list sessions may be behind. */
+const newsMs = 50;
+
 /**
  * A runtime for clients of the Copilot SDK: any number of them, on any number of lines, over one host. Sessions belong to
  * the server, and clients come and go.
@@ -70,6 +73,7 @@ export class CopilotServer implements AsyncDisposable {
   #host: Promise<Host> | undefined;
   #closed: Promise<void> | undefined;
   readonly #news = new Set<WireSession>();
+  #isTelling = false;
   #hasWorked = false;
 
   constructor(options: CopilotServerOptions) {
@@ -154,10 +158,10 @@ export class CopilotServer implements AsyncDisposable {
     for (const { wire, isAuthenticated } of this.clients) if (isAuthenticated) wire.notify("session.lifecycle", json);
   }
 
-  /** Tells of changes once for all that happen in one turn of the event loop. */
+  /** Tells of changes, but not of each: in a turn there are many. */
   onChanged(session: WireSession): void {
-    if (this.#news.size === 0) void this.#tellNews();
     this.#news.add(session);
+    if (!this.#isTelling) void this.#tellNews();
   }
 
   onTurnOver(): void {
@@ -166,11 +170,16 @@ export class CopilotServer implements AsyncDisposable {
   }
 
   async #tellNews(): Promise<void> {
+    this.#isTelling = true;
     await nextTurn();
-    const changed = [...this.#news];
-    this.#news.clear();
-    for (const session of changed)
-      if (this.sessions.get(session.id) === session) this.tellLifecycle("session.updated", session.id, session);
+    while (this.#news.size > 0) {
+      const changed = [...this.#news];
+      this.#news.clear();
+      for (const session of changed)
+        if (this.sessions.get(session.id) === session) this.tellLifecycle("session.updated", session.id, session);
+      await delay(newsMs, undefined, { ref: false });
+    }
+    this.#isTelling = false;
   }
 
   /** Ends a session, whoever is in it. */

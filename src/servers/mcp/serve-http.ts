@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { createServer, type IncomingMessage, type Server as NodeServer, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server as NodeServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type NodeIncomingMessageLike, toNodeHandler } from "@modelcontextprotocol/node";
-import { HostError, toError } from "../../base/errors.ts";
+import { HostError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { Face } from "./face.ts";
-import { createHttpGuard, isLoopback, type Refusal } from "./http-guard.ts";
+import { createHttpGuard, isLoopback } from "./http-guard.ts";
 import { createHttpRoutes } from "./http-routes.ts";
+import { createNodeBridge, refuse } from "./node-bridge.ts";
 
 export interface HttpOptions {
   /** 0: any that is free. Default: 3333. */
@@ -54,13 +54,13 @@ export async function serveHttp(face: Face, options: HttpOptions, log: Logger): 
   });
   const { maxSessions = 100, sessionIdleMs = 1_800_000 } = options;
   const routes = await createHttpRoutes(face, { maxSessions, idleMs: sessionIdleMs }, log);
-  const onerror = (error: Error): void => log.warning("A request of an MCP client went wrong.", { error });
-  const handle = toNodeHandler({ fetch: (request) => routes.fetch(request) }, { maxRequestBodySize: maxBodyBytes, onerror });
+  const onError = (error: Error): void => log.warning("A request of an MCP client went wrong.", { error });
+  const handle = createNodeBridge((request) => routes.fetch(request), { maxBodyBytes, onError });
   const server = createServer(serverLimits, (request, response) => {
     const refusal = guard(request);
     if (refusal !== undefined) refuse(response, refusal);
     else if (pathOf(request) !== path) refuse(response, { status: 404, message: `MCP is served at ${path}.` });
-    else void handle(request as NodeIncomingMessageLike, response).catch((error) => onerror(toError(error)));
+    else void handle(request, response);
   });
   server.maxConnections = maxConnections;
   try {
@@ -101,10 +101,4 @@ function listen(server: NodeServer, host: string, port: number): Promise<void> {
 
 function pathOf({ url = "/" }: IncomingMessage): string {
   return url.split("?", 1)[0]!.replace(/(?<=.)\/$/, "");
-}
-
-/** The body of a request that was turned away is not read: the connection ends with the answer. */
-function refuse(response: ServerResponse, { status, message, headers }: Omit<Refusal, "status"> & { readonly status: number }): void {
-  const body = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32000, message } });
-  response.writeHead(status, { "Content-Type": "application/json", Connection: "close", ...headers }).end(body);
 }
