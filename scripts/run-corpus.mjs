@@ -48,10 +48,10 @@ async function main([directory, index, ...rest]) {
   const isUsable = rest.length === 0 || (rest.length === 2 && rest[0] === "--strict");
   if (directory === undefined || index === undefined || !isUsable) return usage("Give a directory and an index file.");
   for (const path of [directory, index]) if (!existsSync(path)) return usage(`${path} is not there.`);
-  if (!existsSync(new URL("skill-document.js", dist))) return usage("There is no build. Run `npm run build` first.");
-  const { decodeText } = await import(new URL("decode-text.js", dist));
-  const { parseSkillDocument } = await import(new URL("skill-document.js", dist));
-  const { lintSkillDocument } = await import(new URL("lint-skill-document.js", dist));
+  if (!existsSync(new URL("skills/skill-document.js", dist))) return usage("There is no build. Run `npm run build` first.");
+  const { decodeText } = await import(new URL("text/decode-text.js", dist));
+  const { parseSkillDocument } = await import(new URL("skills/skill-document.js", dist));
+  const { lintSkillDocument } = await import(new URL("skills/lint-skill-document.js", dist));
   const rows = readIndex(index);
   const start = performance.now();
   const results = rows.map((row) => loadRow(row, directory, { decodeText, parseSkillDocument }));

@@ -1,10 +1,10 @@
 import { dirname, extname, resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { decodeText } from "../formats/decode-text.ts";
-import { parseJson } from "../formats/json-document.ts";
-import { maxJsonBytes } from "../formats/limits.ts";
-import { createTextReport } from "../formats/text-report.ts";
-import type { ToolJson } from "../formats/tool-json.ts";
+import { createTextReport } from "../formats/skills/text-report.ts";
+import type { ToolJson } from "../formats/skills/tool-json.ts";
+import { decodeText } from "../formats/text/decode-text.ts";
+import { parseJson } from "../formats/text/json-document.ts";
+import { maxJsonBytes } from "../formats/text/limits.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import { moduleExtensions } from "../skills/module-runner.ts";
 import { readToolJson } from "../skills/read-tool-json.ts";

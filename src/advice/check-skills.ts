@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { maxDocumentBytes } from "../formats/limits.ts";
-import { withLint } from "../formats/lint-skill-document.ts";
+import { withLint } from "../formats/skills/lint-skill-document.ts";
+import { maxDocumentBytes } from "../formats/text/limits.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import { discoverRoot } from "../skills/discover.ts";

@@ -1,6 +1,6 @@
 import type { Diagnostic, Position } from "../base/diagnostic.ts";
-import type { JsonDocument, JsonPath } from "../formats/json-document.ts";
-import type { ToolJson } from "../formats/tool-json.ts";
+import type { ToolJson } from "../formats/skills/tool-json.ts";
+import type { JsonDocument, JsonPath } from "../formats/text/json-document.ts";
 import { adviseDefinition, type KnownDefinition } from "./advise-definition.ts";
 import { absolutePathMessage, isMachinePath } from "./advise-files.ts";
 import { adviseParameters, adviseRequired } from "./advise-parameters.ts";

@@ -1,9 +1,9 @@
 import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { decodeText } from "../formats/decode-text.ts";
-import { maxDocumentBytes } from "../formats/limits.ts";
-import { lintSkillDocument } from "../formats/lint-skill-document.ts";
+import { lintSkillDocument } from "../formats/skills/lint-skill-document.ts";
+import { decodeText } from "../formats/text/decode-text.ts";
+import { maxDocumentBytes } from "../formats/text/limits.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 
 /**

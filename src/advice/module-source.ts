@@ -1,7 +1,7 @@
 import { extname } from "node:path";
 import { type Node, type ParserOptions, parseSync, visitorKeys } from "oxc-parser";
 import type { Diagnostic, Position } from "../base/diagnostic.ts";
-import { createTextReport } from "../formats/text-report.ts";
+import { createTextReport } from "../formats/skills/text-report.ts";
 import { looksDeep } from "../io/module-loader/nesting-guard.ts";
 
 export type SyntaxNode = Node;

@@ -1,6 +1,6 @@
 import { positionAt } from "../base/diagnostic.ts";
-import { parseJson } from "../formats/json-document.ts";
-import { maxJsonBytes } from "../formats/limits.ts";
+import { parseJson } from "../formats/text/json-document.ts";
+import { maxJsonBytes } from "../formats/text/limits.ts";
 import { usageError } from "./cli-error.ts";
 import type { CliIo } from "./cli-io.ts";
 

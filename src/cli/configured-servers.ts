@@ -1,12 +1,12 @@
 import { homedir } from "node:os";
 import { basename, dirname, resolve, sep } from "node:path";
 import type { Diagnostic, Position } from "../base/diagnostic.ts";
-import { decodeText } from "../formats/decode-text.ts";
-import { createVariableLookup, type VariableLookup } from "../formats/expand-variables.ts";
-import { maxJsonBytes } from "../formats/limits.ts";
-import { type McpConfig, parseMcpConfig } from "../formats/mcp-config.ts";
-import type { ParsedServer } from "../formats/parse-server-spec.ts";
-import { toServerConfig } from "../formats/server-config.ts";
+import { createVariableLookup, type VariableLookup } from "../formats/mcp/expand-variables.ts";
+import { type McpConfig, parseMcpConfig } from "../formats/mcp/mcp-config.ts";
+import type { ParsedServer } from "../formats/mcp/parse-server-spec.ts";
+import { toServerConfig } from "../formats/mcp/server-config.ts";
+import { decodeText } from "../formats/text/decode-text.ts";
+import { maxJsonBytes } from "../formats/text/limits.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import { CliError } from "./cli-error.ts";
 import type { CommandContext } from "./command-context.ts";

@@ -1,6 +1,6 @@
 import { errorMessage } from "../base/errors.ts";
 import { fieldsReader, isPlainRecord, readTexts } from "../base/read-fields.ts";
-import type { FieldReader } from "../formats/json-fields.ts";
+import type { FieldReader } from "../formats/text/json-fields.ts";
 import { readDefinitions, readPolicy, readProvenance } from "../trust/read-policy.ts";
 import { onlyStricter } from "../trust/trust-policy.ts";
 import type { TrustOptions } from "../trust/trust-settings.ts";

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { logLevels } from "../base/logger.ts";
-import { createFieldReader, describe, type FieldReader, isJsonObject, type JsonComplain } from "../formats/json-fields.ts";
+import { createFieldReader, describe, type FieldReader, isJsonObject, type JsonComplain } from "../formats/text/json-fields.ts";
 import type { ConfiguredOptions } from "./command-context.ts";
 import { readConfiguredTrust } from "./configured-trust.ts";
 import { didYouMean } from "./nearest-names.ts";

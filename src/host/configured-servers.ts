@@ -1,6 +1,6 @@
 import { homedir } from "node:os";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { createVariableLookup } from "../formats/expand-variables.ts";
+import { createVariableLookup } from "../formats/mcp/expand-variables.ts";
 import { withGithubTools } from "../mcp/connection/github-tools.ts";
 import type { PluginHost } from "../plugin-host/plugin-host.ts";
 import {

@@ -1,7 +1,7 @@
 import { canonicalJson, sha256 } from "../base/canonical-json.ts";
 import { errorMessage } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
-import type { McpServerSpec, RemoteServerSpec } from "../formats/mcp-server-spec.ts";
+import type { McpServerSpec, RemoteServerSpec } from "../formats/mcp/mcp-server-spec.ts";
 import type { ServerOAuth } from "../mcp/oauth/create-oauth.ts";
 import type { CredentialStore } from "../mcp/oauth/credentials.ts";
 import type { ServerConnector } from "../mcp/supervisor/server-connector.ts";

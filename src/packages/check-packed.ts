@@ -3,7 +3,7 @@ import { isBuiltin } from "node:module";
 import { extname, join, relative } from "node:path";
 import { parseModule } from "../advice/module-source.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { maxDocumentBytes } from "../formats/limits.ts";
+import { maxDocumentBytes } from "../formats/text/limits.ts";
 import { readFileBytes, readTextFile } from "../io/read-bounded.ts";
 import { moduleExtensions } from "../skills/module-runner.ts";
 import { findPackageSkills } from "../skills/package-skills.ts";

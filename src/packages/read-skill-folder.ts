@@ -3,7 +3,7 @@ import { parseModule } from "../advice/module-source.ts";
 import { createStaticRunner } from "../advice/static-runner.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { packageVersion } from "../base/package-version.ts";
-import { maxDocumentBytes } from "../formats/limits.ts";
+import { maxDocumentBytes } from "../formats/text/limits.ts";
 import { createModuleLoader, type OwnedModuleLoader } from "../io/module-loader/create-module-loader.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import { FolderListing } from "../skills/folder-listing.ts";

@@ -1,7 +1,7 @@
 import { parseModule } from "../advice/module-source.ts";
 import { findTools, type WrittenTool } from "../advice/module-tools.ts";
 import { hasSpread, propertyOf, staticValue } from "../advice/static-value.ts";
-import { maxDocumentBytes } from "../formats/limits.ts";
+import { maxDocumentBytes } from "../formats/text/limits.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 
 /**

@@ -1,5 +1,5 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
-import type { BundleDialect } from "../formats/plugin-dialects.ts";
+import type { BundleDialect } from "../formats/plugins/plugin-dialects.ts";
 import type { HookKind } from "../session/hooks/hook-kinds.ts";
 import type { Bundle } from "./bundles/bundle.ts";
 import type { ActivePlugin, PluginSlot } from "./plugin-slot.ts";

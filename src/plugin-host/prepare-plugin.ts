@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError } from "../base/errors.ts";
 import { explainRange } from "../base/version-range.ts";
-import type { CodePluginManifest } from "../formats/code-plugin-manifest.ts";
+import type { CodePluginManifest } from "../formats/plugins/code-plugin-manifest.ts";
 import { createScope, type OwnedScope } from "../io/scope.ts";
 import { type ActivationLimits, withinActivation } from "./activate.ts";
 import { isBundleFolder } from "./bundles/find-manifest.ts";

@@ -1,6 +1,6 @@
 import { existsSync, lstatSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { maxJsonBytes } from "../formats/limits.ts";
+import { maxJsonBytes } from "../formats/text/limits.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 
 /** A package that a project names as its dependency and that is installed. */

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { manifestPlaces } from "../formats/plugin-dialects.ts";
+import { manifestPlaces } from "../formats/plugins/plugin-dialects.ts";
 
 // `skills/name` of a plugin, or one folder deeper, where skills are sorted by subject.
 const mostLevels = 4;

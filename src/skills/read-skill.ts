@@ -1,9 +1,9 @@
 import { basename, join } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { maxDocumentBytes } from "../formats/limits.ts";
-import { expandPrompt } from "../formats/prompt-file.ts";
-import { parseSkillDocument, type SkillDocument } from "../formats/skill-document.ts";
-import { maxManifestBytes, parseSkillManifest, type SkillManifest } from "../formats/skill-manifest.ts";
+import { expandPrompt } from "../formats/skills/prompt-file.ts";
+import { parseSkillDocument, type SkillDocument } from "../formats/skills/skill-document.ts";
+import { maxManifestBytes, parseSkillManifest, type SkillManifest } from "../formats/skills/skill-manifest.ts";
+import { maxDocumentBytes } from "../formats/text/limits.ts";
 import type { FileGuard } from "../io/file-guard.ts";
 import type { FolderView } from "../trust/folder-view.ts";
 import { existsAt, namesAt } from "./look.ts";

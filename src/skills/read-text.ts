@@ -1,5 +1,5 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { decodeText } from "../formats/decode-text.ts";
+import { decodeText } from "../formats/text/decode-text.ts";
 import type { FileGuard } from "../io/file-guard.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import type { FolderView } from "../trust/folder-view.ts";

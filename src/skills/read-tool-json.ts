@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { decodeText } from "../formats/decode-text.ts";
-import { maxJsonBytes } from "../formats/limits.ts";
-import { parseToolJson, type ToolJson, toToolJson } from "../formats/tool-json.ts";
+import { parseToolJson, type ToolJson, toToolJson } from "../formats/skills/tool-json.ts";
+import { decodeText } from "../formats/text/decode-text.ts";
+import { maxJsonBytes } from "../formats/text/limits.ts";
 import type { FileGuard } from "../io/file-guard.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import type { ToolEntry } from "./tool-entries.ts";

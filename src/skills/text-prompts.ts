@@ -1,5 +1,5 @@
-import type { ArgumentField } from "../formats/front-matter-fields.ts";
-import { type Expansion, expandPrompt, takesArguments } from "../formats/prompt-file.ts";
+import type { ArgumentField } from "../formats/skills/front-matter-fields.ts";
+import { type Expansion, expandPrompt, takesArguments } from "../formats/skills/prompt-file.ts";
 import { assemblePrompt } from "../tools/create-prompt.ts";
 import type { Prompt, PromptArgument, PromptDefinition } from "../tools/prompt.ts";
 import { promptName } from "../tools/prompt-name.ts";

@@ -1,7 +1,7 @@
 import { withinDeadline } from "../base/deadline.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
-import type { ToolJson } from "../formats/tool-json.ts";
+import type { ToolJson } from "../formats/skills/tool-json.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import type { Scope } from "../io/scope.ts";
 import { isToolLike } from "../tools/define-tool.ts";

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Diagnostic } from "../../src/base/diagnostic.ts";
-import { decodeText } from "../../src/formats/decode-text.ts";
-import { lintSkillDocument } from "../../src/formats/lint-skill-document.ts";
-import { expandPrompt, parsePromptFile } from "../../src/formats/prompt-file.ts";
-import { parseSkillDocument } from "../../src/formats/skill-document.ts";
-import { parseSkillManifest } from "../../src/formats/skill-manifest.ts";
-import { parseToolJson, toToolJson } from "../../src/formats/tool-json.ts";
+import { lintSkillDocument } from "../../src/formats/skills/lint-skill-document.ts";
+import { expandPrompt, parsePromptFile } from "../../src/formats/skills/prompt-file.ts";
+import { parseSkillDocument } from "../../src/formats/skills/skill-document.ts";
+import { parseSkillManifest } from "../../src/formats/skills/skill-manifest.ts";
+import { parseToolJson, toToolJson } from "../../src/formats/skills/tool-json.ts";
+import { decodeText } from "../../src/formats/text/decode-text.ts";
 
 const runs = { numRuns: 10_000 };
 const at = { file: "/s/tidy/SKILL.md", directoryName: "tidy" };

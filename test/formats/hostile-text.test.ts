@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { lintSkillDocument } from "../../src/formats/lint-skill-document.ts";
-import { expandPrompt } from "../../src/formats/prompt-file.ts";
-import { parseSkillDocument } from "../../src/formats/skill-document.ts";
-import { parseSkillManifest } from "../../src/formats/skill-manifest.ts";
-import { parseToolJson } from "../../src/formats/tool-json.ts";
+import { lintSkillDocument } from "../../src/formats/skills/lint-skill-document.ts";
+import { expandPrompt } from "../../src/formats/skills/prompt-file.ts";
+import { parseSkillDocument } from "../../src/formats/skills/skill-document.ts";
+import { parseSkillManifest } from "../../src/formats/skills/skill-manifest.ts";
+import { parseToolJson } from "../../src/formats/skills/tool-json.ts";
 
 // Each of these takes milliseconds. Something that costs the square of the length, or a stack frame for each level, would
 // run into the runner's time-out or end the process.

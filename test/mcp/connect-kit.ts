@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import { HostError } from "../../src/base/errors.ts";
 import { createLogger, type Logger, type LogLevel } from "../../src/base/logger.ts";
-import type { LocalServerSpec, McpServerSpec, RemoteServerSpec } from "../../src/formats/mcp-server-spec.ts";
+import type { LocalServerSpec, McpServerSpec, RemoteServerSpec } from "../../src/formats/mcp/mcp-server-spec.ts";
 import { type ConnectOptions, connectServer } from "../../src/mcp/connection/connect-server.ts";
 import type { McpConnection } from "../../src/mcp/connection/connection.ts";
 import type { Asks, ToolContext } from "../../src/tools/tool.ts";

@@ -1,4 +1,4 @@
-import type { LocalServerSpec, McpServerSpec, UnconfiguredServer } from "../../src/formats/mcp-server-spec.ts";
+import type { LocalServerSpec, McpServerSpec, UnconfiguredServer } from "../../src/formats/mcp/mcp-server-spec.ts";
 import type { CallRequestOptions, RequestOptions } from "../../src/mcp/connection/connection.ts";
 import type { ServerChange, ServerLease, SupervisedServer } from "../../src/mcp/supervisor/lease.ts";
 import type { ServerLists } from "../../src/mcp/supervisor/server-lists.ts";

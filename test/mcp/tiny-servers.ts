@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { silentLogger } from "../../src/base/logger.ts";
-import type { LocalServerSpec } from "../../src/formats/mcp-server-spec.ts";
+import type { LocalServerSpec } from "../../src/formats/mcp/mcp-server-spec.ts";
 import { connectServer } from "../../src/mcp/connection/connect-server.ts";
 import { McpSupervisor, type SupervisorOptions } from "../../src/mcp/supervisor/supervisor.ts";
 

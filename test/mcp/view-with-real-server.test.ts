@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, test } from "vitest";
-import type { LocalServerSpec } from "../../src/formats/mcp-server-spec.ts";
+import type { LocalServerSpec } from "../../src/formats/mcp/mcp-server-spec.ts";
 import type { ServerLease } from "../../src/mcp/supervisor/lease.ts";
 import type { McpSupervisor } from "../../src/mcp/supervisor/supervisor.ts";
 import { createServerView, type ServerView } from "../../src/mcp/views/server-view.ts";

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { parseHookConfig } from "../../src/formats/hook-config.ts";
-import type { BundleDialect } from "../../src/formats/plugin-dialects.ts";
+import { parseHookConfig } from "../../src/formats/plugins/hook-config.ts";
+import type { BundleDialect } from "../../src/formats/plugins/plugin-dialects.ts";
 import { createBundleHooks } from "../../src/plugin-host/bundles/hooks/create-bundle-hooks.ts";
 import { hookAnswer } from "../../src/plugin-host/bundles/hooks/hook-answer.ts";
 import { createMatcher } from "../../src/plugin-host/bundles/hooks/match-hook.ts";

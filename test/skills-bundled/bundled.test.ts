@@ -5,7 +5,7 @@ import { Ajv, type ValidateFunction } from "ajv";
 import { createTestHost } from "skillhost/testing";
 import { expect, test } from "vitest";
 import { rules } from "../../skills/code-review/lint/registry.ts";
-import { lintSkillDocument } from "../../src/formats/lint-skill-document.ts";
+import { lintSkillDocument } from "../../src/formats/skills/lint-skill-document.ts";
 
 const root = fileURLToPath(new URL("../../skills/", import.meta.url));
 const names = readdirSync(root).sort();

@@ -4,7 +4,7 @@ import { errorMessage, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { Host } from "../../host/host.ts";
 import { onAbort } from "../../io/on-abort.ts";
-import { hideSecrets } from "../../servers/copilot/hide-secrets.ts";
+import { hideSecrets } from "../../servers/copilot/framing/hide-secrets.ts";
 import { CopilotServer } from "../../servers/copilot/server.ts";
 import type { CliIo } from "../cli-io.ts";
 import { openLog } from "../command-log.ts";
@@ -92,7 +92,7 @@ async function openHost(options: HeadlessArguments, io: CliIo, log: Logger, home
 
 async function listen(server: CopilotServer, { transport }: HeadlessArguments, io: CliIo): Promise<void> {
   if (transport.kind !== "tcp") throw new Error("There are no streams to serve over. Use --port.");
-  const { listenForClients } = await import("../../servers/copilot/listen.ts");
+  const { listenForClients } = await import("../../servers/copilot/framing/listen.ts");
   const listening = await listenForClients(server, transport);
   io.stdout.write(`CLI server listening on port ${listening.port}\n`);
   await server.shutdown;

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { basename, join } from "node:path";
-import { nameFaults } from "../../formats/skill-name.ts";
+import { nameFaults } from "../../formats/skills/skill-name.ts";
 import { discoverRoot, resolveRoot } from "../../skills/discover.ts";
 import { isSkillFolder } from "../../skills/is-skill-folder.ts";
 import { moduleExtensions } from "../../skills/module-runner.ts";

@@ -1,7 +1,7 @@
 import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
-import { adviseServers } from "../../formats/advise-servers.ts";
-import type { McpServerSpec } from "../../formats/mcp-server-spec.ts";
+import { adviseServers } from "../../formats/mcp/advise-servers.ts";
+import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { McpConnection } from "../../mcp/connection/connection.ts";
 import { StderrTail } from "../../mcp/connection/stderr-tail.ts";
 import type { ServerConnector } from "../../mcp/supervisor/server-connector.ts";

@@ -1,9 +1,9 @@
 import { homedir } from "node:os";
 import { join, sep } from "node:path";
-import { createVariableLookup } from "../../formats/expand-variables.ts";
-import { maxJsonBytes } from "../../formats/limits.ts";
-import { parseMcpConfig } from "../../formats/mcp-config.ts";
-import type { McpServerSpec } from "../../formats/mcp-server-spec.ts";
+import { createVariableLookup } from "../../formats/mcp/expand-variables.ts";
+import { parseMcpConfig } from "../../formats/mcp/mcp-config.ts";
+import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
+import { maxJsonBytes } from "../../formats/text/limits.ts";
 import type { Host } from "../../host/host.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
 import type { ServerInfo } from "../../session/servers/session-servers.ts";

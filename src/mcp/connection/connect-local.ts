@@ -1,6 +1,6 @@
 import { isAbsolute, resolve } from "node:path";
 import { HostError } from "../../base/errors.ts";
-import type { LocalServerSpec } from "../../formats/mcp-server-spec.ts";
+import type { LocalServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { spawnProcess } from "../../io/spawn-process.ts";
 import { type ConnectOptions, defaultMessageBytes } from "./connect-options.ts";
 import type { McpConnection, ProtocolEra } from "./connection.ts";

@@ -1,5 +1,5 @@
 import { HostError } from "../../base/errors.ts";
-import type { RemoteServerSpec } from "../../formats/mcp-server-spec.ts";
+import type { RemoteServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { ConnectOptions } from "./connect-options.ts";
 import type { McpConnection, ProtocolEra } from "./connection.ts";
 import { httpStatusOf } from "./connection-errors.ts";

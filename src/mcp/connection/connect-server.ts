@@ -1,4 +1,4 @@
-import type { McpServerSpec } from "../../formats/mcp-server-spec.ts";
+import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { connectLocal } from "./connect-local.ts";
 import type { ConnectOptions } from "./connect-options.ts";
 import { connectRemote } from "./connect-remote.ts";

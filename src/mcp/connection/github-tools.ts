@@ -1,5 +1,5 @@
 import { fieldsReader, mustBe, readFlag } from "../../base/read-fields.ts";
-import type { McpServerSpec, RemoteServerSpec } from "../../formats/mcp-server-spec.ts";
+import type { McpServerSpec, RemoteServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 
 /** Which of its tools the GitHub MCP server offers. */
 export interface GithubMcpToolConfig {

@@ -5,7 +5,7 @@ import type {
   Transport,
   TransportSendOptions,
 } from "@modelcontextprotocol/client";
-import type { RemoteServerSpec } from "../../formats/mcp-server-spec.ts";
+import type { RemoteServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { type ConnectOptions, defaultMessageBytes } from "./connect-options.ts";
 import type { ConnectionEnd } from "./connection.ts";
 import { guardFetch } from "./guarded-fetch.ts";

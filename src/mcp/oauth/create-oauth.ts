@@ -1,6 +1,6 @@
 import type { Logger } from "../../base/logger.ts";
 import { silentLogger } from "../../base/logger.ts";
-import type { ServerOAuthSpec } from "../../formats/mcp-server-spec.ts";
+import type { ServerOAuthSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { AcquireToken } from "./acquire-grant.ts";
 import type { Authorize } from "./await-callback.ts";
 import type { CredentialStore } from "./credentials.ts";

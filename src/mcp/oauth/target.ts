@@ -1,6 +1,6 @@
 import type { FetchLike } from "@modelcontextprotocol/client";
 import type { Logger } from "../../base/logger.ts";
-import type { ServerOAuthSpec } from "../../formats/mcp-server-spec.ts";
+import type { ServerOAuthSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { createAuthFetch } from "./auth-fetch.ts";
 import type { ClientIdentity, CredentialStore, Credentials, Grant, ServerKey } from "./credentials.ts";
 

@@ -1,4 +1,4 @@
-import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp-server-spec.ts";
+import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
 import type { CallRequestOptions, RequestOptions } from "../connection/connection.ts";
 import type { ServerLists } from "./server-lists.ts";
 import type { ServerState, ServerStatus } from "./server-state.ts";

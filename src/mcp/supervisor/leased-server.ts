@@ -1,5 +1,5 @@
 import { HostError } from "../../base/errors.ts";
-import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp-server-spec.ts";
+import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
 import type { CallRequestOptions, McpConnection, RequestOptions } from "../connection/connection.ts";
 import type { ServerChange, SupervisedServer } from "./lease.ts";
 import type { KeeperUser, ServerKeeper } from "./server-keeper.ts";

@@ -1,5 +1,5 @@
 import type { Logger } from "../../base/logger.ts";
-import type { McpServerSpec } from "../../formats/mcp-server-spec.ts";
+import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { Clock } from "./clock.ts";
 import type { IdentityMemory } from "./identity-memory.ts";
 import type { ServerConnector } from "./server-connector.ts";

@@ -1,5 +1,5 @@
 import { HostError } from "../../base/errors.ts";
-import type { McpServerSpec } from "../../formats/mcp-server-spec.ts";
+import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { McpConnection } from "../connection/connection.ts";
 import type { Clock } from "./clock.ts";
 import type { IdentityMemory } from "./identity-memory.ts";

@@ -1,4 +1,4 @@
-import type { McpServerSpec } from "../../formats/mcp-server-spec.ts";
+import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { McpConnection, ProtocolEra } from "../connection/connection.ts";
 
 /** What an earlier connection found out about the protocol that a server speaks. */

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
-import type { McpServerSpec } from "../../formats/mcp-server-spec.ts";
+import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 
 /** The spec with the folder that a local server runs in as an absolute path. */
 export function resolveServer(spec: McpServerSpec, workingDirectory: string): McpServerSpec {

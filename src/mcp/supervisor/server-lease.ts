@@ -1,6 +1,6 @@
 import { canonicalJson } from "../../base/canonical-json.ts";
 import { Emitter } from "../../base/emitter.ts";
-import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp-server-spec.ts";
+import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
 import { type Clock, endsWithin } from "./clock.ts";
 import type { ReadyOptions, ServerChange, ServerLease, SupervisedServer } from "./lease.ts";
 import { isStartable, LeasedServer } from "./leased-server.ts";

@@ -1,7 +1,7 @@
 import { Emitter } from "../../base/emitter.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
-import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp-server-spec.ts";
+import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
 import { defaultRespawn, type RespawnPolicy } from "./circuit-breaker.ts";
 import { type Clock, endsWithin, systemClock } from "./clock.ts";
 import { Endings } from "./endings.ts";

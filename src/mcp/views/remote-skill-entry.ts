@@ -1,4 +1,4 @@
-import { nameFaults } from "../../formats/skill-name.ts";
+import { nameFaults } from "../../formats/skills/skill-name.ts";
 import { copyJson } from "../../tools/json-copy.ts";
 import { isRecord } from "../../tools/walk-schema.ts";
 

@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
 import { posix } from "node:path";
 import { HostError } from "../../base/errors.ts";
-import { expandPrompt } from "../../formats/prompt-file.ts";
-import { parseSkillDocument, type SkillDocument } from "../../formats/skill-document.ts";
+import { expandPrompt } from "../../formats/skills/prompt-file.ts";
+import { parseSkillDocument, type SkillDocument } from "../../formats/skills/skill-document.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
 import { isRecord } from "../../tools/walk-schema.ts";
 import { definitionDiff } from "../../trust/pins/definition-diff.ts";

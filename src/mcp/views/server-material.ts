@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
-import type { McpServerSpec } from "../../formats/mcp-server-spec.ts";
+import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { Prompt } from "../../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../../tools/resource.ts";
 import { isRecord } from "../../tools/walk-schema.ts";

@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
-import type { McpServerSpec } from "../../formats/mcp-server-spec.ts";
+import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { Tool, ToolsFound } from "../../tools/tool.ts";
 import { digestOf } from "../../trust/digests.ts";
 import { visibleJson } from "../../trust/pins/definition-diff.ts";

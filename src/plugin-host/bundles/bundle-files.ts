@@ -2,7 +2,7 @@ import { type Dirent, lstatSync, readdirSync, realpathSync, statSync } from "nod
 import { basename, join, relative, resolve, sep } from "node:path";
 import type { Diagnostic, Position } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
-import { decodeText } from "../../formats/decode-text.ts";
+import { decodeText } from "../../formats/text/decode-text.ts";
 import { confinePath } from "../../io/confine-path.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
 

@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import type { Logger } from "../../base/logger.ts";
-import type { HookCommand } from "../../formats/hook-config.ts";
-import type { BundleDialect } from "../../formats/plugin-dialects.ts";
+import type { HookCommand } from "../../formats/plugins/hook-config.ts";
+import type { BundleDialect } from "../../formats/plugins/plugin-dialects.ts";
 import type { PluginAgent, PluginCommand } from "../plugin-api.ts";
 
 /** A folder with skills, agents, hooks and servers that was made for some agent, as it was read. Immutable. */

@@ -1,5 +1,5 @@
-import type { BundleDialect } from "../../formats/plugin-dialects.ts";
-import type { PluginManifest } from "../../formats/plugin-manifest.ts";
+import type { BundleDialect } from "../../formats/plugins/plugin-dialects.ts";
+import type { PluginManifest } from "../../formats/plugins/plugin-manifest.ts";
 
 /** What a manifest says of a bundle's components; a bundle without one says nothing. */
 export interface Sources {

@@ -1,8 +1,8 @@
 import { basename, join } from "node:path";
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { maxJsonBytes } from "../../formats/limits.ts";
-import { type BundleDialect, manifestPlaces } from "../../formats/plugin-dialects.ts";
-import { type PluginManifest, parsePluginManifest } from "../../formats/plugin-manifest.ts";
+import { type BundleDialect, manifestPlaces } from "../../formats/plugins/plugin-dialects.ts";
+import { type PluginManifest, parsePluginManifest } from "../../formats/plugins/plugin-manifest.ts";
+import { maxJsonBytes } from "../../formats/text/limits.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
 import { BundleFiles, kindOf } from "./bundle-files.ts";
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { parseAgentFile } from "../../formats/agent-file.ts";
-import type { VariableLookup } from "../../formats/expand-variables.ts";
-import { maxDocumentBytes } from "../../formats/limits.ts";
+import { parseAgentFile } from "../../formats/agents/agent-file.ts";
+import type { VariableLookup } from "../../formats/mcp/expand-variables.ts";
+import { maxDocumentBytes } from "../../formats/text/limits.ts";
 import type { PluginAgent } from "../plugin-api.ts";
 import { type BundleFiles, kindOf } from "./bundle-files.ts";
 import type { Sources } from "./component-sources.ts";

@@ -3,7 +3,7 @@ import { mkdirSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, join, resolve, sep } from "node:path";
 import { errorMessage } from "../../base/errors.ts";
-import { createVariableLookup, type VariableLookup } from "../../formats/expand-variables.ts";
+import { createVariableLookup, type VariableLookup } from "../../formats/mcp/expand-variables.ts";
 import type { Bundle, BundleData, BundleOptions } from "./bundle.ts";
 import { BundleFiles, kindOf } from "./bundle-files.ts";
 import type { Sources } from "./component-sources.ts";

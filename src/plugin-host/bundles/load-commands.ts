@@ -1,6 +1,6 @@
 import { join, relative, sep } from "node:path";
-import { type ParsedCommand, type PromptPlaces, parseMarkdownCommand, parseTomlCommand } from "../../formats/command-file.ts";
-import { maxDocumentBytes } from "../../formats/limits.ts";
+import { type ParsedCommand, type PromptPlaces, parseMarkdownCommand, parseTomlCommand } from "../../formats/plugins/command-file.ts";
+import { maxDocumentBytes } from "../../formats/text/limits.ts";
 import type { PluginCommand } from "../plugin-api.ts";
 import { type BundleFiles, kindOf } from "./bundle-files.ts";
 import type { Sources } from "./component-sources.ts";

@@ -1,6 +1,6 @@
 import { basename, join } from "node:path";
-import { parseFrontMatter } from "../../formats/front-matter.ts";
-import { booleanField } from "../../formats/front-matter-fields.ts";
+import { parseFrontMatter } from "../../formats/skills/front-matter.ts";
+import { booleanField } from "../../formats/skills/front-matter-fields.ts";
 import type { BundleContext } from "./bundle.ts";
 import { type BundleFiles, kindOf } from "./bundle-files.ts";
 import type { Sources } from "./component-sources.ts";

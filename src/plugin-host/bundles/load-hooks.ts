@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { type HookCommand, parseHookConfig } from "../../formats/hook-config.ts";
-import type { JsonPath } from "../../formats/json-document.ts";
-import { maxJsonBytes } from "../../formats/limits.ts";
+import { type HookCommand, parseHookConfig } from "../../formats/plugins/hook-config.ts";
+import type { JsonPath } from "../../formats/text/json-document.ts";
+import { maxJsonBytes } from "../../formats/text/limits.ts";
 import type { BundleFiles } from "./bundle-files.ts";
 import type { Sources } from "./component-sources.ts";
 import { createMatcher } from "./hooks/match-hook.ts";

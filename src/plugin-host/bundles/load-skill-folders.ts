@@ -1,7 +1,7 @@
 import { basename, dirname, join } from "node:path";
-import { maxDocumentBytes } from "../../formats/limits.ts";
-import { lintSkillDocument } from "../../formats/lint-skill-document.ts";
-import type { ComponentSource } from "../../formats/plugin-manifest-fields.ts";
+import type { ComponentSource } from "../../formats/plugins/plugin-manifest-fields.ts";
+import { lintSkillDocument } from "../../formats/skills/lint-skill-document.ts";
+import { maxDocumentBytes } from "../../formats/text/limits.ts";
 import { isSkillFolder } from "../../skills/is-skill-folder.ts";
 import type { BundleFiles } from "./bundle-files.ts";
 import type { Sources } from "./component-sources.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { maxJsonBytes } from "../../formats/limits.ts";
-import { type MarketplacePlugin, marketplacePlaces, parseMarketplace } from "../../formats/marketplace.ts";
+import { type MarketplacePlugin, marketplacePlaces, parseMarketplace } from "../../formats/plugins/marketplace.ts";
+import { maxJsonBytes } from "../../formats/text/limits.ts";
 import { BundleFiles } from "./bundle-files.ts";
 
 /** A plugin of a marketplace; `folder` where it lies in the marketplace's own. */

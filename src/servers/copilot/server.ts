@@ -3,14 +3,14 @@ import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promi
 import { HostError, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { Host } from "../../host/host.ts";
-import { Client } from "./client.ts";
-import type { McpConfigFile } from "./mcp-config-file.ts";
+import { Client } from "./clients/client.ts";
+import type { WireStreams } from "./framing/wire.ts";
 import { answerRequest } from "./methods/dispatch.ts";
-import type { Environment } from "./model-endpoint.ts";
-import type { PluginLibrary } from "./plugin-library.ts";
-import { SessionTimers } from "./session-timers.ts";
-import type { WireStreams } from "./wire.ts";
-import type { WireSession } from "./wire-session.ts";
+import type { PluginLibrary } from "./plugins/plugin-library.ts";
+import type { McpConfigFile } from "./sessions/mcp-config-file.ts";
+import type { Environment } from "./sessions/model-endpoint.ts";
+import { SessionTimers } from "./sessions/session-timers.ts";
+import type { WireSession } from "./sessions/wire-session.ts";
 
 export interface CopilotServerOptions {
   /** Makes the host. Called once, when the first client needs it: a ping does not. */
@@ -126,14 +126,14 @@ export class CopilotServer implements AsyncDisposable {
 
   /** The MCP servers that this user configured through a client. @throws HostError `MCP_CONFIG`. */
   async mcpConfig(): Promise<McpConfigFile> {
-    const { McpConfigFile: File } = await import("./mcp-config-file.ts");
+    const { McpConfigFile: File } = await import("./sessions/mcp-config-file.ts");
     this.#mcpConfig ??= new File(this.options.mcpConfigFile);
     return this.#mcpConfig;
   }
 
   /** The plugins that this user installed through a client. @throws HostError `PLUGIN_LIBRARY`. */
   async pluginLibrary(): Promise<PluginLibrary> {
-    const { PluginLibrary: Library } = await import("./plugin-library.ts");
+    const { PluginLibrary: Library } = await import("./plugins/plugin-library.ts");
     const { pluginLibraryDirectory: directory, pluginDataDirectory: dataDirectory } = this.options;
     this.#pluginLibrary ??= new Library({ directory, dataDirectory, log: this.log });
     return this.#pluginLibrary;
@@ -212,7 +212,7 @@ export class CopilotServer implements AsyncDisposable {
   async #release(client: Client): Promise<void> {
     this.clients.delete(client);
     if (this.#closed !== undefined) return;
-    const { dropClient } = await import("./sessions.ts");
+    const { dropClient } = await import("./sessions/sessions.ts");
     await dropClient(this, client);
   }
 

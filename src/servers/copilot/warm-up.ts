@@ -1,10 +1,10 @@
 import type { Host } from "../../host/host.ts";
 // What nearly every client asks for first.
-import "./client-plugins.ts";
-import "./mcp-config-file.ts";
+import "./clients/client-plugins.ts";
+import "./sessions/mcp-config-file.ts";
 import "./methods/lifecycle.ts";
 import "./methods/messages.ts";
-import "./plugin-library.ts";
+import "./plugins/plugin-library.ts";
 
 /** Loads what a host loads with its first session: the plugins that every session has. */
 export async function warmUp(host: Host): Promise<void> {

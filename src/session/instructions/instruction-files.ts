@@ -1,6 +1,6 @@
 import { readdirSync } from "node:fs";
 import { basename, join, relative, sep } from "node:path";
-import { parseFrontMatter } from "../../formats/front-matter.ts";
+import { parseFrontMatter } from "../../formats/skills/front-matter.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
 import { locationOf } from "../../trust/locations.ts";
 import { escaped } from "./skill-listing.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { RemoteServerSpec } from "../../../src/formats/mcp-server-spec.ts";
-import { parseServerSpec } from "../../../src/formats/parse-server-spec.ts";
+import type { RemoteServerSpec } from "../../../src/formats/mcp/mcp-server-spec.ts";
+import { parseServerSpec } from "../../../src/formats/mcp/parse-server-spec.ts";
 import { readGithubMcpToolConfig, withGithubTools } from "../../../src/mcp/connection/github-tools.ts";
 
 const url = "https://api.githubcopilot.com/mcp/";

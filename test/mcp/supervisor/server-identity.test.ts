@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import type { McpServerSpec } from "../../../src/formats/mcp-server-spec.ts";
+import type { McpServerSpec } from "../../../src/formats/mcp/mcp-server-spec.ts";
 import { identityOf, resolveServer } from "../../../src/mcp/supervisor/server-identity.ts";
 import { localSpec, remoteSpec } from "../supervisor-kit.ts";
 

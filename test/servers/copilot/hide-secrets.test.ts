@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createLogger } from "../../../src/base/logger.ts";
-import { hideSecrets } from "../../../src/servers/copilot/hide-secrets.ts";
+import { hideSecrets } from "../../../src/servers/copilot/framing/hide-secrets.ts";
 
 test("texts that a client wants in no log are in none, wherever they stand", () => {
   const lines: string[] = [];

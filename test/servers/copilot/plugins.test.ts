@@ -63,7 +63,7 @@ describe("plugins that a client installs", () => {
     });
     const { results } = await client.request("plugins.updateAll");
     expect(results).toMatchObject([{ name: "tune", marketplace: "", success: true, newVersion: "1.1.0" }]);
-    const { PluginLibrary } = await import("../../../src/servers/copilot/plugin-library.ts");
+    const { PluginLibrary } = await import("../../../src/servers/copilot/plugins/plugin-library.ts");
     const { pluginLibraryDirectory: directory, pluginDataDirectory: dataDirectory, log } = served.server.options;
     expect(new PluginLibrary({ directory, dataDirectory, log }).plugins).toMatchObject([{ name: "tune", version: "1.1.0", enabled: true }]);
   });

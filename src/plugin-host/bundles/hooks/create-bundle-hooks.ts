@@ -1,6 +1,6 @@
 import { errorMessage } from "../../../base/errors.ts";
 import type { Logger } from "../../../base/logger.ts";
-import type { HookCommand } from "../../../formats/hook-config.ts";
+import type { HookCommand } from "../../../formats/plugins/hook-config.ts";
 import { hookOptions, type SessionHooks } from "../../../session/hooks/hook-kinds.ts";
 import { type HookReply, hookAnswer } from "./hook-answer.ts";
 import { createMatcher } from "./match-hook.ts";

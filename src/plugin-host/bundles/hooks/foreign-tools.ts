@@ -1,4 +1,4 @@
-import type { BundleDialect } from "../../../formats/plugin-dialects.ts";
+import type { BundleDialect } from "../../../formats/plugins/plugin-dialects.ts";
 
 /** What another client calls a tool, and its arguments. */
 interface ForeignTool {

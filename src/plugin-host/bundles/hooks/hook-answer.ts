@@ -1,5 +1,5 @@
 import { HostError } from "../../../base/errors.ts";
-import type { HookCommand } from "../../../formats/hook-config.ts";
+import type { HookCommand } from "../../../formats/plugins/hook-config.ts";
 import { foreignTool, fromForeignArguments } from "./foreign-tools.ts";
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,4 +1,4 @@
-import type { HookCommand } from "../../../formats/hook-config.ts";
+import type { HookCommand } from "../../../formats/plugins/hook-config.ts";
 import { foreignTool, toForeignArguments } from "./foreign-tools.ts";
 
 type Inputs = Readonly<Record<string, unknown>>;

@@ -1,9 +1,9 @@
 import { join, resolve, sep } from "node:path";
 import { HostError } from "../../../base/errors.ts";
-import { createVariableLookup, expandVariables } from "../../../formats/expand-variables.ts";
-import type { HookCommand, HookProgram } from "../../../formats/hook-config.ts";
-import { rulesOf } from "../../../formats/mcp-dialects.ts";
-import { manifestRulesOf } from "../../../formats/plugin-dialects.ts";
+import { createVariableLookup, expandVariables } from "../../../formats/mcp/expand-variables.ts";
+import { rulesOf } from "../../../formats/mcp/mcp-dialects.ts";
+import type { HookCommand, HookProgram } from "../../../formats/plugins/hook-config.ts";
+import { manifestRulesOf } from "../../../formats/plugins/plugin-dialects.ts";
 import { type CommandOutcome, runCommand } from "../../../io/child-process.ts";
 import type { BundleData } from "../bundle.ts";
 import type { HookReply } from "./hook-answer.ts";

@@ -1,7 +1,7 @@
 import { minimalEnvironment } from "../../../io/child-environment.ts";
 import { type ManagedProcess, type ProcessExit, spawnProcess } from "../../../io/spawn-process.ts";
 import { StderrTail } from "../../../mcp/connection/stderr-tail.ts";
-import type { Client } from "../client.ts";
+import type { Client } from "../clients/client.ts";
 import type { CopilotServer } from "../server.ts";
 import type { FoundExtension } from "./discover-extensions.ts";
 import { findSdk, nodeArguments } from "./extension-sdk.ts";

@@ -1,10 +1,10 @@
 import { errorMessage, HostError } from "../../../base/errors.ts";
 import { minimalEnvironment } from "../../../io/child-environment.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
-import type { Client } from "../client.ts";
-import type { Params } from "../params.ts";
+import type { Client } from "../clients/client.ts";
+import type { Params } from "../framing/params.ts";
 import type { CopilotServer } from "../server.ts";
-import type { WireSession } from "../wire-session.ts";
+import type { WireSession } from "../sessions/wire-session.ts";
 import { SessionExtensions } from "./session-extensions.ts";
 
 /** An extension may be in the session that it was started for. @throws HostError `EXTENSION_REFUSED`. */

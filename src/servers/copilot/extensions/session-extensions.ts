@@ -1,6 +1,6 @@
 import { HostError } from "../../../base/errors.ts";
 import type { CopilotServer } from "../server.ts";
-import type { WireSession } from "../wire-session.ts";
+import type { WireSession } from "../sessions/wire-session.ts";
 import { discoverExtensions, type FoundExtension } from "./discover-extensions.ts";
 import { type ExtensionProcess, launchExtension } from "./extension-process.ts";
 

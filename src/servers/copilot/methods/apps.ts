@@ -1,8 +1,8 @@
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import type { Session } from "../../../session/session.ts";
 import type { Tool, ToolResult } from "../../../tools/tool.ts";
-import { findSession } from "../sessions.ts";
-import type { WireSession } from "../wire-session.ts";
+import { findSession } from "../sessions/sessions.ts";
+import type { WireSession } from "../sessions/wire-session.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,8 +1,8 @@
-import type { Client } from "../client.ts";
-import { Params } from "../params.ts";
-import { notSupported, toRpcError } from "../rpc-error.ts";
+import type { Client } from "../clients/client.ts";
+import { Params } from "../framing/params.ts";
+import { notSupported, toRpcError } from "../framing/rpc-error.ts";
+import type { AnswerRequest } from "../framing/wire.ts";
 import type { CopilotServer } from "../server.ts";
-import type { AnswerRequest } from "../wire.ts";
 import { handshake } from "./handshake.ts";
 import type { Call, Method, MethodFamily } from "./method.ts";
 import { families, methodTable } from "./table.ts";

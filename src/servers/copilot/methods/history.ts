@@ -1,8 +1,8 @@
 import { errorMessage, HostError } from "../../../base/errors.ts";
 import type { ContextUse } from "../../../session/session-conversation.ts";
-import { badParams } from "../rpc-error.ts";
-import { findSession } from "../sessions.ts";
-import type { WireSession } from "../wire-session.ts";
+import { badParams } from "../framing/rpc-error.ts";
+import { findSession } from "../sessions/sessions.ts";
+import type { WireSession } from "../sessions/wire-session.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** What was said in a session: making it shorter, going back in it, and what waits to be said. */

@@ -1,5 +1,5 @@
 import { errorMessage } from "../../../base/errors.ts";
-import { type InstalledPlugin, localFolder, type PluginLibrary, sourceIdOf } from "../plugin-library.ts";
+import { type InstalledPlugin, localFolder, type PluginLibrary, sourceIdOf } from "../plugins/plugin-library.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** Plugins that users install through clients, and the marketplaces that they come from. */

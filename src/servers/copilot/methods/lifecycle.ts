@@ -1,10 +1,10 @@
 import type { SessionInfo } from "../../../host/session-info.ts";
 import { joining } from "../extensions/join-extension.ts";
-import { badParams } from "../rpc-error.ts";
-import { removeFiles } from "../session-storage.ts";
-import { createWireSession, findSession, leaveSession, parkSession, resumeWireSession } from "../sessions.ts";
-import type { WireSession } from "../wire-session.ts";
-import { workspacePathOf } from "../workspace.ts";
+import { badParams } from "../framing/rpc-error.ts";
+import { removeFiles } from "../sessions/session-storage.ts";
+import { createWireSession, findSession, leaveSession, parkSession, resumeWireSession } from "../sessions/sessions.ts";
+import type { WireSession } from "../sessions/wire-session.ts";
+import { workspacePathOf } from "../sessions/workspace.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** Sessions begin, go on and end. */

@@ -1,7 +1,7 @@
 import type { ServerInfo } from "../../../session/servers/session-servers.ts";
 import type { Session } from "../../../session/session.ts";
-import { findSession } from "../sessions.ts";
-import { describeHostState, describeServer, sourceOf } from "../wire-server.ts";
+import { describeHostState, describeServer, sourceOf } from "../framing/wire-server.ts";
+import { findSession } from "../sessions/sessions.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** The MCP servers of a session, and those that this user has configured. */

@@ -1,10 +1,10 @@
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import type { SendOptions } from "../../../session/turns/send-options.ts";
-import { defaultModel } from "../model-endpoint.ts";
-import type { Params } from "../params.ts";
-import { badParams } from "../rpc-error.ts";
-import { findSession } from "../sessions.ts";
-import type { WireSession } from "../wire-session.ts";
+import type { Params } from "../framing/params.ts";
+import { badParams } from "../framing/rpc-error.ts";
+import { defaultModel } from "../sessions/model-endpoint.ts";
+import { findSession } from "../sessions/sessions.ts";
+import type { WireSession } from "../sessions/wire-session.ts";
 import type { Call, MethodFamily } from "./method.ts";
 import { toMode } from "./state.ts";
 
@@ -62,7 +62,7 @@ async function runCommand(session: WireSession, { name, args }: { readonly name:
 async function chooseModel({ server }: Call, { session }: WireSession): Promise<void> {
   const { turn } = session.config;
   if (turn.chatModel !== undefined || turn.model !== undefined || turn.provider === undefined) return;
-  const { firstModel } = await import("../first-model.ts");
+  const { firstModel } = await import("../sessions/first-model.ts");
   const model = defaultModel(server.options.environment) ?? (await firstModel(turn.provider));
   await session.update({ model });
 }

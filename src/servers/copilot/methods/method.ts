@@ -1,5 +1,5 @@
-import type { Client } from "../client.ts";
-import type { Params } from "../params.ts";
+import type { Client } from "../clients/client.ts";
+import type { Params } from "../framing/params.ts";
 import type { CopilotServer } from "../server.ts";
 
 /** A request of a client and where it came from. */

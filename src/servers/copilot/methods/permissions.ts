@@ -4,9 +4,9 @@ import { isInside } from "../../../io/confine-path.ts";
 import { approveAll } from "../../../session/permissions/permissions.ts";
 import type { Session } from "../../../session/session.ts";
 import { locationOf } from "../../../trust/locations.ts";
-import { badParams, notSupported } from "../rpc-error.ts";
-import { findSession } from "../sessions.ts";
-import { toPromptRequest } from "../wire-events.ts";
+import { badParams, notSupported } from "../framing/rpc-error.ts";
+import { findSession } from "../sessions/sessions.ts";
+import { toPromptRequest } from "../sessions/wire-events.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** What may run: the answers of clients, rules, and the folders that are worked in. */

@@ -1,6 +1,6 @@
 import { errorMessage } from "../../../base/errors.ts";
-import { badParams } from "../rpc-error.ts";
-import { findSession } from "../sessions.ts";
+import { badParams } from "../framing/rpc-error.ts";
+import { findSession } from "../sessions/sessions.ts";
 import type { MethodFamily } from "./method.ts";
 
 /** What MCP servers want models to write, when a client has decided that the session's model does. */

@@ -1,10 +1,10 @@
 import type { AgentMode } from "../../../session/instructions/mode-text.ts";
-import { ClientWorkspace } from "../client-workspace.ts";
-import { badParams } from "../rpc-error.ts";
-import { optionsOf } from "../session-request.ts";
-import { findSession } from "../sessions.ts";
-import type { WireSession } from "../wire-session.ts";
-import { type SessionWorkspace, Workspace } from "../workspace.ts";
+import { ClientWorkspace } from "../clients/client-workspace.ts";
+import { badParams } from "../framing/rpc-error.ts";
+import { optionsOf } from "../sessions/session-request.ts";
+import { findSession } from "../sessions/sessions.ts";
+import type { WireSession } from "../sessions/wire-session.ts";
+import { type SessionWorkspace, Workspace } from "../sessions/workspace.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** What a session is like, and the files that it keeps for itself. */

@@ -2,8 +2,8 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { toError } from "../../../base/errors.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
-import { findSession } from "../sessions.ts";
-import { workspacePathOf } from "../workspace.ts";
+import { findSession } from "../sessions/sessions.ts";
+import { workspacePathOf } from "../sessions/workspace.ts";
 import { deleteSession, type ListedSession, listSessions } from "./lifecycle.ts";
 import type { Call, MethodFamily } from "./method.ts";
 

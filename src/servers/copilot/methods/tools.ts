@@ -1,9 +1,9 @@
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import type { ListedTool } from "../../../session/catalog/list-tools.ts";
-import { badParams } from "../rpc-error.ts";
-import { toDeclarations } from "../session-options.ts";
-import { findSession } from "../sessions.ts";
-import type { WireSession } from "../wire-session.ts";
+import { badParams } from "../framing/rpc-error.ts";
+import { toDeclarations } from "../sessions/session-options.ts";
+import { findSession } from "../sessions/sessions.ts";
+import type { WireSession } from "../sessions/wire-session.ts";
 import type { MethodFamily } from "./method.ts";
 
 /** The tools of a session, and the calls that clients answer. */

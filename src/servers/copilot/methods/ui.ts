@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { HostError } from "../../../base/errors.ts";
 import { noResult } from "../../../session/asks/ask-kinds.ts";
 import type { JsonSchema } from "../../../tools/tool.ts";
-import { findSession } from "../sessions.ts";
+import { findSession } from "../sessions/sessions.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** Questions to people, and the commands that people give. */

@@ -1,0 +1,185 @@
+import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
+import type { VariableLookup } from "../mcp/expand-variables.ts";
+import { type FrontMatter, parseFrontMatter } from "../skills/front-matter.ts";
+import { booleanField, type FieldWarning, textField, toolListField } from "../skills/front-matter-fields.ts";
+import { maxDocumentBytes } from "../text/limits.ts";
+import { readAgentServers } from "./agent-servers.ts";
+import { readAgentTools } from "./agent-tools.ts";
+
+/** An agent as a file describes it: the options of a session's custom agent, and what its file says beyond them. */
+export interface AgentFile {
+  /** What it is selected by: the front matter's name, or the file's where that is words for people. */
+  readonly name: string;
+  readonly displayName?: string;
+  readonly description?: string;
+  readonly prompt: string;
+  /** Names and patterns as sessions know them. Absent: all. */
+  readonly tools?: readonly string[];
+  /** By name, as a session takes them: literal. */
+  readonly mcpServers?: Readonly<Record<string, unknown>>;
+  readonly skills?: readonly string[];
+  readonly model?: string;
+  readonly reasoningEffort?: string;
+  /** False: the model is not offered to start it. */
+  readonly infer?: boolean;
+}
+
+export interface ParsedAgent {
+  /** Absent: the file describes no agent. */
+  readonly agent?: AgentFile;
+  /** Patterns of the tools that it must not have. Who cannot keep them from it should not use it. */
+  readonly excludedTools: readonly string[];
+  /** False: it is only for other agents to start. */
+  readonly userInvocable: boolean;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+export interface AgentFileOptions {
+  /** Gives the values of variables in its MCP servers. Absent: none has one. */
+  readonly variables?: VariableLookup | undefined;
+}
+
+/**
+ * Reads a file that describes an agent, as Claude Code, Copilot and VS Code have them: front matter, and the prompt below.
+ * Names of tools are turned into those of a session. What would give the agent more than its file says is left out, with
+ * a diagnostic. Never throws.
+ */
+export function parseAgentFile(text: string, file: string, { variables }: AgentFileOptions = {}): ParsedAgent {
+  const diagnostics: Diagnostic[] = [];
+  const nothing = { excludedTools: [], userInvocable: false, diagnostics };
+  const frontMatter = parseFrontMatter(text.slice(0, maxDocumentBytes));
+  const report = createReport(file, frontMatter, diagnostics);
+  diagnostics.push(...frontMatter.problems.map((problem): Diagnostic => ({ ...problem, file })));
+  if (text.length > maxDocumentBytes) {
+    report("error", "FILE_TOO_LARGE", `This file has more than ${maxDocumentBytes} characters. Shorten it.`);
+    return nothing;
+  }
+  if (frontMatter.state === "absent" && !/\.agent\.md$/i.test(file)) {
+    report(
+      "info",
+      "AGENT_FRONT_MATTER_MISSING",
+      "This file has no front matter, so it describes no agent. Begin it with ---, `description: …` and ---.",
+    );
+    return nothing;
+  }
+  return readAgent(frontMatter, fileName(file), { report, variables, diagnostics, file });
+}
+
+/** Tells a fault at a key of the front matter. */
+export type AgentReport = (severity: Severity, code: string, message: string, key?: string) => void;
+
+interface Reading {
+  readonly report: AgentReport;
+  readonly variables: VariableLookup | undefined;
+  readonly diagnostics: readonly Diagnostic[];
+  readonly file: string;
+}
+
+function createReport(file: string, { positions }: FrontMatter, diagnostics: Diagnostic[]): AgentReport {
+  return (severity, code, message, key) => {
+    const start = key === undefined ? undefined : positions.get(key);
+    if (diagnostics.length < 100) diagnostics.push({ severity, code, message, file, ...(start && { range: { start } }) });
+  };
+}
+
+function readAgent(frontMatter: FrontMatter, ownName: string, { report, variables, diagnostics, file }: Reading): ParsedAgent {
+  const { data } = frontMatter;
+  const warn: FieldWarning = (key, message) => report("warning", "AGENT_FIELD_TYPE", message, key);
+  const { tools, excludedTools } = readAgentTools(data, report);
+  const description = wordsField(data, "description", warn);
+  const prompt = frontMatter.body.trim();
+  if (description === undefined)
+    report("warning", "AGENT_DESCRIPTION_MISSING", "This agent has no description, by which a model chooses it. Add `description: …`.");
+  if (prompt === "") report("warning", "AGENT_PROMPT_EMPTY", "This agent has no prompt. Write it below the front matter.");
+  const fields = {
+    ...readName(wordsField(data, "name", warn), ownName),
+    description,
+    prompt,
+    tools,
+    mcpServers: readAgentServers(data, { report, variables, file }),
+    skills: toolListField(data, "skills", warn),
+    model: readModel(data, report, warn),
+    reasoningEffort: wordsField(data, "effort", warn) ?? wordsField(data, "reasoning-effort", warn),
+    infer: readInfer(data, warn),
+  };
+  reportUnused(data, report);
+  const agent = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as unknown as AgentFile;
+  const userInvocable = booleanField(data, "user-invocable", warn) ?? booleanField(data, "user-invokable", warn) ?? true;
+  return { agent, excludedTools, userInvocable, diagnostics };
+}
+
+/** NUL, which an escape in YAML can bring, is in nothing that names something. */
+function wordsField(data: FrontMatter["data"], key: string, warn: FieldWarning): string | undefined {
+  const text = textField(data, key, warn);
+  if (!text?.includes("\0")) return text;
+  warn(key, `\`${key}\` has a NUL character and is left out. Remove that.`);
+  return undefined;
+}
+
+function fileName(file: string): string {
+  const name = file.split(/[\\/]/).at(-1) ?? file;
+  return name.replace(/(?:\.agent|\.chatmode)?\.md$/i, "") || name;
+}
+
+// For Claude Code the name is what an agent is called by; for Copilot and VS Code it is a title, and the file's name counts.
+function readName(given: string | undefined, ownName: string): { name: string; displayName?: string | undefined } {
+  if (given === undefined) return { name: ownName };
+  return /^[\w.-]{1,64}$/.test(given) ? { name: given } : { name: ownName, displayName: given };
+}
+
+const tiers = new Set(["sonnet", "opus", "haiku"]);
+
+function readModel(data: FrontMatter["data"], report: AgentReport, warn: FieldWarning): string | undefined {
+  const given = data["model"];
+  const list: readonly unknown[] | undefined = Array.isArray(given) ? given : undefined;
+  if (list !== undefined && list.length > 1) report("info", "AGENT_MODEL", "Of several models the first is used.", "model");
+  // VS Code writes who offers it behind the name.
+  const model = wordsField(list === undefined ? data : { model: list[0] }, "model", warn)?.replace(/ \([\w -]+\)$/, "");
+  if (model === undefined || model === "inherit") return undefined;
+  if (!tiers.has(model.toLowerCase())) return model;
+  report(
+    "info",
+    "AGENT_MODEL",
+    `\`${model}\` names no model by itself, so the session's is used. Write a model's full name to have that.`,
+    "model",
+  );
+  return undefined;
+}
+
+function readInfer(data: FrontMatter["data"], warn: FieldWarning): boolean | undefined {
+  const isDisabled = booleanField(data, "disable-model-invocation", warn);
+  return isDisabled === undefined ? booleanField(data, "infer", warn) : !isDisabled;
+}
+
+const used = new Set([
+  "name",
+  "description",
+  "tools",
+  "disallowedTools",
+  "model",
+  "mcp-servers",
+  "mcpServers",
+  "skills",
+  "effort",
+  "reasoning-effort",
+  "infer",
+  "disable-model-invocation",
+  "user-invocable",
+  "user-invokable",
+]);
+/** Keys by which another client would hold the agent to something. */
+const limits = new Set(["permissionMode", "maxTurns", "hooks", "agents", "isolation"]);
+
+function reportUnused(data: FrontMatter["data"], report: AgentReport): void {
+  const others = Object.keys(data).filter((key) => !used.has(key));
+  for (const key of others.filter((other) => limits.has(other)))
+    report("warning", "AGENT_KEY_UNSUPPORTED", `\`${key}\` has no effect here, so do not rely on it.`, key);
+  const rest = others.filter((key) => !limits.has(key)).slice(0, 20);
+  if (rest.length > 0)
+    report(
+      "info",
+      "AGENT_KEYS_UNKNOWN",
+      `These keys have no effect here: ${rest.map((key) => `\`${key.slice(0, 60)}\``).join(", ")}.`,
+      rest[0],
+    );
+}

@@ -1,0 +1,121 @@
+import type { Diagnostic, Position } from "../../base/diagnostic.ts";
+import { copyJson } from "../../tools/json-copy.ts";
+import { createTextReport } from "../skills/text-report.ts";
+import { type JsonDocument, type JsonPath, parseJson } from "../text/json-document.ts";
+import { isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
+import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
+import type { VariableLookup } from "./expand-variables.ts";
+import { findServers, type ServerListing } from "./find-servers.ts";
+import { detectDialect, type McpDialect } from "./mcp-dialects.ts";
+import { type ParsedServer, readServer } from "./parse-server-spec.ts";
+
+export interface McpConfigOptions {
+  /** Names the file in diagnostics, and tells whose it is where `dialect` does not. */
+  readonly file: string;
+  readonly dialect?: McpDialect | undefined;
+  /** Gives the values of variables. Absent: none has one. */
+  readonly variables?: VariableLookup | undefined;
+  /** Absolute: where a relative `cwd` starts. Absent: where the servers are used. */
+  readonly folder?: string | undefined;
+  /** Where the servers, by name, stand in the file. Absent: wherever a client would have them. */
+  readonly at?: JsonPath | undefined;
+}
+
+export interface McpConfig {
+  readonly dialect: McpDialect;
+  /** In the order of the file; no two have one name. */
+  readonly servers: readonly ParsedServer[];
+  /** Where each server's entry begins, by name. Empty for what was no text. */
+  readonly places: ReadonlyMap<string, Position>;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/**
+ * Reads a file that configures MCP servers, in the forms of the clients that have one: comments and commas too many are
+ * taken, the wrapper is found, a missing type inferred, variables are filled in as the file's own client does. One server
+ * that cannot be used takes none of the others along. Never throws; no diagnostic shows the value of a variable.
+ */
+export function parseMcpConfig(input: string | object, options: McpConfigOptions): McpConfig {
+  const { file } = options;
+  const dialect = options.dialect ?? "claude";
+  const places = new Map();
+  if (typeof input === "string") return parseText(input, options);
+  const copy = copyJson(input);
+  if (copy.ok) return readDocument({ value: copy.value, offsetOf: () => undefined }, "", options);
+  const message = `The configuration cannot be read: ${JSON.stringify(copy.path)} ${copy.reason}. Give plain data.`;
+  return { dialect, servers: [], places, diagnostics: [{ severity: "error", code: "MCP_CONFIG_UNREADABLE", message, file }] };
+}
+
+function parseText(text: string, options: McpConfigOptions): McpConfig {
+  const { file, dialect = "claude" } = options;
+  const places = new Map();
+  if (text.length > maxJsonBytes) return { dialect, servers: [], places, diagnostics: [fileTooLarge(file, text.length, maxJsonBytes)] };
+  const { document, faults } = parseJson(text, { comments: true });
+  const report = createTextReport(text, file);
+  for (const fault of faults) report.add(fault.severity, fault.code, fault.message, fault.offset);
+  if (document === undefined) return { dialect, servers: [], places, diagnostics: report.diagnostics };
+  const config = readDocument(document, text, options);
+  report.take(config.diagnostics);
+  return { ...config, diagnostics: report.diagnostics };
+}
+
+function readDocument(document: JsonDocument, text: string, options: McpConfigOptions): McpConfig {
+  const { file, at } = options;
+  const dialect = options.dialect ?? detectDialect(file, document.value);
+  const report = createTextReport(text, file);
+  const complain: JsonComplain = (severity, code, message, path) => report.add(severity, code, message, document.offsetOf(path));
+  const listing = findServers(document.value, at, complain);
+  const inputs = readInputs(document.value);
+  const servers = listing.entries.map(({ name, value, path }) =>
+    readServer(name, value, {
+      dialect,
+      variables: withDefaults(options.variables, inputs),
+      folder: options.folder,
+      about: (input) => inputs.get(input)?.description,
+      complain: (severity, code, message, rest) => complain(severity, code, message, [...path, ...rest]),
+    }),
+  );
+  const places = new Map<string, Position>();
+  for (const { name, path } of listing.entries) {
+    const offset = document.offsetOf(path);
+    if (offset !== undefined) places.set(name, report.position(offset));
+  }
+  return { dialect, servers, places, diagnostics: withSource(report.diagnostics, listing) };
+}
+
+// A message names its server; a program that sorts them should not have to read it.
+function withSource(diagnostics: readonly Diagnostic[], { entries }: ServerListing): readonly Diagnostic[] {
+  const names = new Map(entries.map(({ name }) => [`MCP server ${JSON.stringify(name)}: `, name]));
+  return diagnostics.map((diagnostic) => {
+    const start = /^MCP server "(?:[^"\\]|\\.)*": /.exec(diagnostic.message)?.[0];
+    const source = start === undefined ? undefined : names.get(start);
+    return source === undefined ? diagnostic : { ...diagnostic, source };
+  });
+}
+
+interface Input {
+  readonly description: string | undefined;
+  readonly fallback: string | undefined;
+}
+
+/** What VS Code would ask for, by id. A password has no default. */
+function readInputs(value: unknown): ReadonlyMap<string, Input> {
+  const inputs = new Map<string, Input>();
+  const list: unknown = isJsonObject(value) && Object.hasOwn(value, "inputs") ? value["inputs"] : undefined;
+  for (const input of Array.isArray(list) ? list.slice(0, 1_000) : []) {
+    const text = (key: string): string | undefined => textOf(input, key);
+    const id = text("id");
+    const isSecret = isJsonObject(input) && input["password"] === true;
+    if (id !== undefined) inputs.set(id, { description: text("description"), fallback: isSecret ? undefined : text("default") });
+  }
+  return inputs;
+}
+
+function textOf(value: unknown, key: string): string | undefined {
+  const found: unknown = isJsonObject(value) && Object.hasOwn(value, key) ? (value as JsonObject)[key] : undefined;
+  return typeof found === "string" && found !== "" ? found : undefined;
+}
+
+function withDefaults(variables: VariableLookup | undefined, inputs: ReadonlyMap<string, Input>): VariableLookup {
+  return (reference) => variables?.(reference) ?? (reference.kind === "input" ? inputs.get(reference.name)?.fallback : undefined);
+}

@@ -1,0 +1,161 @@
+import { isJsonObject } from "../text/json-fields.ts";
+import type { ServerOAuthSpec } from "./mcp-server-spec.ts";
+import { type EntryReader, kindOf, shown } from "./server-entry.ts";
+
+type Texts = Readonly<Record<string, string>>;
+
+/** The variables of a local server: those that are written, and those that are named to be passed on. */
+export function readEnvironment(entry: EntryReader, mode: "direct" | "indirect"): Texts {
+  const key = entry.key("env", "environment") ?? "env";
+  const env: Record<string, string> = Object.create(null);
+  for (const name of entry.names(entry.key("env_vars") ?? "env_vars") ?? []) passOn(name, entry, env);
+  for (const [name, value] of entry.filledMap(key, "env") ?? []) {
+    if (name === "" || /[=\0]/.test(name))
+      entry.error("MCP_ENV_NAME", `${shown(name)} in "${key}" cannot be the name of a variable.`, [key, name]);
+    else if (mode === "indirect") indirect(name, value, entry, env, key);
+    else env[name] = value;
+  }
+  for (const [name, value] of Object.entries(env)) adviseValue(entry, key, name, value);
+  return Object.freeze(env);
+}
+
+function passOn(name: string, entry: EntryReader, env: Record<string, string>): void {
+  const value = entry.environment(name);
+  if (value !== undefined) env[name] = value;
+  else entry.info("MCP_VARIABLE_UNSET", `The environment variable ${shown(name)} that it may have is not set.`, ["env_vars"]);
+}
+
+function indirect(name: string, variable: string, entry: EntryReader, env: Record<string, string>, key: string): void {
+  const value = entry.environment(variable);
+  if (value !== undefined) {
+    env[name] = value;
+    return;
+  }
+  // What stands there may be the value itself, written where a name belongs.
+  const message = `What "${key}" → ${shown(name)} names is no environment variable of the host, so the server goes without. Set it, or correct the name.`;
+  entry.warn("MCP_VARIABLE_UNSET", message, [key, name]);
+}
+
+const unfilled = /^(?:\.\.\.|…|<[^<>]+>|(?:YOUR|MY|INSERT|ENTER|REPLACE)[-_ ][\w -]*|x{4,}|changeme)$/i;
+
+/** Whether a value is what examples have in the place of one's own. */
+export function isExample(value: string): boolean {
+  return value.length < 200 && unfilled.test(value) && !value.includes("${");
+}
+
+function adviseValue(entry: EntryReader, key: string, name: string, value: string): void {
+  const at = `"${key}" → ${shown(name)}`;
+  if (value === "") entry.info("MCP_VALUE_EMPTY", `${at} is empty. Write a value if the server needs one.`, [key, name]);
+  else if (isExample(value)) entry.warn("MCP_VALUE_EXAMPLE", `${at} still has the value of an example. Write your own.`, [key, name]);
+}
+
+const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+// Line breaks would begin another header; what is beyond Latin-1 cannot be sent.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it is about
+const unsendable = /[\u0000-\u0008\u000a-\u001f\u007f]|[^\u0000-\u00ff]/;
+
+/** What is sent with each request to a remote server. */
+export function readHeaders(entry: EntryReader): Texts {
+  const headers = new Map<string, readonly [string, string]>();
+  const add = (name: string, value: string): void => void headers.set(name.toLowerCase(), [name, value]);
+  const key = entry.key("headers", "http_headers") ?? "headers";
+  for (const [name, value] of entry.filledMap(key, "headers") ?? []) {
+    if (!isSendable(name, value, key, entry)) continue;
+    adviseValue(entry, key, name, value.replace(/^\S+ /, ""));
+    if (value.trim() !== "") add(name, value.trim());
+  }
+  for (const [name, variable] of entry.filledMap("env_http_headers", "headers") ?? []) {
+    const value = entry.environment(variable);
+    if (value === undefined)
+      entry.warn(
+        "MCP_VARIABLE_UNSET",
+        `The environment variable ${shown(variable)} is not set, so the header ${shown(name)} is not sent. Set it.`,
+        ["env_http_headers", name],
+      );
+    else if (isSendable(name, value, "env_http_headers", entry)) add(name, value.trim());
+  }
+  const bearer = readBearer(entry);
+  if (bearer !== undefined && isSendable("Authorization", bearer, "bearer_token_env_var", entry)) add("Authorization", bearer);
+  const all: Record<string, string> = Object.create(null);
+  for (const [name, value] of headers.values()) all[name] = value;
+  return Object.freeze(all);
+}
+
+function isSendable(name: string, value: string, key: string, entry: EntryReader): boolean {
+  if (!headerName.test(name)) entry.error("MCP_HEADER", `${shown(name)} in "${key}" cannot be the name of a header.`, [key, name]);
+  else if (unsendable.test(value.trim()))
+    entry.error("MCP_HEADER", `"${key}" → ${shown(name)} has a line break or another character that a header cannot hold. Remove it.`, [
+      key,
+      name,
+    ]);
+  else return true;
+  return false;
+}
+
+function readBearer(entry: EntryReader): string | undefined {
+  const name = entry.text("bearer_token_env_var");
+  if (name === undefined) return undefined;
+  const token = entry.environment(name)?.trim();
+  if (token) return `Bearer ${token}`;
+  entry.need(`The environment variable ${shown(name)}, which its token is taken from, is not set. Set it.`);
+  return undefined;
+}
+
+/** What the entry says about signing in. */
+export function readOAuth(entry: EntryReader): ServerOAuthSpec | undefined {
+  const value = entry.raw("oauth");
+  const resource = entry.text("oauth_resource");
+  if (value !== undefined && typeof value !== "boolean" && !isJsonObject(value))
+    return entry.error("MCP_FIELD_TYPE", `"oauth" must be an object, not ${kindOf(value)}.`, ["oauth"]);
+  const own = isJsonObject(value) ? readOAuthFields(value, entry) : {};
+  const oauth = { ...own, ...(resource !== undefined && { resource }) };
+  return isJsonObject(value) || Object.keys(oauth).length > 0 ? Object.freeze(oauth) : undefined;
+}
+
+function readOAuthFields(value: Readonly<Record<string, unknown>>, entry: EntryReader): ServerOAuthSpec {
+  const first = (...keys: readonly string[]): unknown =>
+    keys.map((key) => (Object.hasOwn(value, key) ? value[key] : undefined)).find((found) => found != null);
+  const text = (...keys: readonly string[]): string | undefined => {
+    const found = first(...keys);
+    if (found === undefined || (typeof found === "string" && found !== "" && !found.includes("\0"))) return found as string | undefined;
+    return entry.error("MCP_FIELD_TYPE", `"oauth" → "${keys[0]}" must be text that is not empty.`, ["oauth"]);
+  };
+  const fields = {
+    clientId: text("clientId", "client_id"),
+    clientSecret: text("clientSecret", "client_secret"),
+    scopes: readScopes(first("scopes", "scope"), entry),
+    callbackPort: readPort(first("callbackPort", "callback_port"), entry),
+    resource: text("resource"),
+    issuer: text("issuer"),
+    clientMetadataUrl: readDocumentUrl(text("clientMetadataUrl", "client_metadata_url"), entry),
+    grantType: readGrantType(first("grantType", "grant_type"), entry),
+  };
+  return Object.fromEntries(Object.entries(fields).filter(([, field]) => field !== undefined));
+}
+
+function readScopes(value: unknown, entry: EntryReader): readonly string[] | undefined {
+  if (value === undefined) return undefined;
+  const scopes = typeof value === "string" ? value.split(/\s+/).filter((scope) => scope !== "") : value;
+  // RFC 6749, section 3.3.
+  if (Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string" && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope)))
+    return Object.freeze(scopes as string[]);
+  return entry.error("MCP_FIELD_TYPE", '"oauth" → "scopes" must be a list of scopes, or text with blanks between them.', ["oauth"]);
+}
+
+/** What an authorization server fetches to learn who this client is. */
+function readDocumentUrl(value: string | undefined, entry: EntryReader): string | undefined {
+  const url = value !== undefined && URL.canParse(value) ? new URL(value) : undefined;
+  if (value === undefined || (url?.protocol === "https:" && url.pathname !== "/")) return value;
+  return entry.error("MCP_FIELD_TYPE", '"oauth" → "clientMetadataUrl" must be the https address of a document.', ["oauth"]);
+}
+
+function readGrantType(value: unknown, entry: EntryReader): ServerOAuthSpec["grantType"] {
+  if (value === undefined || value === "authorization_code" || value === "client_credentials") return value;
+  return entry.error("MCP_FIELD_TYPE", '"oauth" → "grantType" must be "authorization_code" or "client_credentials".', ["oauth"]);
+}
+
+function readPort(value: unknown, entry: EntryReader): number | undefined {
+  if (value === undefined || (Number.isInteger(value) && (value as number) > 0 && (value as number) < 65_536))
+    return value as number | undefined;
+  return entry.error("MCP_FIELD_TYPE", '"oauth" → "callbackPort" must be a port, from 1 to 65535.', ["oauth"]);
+}

@@ -1,0 +1,225 @@
+import type { JsonPath } from "../text/json-document.ts";
+import { isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
+import { expandVariables, maxValueLength, type UnresolvedVariable, type VariableLookup } from "./expand-variables.ts";
+import type { DialectRules, FilledField } from "./mcp-dialects.ts";
+
+export interface EntryOptions {
+  readonly name: string;
+  readonly rules: DialectRules;
+  readonly lookup: VariableLookup;
+  /** What people read about something that is asked for, by its name. */
+  readonly about: (input: string) => string | undefined;
+  readonly complain: JsonComplain;
+}
+
+/**
+ * Reads the members of one server's entry. A value that cannot be used is an error, which refuses the server; null is as
+ * good as absent. Nothing that is said of a value shows it, because it may be a secret.
+ */
+export interface EntryReader {
+  readonly isRefused: boolean;
+  /** What has to be filled in before the server can be started. */
+  readonly needs: readonly string[];
+  /** The first of these keys that has a value. */
+  key(...keys: readonly string[]): string | undefined;
+  raw(key: string): unknown;
+  text(key: string): string | undefined;
+  flag(key: string): boolean | undefined;
+  /** A list of texts in which nothing is filled in. */
+  names(key: string): readonly string[] | undefined;
+  object(key: string): JsonObject | undefined;
+  /** Text, filled in. */
+  filled(key: string, field: FilledField): string | undefined;
+  /** Lists of text, each filled in; numbers and booleans are taken as they would be written. */
+  filledList(key: string, field: FilledField): readonly string[] | undefined;
+  filledMap(key: string, field: FilledField): ReadonlyMap<string, string> | undefined;
+  environment(name: string): string | undefined;
+  need(reason: string): void;
+  error(code: string, message: string, path: JsonPath): undefined;
+  warn(code: string, message: string, path: JsonPath): void;
+  info(code: string, message: string, path: JsonPath): void;
+  /** The keys that nobody asked for. */
+  unread(): readonly string[];
+}
+
+const maxItems = 10_000;
+
+export function createEntryReader(entry: JsonObject, options: EntryOptions): EntryReader {
+  return new Reader(entry, options);
+}
+
+class Reader implements EntryReader {
+  isRefused = false;
+  readonly needs: string[] = [];
+  readonly #entry: JsonObject;
+  readonly #options: EntryOptions;
+  readonly #read = new Set<string>();
+
+  constructor(entry: JsonObject, options: EntryOptions) {
+    this.#entry = entry;
+    this.#options = options;
+  }
+
+  key(...keys: readonly string[]): string | undefined {
+    return keys.find((key) => this.raw(key) !== undefined);
+  }
+
+  raw(key: string): unknown {
+    this.#read.add(key);
+    return Object.hasOwn(this.#entry, key) ? (this.#entry[key] ?? undefined) : undefined;
+  }
+
+  text(key: string): string | undefined {
+    const value = this.raw(key);
+    return value === undefined || typeof value === "string" ? this.#sound(value, [key]) : this.#mustBe("text", value, [key]);
+  }
+
+  flag(key: string): boolean | undefined {
+    const value = this.raw(key);
+    return value === undefined || typeof value === "boolean" ? value : this.#mustBe("true or false", value, [key]);
+  }
+
+  names(key: string): readonly string[] | undefined {
+    return this.#list(key)?.flatMap((item, index) => {
+      const name = typeof item === "string" ? this.#sound(item, [key, index]) : this.#mustBe("text", item, [key, index]);
+      return name === undefined ? [] : [name];
+    });
+  }
+
+  object(key: string): JsonObject | undefined {
+    const value = this.raw(key);
+    return value === undefined || isJsonObject(value) ? value : this.#mustBe("an object", value, [key]);
+  }
+
+  filled(key: string, field: FilledField): string | undefined {
+    const text = this.text(key);
+    return text === undefined ? undefined : this.#fill(text, field, [key]);
+  }
+
+  filledList(key: string, field: FilledField): readonly string[] | undefined {
+    return this.#list(key)?.flatMap((item, index) => {
+      const text = this.#scalar(item, [key, index]);
+      const filled = text === undefined ? undefined : this.#fill(text, field, [key, index]);
+      return filled === undefined ? [] : [filled];
+    });
+  }
+
+  filledMap(key: string, field: FilledField): ReadonlyMap<string, string> | undefined {
+    const object = this.object(key);
+    if (object === undefined) return undefined;
+    const filled = new Map<string, string>();
+    for (const [name, value] of Object.entries(object).slice(0, maxItems)) {
+      // As in the settings of editors: null takes a variable away.
+      const text = value === null ? undefined : this.#scalar(value, [key, name]);
+      const whole = text === undefined ? undefined : this.#fill(text, field, [key, name]);
+      if (whole !== undefined) filled.set(name, whole);
+    }
+    if (Object.keys(object).length > maxItems)
+      this.error("MCP_FIELD_TYPE", `"${key}" has more than ${maxItems} members. Remove some.`, [key]);
+    return filled;
+  }
+
+  environment(name: string): string | undefined {
+    return this.#options.lookup({ kind: "environment", name });
+  }
+
+  need(reason: string): void {
+    if (!this.needs.includes(reason)) this.needs.push(reason);
+  }
+
+  error(code: string, message: string, path: JsonPath): undefined {
+    this.isRefused = true;
+    this.#tell("error", code, message, path);
+  }
+
+  warn(code: string, message: string, path: JsonPath): void {
+    this.#tell("warning", code, message, path);
+  }
+
+  info(code: string, message: string, path: JsonPath): void {
+    this.#tell("info", code, message, path);
+  }
+
+  unread(): readonly string[] {
+    return Object.keys(this.#entry).filter((key) => !this.#read.has(key));
+  }
+
+  #tell(severity: "error" | "warning" | "info", code: string, message: string, path: JsonPath): void {
+    this.#options.complain(severity, code, `MCP server ${shown(this.#options.name)}: ${message}`, path);
+  }
+
+  #list(key: string): readonly unknown[] | undefined {
+    const value = this.raw(key);
+    if (value === undefined) return undefined;
+    if (!Array.isArray(value)) return this.#mustBe("a list of texts", value, [key]);
+    if (value.length > maxItems) return this.error("MCP_FIELD_TYPE", `"${key}" has more than ${maxItems} elements. Remove some.`, [key]);
+    return value;
+  }
+
+  #scalar(value: unknown, path: JsonPath): string | undefined {
+    if (typeof value === "string") return this.#sound(value, path);
+    if (typeof value !== "number" && typeof value !== "boolean") return this.#mustBe("text", value, path);
+    this.info("MCP_FIELD_QUOTES", `${placeOf(path)} is taken as text. Put quotes around it.`, path);
+    return String(value);
+  }
+
+  #fill(text: string, field: FilledField, path: JsonPath): string | undefined {
+    const { rules, lookup } = this.#options;
+    if (!rules.fills.includes(field)) return text;
+    const { text: filled, unresolved, undefinedForms } = expandVariables(text, rules, lookup);
+    for (const variable of unresolved) this.#unresolved(variable, field, path);
+    for (const form of new Set(undefinedForms)) {
+      const message = `${shown(form)} in ${placeOf(path)} is nothing that is filled in here; it stays as it is.`;
+      this.warn("MCP_VARIABLE_UNKNOWN", `${message} Write the value, or a variable in the form that this kind of file knows.`, path);
+    }
+    return this.#sound(filled, path);
+  }
+
+  #unresolved({ reference, placeholder }: UnresolvedVariable, field: FilledField, path: JsonPath): void {
+    const at = `${shown(placeholder)} in ${placeOf(path)}`;
+    if (reference.kind === "input" || reference.kind === "setting") {
+      const about = this.#options.about(reference.name);
+      const what = about === undefined ? "" : `: ${shown(about)}`;
+      this.need(`${at} stands for something that its client asks for${what}. Write the value in its place.`);
+    } else if (field === "url" || field === "command") {
+      this.need(`${at} has no value. ${remedyFor(reference.kind, reference.name)}`);
+    } else {
+      this.warn("MCP_VARIABLE_UNSET", `${at} has no value and stays as it is. ${remedyFor(reference.kind, reference.name)}`, path);
+    }
+  }
+
+  // NUL ends a text in every interface of the system, so what follows it would be lost without a word.
+  #sound(text: string | undefined, path: JsonPath): string | undefined {
+    if (text === undefined) return undefined;
+    if (text.includes("\0")) return this.error("MCP_FIELD_TEXT", `${placeOf(path)} has a NUL character. Remove it.`, path);
+    if (text.length <= maxValueLength) return text;
+    return this.error("MCP_FIELD_TEXT", `${placeOf(path)} is longer than ${maxValueLength} characters. Shorten it.`, path);
+  }
+
+  #mustBe(expected: string, value: unknown, path: JsonPath): undefined {
+    return this.error("MCP_FIELD_TYPE", `${placeOf(path)} must be ${expected}, not ${kindOf(value)}.`, path);
+  }
+}
+
+function remedyFor(kind: string, name: string): string {
+  if (kind === "environment") return `Set the environment variable ${name}, or write the value in its place.`;
+  return "Only a client that knows this place can fill it in; write the path in its place.";
+}
+
+/** The way to a member, as people write it: `"env" → "TOKEN"`. */
+function placeOf(path: JsonPath): string {
+  return path.map((step) => (typeof step === "number" ? `element ${step + 1}` : shown(step))).join(" → ");
+}
+
+/** What a value is, without what it holds. */
+export function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "a list";
+  if (typeof value === "object") return "an object";
+  return typeof value === "string" ? "text" : typeof value === "number" ? "a number" : String(value);
+}
+
+/** A name or placeholder of a stranger's file, quoted and cut. */
+export function shown(text: string): string {
+  return JSON.stringify(text.length > 100 ? `${text.slice(0, 99)}…` : text);
+}

@@ -1,0 +1,202 @@
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { createTextReport } from "../skills/text-report.ts";
+import { type JsonPath, parseJson } from "../text/json-document.ts";
+import { createFieldReader, describe, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
+import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
+import { defaultHookTimeout, type HookMoment, type HookProtocol, hookEventOf } from "./hook-events.ts";
+import type { BundleDialect } from "./plugin-dialects.ts";
+
+/** What a hook starts: a line for a shell, by the systems that it is for, or a program with its arguments. */
+export type HookProgram =
+  | { readonly kind: "shell"; readonly bash: string | undefined; readonly powershell: string | undefined }
+  | { readonly kind: "program"; readonly command: string; readonly args: readonly string[] };
+
+/** A hook as a file configures it. */
+export interface HookCommand {
+  readonly moment: HookMoment;
+  /** As the file calls the event. */
+  readonly event: string;
+  readonly protocol: HookProtocol;
+  readonly dialect: BundleDialect;
+  /** Which tools, agents or sources it is for; undefined: all. */
+  readonly matcher: string | undefined;
+  readonly program: HookProgram;
+  /** From the session's working directory, or absolute. */
+  readonly cwd: string | undefined;
+  readonly env: Readonly<Record<string, string>>;
+  readonly timeout: number;
+  /** It is started and not waited for. */
+  readonly isAsync: boolean;
+}
+
+export interface HookConfigOptions {
+  readonly file: string;
+  readonly dialect: BundleDialect;
+  /** Where the hooks stand in the file; absent: under `hooks`. */
+  readonly at?: JsonPath | undefined;
+}
+
+export interface HookConfig {
+  /** In the order of the file. */
+  readonly hooks: readonly HookCommand[];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/**
+ * Reads a file that configures hooks, in the forms of Claude Code, Codex, Copilot and Gemini. A hook that cannot be used
+ * is left out with a diagnostic and takes none of the others along. Never throws.
+ */
+export function parseHookConfig(text: string, options: HookConfigOptions): HookConfig {
+  const { file, at } = options;
+  if (text.length > maxJsonBytes) return { hooks: [], diagnostics: [fileTooLarge(file, text.length, maxJsonBytes)] };
+  const { document, faults } = parseJson(text);
+  const report = createTextReport(text, file);
+  for (const fault of faults) report.add(fault.severity, fault.code, fault.message, fault.offset);
+  if (document === undefined) return { hooks: [], diagnostics: report.diagnostics };
+  const complain: JsonComplain = (severity, code, message, path) => report.add(severity, code, message, document.offsetOf(path));
+  const hooks = readEvents(document.value, at, options, complain);
+  return { hooks, diagnostics: report.diagnostics };
+}
+
+const maxHooks = 500;
+
+function readEvents(
+  value: unknown,
+  at: JsonPath | undefined,
+  { dialect }: HookConfigOptions,
+  complain: JsonComplain,
+): readonly HookCommand[] {
+  const whole = at === undefined ? value : valueAt(value, at);
+  if (isJsonObject(whole) && own(whole, "disableAllHooks") === true) return [];
+  const isWrapped = isJsonObject(whole) && own(whole, "hooks") !== undefined;
+  const [events, path] = isWrapped ? [whole["hooks"], [...(at ?? []), "hooks"]] : [whole, at ?? []];
+  if (!isJsonObject(events) || (at === undefined && !isWrapped)) {
+    const found = isJsonObject(events) ? "has no" : `has ${describe(events)} as`;
+    complain("error", "HOOKS_TYPE", `This ${found} "hooks"; it must be an object of hooks by event. None of them is used.`, path);
+    return [];
+  }
+  const hooks: HookCommand[] = [];
+  for (const [event, entries] of Object.entries(events))
+    hooks.push(...readEvent(event, entries, { dialect, path: [...path, event], complain }));
+  if (hooks.length > maxHooks)
+    complain("error", "HOOKS_TOO_MANY", `There are ${hooks.length} hooks, and only the first ${maxHooks} are used.`, path);
+  return hooks.slice(0, maxHooks);
+}
+
+interface Reading {
+  readonly dialect: BundleDialect;
+  readonly path: JsonPath;
+  readonly complain: JsonComplain;
+}
+
+function readEvent(event: string, entries: unknown, { dialect, path, complain }: Reading): readonly HookCommand[] {
+  const known = hookEventOf(dialect, event);
+  const shown = JSON.stringify(event.slice(0, 60));
+  if (known.kind !== "known") {
+    const why = known.kind === "unknown" ? "There is no event" : "Nothing here corresponds to the event";
+    complain("warning", "HOOK_EVENT_UNSUPPORTED", `${why} ${shown}: its hooks never run, so do not rely on them.`, path);
+    return [];
+  }
+  if (!Array.isArray(entries)) {
+    complain(
+      "error",
+      "HOOKS_TYPE",
+      `The event ${shown} must have a list of hooks, not ${describe(entries)}. Its hooks are left out.`,
+      path,
+    );
+    return [];
+  }
+  const { moment, protocol } = known;
+  const place = { event, moment, protocol, dialect };
+  return entries
+    .slice(0, maxHooks)
+    .flatMap((entry: unknown, index) => readEntry(entry, place, { dialect, path: [...path, index], complain }));
+}
+
+type EventPlace = Pick<HookCommand, "event" | "moment" | "protocol" | "dialect">;
+
+/** A hook, or hooks that share a matcher. */
+function readEntry(entry: unknown, place: EventPlace, reading: Reading): readonly HookCommand[] {
+  const { path, complain } = reading;
+  if (!isJsonObject(entry)) {
+    complain("error", "HOOKS_TYPE", `A hook must be an object, not ${describe(entry)}. It is left out.`, path);
+    return [];
+  }
+  const group = own(entry, "hooks");
+  if (group === undefined) return readHook(entry, place, own(entry, "matcher"), reading);
+  if (Array.isArray(group)) {
+    return group.slice(0, maxHooks).flatMap((hook: unknown, index) => {
+      const within = { ...reading, path: [...path, "hooks", index] };
+      if (isJsonObject(hook)) return readHook(hook, place, own(hook, "matcher") ?? own(entry, "matcher"), within);
+      complain("error", "HOOKS_TYPE", `A hook must be an object, not ${describe(hook)}. It is left out.`, within.path);
+      return [];
+    });
+  }
+  complain("error", "HOOKS_TYPE", `"hooks" of a matcher must be a list, not ${describe(group)}. They are left out.`, [...path, "hooks"]);
+  return [];
+}
+
+function readHook(hook: JsonObject, place: EventPlace, matcher: unknown, { dialect, path, complain }: Reading): readonly HookCommand[] {
+  let isSound = true;
+  const fields = createFieldReader(
+    hook,
+    (_severity, code, message, at) => {
+      isSound = false;
+      complain("error", code, `${message} The hook is left out.`, at);
+    },
+    { code: "HOOK_FIELD_TYPE", path },
+  );
+  const refuse = (code: string, message: string): readonly HookCommand[] => {
+    complain("error", code, `${message} The hook is left out.`, path);
+    return [];
+  };
+  const type = fields.text("type") ?? "command";
+  if (type !== "command")
+    return refuse("HOOK_TYPE_UNSUPPORTED", `Hooks of the type ${JSON.stringify(type.slice(0, 40))} are not run here.`);
+  if (matcher !== undefined && typeof matcher !== "string")
+    return refuse("HOOK_FIELD_TYPE", `"matcher" must be text, not ${describe(matcher)}.`);
+  const program = readProgram(hook, fields);
+  const [cwd, env, timeout] = [fields.text("cwd"), fields.texts("env"), readTimeout(hook, dialect, fields)];
+  const isAsync = fields.flag("async") ?? false;
+  if (!isSound) return [];
+  if (program === undefined) return refuse("HOOK_COMMAND_MISSING", "A hook needs a command.");
+  if (own(hook, "if") !== undefined)
+    complain("warning", "HOOK_CONDITION_UNSUPPORTED", '"if" has no effect here: the hook runs whenever its matcher fits.', [...path, "if"]);
+  return [{ ...place, matcher, program, cwd, env: env ?? {}, timeout, isAsync }];
+}
+
+type Fields = ReturnType<typeof createFieldReader>;
+
+function readProgram(hook: JsonObject, fields: Fields): HookProgram | undefined {
+  const [command, exec, bash, powershell] = [fields.text("command"), fields.text("exec"), fields.text("bash"), fields.text("powershell")];
+  const args = fields.list("args");
+  if (args !== undefined && !args.every((arg) => typeof arg === "string")) fields.wrong("args", '"args" may hold only texts.');
+  const direct = exec ?? (own(hook, "args") === undefined ? undefined : command);
+  if (direct !== undefined && direct.trim() !== "") return { kind: "program", command: direct, args: (args ?? []) as readonly string[] };
+  const lines = { bash: bash ?? command, powershell: powershell ?? command };
+  return [lines.bash, lines.powershell].every((line) => line === undefined || line.trim() === "") ? undefined : { kind: "shell", ...lines };
+}
+
+const longestTimeout = 3_600_000;
+
+function readTimeout(hook: JsonObject, dialect: BundleDialect, fields: Fields): number {
+  const given = own(hook, "timeoutSec") ?? own(hook, "timeout");
+  if (given === undefined) return defaultHookTimeout(dialect);
+  if (typeof given !== "number" || !(given > 0)) {
+    fields.wrong("timeout", `"timeout" must be a number above 0, not ${describe(given)}.`);
+    return defaultHookTimeout(dialect);
+  }
+  // Gemini counts milliseconds, everybody else seconds.
+  return Math.min(dialect === "gemini" ? given : given * 1_000, longestTimeout);
+}
+
+function valueAt(value: unknown, path: JsonPath): unknown {
+  let at = value;
+  for (const step of path)
+    at = typeof at === "object" && at !== null && Object.hasOwn(at, step) ? (at as Record<string | number, unknown>)[step] : undefined;
+  return at;
+}
+
+function own(object: JsonObject, key: string): unknown {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}

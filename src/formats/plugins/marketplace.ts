@@ -1,0 +1,155 @@
+import type { Diagnostic, Position } from "../../base/diagnostic.ts";
+import { createTextReport } from "../skills/text-report.ts";
+import { type JsonPath, parseJson } from "../text/json-document.ts";
+import { describe, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
+import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
+
+/** Where a listed plugin is to be had. */
+export type MarketplaceSource =
+  | { readonly kind: "local"; readonly path: string }
+  | { readonly kind: "github"; readonly repo: string; readonly ref?: string; readonly sha?: string }
+  | { readonly kind: "url"; readonly url: string; readonly ref?: string; readonly sha?: string }
+  | { readonly kind: "git-subdir"; readonly url: string; readonly path: string; readonly ref?: string; readonly sha?: string }
+  | { readonly kind: "npm"; readonly package: string; readonly version?: string; readonly registry?: string }
+  | { readonly kind: "archive"; readonly url: string; readonly sha256?: string };
+
+export interface MarketplacePlugin {
+  readonly name: string;
+  readonly source: MarketplaceSource;
+  readonly version?: string;
+  readonly description?: string;
+  /** Where its entry begins. */
+  readonly start?: Position;
+}
+
+export interface Marketplace {
+  readonly name: string;
+  readonly owner?: string;
+  /** In the order of the file; no two have one name. */
+  readonly plugins: readonly MarketplacePlugin[];
+}
+
+/** Where marketplaces lie in a folder, in the order in which they are looked for. */
+export const marketplacePlaces: readonly string[] = [
+  "marketplace.json",
+  ".plugin/marketplace.json",
+  ".github/plugin/marketplace.json",
+  ".claude-plugin/marketplace.json",
+  ".agents/plugins/marketplace.json",
+];
+
+const maxPlugins = 10_000;
+
+/** Reads a list of plugins. An entry that cannot be used is an error and takes none of the others along. Never throws. */
+export function parseMarketplace(text: string, file: string): { marketplace?: Marketplace; diagnostics: readonly Diagnostic[] } {
+  if (text.length > maxJsonBytes * 8) return { diagnostics: [fileTooLarge(file, text.length, maxJsonBytes * 8)] };
+  const report = createTextReport(text, file);
+  const { document, faults } = parseJson(text);
+  for (const fault of faults) report.add(fault.severity, fault.code, fault.message, fault.offset);
+  if (document === undefined) return { diagnostics: report.diagnostics };
+  const startOf = (path: JsonPath): Position | undefined => {
+    const offset = document.offsetOf(path);
+    return offset === undefined ? undefined : report.position(offset);
+  };
+  const complain: JsonComplain = (severity, code, message, path) => report.add(severity, code, message, document.offsetOf(path));
+  const marketplace = readMarketplace(document.value, startOf, complain);
+  return { ...(marketplace && { marketplace }), diagnostics: report.diagnostics };
+}
+
+function readMarketplace(
+  value: unknown,
+  startOf: (path: JsonPath) => Position | undefined,
+  complain: JsonComplain,
+): Marketplace | undefined {
+  if (!isJsonObject(value) || !Array.isArray(own(value, "plugins"))) {
+    const what = isJsonObject(value) ? 'needs "plugins", a list' : `must be an object, not ${describe(value)}`;
+    complain("error", "MARKETPLACE_TYPE", `A marketplace ${what}. Write { "name": "…", "plugins": [] }.`, []);
+    return undefined;
+  }
+  const name = textOf(value, "name");
+  if (name === undefined) complain("error", "MARKETPLACE_NAME", 'A marketplace needs a "name".', []);
+  const owner = own(value, "owner");
+  const ownerName = isJsonObject(owner) ? textOf(owner, "name") : undefined;
+  const metadata = own(value, "metadata");
+  const root = isJsonObject(metadata) ? textOf(metadata, "pluginRoot") : undefined;
+  const plugins = readPlugins(value["plugins"] as readonly unknown[], root, complain).map(({ index, ...plugin }): MarketplacePlugin => {
+    const start = startOf(["plugins", index]);
+    return { ...plugin, ...(start && { start }) };
+  });
+  return { name: name ?? "", ...(ownerName !== undefined && { owner: ownerName }), plugins };
+}
+
+function readPlugins(
+  entries: readonly unknown[],
+  root: string | undefined,
+  complain: JsonComplain,
+): readonly (MarketplacePlugin & { readonly index: number })[] {
+  if (entries.length > maxPlugins)
+    complain("error", "MARKETPLACE_TOO_MANY", `${entries.length} plugins are listed, and only the first ${maxPlugins} are read.`, [
+      "plugins",
+    ]);
+  const taken = new Set<string>();
+  return entries.slice(0, maxPlugins).flatMap((entry, index) => {
+    const at = ["plugins", index];
+    const refuse = (message: string): [] => {
+      complain("error", "MARKETPLACE_ENTRY", `${message} The entry is passed over.`, at);
+      return [];
+    };
+    if (!isJsonObject(entry)) return refuse(`An entry must be an object, not ${describe(entry)}.`);
+    const name = textOf(entry, "name");
+    if (name === undefined) return refuse('An entry needs a "name".');
+    const shown = JSON.stringify(name.slice(0, 100));
+    if (taken.has(name)) return refuse(`Two entries are named ${shown}, and the first counts.`);
+    const source = readSource(own(entry, "source"), root);
+    if (typeof source === "string") return refuse(`The entry ${shown} ${source}.`);
+    taken.add(name);
+    const [version, description] = [textOf(entry, "version"), textOf(entry, "description")];
+    return [{ name, source, ...(version !== undefined && { version }), ...(description !== undefined && { description }), index }];
+  });
+}
+
+/** What a source is, or what is wrong with it. */
+function readSource(source: unknown, root: string | undefined): MarketplaceSource | string {
+  if (typeof source === "string") return readSourceText(source, root);
+  if (!isJsonObject(source)) return `needs a "source" that is text or an object, not ${describe(source)}`;
+  const kind = textOf(source, "source");
+  const texts = (required: readonly string[], optional: readonly string[]): Record<string, string> | string => {
+    const missing = required.find((key) => textOf(source, key) === undefined);
+    if (missing !== undefined) return `has a source "${kind}" without "${missing}"`;
+    return Object.fromEntries(
+      [...required, ...optional].flatMap((key) => (textOf(source, key) === undefined ? [] : [[key, textOf(source, key)!]])),
+    );
+  };
+  const read = kind === undefined || !Object.hasOwn(sourceKeys, kind) ? undefined : texts(...sourceKeys[kind]!);
+  if (read === undefined) return `has a source of a kind that is not known here (${describe(own(source, "source"))})`;
+  return typeof read === "string" ? read : ({ kind, ...read } as unknown as MarketplaceSource);
+}
+
+const sourceKeys: Readonly<Record<string, readonly [required: readonly string[], optional: readonly string[]]>> = {
+  local: [["path"], []],
+  github: [["repo"], ["ref", "sha"]],
+  url: [["url"], ["ref", "sha"]],
+  "git-subdir": [
+    ["url", "path"],
+    ["ref", "sha"],
+  ],
+  npm: [["package"], ["version", "registry"]],
+  archive: [["url"], ["sha256"]],
+};
+
+function readSourceText(source: string, root: string | undefined): MarketplaceSource | string {
+  if (source.trim() === "") return 'has an empty "source"';
+  if (/^(?:https?|git|ssh):\/\/|^git@/.test(source)) return { kind: "url", url: source };
+  // A bare path lies below the root that the marketplace names for its plugins.
+  const isBare = root !== undefined && !/^\.{0,2}\//.test(source) && source !== ".";
+  return { kind: "local", path: isBare ? `${root.replace(/\/+$/, "")}/${source}` : source };
+}
+
+function textOf(object: JsonObject, key: string): string | undefined {
+  const value = own(object, key);
+  return typeof value === "string" && value !== "" && !value.includes("\0") ? value : undefined;
+}
+
+function own(object: JsonObject, key: string): unknown {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}

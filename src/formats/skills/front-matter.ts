@@ -1,0 +1,181 @@
+import type { Diagnostic, Position } from "../../base/diagnostic.ts";
+import { maxFrontMatterLength } from "../text/limits.ts";
+import type { YamlFault } from "../text/parse-yaml.ts";
+import { parseYamlMap } from "../text/yaml-map.ts";
+import type { FrontMatterBlock } from "./front-matter-block.ts";
+import { findFrontMatterBlock, isFenced, unclosedBlock } from "./front-matter-block.ts";
+import { quotePlainValues, scanLines } from "./front-matter-repair.ts";
+import { createTextReport, type TextReport } from "./text-report.ts";
+
+/**
+ * How the front matter was read. `parsed`: as YAML. `repaired`: as YAML after quotes were put around some values.
+ * `scanned`: line by line, because it is no YAML. `unclosed`, `unopened`: a `---` line is missing. `absent`: there is none.
+ */
+export type FrontMatterState = "parsed" | "repaired" | "scanned" | "unclosed" | "unopened" | "absent";
+
+export interface FrontMatter {
+  /** Has no prototype; no key in it, at any depth, is `__proto__`. */
+  readonly data: Readonly<Record<string, unknown>>;
+  /** What follows the front matter, with `\n` line ends. */
+  readonly body: string;
+  readonly bodyStartLine: number;
+  readonly state: FrontMatterState;
+  /** Where each top-level key stands in the file. */
+  readonly positions: ReadonlyMap<string, Position>;
+  readonly problems: readonly Diagnostic[];
+}
+
+/**
+ * Reads the YAML front matter of a Markdown text, leniently: what real files get wrong is repaired and reported, and a text
+ * without front matter is all body. Never throws; whether missing front matter matters is the caller's to say.
+ */
+export function parseFrontMatter(text: string): FrontMatter {
+  const source = text.replace(/^\uFEFF/, "").replace(/\r\n?/g, "\n");
+  const report = createTextReport(source);
+  const block = findFrontMatterBlock(source);
+  const read = block && readBlock(source, block, report);
+  // Faults of a block that was no front matter after all concern nobody, unless it stands where front matter belongs.
+  if (read === undefined) return absent(source, block?.kind === "closed" ? report : createTextReport(source));
+  const { data, positions, state } = read;
+  const bodyStart = read.block.bodyStart;
+  reportPlace(read.block, report);
+  return {
+    data,
+    body: source.slice(bodyStart),
+    bodyStartLine: report.position(bodyStart).line,
+    state,
+    positions,
+    problems: report.diagnostics,
+  };
+}
+
+interface BlockRead {
+  readonly block: FrontMatterBlock;
+  readonly data: Record<string, unknown>;
+  readonly positions: ReadonlyMap<string, Position>;
+  readonly state: FrontMatterState;
+}
+
+function absent(source: string, report: TextReport): FrontMatter {
+  if (isFenced(source)) {
+    const message =
+      "The file opens with a code fence around its front matter, which is therefore not read. Remove the fence, so that the first line is ---.";
+    report.add("warning", "FRONT_MATTER_FENCED", message, 0);
+  }
+  const data: Record<string, unknown> = Object.create(null);
+  return { data, body: source, bodyStartLine: 1, state: "absent", positions: new Map(), problems: report.diagnostics };
+}
+
+function readBlock(text: string, block: FrontMatterBlock, report: TextReport): BlockRead | undefined {
+  const source = text.slice(block.start, Math.min(block.end, block.start + maxFrontMatterLength));
+  if (block.end - block.start > maxFrontMatterLength) return scanBlock(block, source, report, tooLarge);
+  const result = parseYamlMap(source);
+  if (result.kind === "empty") return block.kind === "closed" ? found(block, { source, ...emptyMap() }, report) : undefined;
+  if (result.kind === "map") return plausible(found(block, { source, state: "parsed", ...result }, report));
+  if (result.kind === "other") return scanBlock(block, source, report, notMap);
+  return plausible(repairBlock(text, block, report, { source, fault: result.fault }));
+}
+
+function repairBlock(text: string, block: FrontMatterBlock, report: TextReport, broken: Broken): BlockRead | undefined {
+  const { source, fault } = broken;
+  for (const depth of ["top", "all"] as const) {
+    const quoted = isHostile(fault) ? source : quotePlainValues(source, depth);
+    const result = quoted === source ? undefined : parseYamlMap(quoted);
+    if (result?.kind !== "map") continue;
+    const message = `The front matter is not YAML (${fault.message}). It was read with quotes around the values that need them. Put them there.`;
+    report.add("warning", "FRONT_MATTER_REPAIRED", message, block.start + fault.offset);
+    return found(block, { source: quoted, state: "repaired", ...result }, report);
+  }
+  // A thematic break of the body may have been taken for the closing line: then what stands before it is Markdown.
+  const shorter = block.kind === "closed" && /\n\n#{1,6} /.test(source) ? unclosedBlock(text, block.start) : undefined;
+  if (shorter !== undefined) return readBlock(text, shorter, report);
+  return scanBlock(block, source, report, () => {
+    const message = `The front matter is not YAML (${fault.message}). It was read line by line, so nested values are lost. Correct it, or put quotes around the value.`;
+    report.add("warning", "FRONT_MATTER_SCANNED", message, block.start + fault.offset);
+  });
+}
+
+interface Broken {
+  readonly source: string;
+  readonly fault: YamlFault;
+}
+
+interface Parsed {
+  /** The text that `keys` and `faults` have offsets in: the file's, or the same with quotes put in. */
+  readonly source: string;
+  readonly data: Record<string, unknown>;
+  readonly keys: ReadonlyMap<string, number>;
+  readonly state: FrontMatterState;
+  readonly faults: readonly YamlFault[];
+}
+
+function emptyMap(): Omit<Parsed, "source"> {
+  return { data: Object.create(null), keys: new Map(), state: "parsed", faults: [] };
+}
+
+// No quotes help against these, and trying is not cheap.
+function isHostile(fault: YamlFault): boolean {
+  return fault.code === "TOO_DEEP" || fault.code === "TOO_MANY_NODES";
+}
+
+type Explain = (report: TextReport, block: FrontMatterBlock) => void;
+
+function scanBlock(block: FrontMatterBlock, source: string, report: TextReport, explain: Explain): BlockRead | undefined {
+  explain(report, block);
+  const scanned = scanLines(source);
+  return isSkillLike(scanned.keys) ? found(block, { source, state: "scanned", faults: [], ...scanned }, report) : undefined;
+}
+
+const tooLarge: Explain = (report, block) => {
+  const message = `The front matter has ${block.end - block.start} characters; only the first ${maxFrontMatterLength} are read, line by line. Move long text into the body.`;
+  report.add("warning", "FRONT_MATTER_TOO_LARGE", message, block.start);
+};
+
+const notMap: Explain = (report, block) => {
+  const message =
+    "What stands between the --- lines is no list of `key: value` lines. Write front matter there, or use *** for a thematic break.";
+  report.add("warning", "FRONT_MATTER_NOT_MAP", message, block.start);
+};
+
+// Quoting moves offsets but neither lines nor the columns of keys, so places are taken in the text that was parsed.
+function found(block: FrontMatterBlock, parsed: Parsed, report: TextReport): BlockRead {
+  const above = report.position(block.start).line - 1;
+  const own = createTextReport(parsed.source);
+  const place = (offset: number): Position => {
+    const { line, column } = own.position(offset);
+    return { line: line + above, column };
+  };
+  report.take(
+    parsed.faults.map(({ code, message, offset }) => ({
+      severity: "warning",
+      code: `FRONT_MATTER_${code}`,
+      message,
+      range: { start: place(offset) },
+    })),
+  );
+  const positions = new Map([...parsed.keys].map(([key, offset]) => [key, place(offset)]));
+  const missing = block.kind === "unclosed" || block.kind === "unopened" ? block.kind : undefined;
+  return { block, data: parsed.data, positions, state: missing ?? parsed.state };
+}
+
+// Where a `---` line is missing, only the keys can tell front matter from a text that happens to have a colon.
+function plausible(read: BlockRead | undefined): BlockRead | undefined {
+  return read !== undefined && (read.block.kind === "closed" || isSkillLike(read.positions)) ? read : undefined;
+}
+
+function isSkillLike(keys: ReadonlyMap<string, unknown>): boolean {
+  return keys.has("name") || keys.has("description");
+}
+
+function reportPlace(block: FrontMatterBlock, report: TextReport): void {
+  const text = {
+    closed: undefined,
+    late: [
+      "FRONT_MATTER_LATE",
+      "Blank lines or comments stand before the front matter. Make --- the first line of the file: other hosts read it only there.",
+    ],
+    unclosed: ["FRONT_MATTER_UNCLOSED", "The front matter has no closing --- line. Add one after its last key."],
+    unopened: ["FRONT_MATTER_UNOPENED", "The front matter has no opening --- line. Make --- the first line of the file."],
+  }[block.kind];
+  if (text !== undefined) report.add("warning", text[0]!, text[1]!, block.start);
+}

@@ -1,0 +1,64 @@
+import type { JsonSchema } from "../../tools/tool.ts";
+import type { JsonPath } from "../text/json-document.ts";
+import { isJsonObject, type JsonComplain } from "../text/json-fields.ts";
+
+/** Checks the `${param}` of a handler against the tool's parameters. What is found are warnings. */
+export interface PlaceholderCheck {
+  /** Text that is filled only when it is nothing but one placeholder. */
+  whole(text: string, path: JsonPath): void;
+  /** Text in which placeholders are filled wherever they stand, `${env:NAME}` and `${param:-default}` too. */
+  within(text: string, path: JsonPath): void;
+  /** Every text of a JSON value, each as `whole`. */
+  values(value: unknown, path: JsonPath): void;
+  /** Text in which nothing is filled. */
+  none(text: string | undefined, path: JsonPath): void;
+}
+
+export function createPlaceholderCheck(parameters: JsonSchema | undefined, complain: JsonComplain): PlaceholderCheck {
+  const names = parameterNames(parameters);
+  const known = (name: string, path: JsonPath): void => {
+    if (names === undefined || names.includes(name)) return;
+    const list = names.length === 0 ? "the tool has no parameters" : `the parameters are ${names.slice(0, 20).join(", ")}`;
+    complain(
+      "warning",
+      "TOOL_PLACEHOLDER_UNKNOWN",
+      `No parameter is called ${JSON.stringify(name.slice(0, 60))}; ${list}. Correct the placeholder or add the parameter.`,
+      path,
+    );
+  };
+  const check: PlaceholderCheck = {
+    whole(text, path) {
+      const name = /^\$\{([A-Za-z_][\w-]*)\}$/.exec(text)?.[1];
+      if (name !== undefined) known(name, path);
+      else if (text.includes("${"))
+        complain(
+          "warning",
+          "TOOL_PLACEHOLDER_PARTIAL",
+          "A placeholder is filled only if it is the whole text. Make it an element of its own.",
+          path,
+        );
+    },
+    within(text, path) {
+      for (const [, name] of text.matchAll(/\$\{([A-Za-z_][\w-]*)(?::-[^}]{0,200})?\}/g)) known(name!, path);
+    },
+    values(value, path) {
+      if (typeof value === "string") check.whole(value, path);
+      else if (Array.isArray(value)) for (const [index, item] of value.entries()) check.values(item, [...path, index]);
+      else if (isJsonObject(value)) for (const [key, item] of Object.entries(value)) check.values(item, [...path, key]);
+    },
+    none(text, path) {
+      if (text?.includes("${"))
+        complain("warning", "TOOL_PLACEHOLDER_UNUSED", "No placeholder is filled here; the text is used as it is.", path);
+    },
+  };
+  return check;
+}
+
+// Absent: the schema is open or spread out, so any name may be right.
+function parameterNames(parameters: JsonSchema | undefined): readonly string[] | undefined {
+  if (parameters === undefined) return [];
+  const isOpen = ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"].some((keyword) => parameters[keyword] !== undefined);
+  const additional = parameters["additionalProperties"];
+  if (isOpen || (additional !== undefined && additional !== false)) return undefined;
+  return isJsonObject(parameters["properties"]) ? Object.keys(parameters["properties"]) : [];
+}

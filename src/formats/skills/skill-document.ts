@@ -1,0 +1,156 @@
+import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
+import { type FrontMatter, type FrontMatterState, parseFrontMatter } from "./front-matter.ts";
+import {
+  type ArgumentField,
+  argumentHintField,
+  argumentsField,
+  booleanField,
+  type FieldWarning,
+  mapField,
+  textField,
+  toolListField,
+} from "./front-matter-fields.ts";
+import { inferDescription } from "./infer-description.ts";
+import { nameFaults } from "./skill-name.ts";
+
+/** A SKILL.md as a host uses it: the fields of the Agent Skills specification and the extensions that clients agree on. */
+export interface SkillDocument {
+  /** As written, or the directory's name. */
+  readonly name: string;
+  readonly description: string;
+  /** The description is the body's first paragraph or heading, not the author's. Prose like that is a poor advertisement. */
+  readonly descriptionInferred: boolean;
+  /** The Markdown after the front matter, `\n` line ends, nothing expanded. */
+  readonly body: string;
+  readonly license?: string;
+  readonly compatibility?: string;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  /** `allowed-tools`, patterns such as `Bash(git:*)` kept whole. */
+  readonly allowedTools?: readonly string[];
+  readonly whenToUse?: string;
+  readonly argumentHint?: string;
+  readonly arguments?: readonly ArgumentField[];
+  readonly disableModelInvocation: boolean;
+  readonly userInvocable: boolean;
+  /** The keys that are none of these. */
+  readonly extra: Readonly<Record<string, unknown>>;
+  /** Every key as it was read: tells what the author declared from what was inferred. Has no prototype. */
+  readonly frontMatter: Readonly<Record<string, unknown>>;
+  readonly frontMatterState: FrontMatterState;
+}
+
+export interface SkillDocumentPlace {
+  readonly file: string;
+  readonly directoryName: string;
+}
+
+const knownKeys = new Set([
+  "name",
+  "description",
+  "license",
+  "compatibility",
+  "metadata",
+  "allowed-tools",
+  "when_to_use",
+  "argument-hint",
+  "arguments",
+  "disable-model-invocation",
+  "user-invocable",
+]);
+
+// The specification's limit on a description, which many clients enforce.
+const maxDescriptionLength = 1024;
+
+/**
+ * Reads a SKILL.md. Every text gives a document: what is missing is inferred, what cannot be used is left out, and the
+ * diagnostics (warnings at most) say so. Whether a skill keeps to the specification is `lintSkillDocument`'s question.
+ */
+export function parseSkillDocument(text: string, at: SkillDocumentPlace): { document: SkillDocument; diagnostics: readonly Diagnostic[] } {
+  const frontMatter = parseFrontMatter(text);
+  const diagnostics = frontMatter.problems.map((problem): Diagnostic => ({ ...problem, file: at.file }));
+  const add = (severity: Severity, code: string, message: string, key?: string): void => {
+    const start = key === undefined ? undefined : frontMatter.positions.get(key);
+    diagnostics.push({ severity, code, message, file: at.file, ...(start && { range: { start } }) });
+  };
+  if (frontMatter.state === "absent" && diagnostics.length === 0) add("warning", "FRONT_MATTER_MISSING", missingFrontMatter(at));
+  const document = assembleDocument(frontMatter, at, add);
+  if (frontMatter.positions.has("name")) adviseName(document.name, at, add);
+  if (document.description.length > maxDescriptionLength) {
+    const message = `The description has ${document.description.length} characters; the specification allows ${maxDescriptionLength}, and other hosts refuse or cut it. Shorten it.`;
+    add("warning", "SKILL_DESCRIPTION_TOO_LONG", message, "description");
+  }
+  return { document, diagnostics };
+}
+
+type Add = (severity: Severity, code: string, message: string, key?: string) => void;
+
+function assembleDocument(frontMatter: FrontMatter, at: SkillDocumentPlace, add: Add): SkillDocument {
+  const { data } = frontMatter;
+  const warn: FieldWarning = (key, message) => add("warning", "SKILL_FIELD_TYPE", message, key);
+  const body = trimBody(frontMatter.body);
+  const described = describe(textField(data, "description", warn), body, at, add);
+  const name = textField(data, "name", warn);
+  if (name === undefined && frontMatter.state !== "absent") add("warning", "SKILL_NAME_MISSING", missingName(at));
+  return {
+    name: name ?? at.directoryName,
+    ...described,
+    body,
+    ...definedOnly({
+      license: textField(data, "license", warn),
+      compatibility: textField(data, "compatibility", warn),
+      metadata: mapField(data, "metadata", warn),
+      allowedTools: toolListField(data, "allowed-tools", warn),
+      whenToUse: textField(data, "when_to_use", warn),
+      argumentHint: argumentHintField(data, "argument-hint", warn),
+      arguments: argumentsField(data, "arguments", warn),
+    }),
+    disableModelInvocation: booleanField(data, "disable-model-invocation", warn) ?? false,
+    userInvocable: booleanField(data, "user-invocable", warn) ?? true,
+    extra: extraKeys(data),
+    frontMatter: data,
+    frontMatterState: frontMatter.state,
+  };
+}
+
+function describe(
+  given: string | undefined,
+  body: string,
+  at: SkillDocumentPlace,
+  add: Add,
+): { description: string; descriptionInferred: boolean } {
+  if (given !== undefined) return { description: given, descriptionInferred: false };
+  const description = inferDescription(body);
+  const found = description === "" ? "and the body has no text to take one from" : "so the first paragraph is shown in its place";
+  const message = `The skill "${at.directoryName}" has no description, ${found}. Add \`description:\` to the front matter, saying what the skill does and when to use it.`;
+  add("warning", description === "" ? "SKILL_DESCRIPTION_MISSING" : "SKILL_DESCRIPTION_INFERRED", message);
+  return { description, descriptionInferred: true };
+}
+
+function adviseName(name: string, at: SkillDocumentPlace, add: Add): void {
+  for (const { code, message } of nameFaults(name, at.directoryName)) add("warning", code, message, "name");
+}
+
+function missingFrontMatter(at: SkillDocumentPlace): string {
+  return `This file has no front matter. Begin it with a --- line, \`name: ${at.directoryName}\`, \`description: …\` and another --- line.`;
+}
+
+function missingName(at: SkillDocumentPlace): string {
+  return `The front matter has no name; the directory's is used. Add \`name: ${at.directoryName}\`.`;
+}
+
+function extraKeys(data: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const extra: Record<string, unknown> = Object.create(null);
+  for (const key of Object.keys(data)) if (!knownKeys.has(key)) extra[key] = data[key];
+  return extra;
+}
+
+type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+
+function definedOnly<T extends object>(fields: T): Defined<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>;
+}
+
+// The first line keeps its indentation: it may be code.
+function trimBody(body: string): string {
+  return body.replace(/^(?:[ \t]*\n)+/, "").trimEnd();
+}

@@ -1,0 +1,199 @@
+import { valid, validRange } from "semver";
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { type JsonDocument, parseJson } from "../text/json-document.ts";
+import { createFieldReader, describe, type FieldReader, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
+import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
+import { pathFault } from "../text/relative-path.ts";
+import { createTextReport } from "./text-report.ts";
+
+/** The largest `skill.json` that is parsed, in bytes. Check the file's size before reading it. */
+export const maxManifestBytes: number = maxJsonBytes;
+
+interface SkillAuthor {
+  readonly name: string;
+  readonly email?: string;
+  readonly url?: string;
+}
+
+/** A `skill.json`. A list that is absent stands for everything in its folder, an empty one for nothing. */
+export interface SkillManifest {
+  readonly name: string;
+  readonly description?: string;
+  readonly displayName?: string;
+  /** As written; a warning tells when it is no semantic version. */
+  readonly version?: string;
+  readonly author?: string | SkillAuthor;
+  /** Paths or patterns relative to the skill, in the order of use. */
+  readonly prompts?: readonly string[];
+  /** Paths or patterns relative to the skill, or tools written in place, which `toToolJson` reads. */
+  readonly tools?: readonly (string | JsonObject)[];
+  /** Paths or patterns of modules that define resources. Unlike the others: absent stands for none. */
+  readonly resources?: readonly string[];
+  /** As written. */
+  readonly mcpServers?: JsonObject;
+  /** The version ranges it needs, by program; `skillhost` is the one that counts here. */
+  readonly engines?: Readonly<Record<string, string>>;
+  /** The version ranges of other skills that it needs. */
+  readonly requires?: Readonly<Record<string, string>>;
+  readonly promptMode?: "eager" | "on-demand";
+  readonly enabled?: boolean;
+  /** The keys that are none of these. */
+  readonly extra: JsonObject;
+}
+
+/**
+ * Reads a `skill.json`. There is no manifest when the text is no JSON object, has no name, or belongs to another product.
+ * Otherwise a value that cannot be used is an error and counts for less than it might have meant, never for more: a list
+ * that is no list is empty, an `enabled` that is no boolean is false.
+ */
+export function parseSkillManifest(text: string, file: string): { manifest?: SkillManifest; diagnostics: readonly Diagnostic[] } {
+  if (text.length > maxJsonBytes) return { diagnostics: [fileTooLarge(file, text.length, maxJsonBytes)] };
+  const report = createTextReport(text, file);
+  const { document, faults } = parseJson(text);
+  for (const fault of faults) report.add(fault.severity, fault.code, fault.message, fault.offset);
+  const manifest =
+    document && readManifest(document, (severity, code, message, path) => report.add(severity, code, message, document.offsetOf(path)));
+  return { ...(manifest && { manifest }), diagnostics: report.diagnostics };
+}
+
+const knownKeys = [
+  "$schema",
+  "name",
+  "description",
+  "displayName",
+  "version",
+  "author",
+  "prompts",
+  "tools",
+  "resources",
+  "mcpServers",
+  "engines",
+  "requires",
+  "promptMode",
+  "enabled",
+];
+
+function readManifest({ value }: JsonDocument, complain: JsonComplain): SkillManifest | undefined {
+  if (!isJsonObject(value)) {
+    complain("error", "MANIFEST_FIELD_TYPE", `A skill.json must hold an object, not ${describe(value)}. Write { "name": "…" }.`, []);
+    return undefined;
+  }
+  if (isAlexaManifest(value)) {
+    complain("info", "MANIFEST_FOREIGN", "This is the manifest of an Alexa skill, which is nothing that runs here. It is ignored.", []);
+    return undefined;
+  }
+  const fields = createFieldReader(value, complain, { code: "MANIFEST_FIELD_TYPE", path: [] });
+  const extra = readExtra(fields, complain);
+  const name = readName(fields, complain);
+  const rest = readFields(fields, complain);
+  return name === undefined ? undefined : { name, ...rest, extra };
+}
+
+function readFields(fields: FieldReader, complain: JsonComplain): Omit<SkillManifest, "name" | "extra"> {
+  fields.text("$schema");
+  const all = {
+    description: fields.text("description"),
+    displayName: fields.text("displayName"),
+    version: readVersion(fields, complain),
+    author: readAuthor(fields, complain),
+    prompts: readList(fields, "prompts", complain, false) as readonly string[] | undefined,
+    tools: readList(fields, "tools", complain, true),
+    resources: readList(fields, "resources", complain, false) as readonly string[] | undefined,
+    mcpServers: fields.object("mcpServers"),
+    engines: readRanges(fields, "engines", complain),
+    requires: readRanges(fields, "requires", complain),
+    promptMode: fields.oneOf("promptMode", ["eager", "on-demand"]),
+    enabled: fields.flag("enabled") ?? (fields.has("enabled") ? false : undefined),
+  };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+}
+
+function readName(fields: FieldReader, complain: JsonComplain): string | undefined {
+  const name = fields.text("name");
+  if (name !== undefined && name.trim() !== "") return name.trim();
+  const message = 'A skill.json needs a name. Add "name": "…", best the name of its folder.';
+  if (name !== undefined || !fields.has("name")) complain("error", "MANIFEST_NAME_MISSING", message, ["name"]);
+  return undefined;
+}
+
+function readVersion(fields: FieldReader, complain: JsonComplain): string | undefined {
+  const version = fields.text("version");
+  if (version === undefined || (valid(version) !== null && version === version.trim())) return version;
+  const message = `The version ${JSON.stringify(version.slice(0, 80))} is no semantic version, so no skill can require it. Write three numbers, such as 1.0.0.`;
+  complain("warning", "MANIFEST_VERSION", message, ["version"]);
+  return version;
+}
+
+function readAuthor(fields: FieldReader, complain: JsonComplain): string | SkillAuthor | undefined {
+  const value = fields.raw("author");
+  if (value === undefined || typeof value === "string") return value;
+  if (!isJsonObject(value)) return fields.wrong("author", `"author" must be text or an object with a name, not ${describe(value)}.`);
+  const author = createFieldReader(value, complain, { code: "MANIFEST_FIELD_TYPE", path: ["author"] });
+  const { name, email, url } = { name: author.text("name"), email: author.text("email"), url: author.text("url") };
+  if (name === undefined) return author.has("name") ? undefined : fields.wrong("author", 'The object in "author" needs a name.');
+  return { name, ...(email !== undefined && { email }), ...(url !== undefined && { url }) };
+}
+
+function readList(
+  fields: FieldReader,
+  key: string,
+  complain: JsonComplain,
+  objects: boolean,
+): readonly (string | JsonObject)[] | undefined {
+  if (!fields.has(key)) return undefined;
+  return (fields.list(key) ?? []).filter((item, index): item is string | JsonObject => {
+    if (typeof item !== "string") {
+      if (objects && isJsonObject(item)) return true;
+      const expected = objects ? "paths or tool objects" : "paths";
+      complain("error", "MANIFEST_FIELD_TYPE", `"${key}" may hold only ${expected}, not ${describe(item)}, which is left out.`, [
+        key,
+        index,
+      ]);
+      return false;
+    }
+    const fault = pathFault(item);
+    if (fault !== undefined) complain("error", fault.code, `In "${key}": ${fault.message}`, [key, index]);
+    return fault === undefined;
+  });
+}
+
+// A range that cannot be read stays: whoever compares it finds nothing that satisfies it, which is the safe side.
+function readRanges(fields: FieldReader, key: string, complain: JsonComplain): Readonly<Record<string, string>> | undefined {
+  const ranges = fields.texts(key);
+  for (const [name, range] of Object.entries(ranges ?? {})) {
+    if (validRange(range) !== null) continue;
+    const message = `${JSON.stringify(range.slice(0, 80))} for "${name}" in "${key}" is no range of versions. Write one such as ^1.2.0 or *.`;
+    complain("error", "MANIFEST_RANGE", message, [key, name]);
+  }
+  return ranges;
+}
+
+function readExtra(fields: FieldReader, complain: JsonComplain): JsonObject {
+  const keys = fields.others(knownKeys);
+  const extra: Record<string, unknown> = Object.create(null);
+  for (const key of keys) extra[key] = fields.raw(key);
+  if (keys.length > 0) complain("info", "MANIFEST_UNKNOWN_KEYS", unknownKeys(keys), [keys[0]!]);
+  return extra;
+}
+
+function unknownKeys(keys: readonly string[]): string {
+  const shown = keys.slice(0, 20).map((key) => {
+    const meant = knownKeys.find((known) => alike(known) === alike(key));
+    return `${JSON.stringify(key.slice(0, 60))}${meant === undefined ? "" : ` (did you mean "${meant}"?)`}`;
+  });
+  const more = keys.length > shown.length ? ` and ${keys.length - shown.length} more` : "";
+  return `These keys of skill.json mean nothing here and are kept as they are: ${shown.join(", ")}${more}.`;
+}
+
+function alike(key: string): string {
+  return key
+    .slice(0, 60)
+    .toLowerCase()
+    .replace(/[^a-z]/g, "")
+    .replace(/s$/, "");
+}
+
+function isAlexaManifest(value: JsonObject): boolean {
+  const inner = Object.hasOwn(value, "manifest") ? value["manifest"] : undefined;
+  return isJsonObject(inner) && (Object.hasOwn(inner, "publishingInformation") || Object.hasOwn(inner, "manifestVersion"));
+}

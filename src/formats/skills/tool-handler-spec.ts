@@ -1,0 +1,208 @@
+import type { JsonSchema } from "../../tools/tool.ts";
+import { createFieldReader, describe, type FieldReader, isJsonObject, type JsonComplain } from "../text/json-fields.ts";
+import { pathFault } from "../text/relative-path.ts";
+import { createPlaceholderCheck, type PlaceholderCheck } from "./placeholders.ts";
+
+/** How the calls of a tool are answered, as its JSON says it. */
+export type ToolHandlerSpec = ModuleHandlerSpec | CommandHandlerSpec | HttpHandlerSpec | McpHandlerSpec;
+
+/** A function of a module; the path is relative to the file that names it. */
+interface ModuleHandlerSpec {
+  readonly kind: "module";
+  readonly module: string;
+  /** The name of the export; the default export if absent. */
+  readonly export?: string;
+}
+
+/** A program with its argument vector. An element of `args`, or `stdin`, that is just `${param}` is that argument's value. */
+interface CommandHandlerSpec {
+  readonly kind: "command";
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly stdin?: string;
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** One HTTP request. `${param}` is filled in the path and query of `url`, in headers, and as a whole value in `body`. */
+interface HttpHandlerSpec {
+  readonly kind: "http";
+  readonly method: string;
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+}
+
+/** A tool of an MCP server, called with the same arguments. */
+interface McpHandlerSpec {
+  readonly kind: "mcp";
+  readonly server: string;
+  readonly tool: string;
+}
+
+const faultCode = "TOOL_HANDLER";
+const maxUrlLength = 8_192;
+const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+/** Reads the `handler` of a tool's JSON; what it complains of as an error leaves none. */
+export function readToolHandler(value: unknown, parameters: JsonSchema | undefined, complain: JsonComplain): ToolHandlerSpec | undefined {
+  const forms = { module: readModule, command: readCommand, http: readHttp, mcp: readMcp };
+  const given = isJsonObject(value) ? Object.keys(forms).filter((form) => Object.hasOwn(value, form)) : [];
+  if (!isJsonObject(value) || given.length !== 1) {
+    const found = isJsonObject(value) ? (given.length === 0 ? "none of them" : given.join(" and ")) : describe(value);
+    complain(
+      "error",
+      faultCode,
+      `"handler" must be an object with exactly one of "module", "command", "http" and "mcp"; this has ${found}.`,
+      ["handler"],
+    );
+    return undefined;
+  }
+  const path = ["handler"];
+  const form = given[0] as keyof typeof forms;
+  return forms[form]({
+    fields: createFieldReader(value, complain, { code: faultCode, path }),
+    path,
+    complain,
+    check: createPlaceholderCheck(parameters, complain),
+  });
+}
+
+interface HandlerReading {
+  readonly fields: FieldReader;
+  readonly path: readonly string[];
+  readonly complain: JsonComplain;
+  readonly check: PlaceholderCheck;
+}
+
+function readModule({ fields, path, complain }: HandlerReading): ModuleHandlerSpec | undefined {
+  onlyKeys(fields, ["module", "export"], path, complain);
+  const module = fields.text("module");
+  const fault = module === undefined ? undefined : pathFault(module, { up: true });
+  if (fault !== undefined) complain("error", fault.code, `In "module": ${fault.message}`, [...path, "module"]);
+  const name = fields.text("export");
+  if (name === "") fields.wrong("export", '"export" is empty. Name an export of the module, or remove the key to use the default one.');
+  return module === undefined ? undefined : { kind: "module", module, ...(name !== undefined && { export: name }) };
+}
+
+function readCommand({ fields, path, complain, check }: HandlerReading): CommandHandlerSpec | undefined {
+  onlyKeys(fields, ["command", "args", "stdin", "cwd", "env"], path, complain);
+  const command = fields.text("command");
+  const rest = { stdin: fields.text("stdin"), cwd: fields.text("cwd"), env: fields.texts("env") };
+  if (command?.trim() === "") fields.wrong("command", '"command" is empty. Name a program, or a file of the skill as ./name.');
+  const args = readArguments(fields, path, complain);
+  const everything = [command, ...args, rest.stdin, rest.cwd, ...Object.entries(rest.env ?? {}).flat()];
+  if (everything.some((text) => text?.includes("\0")))
+    complain("error", faultCode, "A program cannot be given a NUL character. Remove it.", path);
+  for (const [index, arg] of args.entries()) check.whole(arg, [...path, "args", index]);
+  if (rest.stdin !== undefined) check.whole(rest.stdin, [...path, "stdin"]);
+  for (const [key, text] of [
+    ["command", command],
+    ["cwd", rest.cwd],
+  ] as const)
+    check.none(text, [...path, key]);
+  for (const [name, text] of Object.entries(rest.env ?? {})) check.none(text, [...path, "env", name]);
+  const fault = rest.cwd === undefined ? undefined : pathFault(rest.cwd);
+  if (fault !== undefined) complain("error", fault.code, `In "cwd": ${fault.message}`, [...path, "cwd"]);
+  return command === undefined ? undefined : { kind: "command", command, args, ...defined(rest) };
+}
+
+function readArguments(fields: FieldReader, path: readonly string[], complain: JsonComplain): readonly string[] {
+  return (fields.list("args") ?? []).filter((arg, index): arg is string => {
+    if (typeof arg !== "string")
+      complain("error", faultCode, `"args" may hold only text, not ${describe(arg)}. Put quotes around it.`, [...path, "args", index]);
+    return typeof arg === "string";
+  });
+}
+
+function readHttp({ fields: outer, path: outerPath, complain, check }: HandlerReading): HttpHandlerSpec | undefined {
+  onlyKeys(outer, ["http"], outerPath, complain);
+  const value = outer.object("http");
+  if (value === undefined) return undefined;
+  const path = [...outerPath, "http"];
+  const fields = createFieldReader(value, complain, { code: faultCode, path });
+  onlyKeys(fields, ["method", "url", "headers", "body"], path, complain);
+  const url = fields.text("url");
+  const method = readMethod(fields);
+  const headers = readHeaders(fields, path, complain);
+  if (url === undefined && !fields.has("url")) fields.wrong("url", '"http" needs a "url".');
+  if (url !== undefined) checkUrl(url, fields, check, path);
+  for (const [name, text] of Object.entries(headers ?? {})) check.within(text, [...path, "headers", name]);
+  check.values(fields.raw("body"), [...path, "body"]);
+  return url === undefined || method === undefined
+    ? undefined
+    : { kind: "http", method, url, ...defined({ headers, body: fields.raw("body") }) };
+}
+
+function readMethod(fields: FieldReader): string | undefined {
+  const method = (fields.text("method") ?? (fields.has("method") ? undefined : "GET"))?.toUpperCase();
+  if (method === undefined) return undefined;
+  if (!methods.includes(method)) return fields.wrong("method", `"method" must be one of ${methods.join(", ")}.`);
+  if (fields.has("body") && (method === "GET" || method === "HEAD"))
+    return fields.wrong("body", `A ${method} request has no body. Use POST, or put the values into the url.`);
+  return method;
+}
+
+function readHeaders(fields: FieldReader, path: readonly string[], complain: JsonComplain): Readonly<Record<string, string>> | undefined {
+  const headers = fields.texts("headers");
+  for (const [name, text] of Object.entries(headers ?? {})) {
+    if (/^[\w!#$%&'*+.^`|~-]+$/.test(name) && !/[\r\n\0]/.test(text)) continue;
+    complain(
+      "error",
+      faultCode,
+      `The header ${JSON.stringify(name.slice(0, 60))} cannot be sent. Its name must be a token, its value one line.`,
+      [...path, "headers", name],
+    );
+  }
+  return headers;
+}
+
+// The host must not be an argument: a model would choose whom the request, with its headers, is sent to.
+function checkUrl(url: string, fields: FieldReader, check: PlaceholderCheck, path: readonly string[]): void {
+  if (url.length > maxUrlLength) {
+    fields.wrong("url", `The url has ${url.length} characters; at most ${maxUrlLength} are allowed.`);
+    return;
+  }
+  check.within(url, [...path, "url"]);
+  if (url.startsWith("${env:")) return;
+  const host = /^https?:\/\/([^/?#]*)/i.exec(url)?.[1];
+  if (host === undefined) fields.wrong("url", '"url" must begin with https:// or http://.');
+  else if (/\$\{(?!env:)/.test(host))
+    fields.wrong(
+      "url",
+      "The host of the url cannot be an argument. Write it out, or take it from the environment with an env: placeholder.",
+    );
+  else if (!URL.canParse(url.replace(/\$\{[^}]*\}/g, "1"))) fields.wrong("url", `${JSON.stringify(url.slice(0, 100))} is no address.`);
+}
+
+function readMcp({ fields: outer, path, complain }: HandlerReading): McpHandlerSpec | undefined {
+  onlyKeys(outer, ["mcp"], path, complain);
+  const value = outer.object("mcp");
+  if (value === undefined) return undefined;
+  const fields = createFieldReader(value, complain, { code: faultCode, path: [...path, "mcp"] });
+  onlyKeys(fields, ["server", "tool"], [...path, "mcp"], complain);
+  const [server, tool] = ["server", "tool"].map((key) => {
+    const text = fields.text(key);
+    if (text === "" || !fields.has(key))
+      fields.wrong(key, `"mcp" needs "${key}": the name of ${key === "server" ? "a server" : "one of its tools"}.`);
+    return text;
+  });
+  return server === undefined || tool === undefined ? undefined : { kind: "mcp", server, tool };
+}
+
+function onlyKeys(fields: FieldReader, known: readonly string[], path: readonly string[], complain: JsonComplain): void {
+  for (const key of fields.others(known).slice(0, 10)) {
+    complain(
+      "warning",
+      "TOOL_HANDLER_KEY",
+      `The key ${JSON.stringify(key.slice(0, 60))} means nothing here; possible are ${known.join(", ")}.`,
+      [...path, key],
+    );
+  }
+}
+
+function defined<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
+  };
+}

@@ -1,0 +1,68 @@
+import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
+
+/**
+ * The text of a file's bytes, without a byte order mark. UTF-8 is expected; UTF-16 with its mark is read with a warning.
+ * Bytes that are no text become U+FFFD, and so does NUL, as CommonMark asks: the file still loads, and a warning says where.
+ */
+export function decodeText(bytes: Uint8Array, file: string): { text: string; diagnostics: readonly Diagnostic[] } {
+  const diagnostics: Diagnostic[] = [];
+  const warn = (code: string, message: string, severity: Severity = "warning"): void => {
+    diagnostics.push({ severity, code, message, file });
+  };
+  const encoding = utf16Mark(bytes);
+  if (encoding !== undefined) warn("TEXT_ENCODING", `This file is ${encoding.toUpperCase()}. Save it as UTF-8, which other hosts expect.`);
+  const text = encoding === undefined ? decodeUtf8(bytes, warn) : new TextDecoder(encoding).decode(bytes);
+  return { text: replaceNul(text, warn), diagnostics };
+}
+
+type Warn = (code: string, message: string) => void;
+
+function utf16Mark(bytes: Uint8Array): "utf-16le" | "utf-16be" | undefined {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le";
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return "utf-16be";
+  return undefined;
+}
+
+function decodeUtf8(bytes: Uint8Array, warn: Warn): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    // Not UTF-8: the fatal decoder says so by throwing, without telling where.
+    const offset = firstInvalidByte(bytes);
+    warn("TEXT_NOT_UTF8", `This file is not UTF-8 from byte ${offset} on; what could not be read shows as U+FFFD. Save it as UTF-8.`);
+    return new TextDecoder("utf-8").decode(bytes);
+  }
+}
+
+// A prefix that ends inside a character is still right for a streaming decoder, so "how far is it right?" can be halved;
+// then the start of that character is at most three bytes back.
+function firstInvalidByte(bytes: Uint8Array): number {
+  let right = 0;
+  for (let wrong = bytes.length + 1; wrong - right > 1; ) {
+    const middle = (right + wrong) >> 1;
+    if (isUtf8(bytes.subarray(0, middle), true)) right = middle;
+    else wrong = middle;
+  }
+  while (!isUtf8(bytes.subarray(0, right), false)) right--;
+  return right;
+}
+
+function isUtf8(bytes: Uint8Array, stream: boolean): boolean {
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream });
+    return true;
+  } catch {
+    // The answer to the question: these bytes are no UTF-8.
+    return false;
+  }
+}
+
+function replaceNul(text: string, warn: Warn): string {
+  const at = text.indexOf("\0");
+  if (at === -1) return text;
+  warn(
+    "TEXT_NUL",
+    `This file has a NUL character at offset ${at}; such characters show as U+FFFD. Remove them, or save the file as UTF-8 text.`,
+  );
+  return text.replaceAll("\0", "\uFFFD");
+}

@@ -1,0 +1,250 @@
+import type { Severity } from "../../base/diagnostic.ts";
+
+export type JsonPath = readonly (string | number)[];
+
+/** A parsed JSON text that knows where its parts stand. */
+export interface JsonDocument {
+  /** Plain objects and arrays, as of `JSON.parse`, but no key is `__proto__`. */
+  readonly value: unknown;
+  /** The offset of a member's key or of an element; of what contains it where there is none at that path. */
+  offsetOf(path: JsonPath): number | undefined;
+}
+
+export interface JsonFault {
+  readonly severity: Severity;
+  readonly code: string;
+  readonly message: string;
+  readonly offset: number;
+}
+
+export interface JsonSyntax {
+  /** Takes comments (`//` and block ones) and a comma after the last member, as editors allow them in their settings. */
+  readonly comments?: boolean;
+}
+
+/**
+ * Parses JSON (RFC 8259), with the place of every key and the same faults at the same places on every version of Node:
+ * the messages of `JSON.parse` differ between them. A syntax fault says what to do and leaves no document; duplicate and
+ * refused keys are warnings. Never throws.
+ */
+export function parseJson(text: string, { comments = false }: JsonSyntax = {}): { document?: JsonDocument; faults: readonly JsonFault[] } {
+  const faults: JsonFault[] = [];
+  const warn: Warn = (code, message, offset) => faults.push({ severity: "warning", code, message, offset });
+  const reader = new JsonReader(text, comments, warn);
+  try {
+    const value = reader.readAll();
+    return { document: { value, offsetOf: (path) => offsetOf(value, reader.places, path) }, faults };
+  } catch (error) {
+    if (!(error instanceof SyntaxFault)) throw error;
+    return { faults: [{ severity: "error", code: "JSON_SYNTAX", message: error.message, offset: error.offset }] };
+  }
+}
+
+type Warn = (code: string, message: string, offset: number) => void;
+type Places = ReadonlyMap<object, ReadonlyMap<string | number, number>>;
+
+function offsetOf(root: unknown, places: Places, path: JsonPath): number | undefined {
+  let value = root;
+  let offset: number | undefined;
+  for (const step of path) {
+    const next = typeof value === "object" && value !== null ? places.get(value)?.get(step) : undefined;
+    if (next === undefined) break;
+    offset = next;
+    value = (value as Record<string | number, unknown>)[step];
+  }
+  return offset;
+}
+
+// Leaves the recursion; never leaves this file.
+class SyntaxFault extends Error {
+  readonly offset: number;
+
+  constructor(message: string, offset: number) {
+    super(message);
+    this.offset = offset;
+  }
+}
+
+const maxDepth = 200;
+const numberText = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+const wordText = /[\p{L}_$][\p{L}\p{N}_$-]*/uy;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the ones that RFC 8259 forbids in text
+const plainText = /[^"\\\u0000-\u001f]*/y;
+const escapeText = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
+const spaceText = /[ \t\r\n]*/y;
+const lineText = /[^\r\n]*/y;
+
+class JsonReader {
+  readonly places = new Map<object, Map<string | number, number>>();
+  readonly #text: string;
+  readonly #allowsComments: boolean;
+  readonly #warn: Warn;
+  #at: number;
+
+  constructor(text: string, allowsComments: boolean, warn: Warn) {
+    this.#text = text;
+    this.#allowsComments = allowsComments;
+    this.#warn = warn;
+    this.#at = text.startsWith("\uFEFF") ? 1 : 0;
+  }
+
+  readAll(): unknown {
+    if (this.#peek() === "") this.#fail("The file is empty. Write a JSON object, at least {}.");
+    const value = this.#value(1);
+    if (this.#peek() !== "") this.#fail("There is more text after the end of the JSON value. Remove it, or check the brackets before it.");
+    return value;
+  }
+
+  #value(depth: number): unknown {
+    const next = this.#peek();
+    if (depth > maxDepth) this.#fail(`The JSON is nested more than ${maxDepth} levels deep. Make it flatter.`);
+    if (next === "{") return this.#object(depth);
+    if (next === "[") return this.#array(depth);
+    if (next === '"') return this.#string();
+    if (next === "-" || (next >= "0" && next <= "9")) return this.#number();
+    return this.#word();
+  }
+
+  #object(depth: number): Record<string, unknown> {
+    const object: Record<string, unknown> = {};
+    const places = this.#open(object);
+    const open = this.#at++;
+    for (let first = true; !this.#closes("}", first, open); first = false) {
+      const at = this.#at;
+      const key = this.#key();
+      if (this.#peek() !== ":") this.#fail(`A colon is missing after the key ${JSON.stringify(key)}.`);
+      this.#at++;
+      const value = this.#value(depth + 1);
+      if (key === "__proto__") this.#warn("JSON_KEY_REFUSED", 'The key "__proto__" is left out. Use another name.', at);
+      else this.#member(object, places, key, value, at);
+    }
+    return object;
+  }
+
+  #member(object: Record<string, unknown>, places: Map<string | number, number>, key: string, value: unknown, at: number): void {
+    if (places.has(key))
+      this.#warn("JSON_DUPLICATE_KEY", `The key ${JSON.stringify(key)} is there twice; the last one counts. Remove the other.`, at);
+    places.set(key, at);
+    object[key] = value;
+  }
+
+  #array(depth: number): unknown[] {
+    const array: unknown[] = [];
+    const places = this.#open(array);
+    const open = this.#at++;
+    for (let first = true; !this.#closes("]", first, open); first = false) {
+      places.set(array.length, this.#at);
+      array.push(this.#value(depth + 1));
+    }
+    return array;
+  }
+
+  #open(container: object): Map<string | number, number> {
+    const places = new Map<string | number, number>();
+    this.places.set(container, places);
+    return places;
+  }
+
+  // Takes the comma before the next member, or the closing bracket.
+  #closes(bracket: string, first: boolean, open: number): boolean {
+    const next = this.#peek();
+    if (next === bracket) {
+      this.#at++;
+      return true;
+    }
+    if (next === "") this.#fail(`The file ends before the ${bracket} that belongs to this bracket.`, open);
+    if (first) return false;
+    if (next !== ",") this.#fail(`A comma or ${bracket} is missing before this.`);
+    const comma = this.#at++;
+    if (this.#peek() !== bracket) return false;
+    if (!this.#allowsComments) this.#fail(`JSON allows no comma before ${bracket}. Remove it.`, comma);
+    this.#at++;
+    return true;
+  }
+
+  #key(): string {
+    const next = this.#peek();
+    if (next === '"') return this.#string();
+    const word = this.#match(wordText);
+    return this.#fail(word === "" ? unexpected(next, "a key in double quotes") : `The key ${word} needs double quotes: "${word}".`);
+  }
+
+  #string(): string {
+    const start = this.#at++;
+    let hasEscapes = false;
+    for (;;) {
+      this.#at += this.#match(plainText).length;
+      const next = this.#text[this.#at];
+      if (next === '"') break;
+      if (next === undefined) this.#fail("The text that begins here has no closing quote.", start);
+      if (next !== "\\")
+        this.#fail(
+          next === "\n" || next === "\r"
+            ? "Text cannot go over the end of a line. Close it with a quote, or write \\n."
+            : "Text cannot hold control characters. Write them as \\u escapes.",
+        );
+      const escaped = this.#match(escapeText);
+      if (escaped === "") this.#fail("This is no escape of JSON. Write a backslash itself as \\\\.");
+      hasEscapes = true;
+      this.#at += escaped.length;
+    }
+    this.#at++;
+    return hasEscapes ? JSON.parse(this.#text.slice(start, this.#at)) : this.#text.slice(start + 1, this.#at - 1);
+  }
+
+  #number(): number {
+    const digits = this.#match(numberText);
+    const after = this.#text[this.#at + digits.length] ?? "";
+    if (digits === "" || /[\w.]/.test(after))
+      this.#fail("This is no number of JSON. Write it like 12, -0.5 or 1e3, or put quotes around it.");
+    this.#at += digits.length;
+    return Number(digits);
+  }
+
+  #word(): unknown {
+    const word = this.#match(wordText);
+    if (word === "true" || word === "false" || word === "null") {
+      this.#at += word.length;
+      return word === "null" ? null : word === "true";
+    }
+    if (word !== "") this.#fail(`${word} is no value of JSON. Text needs double quotes; the words are true, false and null.`);
+    return this.#fail(unexpected(this.#peek(), "a value"));
+  }
+
+  #peek(): string {
+    for (;;) {
+      this.#at += this.#match(spaceText).length;
+      const next = this.#text[this.#at] ?? "";
+      if (next !== "/" && next !== "#") return next;
+      if (next === "#" || !this.#allowsComments) this.#fail("JSON has no comments. Remove it.");
+      this.#skipComment();
+    }
+  }
+
+  #skipComment(): void {
+    if (this.#text[this.#at + 1] === "/") {
+      this.#at += this.#match(lineText).length;
+      return;
+    }
+    if (this.#text[this.#at + 1] !== "*") this.#fail('"/" stands alone. A comment begins with // or with /*.');
+    const end = this.#text.indexOf("*/", this.#at + 2);
+    if (end === -1) this.#fail("The comment that begins here has no end. Write */ after it.");
+    this.#at = end + 2;
+  }
+
+  #match(pattern: RegExp): string {
+    pattern.lastIndex = this.#at;
+    return pattern.exec(this.#text)?.[0] ?? "";
+  }
+
+  #fail(message: string, offset: number = this.#at): never {
+    throw new SyntaxFault(message, offset);
+  }
+}
+
+function unexpected(found: string, wanted: string): string {
+  if (found === "") return `The file ends where ${wanted} should be.`;
+  if (found === "'" || found === "`" || found === "\u201C") return "Text needs straight double quotes in JSON.";
+  if (found === ",") return `A comma stands where ${wanted} should be. Remove it.`;
+  return `${JSON.stringify(found)} stands where ${wanted} should be.`;
+}

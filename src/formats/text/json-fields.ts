@@ -1,0 +1,84 @@
+import type { Severity } from "../../base/diagnostic.ts";
+import type { JsonPath } from "./json-document.ts";
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** Reports a fault at a path of the JSON value that is being read. */
+export type JsonComplain = (severity: Severity, code: string, message: string, path: JsonPath) => void;
+
+/** Reads the members of one JSON object by their types. What has another type is reported as an error and reads as absent. */
+export interface FieldReader {
+  has(key: string): boolean;
+  raw(key: string): unknown;
+  text(key: string): string | undefined;
+  flag(key: string): boolean | undefined;
+  object(key: string): JsonObject | undefined;
+  oneOf<const T extends string>(key: string, choices: readonly T[]): T | undefined;
+  /** A list of anything; absent also when the value is no list. */
+  list(key: string): readonly unknown[] | undefined;
+  /** An object whose values are all text; others are reported and left out. */
+  texts(key: string): Readonly<Record<string, string>> | undefined;
+  /** The keys that are none of these. */
+  others(known: readonly string[]): readonly string[];
+  wrong(key: string, message: string): undefined;
+}
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** `code` is that of every wrong type found; `path` leads to the object. */
+export function createFieldReader(object: JsonObject, complain: JsonComplain, options: { code: string; path: JsonPath }): FieldReader {
+  const { code, path } = options;
+  const raw = (key: string): unknown => (Object.hasOwn(object, key) ? object[key] : undefined);
+  const wrong = (key: string, message: string): undefined => {
+    complain("error", code, message, [...path, key]);
+    return undefined;
+  };
+  const typed = <T>(key: string, is: (value: unknown) => value is T, expected: string): T | undefined => {
+    const value = raw(key);
+    if (value === undefined || is(value)) return value;
+    return wrong(key, `"${key}" must be ${expected}, not ${describe(value)}.`);
+  };
+  const reader: FieldReader = {
+    has: (key) => raw(key) !== undefined,
+    raw,
+    wrong,
+    text: (key) => typed(key, (value) => typeof value === "string", "text"),
+    flag: (key) => typed(key, (value) => typeof value === "boolean", "true or false"),
+    object: (key) => typed(key, isJsonObject, "an object"),
+    list: (key) => typed(key, (value) => Array.isArray(value), "a list"),
+    oneOf: (key, choices) => typed(key, isOneOf(choices), choices.map((choice) => `"${choice}"`).join(" or ")),
+    texts: (key) =>
+      onlyTexts(reader.object(key), (name, value) =>
+        complain("error", code, `"${name}" in "${key}" must be text, not ${describe(value)}.`, [...path, key, name]),
+      ),
+    others: (known) => Object.keys(object).filter((key) => !known.includes(key)),
+  };
+  return reader;
+}
+
+function isOneOf<T extends string>(choices: readonly T[]): (value: unknown) => value is T {
+  return (value): value is T => (choices as readonly unknown[]).includes(value);
+}
+
+function onlyTexts(
+  map: JsonObject | undefined,
+  wrong: (name: string, value: unknown) => void,
+): Readonly<Record<string, string>> | undefined {
+  if (map === undefined) return undefined;
+  const texts: Record<string, string> = {};
+  for (const [name, value] of Object.entries(map)) {
+    if (typeof value === "string") texts[name] = value;
+    else wrong(name, value);
+  }
+  return texts;
+}
+
+/** What a JSON value is, in words: for "…, not a list". */
+export function describe(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "a list";
+  if (typeof value === "string") return value === "" ? "empty text" : `the text ${JSON.stringify(value.slice(0, 40))}`;
+  return typeof value === "object" ? "an object" : String(value);
+}

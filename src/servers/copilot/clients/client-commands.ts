@@ -1,0 +1,89 @@
+import { randomUUID } from "node:crypto";
+import type { Session } from "../../../session/session.ts";
+import type { Client } from "./client.ts";
+
+export interface CommandDeclaration {
+  readonly name: string;
+  readonly description: string;
+}
+
+/** How a command of a client came out. Undefined: it did. */
+export type CommandError = string | undefined;
+
+interface Pending {
+  readonly client: Client;
+  readonly settle: (error: CommandError) => void;
+}
+
+/** The commands that clients of a session bring: each is told to all by an event, and the client that has it answers. */
+export class ClientCommands {
+  readonly #session: Session;
+  readonly #byClient = new Map<Client, readonly CommandDeclaration[]>();
+  readonly #pending = new Map<string, Pending>();
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  /** By name; of two clients with one name the earlier has it. */
+  get all(): ReadonlyMap<string, CommandDeclaration> {
+    const commands = new Map<string, CommandDeclaration>();
+    for (const command of [...this.#byClient.values()].flat()) if (!commands.has(command.name)) commands.set(command.name, command);
+    return commands;
+  }
+
+  set(client: Client, commands: readonly CommandDeclaration[]): void {
+    const before = this.#byClient.get(client) ?? [];
+    if (commands.length > 0) this.#byClient.set(client, commands);
+    else this.#byClient.delete(client);
+    if (JSON.stringify(before) !== JSON.stringify(commands)) this.#tell();
+  }
+
+  remove(client: Client): void {
+    if (this.#byClient.delete(client) && this.#session.isOpen) this.#tell();
+    for (const [id, { client: owner }] of this.#pending)
+      if (owner === client) this.settle(id, client, "The client that has this command is gone.");
+  }
+
+  /** The command that a message such as `/deploy staging` calls up; undefined: it calls up none of a client. */
+  find(prompt: string): { readonly name: string; readonly args: string } | undefined {
+    const [, name = "", args = ""] = /^\/(\S+)(?:\s+([\s\S]*))?$/.exec(prompt.trim()) ?? [];
+    return this.#ownerOf(name) === undefined ? undefined : { name, args: args.trim() };
+  }
+
+  /** Has the client that brought a command do it. */
+  run(name: string, args: string): Promise<CommandError> {
+    const client = this.#ownerOf(name);
+    if (client === undefined) return Promise.resolve(`Unknown command: ${name}`);
+    const requestId = randomUUID();
+    return new Promise((settle) => {
+      this.#pending.set(requestId, { client, settle });
+      const command = args === "" ? `/${name}` : `/${name} ${args}`;
+      this.#session.events.append("command.execute", { requestId, commandName: name, command, args });
+    });
+  }
+
+  /** The answer of a client. Others than the one that has the command hear of it too, and say that they do not know it. */
+  settle(requestId: string, client: Client, error: CommandError): boolean {
+    const pending = this.#pending.get(requestId);
+    if (pending?.client !== client) return false;
+    this.#pending.delete(requestId);
+    pending.settle(error);
+    if (this.#session.isOpen) this.#session.events.append("command.completed", { requestId });
+    return true;
+  }
+
+  close(): void {
+    for (const { settle } of this.#pending.values()) settle("The session has ended.");
+    this.#pending.clear();
+    this.#byClient.clear();
+  }
+
+  #ownerOf(name: string): Client | undefined {
+    return [...this.#byClient].find(([, commands]) => commands.some((command) => command.name === name))?.[0];
+  }
+
+  #tell(): void {
+    this.#session.events.append("commands.changed", { commands: [...this.all.values()] });
+  }
+}

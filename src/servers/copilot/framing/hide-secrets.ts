@@ -1,0 +1,34 @@
+import type { Logger, LogLevel } from "../../../base/logger.ts";
+
+/** A log in which none of these texts appear, whenever they are added. */
+export function hideSecrets(log: Logger, secrets: ReadonlySet<string>): Logger {
+  const hide = (text: string): string => [...secrets].reduce((rest, secret) => rest.replaceAll(secret, "[secret]"), text);
+  const write =
+    (level: LogLevel) =>
+    (message: string, data?: object): void => {
+      if (secrets.size === 0 || !log.enabled(level)) log[level](message, data);
+      else log[level](hide(message), data && hideIn(data, hide));
+    };
+  return {
+    error: write("error"),
+    warning: write("warning"),
+    info: write("info"),
+    debug: write("debug"),
+    enabled: (level) => log.enabled(level),
+  };
+}
+
+function hideIn(data: object, hide: (text: string) => string): object {
+  try {
+    return JSON.parse(hide(JSON.stringify(data, replaceErrors))) as object;
+  } catch {
+    // What cannot be looked through is better not logged.
+    return { data: "[cannot be shown]" };
+  }
+}
+
+function replaceErrors(_key: string, value: unknown): unknown {
+  if (!(value instanceof Error)) return value;
+  const { name, message, stack } = value;
+  return { name, message, ...("code" in value && { code: value.code }), ...(stack !== undefined && { stack }) };
+}

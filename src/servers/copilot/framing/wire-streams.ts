@@ -1,0 +1,134 @@
+import type { Readable } from "node:stream";
+import {
+  AbstractMessageReader,
+  AbstractMessageWriter,
+  type DataCallback,
+  type Message,
+  type MessageWriter,
+  type Disposable as RpcDisposable,
+} from "vscode-jsonrpc/node.js";
+import { toError } from "../../../base/errors.ts";
+import type { Logger } from "../../../base/logger.ts";
+import { isPlainRecord } from "../../../base/read-fields.ts";
+import { FrameReader } from "./frame-reader.ts";
+import type { FrameWriter } from "./frame-writer.ts";
+
+interface ReaderHost {
+  /** Answers what is no request. */
+  refuse(answer: { readonly id: string | number | null; readonly error: { readonly code: number; readonly message: string } }): void;
+  onProblem(problem: string): void;
+}
+
+/** Reads frames, and hands on what is a message of JSON-RPC in every part that is looked at later. */
+export class WireReader extends AbstractMessageReader {
+  readonly #input: Readable;
+  readonly #host: ReaderHost;
+  readonly #frames: FrameReader;
+  #callback: DataCallback = () => {};
+  #hasEnded = false;
+
+  constructor(input: Readable, host: ReaderHost) {
+    super();
+    this.#input = input;
+    this.#host = host;
+    this.#frames = new FrameReader({
+      message: (value) => this.#take(value),
+      unreadable: (problem) => this.#refuse(null, -32700, problem),
+      lost: (problem) => {
+        this.#refuse(null, -32700, `${problem} The connection is closed.`);
+        this.#onEnd();
+      },
+    });
+  }
+
+  override listen(callback: DataCallback): RpcDisposable {
+    this.#callback = callback;
+    this.#input.on("data", this.#onData).on("end", this.#onEnd).on("close", this.#onEnd).on("error", this.#onEnd);
+    if (this.#input.readableEnded || this.#input.destroyed) setImmediate(this.#onEnd);
+    return { dispose: () => this.end() };
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+    this.#frames.clear();
+    this.#input.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#onEnd);
+    this.#input.pause();
+  }
+
+  readonly #onData = (chunk: Buffer | string): void => {
+    if (!this.#hasEnded) this.#frames.push(typeof chunk === "string" ? Buffer.from(chunk) : chunk);
+  };
+
+  readonly #onEnd = (): void => {
+    if (this.#hasEnded) return;
+    this.end();
+    this.fireClose();
+  };
+
+  #take(value: unknown): void {
+    const problem = problemOf(value);
+    if (problem === undefined) {
+      this.#callback(value as Message);
+      return;
+    }
+    const id = isPlainRecord(value) && typeof value["method"] === "string" ? value["id"] : null;
+    this.#refuse(isId(id) ? id : null, -32600, problem);
+  }
+
+  #refuse(id: string | number | null, code: number, message: string): void {
+    this.#host.onProblem(message);
+    this.#host.refuse({ id, error: { code, message } });
+  }
+}
+
+/** Writes messages of JSON-RPC. */
+export class WireWriter extends AbstractMessageWriter implements MessageWriter {
+  readonly #frames: FrameWriter;
+  readonly #log: Logger;
+
+  constructor(frames: FrameWriter, log: Logger) {
+    super();
+    this.#frames = frames;
+    this.#log = log;
+  }
+
+  async write(message: Message): Promise<void> {
+    this.#frames.write(this.#toJson(message));
+  }
+
+  end(): void {}
+
+  /** What cannot be written as JSON came out of code of ours or of a plugin: whoever asked must still be answered. */
+  #toJson(message: Message): string {
+    try {
+      return JSON.stringify(message);
+    } catch (error) {
+      this.#log.error("An answer cannot be written as JSON.", { error: toError(error) });
+      const { id, method } = message as { readonly id?: unknown; readonly method?: string };
+      if (method !== undefined) throw error;
+      return JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32603, message: "The answer cannot be written as JSON." } });
+    }
+  }
+}
+
+/** What is wrong with a message; undefined: nothing. */
+function problemOf(value: unknown): string | undefined {
+  if (!isPlainRecord(value)) return "A message is an object; lists of messages are not taken.";
+  const { id, method, params } = value;
+  if (method === undefined) return isAnswer(value) ? undefined : "A message has neither a method nor an answer.";
+  if (typeof method !== "string") return "A method is a text.";
+  if (id !== undefined && !isId(id)) return "An id is a text or a number.";
+  if (params !== undefined && (typeof params !== "object" || params === null)) return "params are an object.";
+  if (method === "$/cancelRequest" && !(isPlainRecord(params) && isId(params["id"]))) return "$/cancelRequest names no request.";
+  return undefined;
+}
+
+function isAnswer({ id, result, error }: Readonly<Record<string, unknown>>): boolean {
+  if (id === null) return error !== undefined;
+  if (!isId(id)) return false;
+  return result !== undefined || (isPlainRecord(error) && typeof error["message"] === "string");
+}
+
+function isId(value: unknown): value is string | number {
+  return typeof value === "string" || typeof value === "number";
+}

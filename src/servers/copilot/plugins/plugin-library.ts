@@ -1,0 +1,215 @@
+import { createHash, randomUUID } from "node:crypto";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { cp, mkdir, rename, rm } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { errorMessage, HostError } from "../../../base/errors.ts";
+import type { Logger } from "../../../base/logger.ts";
+import { isPlainRecord } from "../../../base/read-fields.ts";
+import { writeFileAtomic } from "../../../io/atomic-write.ts";
+import type { Bundle } from "../../../plugin-host/bundles/bundle.ts";
+import { MarketplaceShelf, type ShelvedMarketplace } from "./plugin-marketplaces.ts";
+
+/** A plugin that a user installed through a client. */
+export interface InstalledPlugin {
+  readonly name: string;
+  /** Empty for one that was installed from its folder. */
+  readonly marketplace: string;
+  readonly version: string | undefined;
+  readonly enabled: boolean;
+  /** Where it was copied from, and to. */
+  readonly origin: string;
+  readonly folder: string;
+}
+
+export interface LibraryPlace {
+  /** Holds what is installed, and what is known of it. */
+  readonly directory: string;
+  readonly dataDirectory: string;
+  readonly log: Logger;
+}
+
+export interface Installed {
+  readonly plugin: InstalledPlugin;
+  readonly skillCount: number;
+}
+
+/** The plugins that a user installed through clients, from folders of this machine. Every session made after that has them. */
+export class PluginLibrary {
+  readonly #place: LibraryPlace;
+  readonly #shelf: MarketplaceShelf;
+  #plugins: readonly InstalledPlugin[];
+  #changing: Promise<unknown> = Promise.resolve();
+
+  /** @throws HostError `PLUGIN_LIBRARY` when it is there and cannot be read. */
+  constructor(place: LibraryPlace) {
+    this.#place = place;
+    const { plugins, marketplaces } = readIndex(this.#index);
+    this.#plugins = plugins;
+    this.#shelf = new MarketplaceShelf(marketplaces, () => this.#save());
+  }
+
+  get plugins(): readonly InstalledPlugin[] {
+    return this.#plugins;
+  }
+
+  get marketplaces(): MarketplaceShelf {
+    return this.#shelf;
+  }
+
+  /** The folders of those that are switched on. */
+  get folders(): readonly string[] {
+    return this.#plugins.filter(({ enabled }) => enabled).map(({ folder }) => folder);
+  }
+
+  /**
+   * Installs a plugin from a folder, or from a marketplace as `plugin@marketplace`; another one of the same name and
+   * origin gives way to it. @throws HostError `PLUGIN_SOURCE`, `PLUGIN_UNUSABLE`, `MARKETPLACE_UNKNOWN`; nothing is changed then.
+   */
+  install(source: string, workingDirectory: string): Promise<Installed> {
+    return this.#oneByOne(async () => {
+      const listed = await this.#shelf.find(source);
+      if (listed !== undefined) return this.#copy(listed.folder, listed.marketplace, true);
+      return this.#copy(localFolder(source, workingDirectory), "", true);
+    });
+  }
+
+  /** Copies it again from where it came. @throws HostError `PLUGIN_UNKNOWN`, and as `install`. */
+  update(spec: string): Promise<Installed & { readonly previousVersion: string | undefined }> {
+    return this.#oneByOne(async () => {
+      const before = this.#find(spec);
+      const listed = before.marketplace === "" ? undefined : await this.#shelf.find(`${before.name}@${before.marketplace}`);
+      const installed = await this.#copy(listed?.folder ?? before.origin, before.marketplace, before.enabled);
+      return { ...installed, previousVersion: before.version };
+    });
+  }
+
+  /** @throws HostError `PLUGIN_UNKNOWN`. */
+  uninstall(spec: string, sourceId?: string): Promise<void> {
+    return this.#oneByOne(async () => {
+      const gone = this.#find(spec, sourceId);
+      this.#plugins = this.#plugins.filter((plugin) => plugin !== gone);
+      await this.#save();
+      await rm(gone.folder, { recursive: true, force: true });
+    });
+  }
+
+  /** @throws HostError `PLUGIN_UNKNOWN` when one is not there; nothing is changed then. */
+  setEnabled(specs: readonly string[], enabled: boolean): Promise<void> {
+    return this.#oneByOne(async () => {
+      const meant = new Set(specs.map((spec) => this.#find(spec)));
+      this.#plugins = this.#plugins.map((plugin) => (meant.has(plugin) ? { ...plugin, enabled } : plugin));
+      await this.#save();
+    });
+  }
+
+  async #copy(origin: string, marketplace: string, enabled: boolean): Promise<Installed> {
+    // Before anything is copied: a folder that is no plugin may hold everything that there is.
+    await this.#read(origin);
+    const staged = join(this.#place.directory, `.staged-${randomUUID()}`);
+    try {
+      await mkdir(this.#place.directory, { recursive: true });
+      // Links stay what they are: what leads out of the plugin is refused when it is read.
+      await cp(origin, staged, { recursive: true, verbatimSymlinks: true, filter: (path) => !/[\\/](?:\.git|node_modules)$/.test(path) });
+      const bundle = await this.#read(staged);
+      const { name, version, skills } = bundle;
+      const folder = join(this.#place.directory, `${name}-${shortHash(`${marketplace}\n${marketplace === "" ? origin : name}`)}`);
+      await rm(folder, { recursive: true, force: true });
+      await rename(staged, folder);
+      const plugin: InstalledPlugin = { name, marketplace, version, enabled, origin, folder };
+      this.#plugins = [...this.#plugins.filter((other) => other.folder !== folder), plugin];
+      await this.#save();
+      return { plugin, skillCount: skills.length };
+    } finally {
+      await rm(staged, { recursive: true, force: true });
+    }
+  }
+
+  async #read(folder: string): Promise<Bundle> {
+    const { loadBundle } = await import("../../../plugin-host/bundles/load-bundle.ts");
+    const bundle = loadBundle(folder, { ...this.#place, workingDirectory: folder, hooks: "off" });
+    const fault = bundle.diagnostics.find(({ severity }) => severity === "error");
+    const isNamed = /^[A-Za-z0-9][\w.-]{0,63}$/.test(bundle.name) && !bundle.name.startsWith(".staged");
+    if (!bundle.isRefused && isNamed && bundle.manifestFile !== undefined) return bundle;
+    const why = bundle.isRefused && fault !== undefined ? fault.message : "it has no manifest that gives it a usable name";
+    throw new HostError("PLUGIN_UNUSABLE", `This is no plugin that can be installed: ${why}`);
+  }
+
+  #find(spec: string, sourceId?: string): InstalledPlugin {
+    const found = this.#plugins.filter((plugin) => {
+      const isNamed = plugin.name === spec || `${plugin.name}@${plugin.marketplace}` === spec;
+      return isNamed && (sourceId === undefined || sourceIdOf(plugin) === sourceId);
+    });
+    if (found.length === 1) return found[0]!;
+    const why = found.length === 0 ? "is not installed" : "is installed from several places: name it as plugin@marketplace";
+    throw new HostError("PLUGIN_UNKNOWN", `Plugin ${JSON.stringify(spec)} ${why}.`);
+  }
+
+  async #save(): Promise<void> {
+    const index = { plugins: this.#plugins, marketplaces: this.#shelf.all };
+    await mkdir(this.#place.directory, { recursive: true });
+    await writeFileAtomic(this.#index, `${JSON.stringify(index, null, 2)}\n`);
+  }
+
+  #oneByOne<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#changing.then(work);
+    // Who asked for it hears of a failure; the next is tried all the same.
+    this.#changing = done.catch(() => {});
+    return done;
+  }
+
+  get #index(): string {
+    return join(this.#place.directory, "plugins.json");
+  }
+}
+
+/** Tells plugins of one name apart that were installed from folders; undefined for those of marketplaces. */
+export function sourceIdOf({ marketplace, origin }: InstalledPlugin): string | undefined {
+  return marketplace === "" ? shortHash(origin) : undefined;
+}
+
+function shortHash(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 16);
+}
+
+/** The folder that a source names. @throws HostError `PLUGIN_SOURCE`. */
+export function localFolder(source: string, workingDirectory: string): string {
+  const path = /^~[\\/]/.test(source) ? join(homedir(), source.slice(2)) : resolve(workingDirectory, source);
+  if (existsSync(path) && statSync(path).isDirectory()) return path;
+  const isRemote = /^(?:https?|ssh|git):|^git@|^[\w-][\w.-]*\/[\w.-]+(?::|$)/.test(source);
+  const advice = isRemote
+    ? "skillhost fetches nothing from GitHub or other repositories for this: clone it, and give the folder."
+    : "There is no such folder.";
+  throw new HostError("PLUGIN_SOURCE", `${JSON.stringify(source)} cannot be installed. ${advice}`);
+}
+
+interface LibraryIndex {
+  readonly plugins: readonly InstalledPlugin[];
+  readonly marketplaces: readonly ShelvedMarketplace[];
+}
+
+function readIndex(file: string): LibraryIndex {
+  try {
+    const value: unknown = JSON.parse(readFileSync(file, "utf8"));
+    const { plugins, marketplaces } = isPlainRecord(value) ? value : {};
+    return {
+      plugins: Array.isArray(plugins) ? plugins.flatMap(readPlugin) : [],
+      marketplaces: Array.isArray(marketplaces) ? marketplaces.flatMap(readMarketplace) : [],
+    };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return { plugins: [], marketplaces: [] };
+    throw new HostError("PLUGIN_LIBRARY", `${file} cannot be read (${errorMessage(error)}). Mend it or delete it.`, { cause: error });
+  }
+}
+
+function readPlugin(value: unknown): readonly InstalledPlugin[] {
+  const { name, marketplace, version, enabled, origin, folder } = isPlainRecord(value) ? value : {};
+  const isWhole = typeof name === "string" && typeof marketplace === "string" && typeof origin === "string" && typeof folder === "string";
+  if (!isWhole) return [];
+  return [{ name, marketplace, version: typeof version === "string" ? version : undefined, enabled: enabled === true, origin, folder }];
+}
+
+function readMarketplace(value: unknown): readonly ShelvedMarketplace[] {
+  const { name, folder } = isPlainRecord(value) ? value : {};
+  return typeof name === "string" && typeof folder === "string" ? [{ name, folder }] : [];
+}

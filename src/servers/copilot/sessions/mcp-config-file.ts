@@ -1,0 +1,96 @@
+import { readFileSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { dirname } from "node:path";
+import { errorMessage, HostError } from "../../../base/errors.ts";
+import { isPlainRecord } from "../../../base/read-fields.ts";
+import { writeFileAtomic } from "../../../io/atomic-write.ts";
+
+type Servers = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+
+/** The MCP servers that a user configured through a client. They are those of every session made after that. */
+export class McpConfigFile {
+  readonly #file: string;
+  #servers: Servers = {};
+  #disabled: ReadonlySet<string> = new Set();
+  #writing: Promise<void> = Promise.resolve();
+
+  /** @throws HostError `MCP_CONFIG` when the file is there and cannot be read. */
+  constructor(file: string) {
+    this.#file = file;
+    this.#read();
+  }
+
+  list(): Servers {
+    return this.#servers;
+  }
+
+  /** Those that are not switched off. */
+  get enabled(): Servers {
+    return Object.fromEntries(Object.entries(this.#servers).filter(([name]) => !this.#disabled.has(name)));
+  }
+
+  add(name: string, config: Readonly<Record<string, unknown>>): Promise<void> {
+    if (Object.hasOwn(this.#servers, name))
+      throw new HostError("MCP_CONFIG", `An MCP server ${JSON.stringify(name)} is configured already. Update it.`);
+    return this.#replace({ ...this.#servers, [name]: config });
+  }
+
+  update(name: string, config: Readonly<Record<string, unknown>>): Promise<void> {
+    this.#assertKnown(name);
+    return this.#replace({ ...this.#servers, [name]: config });
+  }
+
+  remove(name: string): Promise<void> {
+    this.#assertKnown(name);
+    return this.#replace(Object.fromEntries(Object.entries(this.#servers).filter(([other]) => other !== name)));
+  }
+
+  setDisabled(names: readonly string[], isDisabled: boolean): Promise<void> {
+    const others = [...this.#disabled].filter((name) => !names.includes(name));
+    this.#disabled = new Set(isDisabled ? [...others, ...names] : others);
+    return this.#replace(this.#servers);
+  }
+
+  async reload(): Promise<void> {
+    await this.#writing;
+    this.#read();
+  }
+
+  #assertKnown(name: string): void {
+    if (!Object.hasOwn(this.#servers, name)) throw new HostError("MCP_CONFIG", `No MCP server ${JSON.stringify(name)} is configured.`);
+  }
+
+  #replace(servers: Servers): Promise<void> {
+    this.#servers = servers;
+    const text = `${JSON.stringify({ mcpServers: servers, disabledMcpServers: [...this.#disabled] }, null, 2)}\n`;
+    const write = async (): Promise<void> => {
+      await mkdir(dirname(this.#file), { recursive: true });
+      // Configurations may hold credentials.
+      await writeFileAtomic(this.#file, text, { mode: 0o600 });
+    };
+    const written = this.#writing.then(write);
+    // Who asked for it hears of a failure; the next write is tried all the same.
+    this.#writing = written.catch(() => {});
+    return written;
+  }
+
+  #read(): void {
+    const { mcpServers, disabledMcpServers } = readJson(this.#file);
+    this.#servers = isPlainRecord(mcpServers) ? Object.fromEntries(Object.entries(mcpServers).filter(isServer)) : {};
+    this.#disabled = new Set(Array.isArray(disabledMcpServers) ? disabledMcpServers.map(String) : []);
+  }
+}
+
+function isServer(entry: [string, unknown]): entry is [string, Readonly<Record<string, unknown>>] {
+  return isPlainRecord(entry[1]);
+}
+
+function readJson(file: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(readFileSync(file, "utf8"));
+    return isPlainRecord(value) ? value : {};
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return {};
+    throw new HostError("MCP_CONFIG", `${file} cannot be read (${errorMessage(error)}). Mend it or delete it.`, { cause: error });
+  }
+}

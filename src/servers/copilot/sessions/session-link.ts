@@ -1,0 +1,67 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Attachment } from "../../../session/asks/attachments.ts";
+import type { SessionEvent } from "../../../session/records/events.ts";
+import type { Client } from "../clients/client.ts";
+import type { ClientOffer } from "../clients/client-offer.ts";
+import { isSpareable, isStreaming } from "./wire-events.ts";
+
+interface LinkFacts {
+  readonly client: Client;
+  readonly attachment: Attachment;
+  /** Whom the attachment asks: somebody else, once that one goes on with what the client left open. */
+  readonly asked: { client: Client };
+  readonly offer: ClientOffer;
+  /** The kinds of events that it says it answers, beside what it offers, by the handle it got. */
+  readonly interests: Map<string, Attachment>;
+}
+
+/** A client within a session, and what it is told. */
+export class SessionLink implements LinkFacts {
+  readonly client: Client;
+  readonly attachment: Attachment;
+  readonly asked: { client: Client };
+  readonly offer: ClientOffer;
+  readonly interests: Map<string, Attachment>;
+  readonly #sessionId: string;
+  /** Events that wait until those before them were sent; undefined: none have to. */
+  #waiting: SessionEvent[] | undefined = [];
+
+  constructor(sessionId: string, { client, attachment, asked, offer, interests }: LinkFacts) {
+    this.#sessionId = JSON.stringify(sessionId);
+    this.client = client;
+    this.attachment = attachment;
+    this.asked = asked;
+    this.offer = offer;
+    this.interests = interests;
+  }
+
+  /** Whether it has heard of what was before it came. */
+  get isReady(): boolean {
+    return this.#waiting === undefined;
+  }
+
+  /** Keeps an event until the client has heard of what was before it. */
+  keep(event: SessionEvent): void {
+    this.#waiting?.push(event);
+  }
+
+  /** Sends what the client missed, then what happened meanwhile, then lets it hear of things as they happen. */
+  async catchUp(missed: () => Promise<readonly SessionEvent[]>): Promise<void> {
+    // The answer to the request that brought the client here goes first.
+    await nextTurn();
+    const past = await missed().catch((): readonly SessionEvent[] => []);
+    const waiting = this.#waiting ?? [];
+    const later = new Set(waiting.map(({ id }) => id));
+    this.#waiting = undefined;
+    for (const event of past) if (!later.has(event.id)) this.send(event, JSON.stringify(event));
+    for (const event of waiting) this.send(event, JSON.stringify(event));
+  }
+
+  /** `json`: the event, made once for all clients. */
+  send(event: SessionEvent, json: string): void {
+    const { wire } = this.client;
+    if (isSpareable(event) && wire.isCrowded) return;
+    if (event.agentId !== undefined && !this.offer.wantsSubAgentStreaming && isStreaming(event)) return;
+    wire.notify("session.event", `{"sessionId":${this.#sessionId},"event":${json}}`);
+  }
+}

@@ -1,0 +1,175 @@
+import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { isAbsolute } from "node:path";
+import { HostError } from "../../../base/errors.ts";
+import type { SessionOptions } from "../../../session/session-config.ts";
+import type { Client } from "../clients/client.ts";
+import { toClientHooks } from "../clients/client-hooks.ts";
+import { type ClientPlugins, loadClientPlugins } from "../clients/client-plugins.ts";
+import { admitExtension, changesOf, followJoin } from "../extensions/join-extension.ts";
+import type { Params } from "../framing/params.ts";
+import type { CopilotServer } from "../server.ts";
+import { ineffectiveOptions, refuseUnenforceable } from "./ineffective-options.ts";
+import { toCustomInstructions } from "./instruction-options.ts";
+import { instructionsOf, ownCallbacks, toOffer, toOptions } from "./session-request.ts";
+import { filesAt, findStorage, storageIn } from "./session-storage.ts";
+import { WireSession } from "./wire-session.ts";
+
+/** Makes a session as a client wants it, with the client in it. @throws HostError as `Host.createSession`, `Attachment.setTools`. */
+export async function createWireSession(server: CopilotServer, client: Client, params: Params): Promise<WireSession> {
+  refuseUnenforceable(params);
+  const sessionId = params.optionalText("sessionId") ?? randomUUID();
+  const offer = toOffer(params, client);
+  const options = toOptions(server, client, params, sessionId, offer.hooks ? [client] : []);
+  const customInstructions = toCustomInstructions(params, server.options.environment, undefined);
+  const host = await server.host();
+  const plugins = await loadClientPlugins(server, params.texts("pluginDirectories"), options.workingDirectory);
+  const withPlugins = plugins.addTo(options);
+  const mcpServers = await withUserServers(server, withPlugins.mcpServers);
+  const fixed = { ...ownCallbacks(server, sessionId), ...mcpServers, sessionId, waitForAttachments: true };
+  const files = filesAt(client, sessionId);
+  const place = files === undefined ? {} : { storage: storageIn(files) };
+  const given = { ...inClientsFolder(client), ...withPlugins, ...(customInstructions && { customInstructions }), ...fixed };
+  const session = await host.createSession(given, { ...soon, ...place });
+  const wireSession = new WireSession(session, server, plugins);
+  wireSession.files = files;
+  server.sessions.set(sessionId, wireSession);
+  try {
+    wireSession.join(client, offer, { past: "all" });
+  } catch (error) {
+    await server.end(wireSession);
+    // Nothing of a session that did not come about stays behind.
+    await host.deleteSession(sessionId).catch(() => {});
+    throw error;
+  }
+  wireSession.news.tellOpened();
+  tellIneffective(wireSession, params);
+  followJoin(server, wireSession, client, params);
+  await leaveIfGone(server, wireSession, client);
+  return wireSession;
+}
+
+/** Goes on with a session, open here or kept, and takes the client in. @throws HostError as `Host.resumeSession`, `Attachment.setTools`. */
+export async function resumeWireSession(server: CopilotServer, client: Client, params: Params): Promise<WireSession> {
+  refuseUnenforceable(params);
+  const sessionId = params.text("sessionId");
+  admitExtension(client, params, sessionId, server.options.environment);
+  const offer = toOffer(params, client);
+  const known = server.sessions.get(sessionId);
+  const others = (known?.hookClients ?? []).filter((other) => other !== client);
+  const options = changesOf(client, params, toOptions(server, client, params, sessionId, offer.hooks ? [...others, client] : others));
+  const hadHooks = known?.hookClients.includes(client) === true;
+  const host = await server.host();
+  const plugins = await pluginsOf(server, known, params, options.workingDirectory);
+  const fixed = {
+    ...ownCallbacks(server, sessionId),
+    ...(hadHooks && options.hooks === undefined && { hooks: plugins.withHooks(undefined) ?? {} }),
+    ...instructionsOf(server, params, known?.session),
+    waitForAttachments: true,
+  };
+  const files = filesAt(client, sessionId);
+  const place = files === undefined || known?.session.isOpen ? {} : { storage: await findStorage(files, sessionId) };
+  const session = await host.resumeSession(
+    sessionId,
+    { ...plugins.addToChange(options), ...fixed },
+    { ...soon, ...place, tellsResume: !params.flag("disableResume") },
+  );
+  const wireSession = known?.session === session ? known : new WireSession(session, server, plugins);
+  if (known !== wireSession) wireSession.files = files;
+  // The one that kept it may have gone.
+  else if (wireSession.files !== undefined && files !== undefined) wireSession.files.client = client;
+  wireSession.plugins = plugins;
+  server.sessions.set(sessionId, wireSession);
+  try {
+    const past = params.flag("disableResume") ? noPast : resumed;
+    wireSession.join(client, offer, { past, continuesWork: params.flag("continuePendingWork") });
+  } catch (error) {
+    if (wireSession.clients.length === 0) await server.end(wireSession);
+    throw error;
+  }
+  followJoin(server, wireSession, client, params);
+  await leaveIfGone(server, wireSession, client);
+  return wireSession;
+}
+
+/** Those that a session has, unless whoever joins it names others. */
+async function pluginsOf(
+  server: CopilotServer,
+  known: WireSession | undefined,
+  params: Params,
+  workingDirectory: string | undefined,
+): Promise<ClientPlugins> {
+  const own = params.optionalTexts("pluginDirectories");
+  if (known !== undefined && own === undefined) return known.plugins;
+  known?.plugins[Symbol.dispose]();
+  return loadClientPlugins(server, own ?? [], known?.session.config.workingDirectory ?? workingDirectory);
+}
+
+/** The hooks of a session after a client has gone. */
+function updateHooks({ id, session, hookClients, plugins }: WireSession): Promise<void> {
+  return session.update({ hooks: plugins.withHooks(toClientHooks(id, hookClients)) });
+}
+
+/** Where sessions work that name no folder, as a client with a file system of its own has it. */
+function inClientsFolder({ fileSystem }: Client): Pick<SessionOptions, "workingDirectory"> {
+  const folder = fileSystem?.initialDirectory;
+  return folder !== undefined && isAbsolute(folder) && existsSync(folder) ? { workingDirectory: folder } : {};
+}
+
+/** Clients wait for their session, and not yet for its skills and servers. */
+const soon = { awaitsSources: false } as const;
+
+/** The servers that the user configured through a client; the session's own take precedence. */
+async function withUserServers(server: CopilotServer, own: SessionOptions["mcpServers"]): Promise<Pick<SessionOptions, "mcpServers">> {
+  const { enabled } = await server.mcpConfig();
+  return Object.keys(enabled).length === 0 ? {} : { mcpServers: { ...enabled, ...own } };
+}
+
+const resumed: ReadonlySet<string> = new Set(["session.resume"]);
+const noPast: ReadonlySet<string> = new Set();
+
+/** A client leaves a session, which ends with the last. @param keeps: the last client may come back. */
+export async function leaveSession(server: CopilotServer, session: WireSession, client: Client): Promise<void> {
+  const hadHooks = session.hookClients.includes(client);
+  if (session.people.length === 1 && session.people[0] === client) return server.end(session);
+  await session.leave(client);
+  if (hadHooks) await updateHooks(session);
+}
+
+/** The client's line was closed. Its sessions go on without it; those that nobody else is in wait a while for it. */
+export async function dropClient(server: CopilotServer, client: Client): Promise<void> {
+  for (const session of [...client.sessions]) await parkSession(server, session, client);
+}
+
+/** A session goes on without a client; what it left open waits for another, where it was the last. */
+export async function parkSession(server: CopilotServer, session: WireSession, client: Client): Promise<void> {
+  const hadHooks = session.hookClients.includes(client);
+  if (session.people.length === 1 && session.people[0] === client) session.lose(client);
+  else await session.leave(client);
+  if (!session.session.isOpen) return;
+  if (hadHooks) await updateHooks(session);
+  if (session.people.length === 0 && client.extension === undefined) server.timers.await(session);
+}
+
+/** A client that went while its session was being made never hears of it. */
+async function leaveIfGone(server: CopilotServer, session: WireSession, client: Client): Promise<void> {
+  if (client.wire.isOpen) return;
+  await session.leave(client);
+  if (session.people.length === 0) server.timers.await(session);
+}
+
+/** The session that a request is about. */
+export function findSession(server: CopilotServer, params: Params): WireSession {
+  const sessionId = params.text("sessionId");
+  const found = server.sessions.get(sessionId);
+  if (found?.session.isOpen !== true) throw new HostError("SESSION_NOT_FOUND", `Session not found for sessionId: ${sessionId}`);
+  found.touch();
+  return found;
+}
+
+function tellIneffective({ session }: WireSession, params: Params): void {
+  const names = ineffectiveOptions(params);
+  if (names.length === 0) return;
+  const message = `These options of ${params.method} have no effect on skillhost: ${names.join(", ")}.`;
+  session.events.append("session.info", { infoType: "options_without_effect", message });
+}

@@ -1,0 +1,94 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { positionAt } from "../../../src/base/diagnostic.ts";
+import { parseJson } from "../../../src/formats/text/json-document.ts";
+
+const faultAt = (text: string) => {
+  const { document, faults } = parseJson(text);
+  expect(document).toBeUndefined();
+  expect(faults).toHaveLength(1);
+  const { line, column } = positionAt(text, faults[0]!.offset);
+  return `${line}:${column} ${faults[0]!.message}`;
+};
+
+test.each([
+  ["an empty file", " \n", /^2:1 The file is empty/],
+  ["a comma before a brace", '{\n  "a": 1,\n}', /^2:9 JSON allows no comma before }/],
+  ["a comma before a bracket", "[1, 2,]", /^1:6 JSON allows no comma before \]/],
+  ["two commas", "[1,,2]", /^1:4 A comma stands where a value should be/],
+  ["a missing comma", '{\n  "a": 1\n  "b": 2\n}', /^3:3 A comma or } is missing/],
+  ["a line comment", '{\n  // note\n  "a": 1\n}', /^2:3 JSON has no comments/],
+  ["a block comment", '{"a": /* note */ 1}', /^1:7 JSON has no comments/],
+  ["a hash comment", "# note\n{}", /^1:1 JSON has no comments/],
+  ["single quotes", "{'a': 1}", /^1:2 Text needs straight double quotes/],
+  ["curly quotes", "{“a”: 1}", /^1:2 Text needs straight double quotes/],
+  ["a bare key", "{name: 1}", /^1:2 The key name needs double quotes: "name"/],
+  ["a bare word", '{"a": yes}', /^1:7 yes is no value of JSON/],
+  ["a word of Python", "[True]", /^1:2 True is no value of JSON/],
+  ["an unclosed object", '{\n  "a": {"b": 1}\n', /^1:1 The file ends before the } /],
+  ["an unclosed list", '{"a": [1', /^1:7 The file ends before the ] /],
+  ["unclosed text", '{"a": "b}', /^1:7 The text that begins here has no closing quote/],
+  ["a line break in text", '{"a": "b\n"}', /^1:9 Text cannot go over the end of a line/],
+  ["a tab in text", '{"a": "b\tc"}', /^1:9 Text cannot hold control characters/],
+  ["a wrong escape", '{"a": "C:\\x"}', /^1:10 This is no escape/],
+  ["a number with a leading zero", '{"a": 012}', /^1:7 This is no number/],
+  ["a number that begins with a point", '{"a": .5}', /^1:7 "\." stands where a value should be/],
+  ["a lone minus", "[-]", /^1:2 This is no number/],
+  ["a missing colon", '{"a" 1}', /^1:6 A colon is missing after the key "a"/],
+  ["a missing value", '{"a": }', /^1:7 "}" stands where a value should be/],
+  ["text after the end", '{}\n{"b": 1}', /^2:1 There is more text after the end/],
+  ["a wrong bracket", '{"a": [1}', /^1:9 A comma or \] is missing/],
+  ["deep nesting", "[".repeat(100_000), /^1:201 The JSON is nested more than 200 levels/],
+  ["a link that was stored as text", "../../shared/skill.json", /^1:1 "\." stands where a value should be/],
+])("names the place and the remedy: %s", (_what, text, expected) => {
+  expect(faultAt(text)).toMatch(expected);
+});
+
+test("accepts and refuses what JSON.parse does, and gives the same value", () => {
+  const seed = fc.json({ maxDepth: 4 }).filter((text) => !text.includes("__proto__"));
+  const cut = fc.tuple(seed, fc.nat(), fc.nat(3), fc.constantFrom("", ",", "}", "]", '"', "\\", "0", "-", " ", "e1", "\n", "null"));
+  const mutated = cut.map(
+    ([text, at, length, put]) => text.slice(0, at % (text.length + 1)) + put + text.slice((at % (text.length + 1)) + length),
+  );
+  fc.assert(
+    fc.property(fc.oneof(seed, mutated), (text) => {
+      const own = parseJson(text).document;
+      let expected: unknown;
+      try {
+        expected = { value: JSON.parse(text) };
+      } catch {
+        // Then ours must refuse it too.
+        expected = undefined;
+      }
+      expect(own && { value: own.value }).toEqual(expected);
+    }),
+    { numRuns: 10_000 },
+  );
+});
+
+test("knows where members and elements stand", () => {
+  const text = '{\n  "a": [\n    1,\n    {"b": 2}\n  ]\n}';
+  const { document } = parseJson(text);
+  const place = (path: (string | number)[]) => {
+    const offset = document!.offsetOf(path);
+    return offset === undefined ? undefined : positionAt(text, offset);
+  };
+  expect(place(["a"])).toEqual({ line: 2, column: 3 });
+  expect(place(["a", 0])).toEqual({ line: 3, column: 5 });
+  expect(place(["a", 1, "b"])).toEqual({ line: 4, column: 6 });
+  expect(place(["a", 1, "c", "d"])).toEqual({ line: 4, column: 5 });
+  expect(place(["a", 0, "toString"])).toEqual({ line: 3, column: 5 });
+  expect(place(["constructor"])).toBeUndefined();
+  expect(place([])).toBeUndefined();
+});
+
+test("takes the last of equal keys, leaves out __proto__, and says so", () => {
+  const { document, faults } = parseJson('\uFEFF{"a": 1, "__proto__": {"x": 1}, "a": 2, "b": {"\\u005f_proto__": 3, "constructor": 4}}');
+  expect(document?.value).toEqual({ a: 2, b: { constructor: 4 } });
+  expect(faults.map(({ severity, code, offset }) => [severity, code, offset])).toEqual([
+    ["warning", "JSON_KEY_REFUSED", 10],
+    ["warning", "JSON_DUPLICATE_KEY", 33],
+    ["warning", "JSON_KEY_REFUSED", 47],
+  ]);
+  expect(({} as { x?: number }).x).toBeUndefined();
+});
