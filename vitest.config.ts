@@ -7,7 +7,7 @@ const here = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 /** Tests that `npm run test:interop` runs, since each of them first installs a big program from npm. */
 export const realPeers: string[] = ["test/interop/language-server/**/*.test.ts", "test/interop/registry/**/*.test.ts"];
 
-const sharing = ["advice", "base", "formats", "models", "session", "tools", "trust"];
+const sharing = ["advice", "base", "formats", "models", "plugin-host", "session", "skills", "tools", "trust"];
 const inFolders = (folders: readonly string[]): string[] => folders.map((folder) => `test/${folder}/**/*.test.ts`);
 
 export default defineConfig({
