@@ -55,6 +55,8 @@ export class PythonWorker {
   readonly #folder: string;
   readonly #options: WorkerOptions;
   #started: Promise<Started> | undefined;
+  /** While one is being started: those that come meanwhile wait for the same. */
+  #restart: Promise<Started> | undefined;
   /** Files that the running process has loaded. */
   #loaded = new Map<string, Promise<Reply>>();
   #sources: Readonly<Record<string, string>> = {};
@@ -131,8 +133,6 @@ export class PythonWorker {
     });
     return this.#restart;
   }
-
-  #restart: Promise<Started> | undefined;
 
   #launch(): Promise<Started> {
     this.#loaded = new Map();
