@@ -59,6 +59,12 @@ describe("a server that is worse than the real one", () => {
   });
 });
 
+test.for([429, 500])("a turn whose model answered with %i fails with that code", async (status) => {
+  await using bridge = await Bridge.start(doubleProgram);
+  bridge.backend.answer({ status });
+  expect(await bridge.agent.send("Hello?")).toMatchObject({ outcome: "failed", error: { code: status } });
+});
+
 test("a session of a host without the plugin cannot be connected", async () => {
   const { languageServer } = await import("skillhost/plugins/language-server");
   await using host = await createTestHost();
