@@ -1,5 +1,6 @@
 export type { Diagnostic, Position, Severity } from "./base/diagnostic.ts";
 export { HostError } from "./base/errors.ts";
+export { Lifetime } from "./base/lifetime.ts";
 export type { Logger, LogLevel } from "./base/logger.ts";
 export { createHost } from "./host/create-host.ts";
 export type { ExplainedSkill, ExplainedTool, Explanation } from "./host/explain.ts";

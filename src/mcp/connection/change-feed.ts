@@ -50,7 +50,7 @@ export class ChangeFeed implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isOver = true;
     this.#changes[Symbol.dispose]();
-    this.#watches.clear();
+    await this.#watches.close();
     await this.#subscription?.[Symbol.asyncDispose]();
   }
 

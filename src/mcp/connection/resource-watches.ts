@@ -1,3 +1,6 @@
+import { HostError } from "../../base/errors.ts";
+import { Lifetime } from "../../base/lifetime.ts";
+
 /** Opens the one subscription that all who watch a resource share. */
 export type OpenWatch = (uri: string) => Promise<AsyncDisposable>;
 
@@ -10,6 +13,7 @@ interface Watch {
 export class ResourceWatches {
   readonly #open: OpenWatch;
   readonly #watches = new Map<string, Watch>();
+  readonly #life = new Lifetime(() => new HostError("MCP_CLOSED", "The connection to the MCP server is closed."));
 
   constructor(open: OpenWatch) {
     this.#open = open;
@@ -33,12 +37,14 @@ export class ResourceWatches {
     for (const listener of [...(this.#watches.get(uri)?.listeners ?? [])]) listener();
   }
 
-  clear(): void {
+  /** The connection is over, and with it each subscription. One that arrives later is ended. */
+  async close(): Promise<void> {
     this.#watches.clear();
+    await this.#life.end();
   }
 
   #create(uri: string): Watch {
-    const watch: Watch = { listeners: new Set(), opened: this.#open(uri) };
+    const watch: Watch = { listeners: new Set(), opened: this.#life.open(() => this.#open(uri), endWatch) };
     this.#watches.set(uri, watch);
     return watch;
   }
@@ -47,11 +53,14 @@ export class ResourceWatches {
     watch.listeners.delete(listener);
     if (watch.listeners.size > 0 || this.#watches.get(uri) !== watch) return;
     this.#forget(uri, watch);
-    const subscription = await watch.opened;
-    await subscription[Symbol.asyncDispose]();
+    await endWatch(await watch.opened);
   }
 
   #forget(uri: string, watch: Watch): void {
     if (this.#watches.get(uri) === watch) this.#watches.delete(uri);
   }
+}
+
+async function endWatch(subscription: AsyncDisposable): Promise<void> {
+  await subscription[Symbol.asyncDispose]();
 }
