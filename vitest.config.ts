@@ -7,6 +7,9 @@ const here = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 /** Tests that `npm run test:interop` runs, since each of them first installs a big program from npm. */
 export const realPeers: string[] = ["test/interop/language-server/**/*.test.ts", "test/interop/registry/**/*.test.ts"];
 
+/** Tests that `npm run test:soak` runs, since they take minutes. */
+export const soaks: string[] = ["test/**/*.soak.test.ts"];
+
 const sharing = ["advice", "base", "formats", "models", "plugin-host", "session", "skills", "tools", "trust"];
 const inFolders = (folders: readonly string[]): string[] => folders.map((folder) => `test/${folder}/**/*.test.ts`);
 
@@ -28,13 +31,13 @@ export default defineConfig({
     hookTimeout: 20_000,
     projects: [
       // Files of these folders share modules and nothing else: to load the modules once for each process saves a third of the time.
-      { extends: true, test: { name: "shared", include: inFolders(sharing), isolate: false } },
+      { extends: true, test: { name: "shared", include: inFolders(sharing), exclude: soaks, isolate: false } },
       {
         extends: true,
         test: {
           name: "alone",
           include: inFolders(["**"]),
-          exclude: ["test/fixtures/**", "**/node_modules/**", ...realPeers, ...inFolders(sharing)],
+          exclude: ["test/fixtures/**", "**/node_modules/**", ...realPeers, ...soaks, ...inFolders(sharing)],
         },
       },
     ],

@@ -104,7 +104,8 @@ class LineReader {
   }
 
   #readOperator(at: number, char: string): number {
-    if ("()<>".includes(char)) this.isClear = false;
+    // bash takes a carriage return for part of a word, and other shells for the end of a command.
+    if ("()<>\r".includes(char)) this.isClear = false;
     if (char !== "<" && char !== ">") {
       this.isSeries = true;
       this.#endCommand();
