@@ -10,6 +10,8 @@ export interface WorkspaceConfig {
   readonly shell: boolean;
   /** Whether there is a tool that fetches web pages. */
   readonly web: boolean;
+  /** Variables of the host's environment that commands get beside those that every command gets. */
+  readonly environment: readonly string[];
 }
 
 export const configSchema: JsonSchema = {
@@ -28,6 +30,12 @@ export const configSchema: JsonSchema = {
     },
     shell: { type: "boolean", default: true, description: "Whether there are tools for shell commands." },
     web: { type: "boolean", default: true, description: "Whether there is a tool that fetches web pages." },
+    environment: {
+      type: "array",
+      items: { type: "string", minLength: 1 },
+      default: [],
+      description: "Names of the host's environment variables that commands get, beside those that every command gets.",
+    },
   },
   additionalProperties: false,
 };

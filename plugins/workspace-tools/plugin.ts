@@ -3,8 +3,9 @@ import { definePlugin, type Plugin, type PluginApi, type ToolContext } from "ski
 import { configSchema, type WorkspaceConfig } from "./config.ts";
 import { createCopilotTools } from "./copilot/copilot-tools.ts";
 import { createEditorTools } from "./editor/editor-tools.ts";
+import type { Machine } from "./operations/machine.ts";
 import type { Roots } from "./operations/places.ts";
-import { findBash } from "./operations/shell-environment.ts";
+import { findBash, shellEnvironment } from "./operations/shell-environment.ts";
 import { Shells } from "./operations/shells.ts";
 import { FileWriter } from "./operations/write-files.ts";
 
@@ -18,10 +19,11 @@ export const workspaceTools: Plugin = definePlugin<WorkspaceConfig>({
   activate(api) {
     const { presentation, shell, web } = api.config;
     const bash = shell ? findBash() : undefined;
-    const shells = bash === undefined ? undefined : openShells(api, bash);
+    const machine = machineOf(api);
+    const shells = bash === undefined ? undefined : openShells(api, machine, bash);
     if (shell && bash === undefined) api.log.info("There is no bash on this machine, so there are no tools for shell commands.");
     const rootsOf = (context: ToolContext): Roots => rootsFor(api, context);
-    const parts = { machine: api, writer: new FileWriter(api), shells, rootsOf };
+    const parts = { machine, writer: new FileWriter(api), shells, rootsOf };
     const copilot = presentation === "editor" ? [] : createCopilotTools(parts);
     const editor = presentation === "copilot" ? [] : createEditorTools({ ...parts, bash, runsPrograms: shell });
     api.addTools([...copilot, ...editor].filter(({ name }) => web || !webTools.has(name)));
@@ -30,11 +32,20 @@ export const workspaceTools: Plugin = definePlugin<WorkspaceConfig>({
 
 const webTools: ReadonlySet<string> = new Set(["web_fetch", "fetch_web_page"]);
 
-function openShells(api: Api, bash: string): Shells {
-  const shells = new Shells({ machine: api, bash });
+function openShells(api: Api, machine: Machine, bash: string): Shells {
+  const shells = new Shells({ machine, bash });
   api.onDispose(() => shells.close());
   api.onSessionClosed((sessionId) => shells.endSession(sessionId));
   return shells;
+}
+
+function machineOf(api: Api): Machine {
+  return {
+    startProcess: (spec) => api.startProcess({ ...spec, environment: shellEnvironment(process.env, api.config.environment) }),
+    fetch: api.fetch,
+    writeFile: api.writeFile,
+    log: api.log,
+  };
 }
 
 function rootsFor(api: Api, { invocation: { sessionId, workingDirectory } }: ToolContext): Roots {

@@ -1,4 +1,6 @@
 import type { PluginApi } from "skillhost";
 
-/** What the operations need of their host. */
-export type Machine = Pick<PluginApi, "startProcess" | "fetch" | "writeFile" | "log">;
+/** What the operations need of their host. A process that they start gets the environment of commands, not that of the host. */
+export type Machine = Pick<PluginApi, "fetch" | "writeFile" | "log"> & {
+  startProcess(spec: Omit<Parameters<PluginApi["startProcess"]>[0], "env" | "environment">): ReturnType<PluginApi["startProcess"]>;
+};

@@ -1,6 +1,5 @@
 import type { Machine } from "./machine.ts";
 import { Shell } from "./shell.ts";
-import { shellEnvironment } from "./shell-environment.ts";
 
 export interface ProgramSpec {
   readonly command: string;
@@ -23,7 +22,7 @@ export type ProgramRun =
 /** Runs a program to its end, without a shell, and stops it with all it started when it takes too long. */
 export async function runProgram(spec: ProgramSpec, machine: Pick<Machine, "startProcess">): Promise<ProgramRun> {
   const { command, args, cwd, timeout, signal, input = "" } = spec;
-  const started = await machine.startProcess({ command, args, cwd, environment: shellEnvironment() });
+  const started = await machine.startProcess({ command, args, cwd });
   if (started.kind === "not-found") return { kind: "missing" };
   if (started.kind !== "spawned") return { kind: "failed" };
   started.process.stdin.end(input);

@@ -1,6 +1,5 @@
 import type { Machine } from "./machine.ts";
 import { Shell, type ShellSpec } from "./shell.ts";
-import { shellEnvironment } from "./shell-environment.ts";
 
 export interface ShellsOptions {
   readonly machine: Pick<Machine, "startProcess">;
@@ -63,7 +62,6 @@ export class Shells {
       command: this.#options.bash,
       args: ["--noprofile", "--norc", "-c", scriptOf(spec)],
       cwd: workingDirectory,
-      environment: shellEnvironment(),
     });
     if (started.kind !== "spawned") return { kind: "failed", message: started.message };
     const shell = new Shell(spec, started.process);

@@ -182,12 +182,17 @@ describe.skipIf(findBash() === undefined)("bash", () => {
     });
   });
 
-  test("a planted secret is not in the environment of commands", async () => {
-    vi.stubEnv("PLANTED_API_KEY", "secret-value");
-    vi.stubEnv("PLANTED_PLACE", "here");
-    const { text } = await openWorkspace();
-    expect(await text("bash", run("env | grep PLANTED"))).toBe("PLANTED_PLACE=here\n<exited with exit code 0>");
+  test("none of the planted secrets is in the environment of commands, unless the configuration names it", async () => {
+    const planted = Object.entries(secrets).map(([name, value]) => [`PLANTED_${name}`, value] as const);
+    for (const [name, value] of [...planted, ...Object.entries(secrets), ["PLANTED_PLACE", "here"] as const]) vi.stubEnv(name, value);
+    vi.stubEnv("GOPROXY", "https://proxy.example");
+    const { text } = await openWorkspace({}, {}, undefined, { environment: ["PLANTED_PLACE", "PLANTED_DB_URL"] });
+    const printed = (await text("bash", run("env"))).split("\n").filter((line) => !/^(?:PATH|HOME|PWD|_)=/.test(line));
     vi.unstubAllEnvs();
+    expect(printed.filter((line) => line.startsWith("PLANTED")).sort()).toEqual([`PLANTED_DB_URL=${secrets.DB_URL}`, "PLANTED_PLACE=here"]);
+    const names = printed.map((line) => line.split("=", 1)[0]!);
+    expect(names.filter((name) => Object.hasOwn(secrets, name))).toEqual([]);
+    expect(printed).toContain("GOPROXY=https://proxy.example");
   });
 });
 
@@ -200,23 +205,75 @@ test("what a command that runs is said to do, as the Copilot runtime says it", (
   );
 });
 
-test("the environment of commands has neither secrets nor what loads code", () => {
-  const kept = { PATH: "/bin", HOME: "/h", JAVA_HOME: "/j", SSH_AUTH_SOCK: "/s", MONKEY: "m", KEYBOARD: "k", PASSENGER: "p" };
-  const left = {
-    OPENAI_API_KEY: "x",
-    GITHUB_TOKEN: "x",
-    GH_TOKEN: "x",
-    AWS_SECRET_ACCESS_KEY: "x",
-    DB_PASSWORD: "x",
+const secrets = {
+  PGPASSWORD: "hunter2",
+  MYSQL_PWD: "hunter2",
+  DATABASE_URL: "postgres://me:hunter2@db.example/main",
+  DB_URL: "mysql://root:root@localhost/app",
+  CONNECTION_STRING: "Server=db;User=sa;Password=hunter2",
+  STRIPE_LIVE: "sk_live_0123456789abcdefghijklmn",
+  SSH_PRIVATEKEY: "-----BEGIN OPENSSH PRIVATE KEY-----",
+  CI_JOB_JWT: "eyJhbGciOiJIUzI1NiJ9.e30.c2ln",
+  ANTHROPIC_AUTHTOKEN: "abc",
+  SLACK_WEBHOOK: "https://hooks.slack.com/services/T0/B0/x",
+  OPENAI_API_KEY: "x",
+  GITHUB_TOKEN: "x",
+  AWS_SECRET_ACCESS_KEY: "x",
+  DB_PASSWORD: "x",
+  HARMLESS_LOOKING: "x",
+};
+
+test.each(
+  Object.entries({
+    ...secrets,
+    // These belong to tool chains, and are credentials by their names or by what they contain.
     npm_config__auth: "x",
+    "npm_config_//registry.example/:_authToken": "x",
+    NPM_CONFIG_OTP: "123456",
+    NODE_AUTH_TOKEN: "x",
+    UV_PUBLISH_PASSWORD: "x",
+    CARGO_REGISTRY_TOKEN: "x",
+    PIP_INDEX_URL: "https://me:hunter2@pypi.example/simple",
+    UV_INDEX_PRIVATE: "https://token@pypi.example/simple",
+    GOPROXY: "https://me:hunter2@proxy.example",
+    HTTPS_PROXY: "http://me:hunter2@proxy.example:8080",
+    NODE_ENV: "ghp_0123456789abcdefghijklmnopqrstuvwxyzAB",
+    XDG_NOTE: "AKIAABCDEFGHIJKLMNOP",
+    PIP_NOTE: "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln",
+    // These make programs load code, or talk to this one.
     NODE_OPTIONS: "--require x",
+    npm_config_node_options: "--require x",
+    NODE_CHANNEL_FD: "3",
     LD_PRELOAD: "x",
     BASH_ENV: "x",
     BASH_FUNC_x: "x",
-    x: "() { :; }",
+    LANG: "() { :; }",
+  }),
+)("commands do not get %s=%s", (name, value) => {
+  expect({ ...shellEnvironment({ [name]: value }) }).toEqual(own);
+});
+
+const own = { PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0", TERM: "dumb" };
+
+test("commands get what programs and tool chains need, and what the configuration names", () => {
+  const kept = {
+    PATH: "/bin",
+    HOME: "/h",
+    LC_ALL: "C",
+    JAVA_HOME: "/j",
+    SSH_AUTH_SOCK: "/s",
+    NODE_ENV: "test",
+    npm_config_registry: "https://registry.example",
+    npm_config_cache: "/c",
+    GOPATH: "/go",
+    CARGO_HOME: "/cargo",
+    VIRTUAL_ENV: "/venv",
+    GIT_AUTHOR_NAME: "Me",
+    HTTPS_PROXY: "http://proxy.example:8080",
+    SSL_CERT_FILE: "/ca.pem",
   };
-  const own = { PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0", TERM: "dumb" };
-  expect({ ...shellEnvironment({ ...kept, ...left }) }).toEqual({ ...kept, ...own });
+  expect({ ...shellEnvironment({ ...kept, OTHER: "x" }) }).toEqual({ ...kept, ...own });
+  expect({ ...shellEnvironment({ PGPASSWORD: "x", OTHER: "y" }, ["PGPASSWORD", "ABSENT"]) }).toEqual({ PGPASSWORD: "x", ...own });
 });
 
 test("without bash there are no tools for it", () => {
