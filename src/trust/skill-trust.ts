@@ -8,7 +8,7 @@ import { compareFiles } from "./compare-files.ts";
 import { digestFolder, signatureFileName } from "./folder-digests.ts";
 import { FolderView } from "./folder-view.ts";
 import type { SignatureStatement } from "./signature-statement.ts";
-import { type SkillScope, scopeOfFolder, type TrustMode, type TrustPolicy } from "./trust-policy.ts";
+import { type SkillScope, scopeOfFolder, type TrustMode, type TrustPolicy, trustModes, wordFor } from "./trust-policy.ts";
 import type { TrustedKeys } from "./trusted-keys.ts";
 import type { VerifiedSignatures } from "./verified-signatures.ts";
 
@@ -79,8 +79,9 @@ class FolderSignatures implements SkillTrust {
   }
 
   admit(folder: string, options: { readonly scope?: SkillScope } = {}): Admission | undefined {
-    const scope = options.scope ?? scopeOfFolder(this.#realPathOf(folder));
-    const mode = scope === undefined ? "off" : this.#options.policy[scope];
+    const realFolder = this.#realPathOf(folder);
+    const scope = options.scope ?? scopeOfFolder(realFolder);
+    const mode = scope === undefined ? "off" : wordFor(trustModes, this.#options.policy, scope, realFolder);
     if (scope === undefined || mode === "off") return undefined;
     const { keys, verified, now = Date.now } = this.#options;
     const signature = checkSignature(folder, { keys, verified, isOfProject: scope !== "user", now: now() });

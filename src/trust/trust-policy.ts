@@ -1,7 +1,8 @@
 import { homedir } from "node:os";
-import { join, sep } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isInside } from "../io/confine-path.ts";
+import { isBelowNodeModules, isInInstalledPackage } from "./installed-packages.ts";
 import type { PinPolicy } from "./pins/pins.ts";
 
 /**
@@ -11,8 +12,9 @@ import type { PinPolicy } from "./pins/pins.ts";
 export type TrustMode = "off" | "warn" | "require";
 
 /**
- * Where something comes from. `user`: skills in the user's own folder for skillhost. `package`: skills below a
- * `node_modules`. `project`: all other skills. `external`: tools that a program or a client pushes into a session.
+ * Where something comes from. `user`: skills in the user's own folder for skillhost. `package`: skills of packages that
+ * npm installed, as the project's lock says. `project`: all other skills. `external`: tools that a program or a client
+ * pushes into a session.
  */
 export type TrustScope = "user" | "project" | "package" | "external";
 
@@ -45,6 +47,18 @@ export interface PolicyPart {
 export const defaultPolicy: TrustPolicy = Object.freeze({ user: "off", project: "off", package: "warn", external: "off" });
 export const defaultDefinitions: DefinitionPolicy = Object.freeze({ user: "off", project: "off", package: "off" });
 
+/**
+ * A part of a policy with what follows from it. Whoever asks for more of a project's skills asks for it of its packages too,
+ * unless the same part says otherwise: both come with the checkout.
+ */
+export function withRaisedScopes({ policy, definitions, provenance }: PolicyPart): PolicyPart {
+  return {
+    policy: policy && raised(trustModes, policy, defaultPolicy),
+    definitions: definitions && raised(pinPolicies, definitions, defaultDefinitions),
+    provenance,
+  };
+}
+
 /** Two that both hold: of each scope the stricter word. */
 export function stricterPolicy(a: PolicyPart, b: PolicyPart): PolicyPart {
   return {
@@ -69,8 +83,22 @@ export function onlyStricter({ policy = {}, definitions = {}, provenance = {} }:
 /** Whose a skill is, by where its folder really lies. Undefined: it came with this very package, like the host itself. */
 export function scopeOfFolder(realFolder: string): SkillScope | undefined {
   if (ownPackage !== undefined && isInside(ownPackage, realFolder)) return undefined;
-  if (realFolder.split(sep).includes("node_modules")) return "package";
-  return isInside(join(skillhostHome(), "skills"), realFolder) ? "user" : "project";
+  if (isInside(join(skillhostHome(), "skills"), realFolder)) return "user";
+  return isBelowNodeModules(realFolder) && isInInstalledPackage(realFolder) ? "package" : "project";
+}
+
+/**
+ * What holds for a folder of this scope. What lies in a `node_modules` that no lock of npm accounts for may be a package of
+ * another package manager or a part of the checkout, so the stricter of both words holds.
+ */
+export function wordFor<T extends string>(
+  order: readonly T[],
+  words: Readonly<Record<SkillScope, T>>,
+  scope: SkillScope,
+  realFolder: string,
+): T {
+  if (scope !== "project" || !isBelowNodeModules(realFolder)) return words[scope];
+  return strictest(order, words.project, words.package) ?? words.project;
 }
 
 // In a checkout of its own, skills are those of a project.
@@ -113,6 +141,15 @@ function above<K extends string, T extends string>(
 ): Partial<Readonly<Record<K, T>>> {
   const stricter = (Object.entries(given) as [K, T][]).filter(([key, mode]) => order.indexOf(mode) > order.indexOf(usual[key]));
   return Object.fromEntries(stricter) as Partial<Record<K, T>>;
+}
+
+function raised<K extends string, T extends string>(
+  order: readonly T[],
+  given: Partial<Readonly<Record<K | "project" | "package", T>>>,
+  usual: Readonly<Record<"package", T>>,
+): Partial<Readonly<Record<K | "project" | "package", T>>> {
+  if (given.project === undefined || given.package !== undefined) return given;
+  return { ...given, package: strictest(order, given.project, usual.package) };
 }
 
 /** Both rules for a package hold: the stricter mode, and what either names; where both name one, the first part's. */

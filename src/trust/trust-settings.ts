@@ -10,6 +10,7 @@ import {
   defaultPolicy,
   type PolicyPart,
   type ProvenanceRule,
+  pinPolicies,
   ruleFor,
   type SkillScope,
   scopeOfFolder,
@@ -17,6 +18,8 @@ import {
   stricterPolicy,
   type TrustMode,
   type TrustPolicy,
+  withRaisedScopes,
+  wordFor,
 } from "./trust-policy.ts";
 import { createTrustedKeys, parseKeyList, type TrustedKeys } from "./trusted-keys.ts";
 import { createVerifiedSignatures, type VerifiedSignatures } from "./verified-signatures.ts";
@@ -56,7 +59,7 @@ export interface TrustSettings {
  */
 export function loadTrustSettings({ keys = [], onlyKeys, directory = skillhostHome(), ...asked }: TrustOptions = {}): TrustSettings {
   const file = readTrustFile(trustFileIn(directory));
-  const joined = stricterPolicy(toPart(asked), file);
+  const joined = stricterPolicy(withRaisedScopes(toPart(asked)), withRaisedScopes(file));
   const policy: TrustPolicy = Object.freeze({ ...defaultPolicy, ...joined.policy });
   const definitions: DefinitionPolicy = Object.freeze({ ...defaultDefinitions, ...joined.definitions });
   const trusted = createTrustedKeys({
@@ -75,8 +78,9 @@ export function loadTrustSettings({ keys = [], onlyKeys, directory = skillhostHo
     verified,
     skills: isLooking ? createSkillTrust({ policy, keys: trusted, verified }) : undefined,
     definitionsFor(folder) {
-      const scope = isPinning ? scopeOfFolder(realPathOf(folder)) : undefined;
-      return scope === undefined ? "off" : definitions[scope];
+      const realFolder = isPinning ? realPathOf(folder) : folder;
+      const scope = isPinning ? scopeOfFolder(realFolder) : undefined;
+      return scope === undefined ? "off" : wordFor(pinPolicies, definitions, scope, realFolder);
     },
     provenanceRule: (name) => ruleFor(name, joined.provenance),
   };
