@@ -48,10 +48,15 @@ export function redactText(text: string): string {
   return text.replace(secretText, "[redacted]");
 }
 
+/** Whether a name says that its value is a credential. */
+export function isSecretName(name: string): boolean {
+  return secretKey.test(name);
+}
+
 /** MCP's progressToken is the number of a request, and counts of tokens are what people look for in logs. */
 function isSecret(key: string, value: unknown): boolean {
   if (value === undefined || value === null || key === "progressToken") return false;
-  return secretKey.test(key) && !(typeof value === "number" && /tokens$/i.test(key));
+  return isSecretName(key) && !(typeof value === "number" && /tokens$/i.test(key));
 }
 
 /** A copy for logs: values under keys that name secrets, and credentials inside strings, are replaced; depth is bounded. */

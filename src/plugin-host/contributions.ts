@@ -36,6 +36,8 @@ export interface PluginPlace {
   readonly name: string;
   /** It comes with this package: its tools are built-in ones. */
   readonly isBundled: boolean;
+  /** Of its module: what approvals of its tools are bound to. Absent: a program gave the plugin itself. */
+  readonly identity?: string | undefined;
   /** Checked, with defaults. */
   readonly config: unknown;
   readonly workingDirectory: string;
@@ -143,8 +145,11 @@ function makeTool(place: PluginPlace, definition: ToolLike, { generation, ofSkil
   return createTool(definition, origin, generation === undefined ? {} : { generation });
 }
 
-export function originOf({ name, isBundled }: Pick<PluginPlace, "name" | "isBundled">, nativeName: string): ToolOrigin {
-  return { kind: isBundled ? "builtin" : "plugin", source: name, nativeName, owner: name };
+export function originOf(
+  { name, isBundled, identity }: Pick<PluginPlace, "name" | "isBundled" | "identity">,
+  nativeName: string,
+): ToolOrigin {
+  return { kind: isBundled ? "builtin" : "plugin", source: name, nativeName, owner: name, ...(identity !== undefined && { identity }) };
 }
 
 function addTools({ tools, diagnostics }: Queue, place: PluginPlace, definitions: readonly ToolLike[]): void {

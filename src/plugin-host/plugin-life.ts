@@ -147,9 +147,9 @@ export class PluginLife {
     return { severity: "error", code: "PLUGIN_REQUIRES", source: plugin.name, message };
   }
 
-  #placeOf({ isBundled }: PluginSlot, { plugin, config }: Candidate): PluginPlace {
+  #placeOf({ isBundled }: PluginSlot, { plugin, config, identity }: Candidate): PluginPlace {
     const { workingDirectory, log, sessions } = this.#options;
-    return { name: plugin.name, isBundled, config, workingDirectory, log, sessions };
+    return { name: plugin.name, isBundled, identity, config, workingDirectory, log, sessions };
   }
 
   #assemble(slot: PluginSlot, candidate: Candidate, place: PluginPlace, activation: Extract<Activation, { kind: "active" }>): ActivePlugin {

@@ -3,6 +3,7 @@ import { errorMessage, HostError } from "../base/errors.ts";
 import { explainRange } from "../base/version-range.ts";
 import type { CodePluginManifest } from "../formats/plugins/code-plugin-manifest.ts";
 import { createScope, type OwnedScope } from "../io/scope.ts";
+import { sourceIdentity } from "../trust/source-identity.ts";
 import { type ActivationLimits, withinActivation } from "./activate.ts";
 import { isBundleFolder } from "./bundles/find-manifest.ts";
 import type { Plugin } from "./define-plugin.ts";
@@ -25,6 +26,8 @@ export interface Candidate {
   readonly version: string | undefined;
   readonly requires: readonly Requirement[];
   readonly config: unknown;
+  /** Of its module, where it comes by one: what approvals of its tools are bound to. */
+  readonly identity: string | undefined;
   /** What it is made of and may change. */
   readonly files: ReadonlySet<string>;
   /** What its module opened while it was evaluated. */
@@ -55,7 +58,9 @@ export async function preparePlugin({ use, config }: PluginUse, options: Prepare
   const attempt: Attempt = { scope: createScope(), diagnostics: [], files: new Set(), name: undefined };
   try {
     const found =
-      typeof use === "string" ? await find(use, config, options, limits, attempt) : { plugin: use, manifest: undefined, config };
+      typeof use === "string"
+        ? await find(use, config, options, limits, attempt)
+        : { plugin: use, manifest: undefined, config, identity: undefined };
     const { plugin, manifest } = found;
     attempt.name = plugin.name;
     checkEngine(plugin.name, plugin.engines, options.hostVersion);
@@ -64,7 +69,10 @@ export async function preparePlugin({ use, config }: PluginUse, options: Prepare
     const version = plugin.version ?? manifest?.version;
     const requires = requirementsOf(manifest?.requires, plugin.requires);
     const { diagnostics } = attempt;
-    return { kind: "ready", candidate: { plugin, version, requires, config: checked, files, scope, diagnostics } };
+    return {
+      kind: "ready",
+      candidate: { plugin, version, requires, config: checked, identity: found.identity, files, scope, diagnostics },
+    };
   } catch (error) {
     const { name, files, scope, diagnostics } = attempt;
     for (const file of filesOfFailure(error)) files.add(file);
@@ -83,6 +91,7 @@ interface Found {
   readonly plugin: Plugin;
   readonly manifest: CodePluginManifest | undefined;
   readonly config: unknown;
+  readonly identity: string | undefined;
 }
 
 async function find(
@@ -107,7 +116,7 @@ async function find(
   if (manifest?.name !== undefined && manifest.name !== plugin.name) {
     throw new HostError("PLUGIN_INVALID", `Its manifest names it "${manifest.name}" and its code "${plugin.name}". Use one name.`);
   }
-  return { plugin, manifest, config };
+  return { plugin, manifest, config, identity: located.kind === "bundled" ? undefined : sourceIdentity(located.path) };
 }
 
 /** @throws HostError `PLUGIN_ENGINE` */

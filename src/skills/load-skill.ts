@@ -5,6 +5,7 @@ import type { Tool } from "../tools/tool.ts";
 import type { FolderView } from "../trust/folder-view.ts";
 import type { Pins } from "../trust/pins/pins.ts";
 import type { Admission, SkillTrust, TrustState } from "../trust/skill-trust.ts";
+import { sourceIdentity } from "../trust/source-identity.ts";
 import { checkEngines } from "./check-engines.ts";
 import { createSkill } from "./create-skill.ts";
 import type { FolderListing } from "./folder-listing.ts";
@@ -21,6 +22,8 @@ import type { ToolRunner } from "./tool-runner.ts";
 /** A loaded skill with what it takes to replace or end it. */
 export interface Generation {
   readonly skill: Skill;
+  /** Of its source: what approvals of its tools are bound to. */
+  readonly identity: string;
   readonly text: SkillText;
   readonly units: readonly ToolUnit[];
   /** The files of its text; those of its code are the units'. */
@@ -117,8 +120,10 @@ async function stageSkill(
   const refused = checkEngines(text, options.hostVersion);
   const listed = listEntries(folder, text, extensions, { refused, view });
   const generation = (before?.skill.generation ?? 0) + 1;
-  const kept = before?.skill.name === text.name ? before.units.filter((unit) => isUntouched(unit, changed)) : [];
-  const target = { skill: { name: text.name, folder }, generation, onResourcesChanged: () => options.onResourcesChanged?.() };
+  const identity = sourceIdentity(folder, { signedBy: signerOf(admission) });
+  const isSameSource = before?.skill.name === text.name && before.identity === identity;
+  const kept = isSameSource ? before.units.filter((unit) => isUntouched(unit, changed)) : [];
+  const target = { skill: { name: text.name, folder, identity }, generation, onResourcesChanged: () => options.onResourcesChanged?.() };
   const units = await stageUnits(listed.entries, kept, { ...context, target });
   const { tools: all, twins } = withoutTwins(units, text.name);
   const written = new Set(units.flatMap((unit) => (isWritten(unit) && !kept.includes(unit) ? unit.tools : [])));
@@ -145,7 +150,12 @@ async function stageSkill(
   }
   const skill = createSkill(folder, { text, tools, offers, listing: options.listing, generation, guard: options.guard });
   const replaced = before?.units.filter((unit) => !units.includes(unit)) ?? [];
-  return { kind: "ready", generation: { skill, text, units, files, diagnostics }, replaced, held, view };
+  return { kind: "ready", generation: { skill, identity, text, units, files, diagnostics }, replaced, held, view };
+}
+
+/** The key that vouches for the folder, if one does. */
+function signerOf(admission: Admission | undefined): string | undefined {
+  return admission?.state.status === "signed" ? admission.state.key?.id : undefined;
 }
 
 function listEntries(

@@ -6,7 +6,7 @@ import type { FileGuard } from "../io/file-guard.ts";
 import { ModuleError } from "../io/module-loader/module-error.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import { createScope, type OwnedScope } from "../io/scope.ts";
-import { wrapExecute } from "../tools/create-tool.ts";
+import { withOrigin, wrapExecute } from "../tools/create-tool.ts";
 import type { Prompt } from "../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../tools/resource.ts";
 import type { Tool } from "../tools/tool.ts";
@@ -63,12 +63,14 @@ export async function stageTool(entry: ToolEntry, context: StageContext): Promis
   // The manifest is no file of a tool that is written into it: other lines of it may change.
   const files = new Set(entry.kind === "inline" ? [] : [entry.file]);
   const staged = entry.kind === "module" ? await stageModule(entry.file, files, context, scope) : stageJson(entry, files, context, scope);
-  const source = context.target.skill.name;
+  const { name: source, identity } = context.target.skill;
+  // Whatever runs the file, its tools are those of the skill.
+  const owned = staged.tools.map((tool) => withOrigin(tool, { ...tool.origin, kind: "skill", source, ...(identity && { identity }) }));
   return {
     key: entry.key,
     state: entry.state,
     ...(entry.kind === "inline" ? {} : { path: entry.path }),
-    tools: staged.tools.map((tool) => (tool.hasHandler ? wrapExecute(tool, calls.track, calls.hold) : tool)),
+    tools: owned.map((tool) => (tool.hasHandler ? wrapExecute(tool, calls.track, calls.hold) : tool)),
     ...countOffers(staged, calls),
     diagnostics: staged.diagnostics.map((diagnostic) => ({ source, ...diagnostic })),
     files,

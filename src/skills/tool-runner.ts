@@ -7,7 +7,7 @@ import type { ResourceSet } from "../tools/tool-source.ts";
 
 /** Where tools are being loaded for: what their origin says, and which generation of the skill they belong to. */
 export interface RunnerTarget {
-  readonly skill: { readonly name: string; readonly folder: string };
+  readonly skill: { readonly name: string; readonly folder: string; readonly identity?: string };
   readonly generation: number;
   /** To be called when what a `resourceLists` of it holds has become another list. */
   onResourcesChanged?(): void;

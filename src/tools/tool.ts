@@ -48,6 +48,11 @@ export interface ToolOrigin {
   readonly owner?: string;
   /** The file that defines it, where there is one. */
   readonly file?: string;
+  /**
+   * What makes the source this one, whatever it calls itself: an opaque text. Approvals are bound to it. Absent: nothing
+   * tells it apart from another source of its name, so an approval covers this contract of this tool only.
+   */
+  readonly identity?: string;
 }
 
 /** What a handler gets as its second argument: exactly these keys; the trace keys only while tracing is on. */

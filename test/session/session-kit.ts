@@ -18,12 +18,17 @@ import type { Tool, ToolKind } from "../../src/tools/tool.ts";
 import type { SkillEntry } from "../../src/tools/tool-source.ts";
 
 /** A tool as a source of some kind would publish it. */
-export function toolOf(kind: ToolKind, source: string, tool: ToolLike, nativeName: string = tool.name): Tool {
-  return createTool(tool, { kind, source, nativeName });
+export function toolOf(kind: ToolKind, source: string, tool: ToolLike, nativeName: string = tool.name, identity = `test ${source}`): Tool {
+  return createTool(tool, { kind, source, nativeName, ...(kind !== "external" && { identity }) });
 }
 
 export function sourceOf(kind: ToolKind, id: string, ...tools: ToolLike[]): CatalogSource {
   return { kind, id, tools: tools.map((tool) => toolOf(kind, id, tool)) };
+}
+
+/** The same from elsewhere: a source may take any name, but not another one's identity. */
+export function impostorOf(kind: ToolKind, id: string, ...tools: ToolLike[]): CatalogSource {
+  return { kind, id, tools: tools.map((tool) => toolOf(kind, id, tool, tool.name, `elsewhere ${id}`)) };
 }
 
 export interface LogLine {

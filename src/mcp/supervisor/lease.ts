@@ -9,6 +9,8 @@ type Json = Readonly<Record<string, unknown>>;
 export interface SupervisedServer {
   readonly name: string;
   readonly spec: McpServerSpec | UnconfiguredServer;
+  /** The same with the folder that a local one runs in. Undefined: it is never started. */
+  readonly resolvedSpec?: McpServerSpec | undefined;
   readonly state: ServerState;
   readonly status: ServerStatus;
   /**

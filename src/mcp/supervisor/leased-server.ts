@@ -30,6 +30,10 @@ export class LeasedServer implements SupervisedServer, KeeperUser {
     keeper?.retain(this);
   }
 
+  get resolvedSpec(): McpServerSpec | undefined {
+    return this.#keeper?.spec;
+  }
+
   get name(): string {
     return this.spec.name;
   }

@@ -1,4 +1,5 @@
 import { HostError, toError } from "../../base/errors.ts";
+import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { McpConnection } from "../connection/connection.ts";
 import { toCachedServer } from "./cached-server.ts";
 import { endsWithin } from "./clock.ts";
@@ -63,6 +64,10 @@ export class ServerKeeper {
 
   get lists(): ServerLists | undefined {
     return this.state === "stopped" ? undefined : this.#life.lists;
+  }
+
+  get spec(): McpServerSpec {
+    return this.#parts.spec;
   }
 
   get name(): string {

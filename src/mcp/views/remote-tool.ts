@@ -23,6 +23,8 @@ export interface RemoteToolOptions {
   readonly server: ToolCaller;
   /** What the configuration calls the server. */
   readonly serverName: string;
+  /** How the server is started or reached: what approvals of the tool are bound to. */
+  readonly identity?: string;
   /** What a model calls the tool. */
   readonly name: string;
   /** Milliseconds for a call. Undefined: the session's deadline. */
@@ -41,7 +43,8 @@ export function remoteTool(definition: Json, options: RemoteToolOptions): ToolsF
   const report = (diagnostic: Diagnostic): void => void diagnostics.push({ ...diagnostic, source: options.serverName });
   try {
     const checked = checkDefinition(definition, options, report);
-    const origin = { kind: "mcp", source: options.serverName, nativeName: String(definition["name"]) } as const;
+    const { serverName: source, identity } = options;
+    const origin = { kind: "mcp", source, nativeName: String(definition["name"]), ...(identity !== undefined && { identity }) } as const;
     const tool = createTool(checked, origin, { generation: options.generation, checkSchemas: false, onDiagnostic: report });
     return { tools: [tool], diagnostics };
   } catch (error) {

@@ -8,7 +8,7 @@ import type { PinSubject } from "../../trust/pins/pin-subject.ts";
 import type { SupervisedServer } from "../supervisor/lease.ts";
 import type { ServerLists } from "../supervisor/server-lists.ts";
 import { MadeBefore } from "./made-before.ts";
-import { pinServer } from "./pin-server.ts";
+import { pinServer, serverIdentity } from "./pin-server.ts";
 import { remoteTool } from "./remote-tool.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -42,6 +42,7 @@ export class ServerTools {
   make(lists: ServerLists, spec: McpServerSpec, names: ReadonlyMap<string, string>): PinnedFound<Tool> {
     const isWanted = filterOf(spec);
     const generation = this.#server.status.id ?? spec.name;
+    const identity = serverIdentity(this.#server.resolvedSpec ?? spec);
     const found: Pinned<Tool>[] = [];
     const diagnostics: Diagnostic[] = [...nameless(lists, spec), ...unknownNames(lists, spec)];
     const taken = new Set<string>();
@@ -51,8 +52,8 @@ export class ServerTools {
       if (!isUsableName(name) || taken.has(name) || !isWanted(name)) continue;
       taken.add(name);
       const modelName = names.get(name) ?? name;
-      const options = { server: this.#server, serverName: spec.name, name: modelName, timeout: spec.timeout, generation };
-      const facts = JSON.stringify([modelName, spec.timeout, generation]);
+      const options = { server: this.#server, serverName: spec.name, identity, name: modelName, timeout: spec.timeout, generation };
+      const facts = JSON.stringify([modelName, spec.timeout, generation, identity]);
       const made = this.#made.take(name, definition, facts, () => makeTool(definition, name, spec, options));
       diagnostics.push(...made.diagnostics);
       if (made.pinned !== undefined) found.push(made.pinned);

@@ -16,7 +16,13 @@ export interface ApprovableCall {
 /** What may be remembered of an answer. */
 export interface Grant extends ApprovalKey {
   /** For people who review what they approved. */
-  readonly detail: { readonly tool: string; readonly origin: string; readonly approval: Pattern };
+  readonly detail: {
+    readonly tool: string;
+    readonly origin: string;
+    readonly identity?: string;
+    readonly contract?: string;
+    readonly approval: Pattern;
+  };
 }
 
 /**
@@ -41,6 +47,16 @@ function keysFor(call: ApprovableCall): readonly (readonly ApprovalKey[])[] | un
   return patternsOf(call)?.map((pattern) => [keyOf(call, pattern, false), keyOf(call, pattern, true), ...server]);
 }
 
+/** Under what earlier versions, which went by names alone, kept an approval of this tool. Nothing is allowed by these. */
+export function outdatedApprovals({ tool, request }: ApprovableCall): readonly ApprovalKey[] {
+  const { definition, origin } = tool;
+  const subject = originOf(origin);
+  const keysOf = (approval: Pattern): readonly ApprovalKey[] =>
+    [definition.name, subject].map((id) => ({ kind: "tool-permission", id, digest: digestOf({ origin: subject, approval }) }));
+  const ofServer = request.kind === "mcp" ? [mcpPattern(tool, null)] : [];
+  return [...(patternsOf({ tool, request }) ?? []), ...ofServer].flatMap(keysOf);
+}
+
 /**
  * What an answer approves beyond its own call. Undefined: it names something that this call is not, or the call cannot
  * be approved for longer. Without a pattern of its own it is about the tool of this call only; with one, about all
@@ -61,10 +77,10 @@ export function grantsFor(approval: unknown, tools: Iterable<Tool>): readonly Gr
   const fields = isPlainRecord(approval) ? approval : {};
   const patterns = approvedPatterns(fields);
   const concerned = patterns === undefined ? [] : [...tools].filter((tool) => isConcerned(fields, tool));
-  const bySource = new Map(concerned.map((tool) => [originOf(tool.origin), tool]));
-  return [...bySource.values()].flatMap((tool) =>
+  const grants = concerned.flatMap((tool) =>
     (patterns ?? []).map((pattern) => grantOf({ tool, request: { kind: pattern.kind } }, pattern, true)),
   );
+  return [...new Map(grants.map((grant) => [`${grant.id} ${grant.digest}`, grant])).values()];
 }
 
 function approvedPatterns({
@@ -82,7 +98,8 @@ function approvedPatterns({
 }
 
 function isConcerned({ kind, serverName, toolName }: Readonly<Record<string, unknown>>, { origin, definition }: Tool): boolean {
-  if (kind === "mcp") return origin.kind === "mcp" && origin.source === serverName;
+  const isNamed = typeof toolName !== "string" || toolName === origin.nativeName || toolName === definition.name;
+  if (kind === "mcp") return origin.kind === "mcp" && origin.source === serverName && isNamed;
   if (kind === "custom-tool") return origin.kind !== "mcp" && definition.name === toolName;
   // Who reads, writes and runs commands describes its calls itself; a server's tools do so only as a server's tools.
   return origin.kind !== "mcp";
@@ -154,18 +171,33 @@ function readMcpApproval({ serverName, toolName }: Readonly<Record<string, unkno
 }
 
 function grantOf(call: ApprovableCall, approval: Pattern, isWide: boolean): Grant {
-  const { definition, origin } = call.tool;
-  return { ...keyOf(call, approval, isWide), detail: { tool: definition.name, origin: originOf(origin), approval } };
+  const { definition, origin, signature } = call.tool;
+  const { identity } = origin;
+  const detail = {
+    tool: definition.name,
+    origin: originOf(origin),
+    ...(identity !== undefined && { identity }),
+    ...(coversOneTool(call.tool, approval, isWide) && { contract: signature }),
+    approval,
+  };
+  return { ...keyOf(call, approval, isWide), detail };
 }
 
-/** A tool by its name and source, or the source: a tool of another one with the same name inherits nothing. */
-function keyOf({ tool: { definition, origin } }: ApprovableCall, approval: Pattern, isWide: boolean): ApprovalKey {
-  const subject = originOf(origin);
-  return {
-    kind: "tool-permission",
-    id: isWide ? subject : definition.name,
-    digest: digestOf({ origin: subject, approval }),
-  };
+/** A source by its identity, or a tool of it by its contract, too. Names are for people: anybody can take them. */
+function keyOf({ tool }: ApprovableCall, approval: Pattern, isWide: boolean): ApprovalKey {
+  const { definition, origin, signature } = tool;
+  const source = originOf(origin);
+  const subject = { source, identity: origin.identity, contract: coversOneTool(tool, approval, isWide) ? signature : undefined };
+  return { kind: "tool-permission", id: isWide ? source : definition.name, digest: digestOf({ subject, approval }) };
+}
+
+/**
+ * Whether an approval is about the contract of this tool. One of a whole source is not, but nothing tells apart two
+ * sources of one name that have no identity: what clients push, above all.
+ */
+function coversOneTool({ origin }: Tool, { kind, toolName }: Pattern, isWide: boolean): boolean {
+  const isSource = origin.identity !== undefined || origin.kind === "builtin";
+  return !isWide || !isSource || kind === "custom-tool" || (kind === "mcp" && toolName !== null);
 }
 
 function originOf({ kind, source }: Tool["origin"]): string {

@@ -7,7 +7,7 @@ import { locationOf } from "../../trust/locations.ts";
 import type { AskOutcome } from "../asks/ask-kinds.ts";
 import type { AskHandler, AskHandlers, SessionAsks } from "../asks/asks.ts";
 import type { SessionEvents } from "../records/events.ts";
-import { type ApprovableCall, approvalsFor, type Grant, grantsFor, grantsOf } from "./permission-approvals.ts";
+import { type ApprovableCall, approvalsFor, type Grant, grantsFor, grantsOf, outdatedApprovals } from "./permission-approvals.ts";
 import type { PermissionRule } from "./permission-rule.ts";
 import type { PermissionRules } from "./permission-rules.ts";
 
@@ -93,6 +93,7 @@ class SessionPermissions implements Permissions {
   readonly #sessionScope: ApprovalScope;
   #ofSession = createMemoryApprovals();
   #hasSessionGrants = false;
+  readonly #lookedForOutdated = new WeakSet<Tool>();
   #lasting: readonly ApprovalScope[] | undefined;
 
   constructor(host: PermissionHost) {
@@ -140,6 +141,7 @@ class SessionPermissions implements Permissions {
   #ask(question: PermissionQuestion, waits: boolean, call: ApprovableCall | undefined): Verdict {
     const { toolCallId, agentId, signal, caller } = question;
     const options = { toolCallId, agentId, waits, signal, caller };
+    if (call !== undefined) this.#reportOutdated(call);
     const outcome = this.#host.asks.open("permission", toPermissionAsk(question, call?.request), options);
     const judge = (settled: AskOutcome<"permission">): Verdict => {
       const verdict = toVerdict(settled);
@@ -148,6 +150,38 @@ class SessionPermissions implements Permissions {
       return kept === undefined ? verdict : kept.then(() => verdict);
     };
     return outcome instanceof Promise ? outcome.then(judge) : judge(outcome);
+  }
+
+  /** Reports once that an approval which earlier versions kept by names alone is not honoured, and removes it. */
+  #reportOutdated(call: ApprovableCall): void {
+    const { approvals } = this.#host;
+    if (approvals === undefined || this.#lookedForOutdated.has(call.tool)) return;
+    this.#lookedForOutdated.add(call.tool);
+    try {
+      const keys = outdatedApprovals(call);
+      const found = keys.map((key) => approvals.has(key, this.#lastingScopes()));
+      const report = (known: readonly boolean[]): void =>
+        this.#removeOutdated(
+          approvals,
+          call,
+          keys.filter((_, index) => known[index]),
+        );
+      if (found.every((answer) => typeof answer === "boolean")) report(found);
+      else Promise.all(found).then(report, (error: unknown) => this.#notFound(error));
+    } catch (error) {
+      this.#notFound(error);
+    }
+  }
+
+  #removeOutdated(approvals: ApprovalStore, { tool: { definition, origin } }: ApprovableCall, keys: readonly ApprovalKey[]): void {
+    if (keys.length === 0) return;
+    const what = `An approval of tool "${definition.name}" of ${origin.kind} "${origin.source}" that an earlier version of skillhost kept`;
+    const why = "was bound to these names only, which another source can take, so it is not honoured and was removed";
+    this.#warn(`${what} ${why}. Answer the question with "approve-permanently" or "approve-for-location" to store it again.`);
+    const removed = keys.flatMap(({ kind, id, digest }) =>
+      this.#lastingScopes().map((scope) => approvals.forget({ kind, id, digest, scope })),
+    );
+    Promise.all(removed).catch((error: unknown) => this.#warn("An outdated approval could not be removed.", error));
   }
 
   #denyByRule({ toolCallId, agentId }: PermissionQuestion, { kind, argument }: PermissionRule): PermissionVerdict {

