@@ -70,16 +70,20 @@ async function checkSkill(folder: string, options: CheckOptions): Promise<Checke
   const { loader, hostVersion, signal } = options;
   const parse = createParser();
   const runners = [createStaticRunner(loader, parse)];
+  const limits: Diagnostic[] = [];
+  const listing = new FolderListing(folder, { onLimit: (problem) => void (problem && limits.push(problem)) });
   const staged = await loadSkill(folder, undefined, new Set(), {
     loader,
     runners,
     hostVersion,
     importTimeout: 60_000,
     signal,
-    listing: new FolderListing(folder),
+    listing,
     seen: () => {},
   });
   if (staged.kind === "absent") return undefined;
+  // What is beyond the limits of a listing is found when it is made.
+  void listing.files;
   const skill = staged.kind === "ready" ? staged.generation.skill : undefined;
   const own = staged.kind === "ready" ? staged.generation.diagnostics : staged.diagnostics;
   const name = skill?.name ?? basename(folder);
@@ -88,7 +92,7 @@ async function checkSkill(folder: string, options: CheckOptions): Promise<Checke
   const linted = options.strict ? withLint(own, lintSkillFolder(folder)) : own;
   return {
     skill: { name, folder, tools: skill?.tools.map((tool) => tool.definition.name) ?? [] },
-    diagnostics: [...linted, ...advice].map((diagnostic) => ({ source: name, ...diagnostic })),
+    diagnostics: [...linted, ...limits, ...advice].map((diagnostic) => ({ source: name, ...diagnostic })),
     loaded: { folder, ...(skill && { skill }), diagnostics: [], stale: false },
   };
 }

@@ -11,6 +11,15 @@ test("passes skills that have nothing wrong, and says how many it looked at", as
   });
 });
 
+test("tells, as list does, of a skill that holds more files than clients are given", async () => {
+  using place = workplace({ "skills/a/SKILL.md": skillDocument("a"), "skills/b/SKILL.md": skillDocument("b") });
+  for (let index = 0; index < 512; index++) place.write(`skills/b/data/${index}.txt`, "");
+  for (const command of ["check", "list"]) {
+    const { stdout } = await runCli([command], { cwd: place.path });
+    expect(stdout.match(/\S+ warning SKILL_TOO_LARGE/g)).toEqual(["skills/b warning SKILL_TOO_LARGE"]);
+  }
+});
+
 test("runs nothing of what it checks", async () => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a") });
   const write = `import { writeFileSync } from "node:fs";\nwriteFileSync(${JSON.stringify(place.at("ran"))}, "");\n`;

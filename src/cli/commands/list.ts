@@ -14,12 +14,14 @@ import { visibleLine } from "../visible-text.ts";
 export function list(context: CommandContext): Promise<number> {
   const { out } = context;
   return withHost(context, {}, async (host) => {
-    const { skills, plugins } = host;
     const configured = readConfiguredServers(context);
     const servers = withFiles(host.listServers(), configured);
-    const diagnostics = distinct([...configured.diagnostics, ...host.diagnostics]);
     const session = await host.createSession({ onPermissionRequest: approveAll, persist: false });
     const tools = session.listTools();
+    // Looks for the files of the skills, so that a folder that holds too many is told.
+    session.listResources();
+    const { skills, plugins } = host;
+    const diagnostics = distinct([...configured.diagnostics, ...host.diagnostics]);
     if (out.isJson) {
       out.envelope({ ok: true, data: { skills, tools, servers, plugins }, diagnostics });
       return 0;

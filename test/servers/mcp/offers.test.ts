@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Client } from "@modelcontextprotocol/client";
+import { SkillsClient } from "@modelcontextprotocol/client/ext/skills";
 import { describe, expect, test } from "vitest";
 import {
   type Answer,
@@ -193,6 +194,36 @@ describe("the Skills extension", () => {
     await expect.poll(async () => (await digests())[uri]).not.toBe(before[uri]);
     expect((await digests())["skill://helper/SKILL.md"]).toBe(before["skill://helper/SKILL.md"]);
     expect((await ask(served, "resources/read", { uri })).result.contents).toMatchObject([{ text: "# Another guide" }]);
+  });
+
+  test("serves skills as people write them so that a strict client reads every file of each", async () => {
+    await using served = await serveSkill({ "SKILL.md": document });
+    const written: Record<string, string> = {
+      "Spaced Name": "---\nname: Spaced Name\ndescription: Has a name with a space.\n---\nBody of it.\n",
+      "no-front-matter": "# Title\n\nDoes things.\n",
+      nested: "---\nname: nested\ndescription: Nested.\nmetadata:\n  openclaw:\n    requires: { bins: [jq] }\n---\nBody.\n",
+      colons: "---\nname: colons\ndescription: Use it: now\n---\nBody.\n",
+      long: `---\nname: long\ndescription: ${"word ".repeat(400)}\n---\nBody.\n`,
+      unclosed: "---\nname: unclosed\ndescription: Not closed.\n\n# Body\n",
+    };
+    for (const [folder, text] of Object.entries(written)) served.skill.write(`../${folder}/SKILL.md`, text);
+    served.skill.write("../lower/skill.md", skillDocument("lower"));
+    served.skill.write("../utf16/SKILL.md", Buffer.from(`\uFEFF${skillDocument("utf16")}`, "utf16le"));
+    served.skill.write("../Spaced Name/references/a guide.md", "# Guide");
+    await served.test.host.reload();
+    const skills = new SkillsClient(await served.connect("modern"));
+    const { skills: listed } = await skills.list();
+    expect(listed.map(({ frontmatter }) => frontmatter.name)).toEqual([
+      ...["colons", "helper", "long", "lower", "nested", "no-front-matter", "spaced-name", "unclosed", "utf16"],
+    ]);
+    for (const skill of listed) {
+      const files = skill.resources as readonly { readonly uri: string }[];
+      for (const { uri } of files) expect(await skills.read(skill, uri)).toMatchObject({ verified: true });
+    }
+    const { resources } = await skills.readDirectory("skill://spaced-name");
+    expect(resources.map(({ name }) => name)).toEqual(["SKILL.md", "references"]);
+    const original = await ask(served, "resources/read", { uri: "skill://Spaced%20Name/SKILL.md" });
+    expect(original.result.contents).toMatchObject([{ text: written["Spaced Name"] }]);
   });
 
   test("goes through many skills page by page, each once", async () => {
