@@ -1,10 +1,13 @@
 import { parseArgs } from "node:util";
 import { errorMessage } from "../base/errors.ts";
 import { type LogLevel, logLevels } from "../base/logger.ts";
+import { isLoopback } from "../io/connection-token.ts";
 
 /** How skillhost was started as the runtime of a Copilot SDK client. */
 export interface HeadlessArguments {
   readonly transport: { readonly kind: "stdio" } | { readonly kind: "tcp"; readonly port: number; readonly host: string };
+  /** Clients need no token, if none is set. Only where the address is one of the loopback. */
+  readonly allowsNoToken: boolean;
   readonly logLevel?: LogLevel;
   readonly logFile?: string;
   /** The variable that holds the token to sign in to models with. */
@@ -25,6 +28,7 @@ const options = {
   stdio: { type: "boolean" },
   port: { type: "string" },
   host: { type: "string" },
+  "no-token": { type: "boolean" },
   server: { type: "boolean" },
   "no-auto-update": { type: "boolean" },
   "no-auto-login": { type: "boolean" },
@@ -54,12 +58,17 @@ export function parseHeadlessArguments(argv: readonly string[]): ParsedHeadless 
     const idleTimeoutSeconds = numberOf("--session-idle-timeout", values["session-idle-timeout"], 0, 2_147_483);
     if (values.stdio === true && port !== undefined) return { ok: false, problem: "--stdio and --port exclude each other." };
     const host = values.host ?? "127.0.0.1";
+    const allowsNoToken = values["no-token"] === true;
+    if (allowsNoToken && !isLoopback(host)) {
+      return { ok: false, problem: `--no-token is for this machine alone, and ${host} can be reached by others. Leave it out.` };
+    }
     const value: HeadlessArguments = {
       transport: values.stdio === true ? { kind: "stdio" } : { kind: "tcp", port: port ?? 0, host },
       ...given("logLevel", logLevelOf(values["log-level"])),
       ...given("logFile", values["log-file"]),
       ...given("authTokenVariable", values["auth-token-env"]),
       ...given("idleTimeoutSeconds", idleTimeoutSeconds === 0 ? undefined : idleTimeoutSeconds),
+      allowsNoToken,
       allowsAll: (values.yolo ?? values["allow-all"] ?? values["allow-all-tools"]) === true,
       skills: values.skills ?? [],
       ...given("config", values.config),

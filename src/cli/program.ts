@@ -98,8 +98,12 @@ function addMcp(program: Command, choose: Choose): void {
     .summary("serve the skills to MCP clients")
     .description("Serves the tools, prompts and resources of the skills to MCP clients, and tells them of what is saved.")
     .option("--http [port]", "over HTTP instead of stdin and stdout (default port: 3333)", port)
-    .option("--host <address>", "the address to listen on; others than this machine's own need a token", "127.0.0.1")
-    .option("--token <token>", "what HTTP requests must carry as a bearer token (default: SKILLHOST_TOKEN)")
+    .option("--host <address>", "the address to listen on", "127.0.0.1")
+    .option(
+      "--token <token>",
+      "what HTTP requests must carry as a bearer token (default: SKILLHOST_TOKEN, else one that is made up and shown)",
+    )
+    .option("--no-token", "any program of this machine may call; for loopback addresses only")
     .option("--allow-host <name>", "a name that clients reach the server by; repeatable", collect)
     .option("--allow-origin <host>", "a host whose web pages may call; repeatable", collect)
     .option("--allow <rule>", 'calls that may run, such as "lint" or "shell(git status)"; repeatable', collect)

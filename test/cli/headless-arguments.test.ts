@@ -12,6 +12,7 @@ describe("the arguments of a runtime", () => {
         logLevel: "error",
         authTokenVariable: "COPILOT_SDK_AUTH_TOKEN",
         idleTimeoutSeconds: 60,
+        allowsNoToken: false,
         allowsAll: false,
         skills: [],
         mcpConfig: [],
@@ -30,6 +31,16 @@ describe("the arguments of a runtime", () => {
     expect(transportOf("--port", "99999")).toContain("--port must be a whole number");
     expect(transportOf("--port", "-1")).toContain("--port");
     expect(transportOf("--stdio", "--port", "1")).toContain("exclude each other");
+  });
+
+  test("can do without a token on this machine only", () => {
+    const allowed = (...argv: string[]): unknown => {
+      const parsed = parseHeadlessArguments(["--headless", "--no-token", ...argv]);
+      return parsed.ok ? parsed.value.allowsNoToken : parsed.problem;
+    };
+    for (const host of ["127.0.0.1", "localhost", "::1", "[::1]"]) expect([host, allowed("--host", host)]).toEqual([host, true]);
+    for (const host of ["0.0.0.0", "::", "", "192.168.1.2", "example.com", "127.0.0.1.nip.io"])
+      expect([host, allowed("--host", host)]).toEqual([host, expect.stringContaining("--no-token is for this machine alone")]);
   });
 
   test("may come after some of ours, and repeat", () => {

@@ -19,14 +19,31 @@ test("serves over HTTP until it is interrupted, and says where", async () => {
   using place = workplace(files);
   const cli = startCli(["mcp", "--http", "0", "--yes"], { cwd: place.path });
   const url = /http:\S+/.exec(await cli.line((line) => line.startsWith("MCP is served at")))?.[0] ?? "";
+  expect((await post(url, initialize)).status).toBe(401);
+  const configuration = JSON.parse(/^\{.*\}$/m.exec(cli.stderr)?.[0] ?? "").mcpServers.skillhost;
+  expect(configuration).toEqual({ type: "http", url, headers: { Authorization: expect.stringMatching(/^Bearer [\w-]{43}$/) } });
+  const { headers } = configuration;
   expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/);
-  const opened = await post(url, initialize);
-  const session = { "Mcp-Session-Id": opened.headers.get("mcp-session-id") ?? "" };
+  const opened = await post(url, initialize, headers);
+  const session = { ...headers, "Mcp-Session-Id": opened.headers.get("mcp-session-id") ?? "" };
   const called = await post(url, { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "hello", arguments: {} } }, session);
   expect(await called.text()).toContain("Hello");
   cli.interrupt();
-  expect(await cli.done).toMatchObject({ code: 0, stderr: "" });
+  expect(await cli.done).toMatchObject({ code: 0 });
   await expect(post(url, initialize)).rejects.toThrow();
+});
+
+test("needs no token where the user says so, on this machine only", async () => {
+  using place = workplace(files);
+  const cli = startCli(["mcp", "--http", "0", "--no-token"], { cwd: place.path });
+  const url = /http:\S+/.exec(await cli.line(() => true))?.[0] ?? "";
+  expect((await post(url, initialize)).status).toBe(200);
+  cli.interrupt();
+  expect(await cli.done).toMatchObject({ code: 0, stderr: "" });
+  const refused = await runCli(["mcp", "--http", "0", "--no-token", "--host", "0.0.0.0"], { cwd: place.path });
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("--no-token is for this machine alone")]);
+  const unclear = await runCli(["mcp", "--http", "0", "--no-token"], { cwd: place.path, env: { SKILLHOST_TOKEN: "ours" } });
+  expect([unclear.code, unclear.stderr]).toEqual([2, expect.stringContaining("SKILLHOST_TOKEN is set")]);
 });
 
 test("off the loopback makes up a token and shows it on stderr, or takes the one it is given and does not show it", async () => {
@@ -52,7 +69,7 @@ test("denies what no rule allows, and offers only what the filters leave", async
     "skills/greeter/tools/secret.ts": toolModule("secret", "Secret"),
   };
   using place = workplace({ ...files, ...more });
-  const cli = startCli(["mcp", "--http", "0", "--allow", "hello", "--excluded", "secret"], { cwd: place.path });
+  const cli = startCli(["mcp", "--http", "0", "--no-token", "--allow", "hello", "--excluded", "secret"], { cwd: place.path });
   const url = /http:\S+/.exec(await cli.line(() => true))?.[0] ?? "";
   const session = { "Mcp-Session-Id": (await post(url, initialize)).headers.get("mcp-session-id") ?? "" };
   const ask = async (method: string, params: object = {}): Promise<string> =>

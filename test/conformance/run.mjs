@@ -84,7 +84,7 @@ function report(title, scenarios, results, isSkipFine) {
 async function withServer(use) {
   const skills = mkdtempSync(join(scratch, "skills-"));
   cpSync(fixture, join(skills, "conformance-skill"), { recursive: true });
-  const command = [join(dist, "cli/bin.js"), "--skills", skills, "--log-level", "warning", "mcp", "--http", "0"];
+  const command = [join(dist, "cli/bin.js"), "--skills", skills, "--log-level", "warning", "mcp", "--http", "0", "--no-token"];
   const server = spawn(process.execPath, command, {
     cwd: skills,
     stdio: ["ignore", "pipe", process.env.CONFORMANCE_LOG ? "inherit" : "ignore"],

@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { errorMessage, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { Host } from "../../host/host.ts";
+import { createConnectionToken } from "../../io/connection-token.ts";
 import { onAbort } from "../../io/on-abort.ts";
 import { hideSecrets } from "../../servers/copilot/framing/hide-secrets.ts";
 import { CopilotServer } from "../../servers/copilot/server.ts";
@@ -33,16 +34,17 @@ async function serve(options: HeadlessArguments, io: CliIo): Promise<number> {
   // Before anything else is loaded: what other code prints must not get into the protocol.
   const streams = options.transport.kind === "stdio" ? io.takeStreams?.() : undefined;
   const opened = openLog(options.logLevel, options.logFile, io);
-  const secrets = new Set<string>();
+  const token = tokenOf(options, io);
+  const secrets = new Set<string>(token && [token.text]);
   const log = hideSecrets(opened.log, secrets);
   const stray = io.onStrayError?.((error) => log.error("Code of a skill failed outside of any call.", { error }));
-  const server = createServer(options, io, log, secrets);
+  const server = createServer(options, io, log, secrets, token?.text);
   const stopped = onAbort(io.signal, () => server.requestShutdown());
   try {
     if (streams !== undefined) {
-      const client = server.accept(streams);
+      const client = server.acceptParent(streams);
       await Promise.race([client.wire.closed, server.shutdown]);
-    } else await listen(server, options, io);
+    } else await listen(server, options, io, token);
     return 0;
   } finally {
     stopped[Symbol.dispose]();
@@ -53,7 +55,19 @@ async function serve(options: HeadlessArguments, io: CliIo): Promise<number> {
   }
 }
 
-function createServer(options: HeadlessArguments, io: CliIo, log: Logger, secrets: Set<string>): CopilotServer {
+interface ConnectionToken {
+  readonly text: string;
+  readonly isMadeUp: boolean;
+}
+
+/** Undefined: none is needed, since the client at the other end of stdin started this process, or since the user said so. */
+function tokenOf({ transport, allowsNoToken }: HeadlessArguments, { env }: CliIo): ConnectionToken | undefined {
+  const known = env["COPILOT_CONNECTION_TOKEN"];
+  if (known) return { text: known, isMadeUp: false };
+  return transport.kind === "stdio" || allowsNoToken ? undefined : { text: createConnectionToken(), isMadeUp: true };
+}
+
+function createServer(options: HeadlessArguments, io: CliIo, log: Logger, secrets: Set<string>, token: string | undefined): CopilotServer {
   const { env } = io;
   const home = homeOf(env);
   const variable = options.authTokenVariable;
@@ -63,7 +77,7 @@ function createServer(options: HeadlessArguments, io: CliIo, log: Logger, secret
     log,
     secrets,
     environment: env,
-    token: env["COPILOT_CONNECTION_TOKEN"] || undefined,
+    token,
     gitHubToken,
     sessionsDirectory: join(home, "sessions"),
     pluginDirectories: options.pluginDirectories.map((folder) => resolve(io.cwd, folder)),
@@ -90,10 +104,20 @@ async function openHost(options: HeadlessArguments, io: CliIo, log: Logger, home
   return openHeadlessHost(options, io, log, home);
 }
 
-async function listen(server: CopilotServer, { transport }: HeadlessArguments, io: CliIo): Promise<void> {
+async function listen(
+  server: CopilotServer,
+  { transport }: HeadlessArguments,
+  io: CliIo,
+  token: ConnectionToken | undefined,
+): Promise<void> {
   if (transport.kind !== "tcp") throw new Error("There are no streams to serve over. Use --port.");
   const { listenForClients } = await import("../../servers/copilot/framing/listen.ts");
   const listening = await listenForClients(server, transport);
+  // Before the port: whoever waits for that has the token then.
+  if (token?.isMadeUp === true) {
+    io.stderr.write(`Clients must give this token; set COPILOT_CONNECTION_TOKEN to choose another, or use --no-token.\n`);
+    io.stderr.write(`COPILOT_CONNECTION_TOKEN=${token.text}\n`);
+  }
   io.stdout.write(`CLI server listening on port ${listening.port}\n`);
   await server.shutdown;
   await listening[Symbol.asyncDispose]();

@@ -1,3 +1,4 @@
+import { isLoopback } from "../../io/connection-token.ts";
 import { onAbort } from "../../io/on-abort.ts";
 import { type McpHttpFace, serveMcp } from "../../servers/mcp/serve-mcp.ts";
 import { approveAll } from "../../session/permissions/permissions.ts";
@@ -11,7 +12,8 @@ export interface McpCommandOptions {
   /** True: without a port. */
   readonly http?: number | true;
   readonly host: string;
-  readonly token?: string;
+  /** False: none is needed. */
+  readonly token?: string | false;
   readonly allowHost?: readonly string[];
   readonly allowOrigin?: readonly string[];
   readonly allow?: readonly string[];
@@ -50,7 +52,7 @@ async function overStdio(context: CommandContext, options: McpCommandOptions): P
 function overHttp(context: CommandContext, options: McpCommandOptions, http: number | true): Promise<number> {
   const { io, log } = context;
   const serving = servingOptions(context, options);
-  const token = options.token ?? (io.env["SKILLHOST_TOKEN"] || undefined);
+  const token = tokenOf(context, options);
   return withHost(context, { watch: true }, async (host) => {
     const face = await serveMcp(host, {
       ...serving,
@@ -67,6 +69,14 @@ function overHttp(context: CommandContext, options: McpCommandOptions, http: num
     await face[Symbol.asyncDispose]();
     return 0;
   });
+}
+
+function tokenOf({ io }: CommandContext, { token, host }: McpCommandOptions): string | false | undefined {
+  const known = io.env["SKILLHOST_TOKEN"] || undefined;
+  if (token !== false) return token ?? known;
+  if (known !== undefined) throw usageError("--no-token was given, and SKILLHOST_TOKEN is set. Leave one of them out.");
+  if (!isLoopback(host)) throw usageError(`--no-token is for this machine alone, and ${host} can be reached by others. Leave it out.`);
+  return false;
 }
 
 function servingOptions(
@@ -90,5 +100,9 @@ function announce({ io, out }: CommandContext, { url, token }: McpHttpFace, isMa
   if (out.isJson) out.envelope({ ok: true, data: { url }, diagnostics: [] });
   else out.line(`MCP is served at ${url}`);
   // Not on stdout: that may be a file that others read.
-  if (isMadeUp && token !== undefined) io.stderr.write(`Requests must carry this header:\nAuthorization: Bearer ${token}\n`);
+  if (!isMadeUp || token === undefined) return;
+  const client = { mcpServers: { skillhost: { type: "http", url, headers: { Authorization: `Bearer ${token}` } } } };
+  io.stderr.write(`Requests must carry this header:\nAuthorization: Bearer ${token}\n`);
+  io.stderr.write(`As a client is configured:\n${JSON.stringify(client)}\n`);
+  io.stderr.write("The token is a new one each time. SKILLHOST_TOKEN sets one that lasts.\n");
 }

@@ -1,8 +1,8 @@
-import { timingSafeEqual } from "node:crypto";
 import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 import { HostError, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { Host } from "../../host/host.ts";
+import { createTokenCheck } from "../../io/connection-token.ts";
 import { Client } from "./clients/client.ts";
 import type { WireStreams } from "./framing/wire.ts";
 import { answerRequest } from "./methods/dispatch.ts";
@@ -72,6 +72,7 @@ export class CopilotServer implements AsyncDisposable {
   #requestShutdown: () => void = () => {};
   #host: Promise<Host> | undefined;
   #closed: Promise<void> | undefined;
+  readonly #isToken: ((given: string) => boolean) | undefined;
   readonly #news = new Set<WireSession>();
   #isTelling = false;
   #hasWorked = false;
@@ -79,6 +80,7 @@ export class CopilotServer implements AsyncDisposable {
   constructor(options: CopilotServerOptions) {
     this.options = options;
     this.secrets = options.secrets ?? new Set();
+    this.#isToken = options.token === undefined ? undefined : createTokenCheck(options.token);
     this.timers = new SessionTimers(this);
     this.shutdown = new Promise((resolve) => {
       this.#requestShutdown = resolve;
@@ -93,10 +95,16 @@ export class CopilotServer implements AsyncDisposable {
     return this.options.log;
   }
 
-  /** Takes a client on. It is let go when its line is closed. */
+  /** Takes on the client that started this process, at the other end of its streams. */
+  acceptParent(streams: WireStreams): Client {
+    const client = this.accept(streams);
+    if (this.#isToken === undefined) client.admit();
+    return client;
+  }
+
+  /** Takes a client on: until it is admitted it may only introduce itself. It is let go when its line is closed. */
   accept(streams: WireStreams): Client {
     const client = new Client(streams, (from) => answerRequest(this, from), this.log);
-    client.isAuthenticated = this.options.token === undefined;
     this.clients.add(client);
     void client.wire.closed.then(() => this.#release(client)).catch((error) => this.#report(error));
     return client;
@@ -144,18 +152,16 @@ export class CopilotServer implements AsyncDisposable {
     return this.#host;
   }
 
-  accepts(token: string | undefined): boolean {
-    const wanted = this.options.token;
-    if (wanted === undefined) return true;
-    const [given, known] = [Buffer.from(token ?? ""), Buffer.from(wanted)];
-    return given.length === known.length && timingSafeEqual(given, known);
+  /** Whether a client may call that gives this token, or none. */
+  accepts(token?: string): boolean {
+    return this.#isToken === undefined || (token !== undefined && this.#isToken(token));
   }
 
   /** Tells every client that a session began, changed or is gone. */
   tellLifecycle(type: "session.created" | "session.updated" | "session.deleted", sessionId: string, session?: WireSession): void {
     const times = session && { startTime: session.createdAt.toISOString(), modifiedTime: session.modifiedAt.toISOString() };
     const json = JSON.stringify({ type, sessionId, ...(times && { metadata: times }) });
-    for (const { wire, isAuthenticated } of this.clients) if (isAuthenticated) wire.notify("session.lifecycle", json);
+    for (const { wire, isAdmitted } of this.clients) if (isAdmitted) wire.notify("session.lifecycle", json);
   }
 
   /** Tells of changes, but not of each: in a turn there are many. */

@@ -1,18 +1,19 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { isIP } from "node:net";
+import { createTokenCheck, isLoopback } from "../../io/connection-token.ts";
 
 export interface HttpGuardOptions {
   /** The address that is listened on. */
   readonly host: string;
-  /** Every request must carry it. Undefined: none need to, which is for loopback addresses only. */
+  /** Every request must carry it. Undefined: none has to, which is for loopback addresses only. */
   readonly token: string | undefined;
   /** Names that may stand in `Host`, beside those of the loopback. */
   readonly allowedHosts: readonly string[];
   /** Hosts whose pages may call, beside those of the loopback. */
   readonly allowedOrigins: readonly string[];
-  /** Requests of one address in ten seconds. */
+  /** Requests of one address in ten seconds, those that were refused aside. */
   readonly maxRequests: number;
+  /** Requests of one address in ten seconds that are refused with a reason; more are told only that they are too many. Default: 100. */
+  readonly maxRefusals?: number;
   /** The time in milliseconds. */
   readonly now?: () => number;
 }
@@ -40,27 +41,25 @@ export function createHttpGuard(options: HttpGuardOptions): HttpGuard {
   const origins = new Set([...loopbackNames, ...options.allowedOrigins.map(lower)]);
   // Off the loopback a server has names that only its network knows; there the token keeps pages out.
   const checksHost = isLoopback(options.host) || options.allowedHosts.length > 0;
-  const expected = options.token === undefined ? undefined : digest(options.token);
-  const isFlood = createFloodGate(options.maxRequests, options.now ?? Date.now);
-  return ({ headers, socket }) => {
-    if (isFlood(socket.remoteAddress ?? "")) return flooded;
-    if (checksHost && !hosts.has(hostnameOf(headers.host) ?? "")) return { status: 403, message: "This Host is not served here." };
-    const { origin, authorization } = headers;
+  const isToken = options.token === undefined ? undefined : createTokenCheck(options.token);
+  const { maxRequests, maxRefusals = 100, now = Date.now } = options;
+  // Apart, so that somebody who is refused cannot use up the requests of a client at the same address.
+  const [isFlood, isStorm] = [createFloodGate(maxRequests, now), createFloodGate(maxRefusals, now)];
+  const refusalOf = ({ host, origin, authorization }: IncomingMessage["headers"]): Refusal | undefined => {
+    if (checksHost && !hosts.has(hostnameOf(host) ?? "")) return { status: 403, message: "This Host is not served here." };
     if (origin !== undefined && !origins.has(originHostOf(origin) ?? "")) return { status: 403, message: "This Origin may not call." };
-    return expected === undefined ? undefined : checkToken(authorization, expected);
+    return isToken && checkToken(authorization, isToken);
+  };
+  return ({ headers, socket: { remoteAddress: address = "" } }) => {
+    const refusal = refusalOf(headers);
+    if (refusal !== undefined) return isStorm(address) ? flooded : refusal;
+    return isFlood(address) ? flooded : undefined;
   };
 }
 
-/** Whether only this machine can reach an address. */
-export function isLoopback(host: string): boolean {
-  const bare = host.replace(/^\[|\]$/g, "").toLowerCase();
-  return bare === "localhost" || bare === "::1" || (isIP(bare) === 4 && bare.startsWith("127."));
-}
-
-function checkToken(authorization: string | undefined, expected: Buffer): Refusal | undefined {
+function checkToken(authorization: string | undefined, isToken: (given: string) => boolean): Refusal | undefined {
   const given = /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1];
-  // Digests are of one length, so that comparing them tells nothing of how much was right.
-  if (given !== undefined && timingSafeEqual(digest(given), expected)) return undefined;
+  if (given !== undefined && isToken(given)) return undefined;
   const reason = given === undefined ? "" : ', error="invalid_token"';
   return { status: 401, message: "A bearer token is needed.", headers: { "WWW-Authenticate": `Bearer realm="skillhost"${reason}` } };
 }
@@ -88,10 +87,6 @@ function hostnameOf(host: string | undefined): string | undefined {
 
 function originHostOf(origin: string): string | undefined {
   return /^https?:\/\//i.test(origin) && URL.canParse(origin) ? new URL(origin).hostname : undefined;
-}
-
-function digest(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }
 
 function lower(name: string): string {

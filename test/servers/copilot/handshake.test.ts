@@ -44,8 +44,6 @@ describe("the handshake", () => {
       ["connect", { token: "wrong" }],
       ["connect", { token: "let-me-in-" }],
       ["ping", {}],
-      ["session.create", {}],
-      ["no.such.method", {}],
     ] as const) {
       expect((await client.refusal(method, params)).message).toContain("AUTHENTICATION_FAILED");
     }
@@ -155,7 +153,7 @@ describe("bad input", () => {
       const look = (): void => {
         if (until(answer)) resolve(answer);
       };
-      const { wire } = served.server.accept({
+      const { wire } = served.server.acceptParent({
         input: toServer,
         output: {
           write: (piece) => {

@@ -152,4 +152,47 @@ describe("the process", () => {
     expect(code).toBe(0);
     connection.dispose();
   });
+
+  test("makes up a token where none is set, and says it on stderr before the port on stdout", async () => {
+    const started = start([], { COPILOT_CONNECTION_TOKEN: "" });
+    let stderr = "";
+    started.stderr!.on("data", (piece: Buffer) => {
+      stderr += piece.toString();
+    });
+    await expect.poll(() => started.stdoutText(), { timeout: 10_000 }).toMatch(/listening on port \d+/i);
+    await expect.poll(() => stderr, { timeout: 10_000 }).toMatch(/^COPILOT_CONNECTION_TOKEN=[\w-]{43}$/m);
+    const token = /^COPILOT_CONNECTION_TOKEN=(\S+)$/m.exec(stderr)?.[1];
+    const port = Number(/port (\d+)/.exec(started.stdoutText())?.[1]);
+    const socket = connect(port, "127.0.0.1");
+    const connection = createMessageConnection(new StreamMessageReader(socket), new StreamMessageWriter(socket));
+    connection.listen();
+    await expect(connection.sendRequest("connect", {})).rejects.toThrow("AUTHENTICATION_FAILED");
+    await expect(connection.sendRequest("session.create", {})).rejects.toThrow("AUTHENTICATION_FAILED");
+    expect(await connection.sendRequest("connect", { token })).toMatchObject({ protocolVersion: 3 });
+    connection.dispose();
+  });
+
+  test("needs no token where the user says so, on this machine only", async () => {
+    const refused = start(["--no-token", "--host", "0.0.0.0"], { COPILOT_CONNECTION_TOKEN: "" });
+    const [code] = await once(refused, "close");
+    expect([code, refused.stdoutText()]).toEqual([2, ""]);
+    const started = start(["--no-token"], { COPILOT_CONNECTION_TOKEN: "" });
+    await expect.poll(() => started.stdoutText(), { timeout: 10_000 }).toMatch(/listening on port \d+/i);
+    const socket = connect(Number(/port (\d+)/.exec(started.stdoutText())?.[1]), "127.0.0.1");
+    const connection = createMessageConnection(new StreamMessageReader(socket), new StreamMessageWriter(socket));
+    connection.listen();
+    expect(await connection.sendRequest("connect", {})).toMatchObject({ protocolVersion: 3 });
+    connection.dispose();
+  });
+
+  test("needs the token that is set, whatever --no-token says: clients of the SDK set one and do not know of it", async () => {
+    const started = start(["--no-token"], { COPILOT_CONNECTION_TOKEN: "secret" });
+    await expect.poll(() => started.stdoutText(), { timeout: 10_000 }).toMatch(/listening on port \d+/i);
+    const socket = connect(Number(/port (\d+)/.exec(started.stdoutText())?.[1]), "127.0.0.1");
+    const connection = createMessageConnection(new StreamMessageReader(socket), new StreamMessageWriter(socket));
+    connection.listen();
+    await expect(connection.sendRequest("connect", {})).rejects.toThrow("AUTHENTICATION_FAILED");
+    expect(await connection.sendRequest("connect", { token: "secret" })).toMatchObject({ ok: true });
+    connection.dispose();
+  });
 });

@@ -93,7 +93,7 @@ export class Served implements AsyncDisposable {
         return fromServer.readableLength;
       },
     };
-    const { wire } = this.server.accept({ input: toServer, output });
+    const { wire } = this.server.acceptParent({ input: toServer, output });
     void wire.closed.then(() => fromServer.end());
     return new TestClient(toServer, fromServer);
   }

@@ -1,15 +1,16 @@
 import { request } from "node:http";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { serveMcp } from "skillhost";
 import { createTestHost } from "skillhost/testing";
-import { expect, test } from "vitest";
-import { createHttpGuard, isLoopback } from "../../../src/servers/mcp/http-guard.ts";
-import { answerOf, deferred, initialize, modernRequest, post, serveSkill, toolModule } from "./serving-kit.ts";
+import { describe, expect, test } from "vitest";
+import { isLoopback } from "../../../src/io/connection-token.ts";
+import { createHttpGuard } from "../../../src/servers/mcp/http-guard.ts";
+import { answerOf, authorization, deferred, eras, initialize, modernRequest, post, serveSkill, textOf, toolModule } from "./serving-kit.ts";
 
 /** Sends headers that fetch would not let through. */
 function send(url: string, headers: Readonly<Record<string, string>>, method = "POST"): Promise<{ status: number; body: string }> {
   return new Promise((resolve, reject) => {
-    const all = { "Content-Type": "application/json", Accept: "application/json, text/event-stream", ...headers };
+    const all = { "Content-Type": "application/json", Accept: "application/json, text/event-stream", ...authorization(url), ...headers };
     const sent = request(url, { method, headers: all }, (response) => {
       let body = "";
       response.setEncoding("utf8").on("data", (text) => {
@@ -54,7 +55,7 @@ test("names that are allowed beside those of the loopback get in", async () => {
 test("without the token nothing is answered but how to get in", async () => {
   await using served = await serveSkill({}, { http: { token: "a-secret-of-ours" } });
   const { url } = served.face;
-  const none = await post(url, initialize);
+  const none = await fetch(url, { method: "POST" });
   expect([none.status, none.headers.get("www-authenticate")]).toEqual([401, 'Bearer realm="skillhost"']);
   for (const Authorization of ["Bearer a-secret-of-our", "Bearer a-secret-of-ours-", "Basic a-secret-of-ours", "Bearer", "bearer  "]) {
     const { status, headers } = await post(url, initialize, { Authorization });
@@ -64,18 +65,93 @@ test("without the token nothing is answered but how to get in", async () => {
   expect((await post(url, initialize, { Authorization: "Bearer a-secret-of-ours" })).status).toBe(200);
 });
 
-test("off the loopback a token is made up where none is given", async () => {
+test.each(["0.0.0.0", "127.0.0.1", "::1", "localhost"])("at %s a token is made up where none is given", async (host) => {
   await using open = await createTestHost();
-  const face = await serveMcp(open.host, { transport: "http", host: "0.0.0.0", port: 0 });
+  const face = await serveMcp(open.host, { transport: "http", host, port: 0 });
   try {
     expect(face.token).toMatch(/^[\w-]{43}$/);
-    const url = `http://127.0.0.1:${new URL(face.url).port}/mcp`;
+    const url = face.url.replace("0.0.0.0", "127.0.0.1");
+    const modern = modernRequest("tools/list", {});
+    const right = { Authorization: `Bearer ${face.token}` };
     expect((await post(url, initialize)).status).toBe(401);
-    expect((await post(url, initialize, { Authorization: `Bearer ${face.token}` })).status).toBe(200);
+    expect((await post(url, initialize, right)).status).toBe(200);
+    expect((await post(url, modern.body, modern.headers)).status).toBe(401);
+    expect((await post(url, modern.body, { ...modern.headers, ...right })).status).toBe(200);
   } finally {
     await face[Symbol.asyncDispose]();
   }
 });
+
+test("only a loopback address can be served without a token", async () => {
+  await using open = await createTestHost();
+  for (const host of ["0.0.0.0", "::", ""])
+    await expect(serveMcp(open.host, { transport: "http", host, port: 0, token: false })).rejects.toMatchObject({ code: "HTTP_TOKEN" });
+  await using face = await serveMcp(open.host, { transport: "http", port: 0, token: false });
+  expect(face.token).toBeUndefined();
+  expect((await post(face.url, initialize)).status).toBe(200);
+});
+
+describe("connections that say nothing", () => {
+  const hello = {
+    "tools/hello.ts": toolModule('defineTool("hello", { description: "Greets.", skipPermission: true, handler: () => "Hello" })'),
+  };
+  const openings = {
+    nothing: "",
+    "half a header": "POST /mcp HTTP/1.1\r\nHost: localhost\r\n",
+    "a wrong token and half a body": "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\nContent-Length: 9\r\n\r\n{",
+  };
+
+  test.each(Object.entries(openings))("600 that send %s keep no client out, in either era", async (_name, opening) => {
+    await using served = await serveSkill(hello);
+    const sockets = await crowd(served.face.url, 600, opening);
+    try {
+      for (const era of eras) {
+        const client = await served.connect(era);
+        expect(textOf(await client.callTool({ name: "hello", arguments: {} }))).toBe("Hello");
+      }
+      // Nor do they when they come in the middle of a client's work.
+      const client = await served.connect("legacy");
+      sockets.push(...(await crowd(served.face.url, 600, opening)));
+      expect(textOf(await client.callTool({ name: "hello", arguments: {} }))).toBe("Hello");
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
+  });
+
+  test("are closed one after the other once there are too many, and all of them in a few seconds", async () => {
+    await using served = await serveSkill(hello);
+    const sockets = await crowd(served.face.url, 600, "");
+    const open = (): number => sockets.filter(({ closed }) => !closed).length;
+    await expect.poll(open, { timeout: 20_000 }).toBeLessThanOrEqual(512);
+    await expect.poll(open, { timeout: 20_000 }).toBe(0);
+  });
+
+  test("with guesses at the token do not use up the requests of a client at the same address", async () => {
+    await using served = await serveSkill(hello, { http: { maxRequests: 200 } });
+    const { url } = served.face;
+    const statuses = new Set<number>();
+    for (let count = 0; count < 250; count++)
+      statuses.add((await post(url, initialize, { Authorization: `Bearer guess-${count}` })).status);
+    expect([...statuses]).toEqual([401, 429]);
+    expect((await post(url, initialize)).status).toBe(200);
+  });
+});
+
+/** Connects and sends the beginning of a request. Each is connected, or was turned away, when this settles. */
+async function crowd(url: string, count: number, opening: string): Promise<Socket[]> {
+  const { port } = new URL(url);
+  const sockets = Array.from({ length: count }, () => connect(Number(port), "127.0.0.1"));
+  await Promise.all(
+    sockets.map(
+      (socket) =>
+        new Promise<void>((resolve) => {
+          socket.on("error", () => {}).once("close", () => resolve());
+          socket.resume().once("connect", () => socket.write(opening, () => resolve()));
+        }),
+    ),
+  );
+  return sockets;
+}
 
 test("bodies that are too long, no JSON, no object or of another type are refused", async () => {
   await using served = await serveSkill({}, { http: { maxBodyBytes: 10_000 } });
@@ -104,10 +180,11 @@ test("bodies that are too long, no JSON, no object or of another type are refuse
 test("other paths and methods are not served", async () => {
   await using served = await serveSkill({});
   const { url } = served.face;
-  expect((await fetch(new URL("/", url))).status).toBe(404);
-  expect((await fetch(new URL("/mcp/../etc/passwd", url))).status).toBe(404);
-  expect((await fetch(url, { method: "PUT", body: "{}" })).status).toBeGreaterThanOrEqual(400);
-  expect((await fetch(url, { headers: { Accept: "text/event-stream" } })).status).toBe(400);
+  const headers = authorization(url);
+  expect((await fetch(new URL("/", url), { headers })).status).toBe(404);
+  expect((await fetch(new URL("/mcp/../etc/passwd", url), { headers })).status).toBe(404);
+  expect((await fetch(url, { method: "PUT", body: "{}", headers })).status).toBeGreaterThanOrEqual(400);
+  expect((await fetch(url, { headers: { ...headers, Accept: "text/event-stream" } })).status).toBe(400);
 });
 
 test("a session is known by its id alone, ends when it is told to, and is gone then", async () => {
@@ -120,7 +197,7 @@ test("a session is known by its id alone, ends when it is told to, and is gone t
   expect((await post(url, list)).status).toBe(400);
   expect((await post(url, list, { "Mcp-Session-Id": "made-up" })).status).toBe(404);
   expect((await post(url, list, { "Mcp-Session-Id": id })).status).toBe(200);
-  expect((await fetch(url, { method: "DELETE", headers: { "Mcp-Session-Id": id } })).status).toBe(200);
+  expect((await fetch(url, { method: "DELETE", headers: { ...authorization(url), "Mcp-Session-Id": id } })).status).toBe(200);
   expect((await post(url, list, { "Mcp-Session-Id": id })).status).toBe(404);
 });
 

@@ -38,6 +38,7 @@ export async function serveSkill(files: Readonly<Record<string, string | Uint8Ar
   await test.host.idle();
   const source = (await options.source?.(test)) ?? test.host;
   const face = await serveMcp(source, { transport: "http", port: 0, session: options.session, ...options.http });
+  if (face.token !== undefined) tokens.set(new URL(face.url).host, face.token);
   const clients: Client[] = [];
   return {
     skill,
@@ -47,7 +48,7 @@ export async function serveSkill(files: Readonly<Record<string, string | Uint8Ar
       const mode = era === "modern" ? { pin: "2026-07-28" } : "legacy";
       const client = new Client({ name: "test", version: "1.0.0" }, { capabilities, versionNegotiation: { mode } });
       setUp(client);
-      await client.connect(new StreamableHTTPClientTransport(new URL(face.url)));
+      await client.connect(new StreamableHTTPClientTransport(new URL(face.url), { requestInit: { headers: authorization(face.url) } }));
       clients.push(client);
       return client;
     },
@@ -58,6 +59,15 @@ export async function serveSkill(files: Readonly<Record<string, string | Uint8Ar
       skill[Symbol.dispose]();
     },
   };
+}
+
+/** What each server that is up wants to be given, by its host and port. */
+const tokens = new Map<string, string>();
+
+/** The header that a server of `serveSkill` wants. */
+export function authorization(url: string): Readonly<Record<string, string>> {
+  const token = tokens.get(new URL(url).host);
+  return token === undefined ? {} : { Authorization: `Bearer ${token}` };
 }
 
 /** The texts of a result, joined. */
@@ -75,7 +85,7 @@ export function deferred<T = void>(): { readonly promise: Promise<T>; resolve(va
   return { promise, resolve };
 }
 
-/** Sends one message over HTTP as it is. */
+/** Sends one message over HTTP as it is, with the token that the server wants unless `headers` has another, or "". */
 export function post(
   url: string,
   body: unknown,
@@ -85,7 +95,7 @@ export function post(
   return fetch(url, {
     method: "POST",
     signal,
-    headers: { "Content-Type": "application/json", Accept: "application/json, text/event-stream", ...headers },
+    headers: { "Content-Type": "application/json", Accept: "application/json, text/event-stream", ...authorization(url), ...headers },
     body: typeof body === "string" ? body : JSON.stringify(body),
   });
 }

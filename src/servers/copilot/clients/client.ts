@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "../../../base/logger.ts";
+import { introduction } from "../framing/frame-reader.ts";
 import { type AnswerRequest, Wire, type WireStreams } from "../framing/wire.ts";
 import type { WireSession } from "../sessions/wire-session.ts";
 import type { ClientFileSystem } from "./client-files.ts";
@@ -17,6 +18,9 @@ export interface StartedExtension {
   refusal?: string;
 }
 
+/** Requests that a client may send without being allowed to. */
+const maxRefusals = 5;
+
 /** A program that is connected. */
 export class Client {
   readonly id: string = randomUUID();
@@ -25,7 +29,11 @@ export class Client {
   readonly sessions: Set<WireSession> = new Set();
   /** Until it says `connect`, it may be one of those that only ping. */
   version: ProtocolVersion | undefined;
-  isAuthenticated = false;
+  /** Settles when the client was first allowed to call. */
+  readonly admitted: Promise<void>;
+  #isAdmitted = false;
+  #settleAdmitted: () => void = () => {};
+  #refusals = 0;
   /** It is an extension. */
   extension: StartedExtension | undefined;
   /** It offers to carry requests to models. */
@@ -36,6 +44,33 @@ export class Client {
 
   constructor(streams: WireStreams, answer: (client: Client) => AnswerRequest, log: Logger) {
     this.modelRequests = new ModelRequests(this);
+    this.admitted = new Promise((resolve) => {
+      this.#settleAdmitted = resolve;
+    });
     this.wire = new Wire(streams, (method, params, signal) => answer(this)(method, params, signal), log);
+    this.wire.limitInput(introduction);
+  }
+
+  /** Whether it may call. */
+  get isAdmitted(): boolean {
+    return this.#isAdmitted;
+  }
+
+  admit(): void {
+    if (this.#isAdmitted) return;
+    this.#isAdmitted = true;
+    this.wire.limitInput();
+    this.#settleAdmitted();
+  }
+
+  /** Whether it has used up its tries: not even the right token helps it now. */
+  get isTurnedAway(): boolean {
+    return this.#refusals >= maxRefusals;
+  }
+
+  /** Counts a request that was refused for want of the token. The last one ends the line, after its answer. */
+  countRefusal(): void {
+    this.#refusals++;
+    if (this.isTurnedAway) setImmediate(() => this.wire.close());
   }
 }

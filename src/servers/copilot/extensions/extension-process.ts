@@ -88,7 +88,7 @@ const stopMs = 5_000;
 
 function adopt(client: Client, id: string, sessionId: string, onJoined: () => void): void {
   // It is our own child: whoever could pretend to be it is in this process.
-  client.isAuthenticated = true;
+  client.admit();
   client.extension = { id, sessionId, onJoined };
 }
 

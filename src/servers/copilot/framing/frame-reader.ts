@@ -3,9 +3,20 @@ import { isUtf8 } from "node:buffer";
 /** A message may not be longer: whoever announces more is not waited for. */
 export const maxFrameBytes: number = 64 * 1024 * 1024;
 
+/** What a client may send before it is admitted: a token, and a few tries. */
+export const introduction: FrameLimits = { frameBytes: 8 * 1024, totalBytes: 64 * 1024 };
+
+const unlimited: FrameLimits = { frameBytes: maxFrameBytes, totalBytes: Number.POSITIVE_INFINITY };
 const maxHeaderBytes = 8 * 1024;
 /** Bodies that come in many small pieces are put together now and then, since each piece costs more than it holds. */
 const maxPieces = 1_024;
+
+export interface FrameLimits {
+  /** Bytes of the body of one frame. */
+  readonly frameBytes: number;
+  /** Bytes in all. */
+  readonly totalBytes: number;
+}
 
 export interface FrameSink {
   /** A whole frame whose body is JSON. */
@@ -27,12 +38,24 @@ export class FrameReader {
   /** Bytes of the body that is being read; undefined: a header is. */
   #wanted: number | undefined;
   #isLost = false;
+  #limits = unlimited;
+  #total = 0;
 
   constructor(sink: FrameSink) {
     this.#sink = sink;
   }
 
+  /** Undefined: those of every client. */
+  limit(limits: FrameLimits = unlimited): void {
+    this.#limits = limits;
+  }
+
   push(chunk: Buffer): void {
+    this.#total += chunk.length;
+    if (this.#total > this.#limits.totalBytes) {
+      this.#lose(`More than ${this.#limits.totalBytes} bytes came before a valid connect.`);
+      return;
+    }
     let rest = chunk;
     while (rest.length > 0 && !this.#isLost)
       rest = this.#wanted === undefined ? this.#readHeader(rest) : this.#readBody(rest, this.#wanted);
@@ -57,7 +80,7 @@ export class FrameReader {
       this.#keep(header);
       return nothing;
     }
-    const length = contentLength(header.toString("latin1", 0, end));
+    const length = contentLength(header.toString("latin1", 0, end), this.#limits.frameBytes);
     if (typeof length === "string") return this.#lose(length);
     this.#wanted = length;
     const rest = header.subarray(end + 4);
@@ -118,7 +141,7 @@ function parse(body: Buffer): { readonly value: unknown } | string {
 }
 
 /** The length that a header announces, or what is wrong with it. */
-function contentLength(header: string): number | string {
+function contentLength(header: string, maxBytes: number): number | string {
   let length: number | undefined;
   for (const line of header.split("\r\n")) {
     const [, name, value] = /^([\w-]+):[ \t]*(.*?)[ \t]*$/.exec(line) ?? [];
@@ -128,5 +151,5 @@ function contentLength(header: string): number | string {
     length = Number(value);
   }
   if (length === undefined) return "A header has no Content-Length.";
-  return length <= maxFrameBytes ? length : `A message of ${length} bytes is announced; the limit is ${maxFrameBytes}.`;
+  return length <= maxBytes ? length : `A message of ${length} bytes is announced; the limit is ${maxBytes}.`;
 }

@@ -1,11 +1,14 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { HostError, toError } from "../../../base/errors.ts";
+import { ConnectionGate } from "../../../io/connection-gate.ts";
 import type { CopilotServer } from "../server.ts";
 
 export interface Listening extends AsyncDisposable {
   readonly port: number;
 }
+
+const limits = { maxConnections: 256, admissionMs: 5_000 };
 
 /** Takes clients on at a TCP port; 0: any that is free. @throws HostError `COPILOT_LISTEN` when it cannot be listened on. */
 export async function listenForClients(
@@ -13,12 +16,14 @@ export async function listenForClients(
   { port, host }: { readonly port: number; readonly host: string },
 ): Promise<Listening> {
   const sockets = new Set<Socket>();
+  const gate = new ConnectionGate(limits);
   const listener = createServer({ noDelay: true }, (socket) => {
+    if (!gate.add(socket)) return;
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
     // The line is closed then; there is nobody left to tell.
     socket.on("error", () => socket.destroy());
-    const { wire } = server.accept({
+    const { wire, admitted } = server.accept({
       input: socket,
       output: {
         write: (text) => void (socket.writable && socket.write(text)),
@@ -27,7 +32,8 @@ export async function listenForClients(
         },
       },
     });
-    void wire.closed.then(() => socket.end());
+    void admitted.then(() => gate.admit(socket));
+    void wire.closed.then(() => endSocket(socket));
   });
   try {
     listener.listen(port, host);
@@ -40,8 +46,17 @@ export async function listenForClients(
     async [Symbol.asyncDispose]() {
       const closed = once(listener, "close");
       listener.close();
-      for (const socket of sockets) socket.destroySoon();
+      for (const socket of sockets) endSocket(socket);
       await closed;
     },
   };
+}
+
+const flushMs = 2_000;
+
+/** What was written goes out first, if the client takes it. */
+function endSocket(socket: Socket): void {
+  socket.destroySoon();
+  const late = setTimeout(() => socket.destroy(), flushMs);
+  socket.once("close", () => clearTimeout(late));
 }

@@ -10,7 +10,7 @@ import {
 import { toError } from "../../../base/errors.ts";
 import type { Logger } from "../../../base/logger.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
-import { FrameReader } from "./frame-reader.ts";
+import { type FrameLimits, FrameReader } from "./frame-reader.ts";
 import type { FrameWriter } from "./frame-writer.ts";
 
 interface ReaderHost {
@@ -39,6 +39,11 @@ export class WireReader extends AbstractMessageReader {
         this.#onEnd();
       },
     });
+  }
+
+  /** Undefined: those of every client. */
+  limit(limits?: FrameLimits): void {
+    this.#frames.limit(limits);
   }
 
   override listen(callback: DataCallback): RpcDisposable {

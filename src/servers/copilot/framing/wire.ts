@@ -9,6 +9,7 @@ import {
 import { toError } from "../../../base/errors.ts";
 import type { Logger } from "../../../base/logger.ts";
 import { onAbort } from "../../../io/on-abort.ts";
+import type { FrameLimits } from "./frame-reader.ts";
 import { FrameWriter, type WireOutput } from "./frame-writer.ts";
 import { WireReader, WireWriter } from "./wire-streams.ts";
 
@@ -63,6 +64,11 @@ export class Wire {
   /** Whether the client is so far behind that it is better spared what it can do without. */
   get isCrowded(): boolean {
     return this.#frames.isCrowded;
+  }
+
+  /** What the client may send. Undefined: as much as any. */
+  limitInput(limits?: FrameLimits): void {
+    this.#reader.limit(limits);
   }
 
   /** Asks the client. Rejects with its error, when the signal fires, and when the connection is closed. */

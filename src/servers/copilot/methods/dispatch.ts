@@ -23,9 +23,8 @@ export function answerRequest(server: CopilotServer, client: Client): AnswerRequ
 /** A promise only where something takes time: most families are loaded when they are first asked for. */
 function answerAtOnce(method: string, call: Call): unknown {
   const first = Object.hasOwn(handshake, method) ? handshake[method] : undefined;
-  if (first !== undefined && (method === "connect" || call.client.isAuthenticated)) return first(call);
-  if (!call.client.isAuthenticated) throw notConnected(method);
-  return (loaded.get(method) ?? load(method))(call);
+  if (!call.client.isAdmitted && method !== "connect") admitWithoutToken(method, call);
+  return (first ?? loaded.get(method) ?? load(method))(call);
 }
 
 const loaded = new Map<string, Method>();
@@ -42,6 +41,12 @@ function load(method: string): Method {
   };
 }
 
-function notConnected(method: string): Error {
-  return new Error(`AUTHENTICATION_FAILED: ${method} needs a connection that has said its token. Send connect with the token first.`);
+/** Where no token is needed, a client may begin with whatever it likes. */
+function admitWithoutToken(method: string, { server, client }: Call): void {
+  if (server.accepts()) {
+    client.admit();
+    return;
+  }
+  client.countRefusal();
+  throw new Error(`AUTHENTICATION_FAILED: ${method} needs a connection that has said its token. Send connect with the token first.`);
 }

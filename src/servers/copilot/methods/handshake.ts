@@ -7,10 +7,11 @@ import type { Call, MethodFamily } from "./method.ts";
 export const handshake: MethodFamily = {
   connect({ server, client, params }) {
     refuseOtherVersions(params);
-    if (!server.accepts(params.optionalText("token"))) {
+    if (client.isTurnedAway || !server.accepts(params.optionalText("token"))) {
+      client.countRefusal();
       throw new Error("AUTHENTICATION_FAILED: the token is missing or is not the one that this server was started with.");
     }
-    client.isAuthenticated = true;
+    client.admit();
     client.version = 3;
     server.warmUp();
     return { ok: true, protocolVersion: 3, version: packageVersion };
