@@ -5,6 +5,7 @@ import { lintSkillDocument } from "../formats/skills/lint-skill-document.ts";
 import { decodeText } from "../formats/text/decode-text.ts";
 import { maxDocumentBytes } from "../formats/text/limits.ts";
 import { readTextFile } from "../io/read-bounded.ts";
+import { documentInSkill } from "../skills/skill-path.ts";
 
 /**
  * Holds a skill's folder to the Agent Skills specification, as its reference validator does: it needs a SKILL.md, or a
@@ -15,6 +16,8 @@ export function lintSkillFolder(folder: string): readonly Diagnostic[] {
   const name = ["SKILL.md", "skill.md"].find((accepted) => names.includes(accepted));
   if (name === undefined) return [missing(folder, names[0])];
   const file = join(folder, name);
+  // Whoever reads the skill reports it.
+  if (!documentInSkill(folder, name).ok) return [];
   const read = readTextFile(file, maxDocumentBytes);
   return read.ok ? lintSkillDocument(decodeText(read.bytes, file).text, { file, directoryName: basename(folder) }) : [read.diagnostic];
 }

@@ -6,6 +6,7 @@ import { type ParsedAgent, parseAgentFile } from "../formats/agents/agent-file.t
 import { createVariableLookup, type VariableLookup } from "../formats/mcp/expand-variables.ts";
 import { decodeText } from "../formats/text/decode-text.ts";
 import { maxDocumentBytes } from "../formats/text/limits.ts";
+import { confinePath } from "../io/confine-path.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import type { SessionOptions } from "../session/session-config.ts";
 import { CliError } from "./cli-error.ts";
@@ -39,13 +40,21 @@ export function chooseAgent({ io, config }: CommandContext, name: string): Chose
     environment: io.env,
     places: { folder: directory, workspace: directory, home: homedir(), separator: sep },
   });
+  const outside = folders.flatMap((folder) => linkOut(directory, folder));
   const agents = readProject(directory, variables);
   const isFile = /\.md$/i.test(name) || /[\\/]/.test(name);
   const chosen = isFile ? readOne(resolve(io.cwd, name), variables) : find(name, agents, directory);
   if (!chosen.userInvocable) {
     throw new CliError("AGENT_NOT_INVOCABLE", `The agent "${chosen.agent.name}" is only for other agents to start (${chosen.file}).`, 1);
   }
-  return toOptions(chosen, agents);
+  const { options, diagnostics } = toOptions(chosen, agents);
+  return { options, diagnostics: [...outside, ...diagnostics] };
+}
+
+/** Why the agents of a folder are not read. */
+function linkOut(directory: string, folder: string): readonly Diagnostic[] {
+  const confined = confinePath(directory, folder);
+  return confined.ok ? [] : [{ severity: "warning", code: "PATH_OUTSIDE", message: confined.message, file: join(directory, folder) }];
 }
 
 function toOptions(chosen: ProjectAgent, agents: readonly ProjectAgent[]): ChosenAgent {
@@ -87,7 +96,8 @@ function readOne(file: string, variables: VariableLookup): ProjectAgent {
 
 function readProject(directory: string, variables: VariableLookup): readonly ProjectAgent[] {
   const byName = new Map<string, ProjectAgent>();
-  for (const file of folders.flatMap((folder) => filesIn(join(directory, folder), 3))) {
+  const inside = folders.filter((folder) => linkOut(directory, folder).length === 0);
+  for (const file of inside.flatMap((folder) => filesIn(join(directory, folder), 3))) {
     const read = readTextFile(file, maxDocumentBytes);
     const parsed = read.ok ? parseAgentFile(decodeText(read.bytes, file).text, file, { variables }) : undefined;
     if (parsed?.agent !== undefined && !byName.has(parsed.agent.name))

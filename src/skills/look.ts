@@ -7,11 +7,6 @@ export function existsAt(path: string, view: FolderView | undefined): boolean {
   return kind === undefined ? existsSync(path) : kind !== "nothing";
 }
 
-export function isFileAt(path: string, view: FolderView | undefined): boolean {
-  const kind = view?.kindOf(path);
-  return kind === undefined ? statSync(path, { throwIfNoEntry: false })?.isFile() === true : kind === "file";
-}
-
 /** Throws the system's error where nothing is. */
 export function isFolderAt(path: string, view: FolderView | undefined): boolean {
   const kind = view?.kindOf(path);

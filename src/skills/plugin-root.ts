@@ -7,7 +7,11 @@ const mostLevels = 4;
 
 /** The folder of the plugin that a skill comes with, for a body that asks for it; undefined: it comes with none, or does not ask. */
 export function pluginRootOf(folder: string, body: string): string | undefined {
-  if (!body.includes("${CLAUDE_PLUGIN_ROOT}")) return undefined;
+  return body.includes("${CLAUDE_PLUGIN_ROOT}") ? bundleOf(folder) : undefined;
+}
+
+/** The folder of the plugin that a skill comes with. */
+export function bundleOf(folder: string): string | undefined {
   for (let at = folder, level = 0; level < mostLevels; at = dirname(at), level++) {
     if (manifestPlaces.some(({ path }) => existsSync(join(at, path)))) return at;
   }

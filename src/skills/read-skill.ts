@@ -12,6 +12,7 @@ import { pluginRootOf } from "./plugin-root.ts";
 import { type ReadPrompt, readPrompts } from "./read-prompts.ts";
 import { type Reading, readText } from "./read-text.ts";
 import type { SkillPrompt } from "./skill.ts";
+import { documentInSkill } from "./skill-path.ts";
 
 /** A skill as it is written: all of it but the code. */
 export interface SkillText {
@@ -86,7 +87,7 @@ export function readSkill(
 }
 
 function readManifest(file: string, reading: Reading): SkillManifest | undefined {
-  const text = readText(file, maxManifestBytes, reading);
+  const text = readOwnText(file, maxManifestBytes, reading);
   const { manifest, diagnostics: found } = text === undefined ? { diagnostics: [] } : parseSkillManifest(text, file);
   reading.diagnostics.push(...found);
   // A manifest of another product is none of ours, and no fault.
@@ -98,13 +99,21 @@ function readDocument(name: string, reading: Reading): SkillDocument | undefined
   const { folder } = reading;
   const file = join(folder, name);
   if (name !== "SKILL.md") reading.diagnostics.push(otherCase(file, name));
-  const text = readText(file, maxDocumentBytes, reading);
+  const text = readOwnText(file, maxDocumentBytes, reading);
   reading.lost.document = text === undefined || text.trim() === "";
   if (text === undefined) return undefined;
   if (text.trim() === "") reading.diagnostics.push(emptyDocument(file));
   const { document, diagnostics: found } = parseSkillDocument(text, { file, directoryName: basename(folder) });
   reading.diagnostics.push(...found);
   return document;
+}
+
+function readOwnText(file: string, maxBytes: number, reading: Reading): string | undefined {
+  const confined = documentInSkill(reading.folder, basename(file), reading.view);
+  if (confined.ok) return readText(file, maxBytes, reading);
+  reading.files.add(file);
+  reading.diagnostics.push(confined.diagnostic);
+  return undefined;
 }
 
 /** The exact name if it is there (file systems that ignore case make any spelling exist), else the first other spelling. */

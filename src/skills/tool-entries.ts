@@ -1,10 +1,10 @@
-import { basename, extname, join } from "node:path";
+import { basename, extname, join, relative } from "node:path";
 import { globSync, isDynamicPattern } from "tinyglobby";
 import { canonicalJson } from "../base/canonical-json.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
 import type { FolderView } from "../trust/folder-view.ts";
-import { entriesAt, isFileAt, isFolderAt } from "./look.ts";
+import { entriesAt, existsAt, isFolderAt } from "./look.ts";
 import { moduleExtensions } from "./module-runner.ts";
 import { pathInSkill } from "./skill-path.ts";
 
@@ -165,11 +165,13 @@ function isRunnable(path: string, listing: Listing): boolean {
 }
 
 function toEntry(path: string, jsonBases: ReadonlySet<string>, listing: Listing): ToolEntry | undefined {
-  const { folder, extensions, key, diagnostics, view } = listing;
+  const { folder, extensions, key, diagnostics } = listing;
   const file = join(folder, path);
   const extension = extname(path);
   if (extension === ".json" && key === "tools") {
-    const sibling = siblingOf(file, view);
+    const sibling = siblingOf(path, listing);
+    // Without its module the tool would be a declaration, which is another tool than was meant.
+    if (sibling !== undefined && !isConfined(relative(folder, sibling), listing)) return undefined;
     return { kind: "json", key: `json:${path}`, state: sibling ?? "", file, path, ...(sibling === undefined ? {} : { sibling }) };
   }
   if (extensions.includes(extension))
@@ -179,9 +181,10 @@ function toEntry(path: string, jsonBases: ReadonlySet<string>, listing: Listing)
 }
 
 /** The module beside a tool JSON. What only a plugin runs defines tools itself, and handles none for a JSON. */
-function siblingOf(file: string, view: FolderView | undefined): string | undefined {
-  const candidates = moduleExtensions.map((extension) => withoutExtension(file) + extension);
-  return candidates.find((candidate) => isFileAt(candidate, view));
+function siblingOf(path: string, { folder, view }: Listing): string | undefined {
+  const candidates = moduleExtensions.map((extension) => withoutExtension(path) + extension);
+  // Not only a regular file: what else is there must not turn the tool into a declaration.
+  return candidates.map((candidate) => join(folder, candidate)).find((file) => existsAt(file, view) && !isFolderAt(file, view));
 }
 
 function withoutExtension(path: string): string {

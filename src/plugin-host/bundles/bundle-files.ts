@@ -21,6 +21,7 @@ export class BundleFiles {
   readonly diagnostics: Diagnostic[] = [];
   /** What was read or looked for, and may change what the bundle is. */
   readonly seen: Set<string> = new Set();
+  readonly #linksOut = new Set<string>();
 
   constructor(root: string) {
     this.root = resolve(root);
@@ -35,7 +36,7 @@ export class BundleFiles {
     const confined = confinePath(this.root, path);
     const place = named ?? { file: join(this.root, path), start: undefined };
     if (!confined.ok) {
-      this.report(faultAt("error", "BUNDLE_PATH", `${confined.message} It is left out.`, place));
+      if (!this.#linksOut.has(path)) this.report(faultAt("error", "BUNDLE_PATH", `${confined.message} It is left out.`, place));
       return undefined;
     }
     if (kindOf(confined.path) !== undefined) return confined.path;
@@ -46,10 +47,14 @@ export class BundleFiles {
     return undefined;
   }
 
-  /** Whether there is something at a path, and it stays inside. Nothing is reported. */
+  /** Whether there is something at a path, and it stays inside. Only a link that leads out is reported. */
   has(path: string, kind: "file" | "folder"): boolean {
     if (kind === "file") this.seen.add(join(this.root, path));
     const confined = confinePath(this.root, path);
+    if (!confined.ok && confined.reason === "link-out" && !this.#linksOut.has(path)) {
+      this.#linksOut.add(path);
+      this.report({ severity: "error", code: "BUNDLE_PATH", message: `${confined.message} It is left out.`, file: join(this.root, path) });
+    }
     return confined.ok && kindOf(confined.path) === kind;
   }
 

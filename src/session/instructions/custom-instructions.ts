@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import type { Logger } from "../../base/logger.ts";
 import { fieldsReader, mustBe, readFlag, readTexts } from "../../base/read-fields.ts";
 import { customInstructions, findInstructionFiles, type InstructionFile, instructionPlaces } from "./instruction-files.ts";
 
@@ -25,20 +26,27 @@ function readAnyText(value: unknown, path: string): string {
 }
 
 /** The files that a session's options name, as they are now. */
-export function instructionFilesFor(options: CustomInstructionOptions, workingDirectory: string): readonly InstructionFile[] {
+export function instructionFilesFor(
+  options: CustomInstructionOptions,
+  workingDirectory: string,
+  onOutside?: (path: string) => void,
+): readonly InstructionFile[] {
   if (options.files !== true) return [];
   const directories = options.directories?.map((directory) => resolve(workingDirectory, directory));
-  return findInstructionFiles(instructionPlaces(workingDirectory, { userDirectory: options.userDirectory, directories }));
+  return findInstructionFiles(instructionPlaces(workingDirectory, { userDirectory: options.userDirectory, directories }), onOutside);
 }
 
 /** What a session's model is told of all that; looked up anew when a message of a user comes, not with every request. */
 export class CustomInstructions {
   readonly #options: () => { readonly options: CustomInstructionOptions; readonly workingDirectory: string };
+  readonly #log: Logger;
+  readonly #outside = new Set<string>();
   #of: CustomInstructionOptions | undefined;
   #text = "";
 
-  constructor(options: () => { readonly options: CustomInstructionOptions; readonly workingDirectory: string }) {
+  constructor(options: () => { readonly options: CustomInstructionOptions; readonly workingDirectory: string }, log: Logger) {
     this.#options = options;
+    this.#log = log;
   }
 
   get text(): string {
@@ -50,6 +58,20 @@ export class CustomInstructions {
   refresh(): void {
     const { options, workingDirectory } = this.#options();
     this.#of = options;
-    this.#text = customInstructions(instructionFilesFor(options, workingDirectory), options.organization);
+    this.#text = customInstructions(
+      instructionFilesFor(options, workingDirectory, (path) => this.#tellOutside(path)),
+      options.organization,
+    );
+  }
+
+  #tellOutside(path: string): void {
+    if (this.#outside.has(path)) return;
+    this.#outside.add(path);
+    this.#log.warning(
+      "A file of instructions is a link that leads out of the project, so it is not read. Copy the file into the project.",
+      {
+        path,
+      },
+    );
   }
 }

@@ -1,6 +1,7 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, realpathSync } from "node:fs";
 import { basename, join, relative, sep } from "node:path";
 import { parseFrontMatter } from "../../formats/skills/front-matter.ts";
+import { isInside } from "../../io/confine-path.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
 import { locationOf } from "../../trust/locations.ts";
 import { escaped } from "./skill-listing.ts";
@@ -49,12 +50,25 @@ export function instructionPlaces(
   return places;
 }
 
-/** The files of instructions in places, in order; one that says the same as another before it is left out. Never throws. */
-export function findInstructionFiles(places: readonly InstructionPlace[]): readonly InstructionFile[] {
+/**
+ * The files of instructions in places, in order; one that says the same as another before it is left out. A file of a project
+ * that is a link out of it is left out too, and `onOutside` gets its path: what it contains would be sent to a model without
+ * anybody being asked. Never throws.
+ */
+export function findInstructionFiles(
+  places: readonly InstructionPlace[],
+  onOutside: (path: string) => void = () => {},
+): readonly InstructionFile[] {
   const found: InstructionFile[] = [];
   const seen = new Set<string>();
   for (const { directory, location } of places) {
+    const isOwn = location === "user" || location === "extra";
+    const root = isOwn ? undefined : locationOf(directory);
     for (const path of candidatesIn(directory, location)) {
+      if (root !== undefined && leadsOut(path, root)) {
+        onOutside(path);
+        continue;
+      }
       const file = found.length < maxFiles ? read(path, directory, location) : undefined;
       if (file === undefined || seen.has(file.content)) continue;
       seen.add(file.content);
@@ -91,6 +105,15 @@ function instructionsIn(folder: string, recursive: boolean): readonly string[] {
   } catch {
     // Most projects have no such folder.
     return [];
+  }
+}
+
+function leadsOut(path: string, root: string): boolean {
+  try {
+    return !isInside(root, realpathSync.native(path));
+  } catch {
+    // Most of the candidates do not exist.
+    return false;
   }
 }
 

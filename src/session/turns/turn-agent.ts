@@ -56,10 +56,10 @@ export class SessionTurnAgent implements TurnAgent {
     this.#takeIn = takeIn;
     this.context = new ContextKeeper(host);
     const prompts = new AgentPromptKeeper(host);
-    this.#custom = new CustomInstructions(() => ({
-      options: host.config.turn.customInstructions,
-      workingDirectory: host.config.workingDirectory,
-    }));
+    this.#custom = new CustomInstructions(
+      () => ({ options: host.config.turn.customInstructions, workingDirectory: host.config.workingDirectory }),
+      host.log,
+    );
     const parts = async () => {
       const { workingDirectory, turn, agents } = host.config;
       return {
