@@ -2,17 +2,19 @@ import { statSync } from "node:fs";
 import { join, sep } from "node:path";
 import { isPlainRecord } from "../base/read-fields.ts";
 import { readTextFile } from "../io/read-bounded.ts";
+import { isTrackedByGit } from "./git-index.ts";
 
 /**
  * Whether a folder belongs to a package that npm installed: whether the lock of the project around its `node_modules` lists
- * the location. The name `node_modules` alone proves nothing, because a checkout can contain a folder with that name.
+ * the location, and Git tracks no file of it. The name `node_modules` alone proves nothing, because a checkout can contain a
+ * folder with that name, and a lock that lists it.
  */
 export function isInInstalledPackage(realFolder: string): boolean {
   const segments = realFolder.split(sep);
   for (let at = segments.indexOf(modules); at !== -1; at = segments.indexOf(modules, at + 1)) {
     const project = segments.slice(0, at).join(sep) || sep;
     const location = locationOf(segments.slice(at));
-    if (location !== undefined && locationsIn(project).has(location)) return true;
+    if (location !== undefined && locationsIn(project).has(location)) return !isTrackedByGit(join(project, location));
   }
   return false;
 }
