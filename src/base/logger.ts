@@ -1,3 +1,5 @@
+import { escapeJsonText } from "./hidden-characters.ts";
+
 export type LogLevel = "error" | "warning" | "info" | "debug";
 
 export const logLevels: readonly LogLevel[] = ["error", "warning", "info", "debug"];
@@ -29,7 +31,9 @@ export function createLogger(options: LoggerOptions): Logger {
     (message: string, data?: object): void => {
       if (!enabled(level)) return;
       try {
-        options.write(JSON.stringify({ time: now().toISOString(), level, message: redactText(message), ...redact(data) }));
+        const line = JSON.stringify({ time: now().toISOString(), level, message: redactText(message), ...redact(data) });
+        // Lines end up on terminals, which obey what they are sent. As JSON they say the same.
+        options.write(escapeJsonText(line));
       } catch {
         // Neither data that cannot be written as JSON nor a full disk may stop what was being logged.
       }

@@ -1,4 +1,5 @@
 import type { AskHandler } from "../session/asks/asks.ts";
+import { permissionText } from "../session/permissions/permission-text.ts";
 import { approveAll } from "../session/permissions/permissions.ts";
 import type { Asks, PermissionAsk, PermissionDecision } from "../tools/tool.ts";
 import type { CommandContext } from "./command-context.ts";
@@ -50,25 +51,23 @@ function toAnswer(given: string, choices: readonly string[]): Asks["userInput"][
 }
 
 async function decide(data: PermissionAsk, source: string, ask: Ask): Promise<PermissionDecision> {
-  const answer = (await ask(describe(data, source))).trim().toLowerCase();
-  return answer === "y" || answer === "yes" ? { kind: "approve-once" } : { kind: "reject" };
+  const { text, isWhole } = permissionText(data, source);
+  const answer = isWhole ? await askShort(text, ask) : await askLong(data, source, text, ask);
+  return answer ? { kind: "approve-once" } : { kind: "reject" };
 }
 
-const shownFields = ["fullCommandText", "path", "fileName", "url", "diff", "hookMessage"];
-
-function describe(data: PermissionAsk, source: string): string {
-  const lines = [`${visibleLine(data.toolName)} of ${visibleLine(source)} would be called with`, indented(jsonOf(data.toolArgs))];
-  for (const field of shownFields) {
-    const value = data[field];
-    if (typeof value === "string" && value !== "") lines.push(`${field}:`, indented(value));
-  }
-  return `${lines.join("\n")}\nAllow it? [y/N] `;
+async function askShort(text: string, ask: Ask): Promise<boolean> {
+  return /^y(es)?$/.test(read(await ask(`${text}\nAllow it? [y/N] `)));
 }
 
-function indented(text: string): string {
-  return visibleText(text.length > 4_000 ? `${text.slice(0, 4_000)}… (${text.length} characters)` : text).replace(/^/gm, "  ");
+/** What is not shown is allowed only by who says so, or has seen it. */
+async function askLong(data: PermissionAsk, source: string, text: string, ask: Ask): Promise<boolean> {
+  const how = 'Type "show" to see all of it, or "allow unseen" to allow it without; anything else denies it';
+  const answer = read(await ask(`${text}\n${how}: `));
+  if (answer === "show") return askShort(permissionText(data, source, { isCut: false }).text, ask);
+  return answer === "allow unseen";
 }
 
-function jsonOf(value: unknown): string {
-  return JSON.stringify(value, null, 2) ?? "nothing";
+function read(answer: string): string {
+  return answer.trim().toLowerCase();
 }

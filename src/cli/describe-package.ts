@@ -4,16 +4,31 @@ import { counted, named } from "./describe-skill.ts";
 import type { Output } from "./output.ts";
 import { visibleLine } from "./visible-text.ts";
 
-/** What is about to be installed, for a person to agree to. */
-export function describePreview({ packages, dependencies, removed }: Preview, out: Output): readonly string[] {
-  const lines = packages.flatMap((each) => describePackage(each, out));
+/**
+ * What is about to be installed, for a person to agree to. Of long texts the beginning and the end are shown, with what is
+ * between counted, unless `isCut` is false.
+ */
+export function describePreview(
+  { packages, dependencies, removed }: Preview,
+  out: Output,
+  { isCut = true }: { readonly isCut?: boolean } = {},
+): { readonly lines: readonly string[]; readonly isWhole: boolean } {
+  const cut: Cut = { isCut, isWhole: true };
+  const most = isCut ? 200 : Number.POSITIVE_INFINITY;
+  const lines = packages.flatMap((each) => describePackage(each, out, cut));
   if (dependencies.length > 0)
-    lines.push(`Beside that come ${counted(dependencies.length, "package")} it needs: ${named(dependencies, 20)}.`);
-  if (removed.length > 0) lines.push(`These go: ${named(removed, 20)}.`);
-  return lines;
+    lines.push(`Beside that come ${counted(dependencies.length, "package")} it needs: ${named(dependencies, most)}.`);
+  if (removed.length > 0) lines.push(`These go: ${named(removed, most)}.`);
+  return { lines, isWhole: cut.isWhole && Math.max(dependencies.length, removed.length) <= most };
 }
 
-function describePackage(found: PreviewedPackage, out: Output): string[] {
+/** Whether anything of what is shown was left out. */
+interface Cut {
+  readonly isCut: boolean;
+  isWhole: boolean;
+}
+
+function describePackage(found: PreviewedPackage, out: Output, cut: Cut): string[] {
   const { style } = out;
   const was = found.replaces === undefined ? "" : ` ${style.dim(`(was ${visibleLine(found.replaces)})`)}`;
   const size =
@@ -23,22 +38,22 @@ function describePackage(found: PreviewedPackage, out: Output): string[] {
     ...(found.resolved === undefined || found.link !== undefined ? [] : [`  ${style.dim("from")} ${visibleLine(found.resolved)}`]),
     ...(found.integrity === undefined ? [] : [`  ${style.dim(found.integrity)}`]),
     ...(found.hasScripts ? [`  ${style.yellow("has install scripts, which are not run")}`] : []),
-    ...found.skills.flatMap((skill) => describeSkill(skill, out)),
+    ...found.skills.flatMap((skill) => describeSkill(skill, out, cut)),
     ...found.changes.flatMap((change) => describeDrift(change, out).map((line) => `  ${line}`)),
   ];
 }
 
-function describeSkill(skill: PreviewedSkill, { style }: Output): string[] {
+function describeSkill(skill: PreviewedSkill, { style }: Output, cut: Cut): string[] {
   const { name = skill.path, description = "", tools = {}, servers = {}, requires = {}, engines = {} } = skill;
   const pairs = (record: Readonly<Record<string, string>>): string =>
     Object.entries(record)
       .map(([key, value]) => `${key} ${value}`)
       .join(", ");
   return [
-    `  ${style.dim("skill")} ${style.bold(visibleLine(name))}${description === "" ? "" : ` — ${visibleLine(shortened(description))}`}`,
+    `  ${style.dim("skill")} ${style.bold(visibleLine(name))}${description === "" ? "" : ` — ${shortened(description, cut)}`}`,
     ...Object.entries(tools).flatMap(([tool, { signature, definition }]) => [
       `    ${style.dim("tool")} ${style.cyan(visibleLine(tool))}  ${style.dim(signature?.slice(0, 12) ?? "")}`.trimEnd(),
-      ...definition.map((line) => `      ${visibleLine(shortened(line))}`),
+      ...definition.map((line) => `      ${shortened(line, cut)}`),
     ]),
     ...Object.entries(servers).map(([server, line]) => `    ${style.yellow("starts the MCP server")} ${visibleLine(`${server}: ${line}`)}`),
     ...(Object.keys(requires).length > 0 ? [`    ${style.dim("needs the skills")} ${visibleLine(pairs(requires))}`] : []),
@@ -56,6 +71,9 @@ export function kilobytes(bytes: number): string {
   return bytes < 1_000 ? `${bytes} bytes` : `${(bytes / 1_000).toFixed(bytes < 10_000 ? 1 : 0)} kB`;
 }
 
-function shortened(text: string): string {
-  return text.length > 300 ? `${text.slice(0, 299).trimEnd()}…` : text;
+function shortened(text: string, cut: Cut): string {
+  const shown = visibleLine(text);
+  if (!cut.isCut || shown.length <= 2_000) return shown;
+  cut.isWhole = false;
+  return `${shown.slice(0, 1_000)} … (${shown.length - 1_300} characters are not shown) … ${shown.slice(-300)}`;
 }

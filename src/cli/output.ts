@@ -1,5 +1,6 @@
 import { sep } from "node:path";
 import { type Diagnostic, formatDiagnostic } from "../base/diagnostic.ts";
+import { escapeJsonText } from "../base/hidden-characters.ts";
 import type { CliIo } from "./cli-io.ts";
 import { createStyle, type Style } from "./terminal-style.ts";
 import { shownPath, visibleLine } from "./visible-text.ts";
@@ -45,7 +46,7 @@ export function createOutput(io: CliIo, { json, quiet, color, command }: OutputO
   const style = createStyle(io.stdout, io.env, color && !json);
   const talk = createStyle(io.stderr, io.env, color);
   const path = (full: string): string => shownPath(full, io.cwd);
-  const write = (value: object): void => io.stdout.write(`${JSON.stringify(value)}\n`);
+  const write = (value: object): void => io.stdout.write(`${escapeJsonText(JSON.stringify(value))}\n`);
   return {
     isJson: json,
     style,

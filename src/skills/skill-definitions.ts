@@ -2,7 +2,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
 import type { Tool } from "../tools/tool.ts";
 import { digestOf } from "../trust/digests.ts";
-import { definitionDiff } from "../trust/pins/definition-diff.ts";
+import { briefDiff, diffToApprove } from "../trust/pins/definition-diff.ts";
 import { ownerId, type PinSubject } from "../trust/pins/pin-subject.ts";
 import type { Pins, PinVerdict } from "../trust/pins/pins.ts";
 import type { Admission } from "../trust/skill-trust.ts";
@@ -13,8 +13,10 @@ export interface HeldTool {
   /** `changed`: it is not what was seen or approved before. `new`: nobody approved any version of it, and somebody must. */
   readonly reason: "changed" | "new";
   readonly digest: string;
-  /** What changed, a line each; empty where nothing is known to compare with. */
+  /** What changed, a line each; the whole definition where nothing is known to compare with. */
   readonly diff: readonly string[];
+  /** Whether what it was before is known. */
+  readonly hasBefore: boolean;
   readonly subject: PinSubject;
 }
 
@@ -64,8 +66,9 @@ async function hold(tools: readonly Tool[], { folder, name }: DefinitionsPlace, 
   const held = subjects.flatMap((subject, index): HeldTool[] => {
     const verdict = verdicts[index]!;
     if (verdict.kind === "accepted") return [];
-    const diff = verdict.kind === "changed" && verdict.before !== undefined ? definitionDiff(verdict.before, subject.content) : [];
-    return [{ name: subject.name, reason: verdict.kind, digest: subject.digest, diff, subject }];
+    const before = verdict.kind === "changed" ? verdict.before : undefined;
+    const diff = diffToApprove(before, subject.content);
+    return [{ name: subject.name, reason: verdict.kind, digest: subject.digest, diff, hasBefore: before !== undefined, subject }];
   });
   return { held, diagnostics: held.map((each) => heldDiagnostic(each, name, folder)) };
 }
@@ -88,12 +91,12 @@ function ownerOf(skill: string, folder: string): string {
   return ownerId(skill, [folder]);
 }
 
-function heldDiagnostic({ name, reason, diff }: HeldTool, skill: string, folder: string): Diagnostic {
+function heldDiagnostic({ name, reason, diff, hasBefore }: HeldTool, skill: string, folder: string): Diagnostic {
   const how = `Look at it, and if it is as it should be, approve it with "skillhost approve ${skill} ${name}" or host.approveSkill(${JSON.stringify(skill)}, ${JSON.stringify(name)}).`;
   const shared = { severity: "error", file: folder, source: skill } as const;
   if (reason === "new")
     return { ...shared, code: "SKILL_TOOL_UNAPPROVED", message: `The tool "${name}" is held back, as nobody has approved it. ${how}` };
-  const changes = diff.length === 0 ? ["(what it was before is not known)"] : diff;
+  const changes = hasBefore ? briefDiff(diff) : ["(what it was before is not known)"];
   const what = `The tool "${name}" is not defined as it was first seen or approved, so it is held back. What changed:`;
   return { ...shared, code: "SKILL_TOOL_CHANGED", message: `${what}\n${changes.map((line) => `  ${line}`).join("\n")}\n${how}` };
 }

@@ -5,7 +5,7 @@ import { toError } from "../base/errors.ts";
 import type { Approval, ApprovalScope, ApprovalStore } from "./approvals.ts";
 import { named } from "./check-signature.ts";
 import { toKeyObject } from "./key-text.ts";
-import { definitionDiff } from "./pins/definition-diff.ts";
+import { diffToApprove } from "./pins/definition-diff.ts";
 import { readToolEnvelope, type ToolEnvelope, toolEnvelopeBytes } from "./tool-envelope.ts";
 import type { TrustMode } from "./trust-policy.ts";
 import type { TrustedKeys } from "./trusted-keys.ts";
@@ -88,7 +88,7 @@ export class PushTrust {
     return [...newest.values()].flatMap(({ id, digest, detail }): HeldPush[] => {
       if (approved.some((each) => each.id === id && each.digest === digest)) return [];
       const before = approved.findLast((each) => each.id === id);
-      const diff = before?.detail === undefined ? [] : definitionDiff(before.detail, detail);
+      const diff = diffToApprove(before?.detail, detail);
       return [{ name: id, reason: before === undefined ? "new" : "changed", digest, diff, definition: detail }];
     });
   }

@@ -86,15 +86,39 @@ test("asks on a terminal, showing the tool, where it comes from and its argument
   const allowed = await runCli(["call", "greet", '{"name":"Ada\\u001b[1m"}'], { ...setup, answer: answering("y") });
   expect(allowed.code).toBe(0);
   expect(questions[0]).toMatchInlineSnapshot(`
-    "greet of skill "a" would be called with
-      {
-        "name": "Ada\\u001b[1m"
-      }
+    "May the tool "greet" of skill "a" be called?
+    Arguments:
+    | {
+    |   "name": "Ada\\u001b[1m"
+    | }
     Allow it? [y/N] "
   `);
   const refused = await runCli(["call", "greet", "{}"], { ...setup, answer: answering("") });
   expect(refused.code).toBe(1);
   expect(refused.stdout).not.toContain("Hello");
+});
+
+test("does not let anybody allow with a y what is too long to be shown, and shows it on request", async () => {
+  using place = workplace(files);
+  const args = JSON.stringify({ name: `Ada${"a".repeat(20_000)}`, note: "and deletes" });
+  const run = async (...answers: string[]) => {
+    const questions: string[] = [];
+    const answer = (question: string): string => {
+      questions.push(question);
+      return answers[questions.length - 1] ?? "";
+    };
+    const { code } = await runCli(["call", "greet", args], { cwd: place.path, isTTY: true, env: { NO_COLOR: "1" }, answer });
+    return { code, questions };
+  };
+  const plain = await run("y");
+  expect(plain).toMatchObject({ code: 1, questions: [expect.stringContaining('Type "show" to see all of it, or "allow unseen"')] });
+  expect(plain.questions[0]).toMatch(/… \d+ of 20\d{3} characters are not shown\. SHA-256 of the whole: [0-9a-f]{64} …/);
+  expect(plain.questions[0]).toContain('"note": "and deletes"');
+  expect(await run("allow unseen")).toMatchObject({ code: 0 });
+  const shown = await run("show", "y");
+  expect(shown.code).toBe(0);
+  expect(shown.questions[1]).toContain("a".repeat(20_000));
+  expect(await run("show", "")).toMatchObject({ code: 1 });
 });
 
 test("lets a tool ask the person on the terminal", async () => {

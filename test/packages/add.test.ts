@@ -29,7 +29,7 @@ test("a package is shown, installed, locked, verified and taken away again, and 
 test("without a yes nothing is installed: nobody is there to ask, or somebody says no", async () => {
   const spec = skillTarball();
   const alone = await run(["add", spec]);
-  expect([alone.code, alone.stderr]).toEqual([1, expect.stringContaining("install it with --yes")]);
+  expect([alone.code, alone.stderr]).toEqual([1, expect.stringContaining("run again with --yes to install it")]);
   const asked = await run(["add", spec], { isTTY: true, answer: () => "n" });
   expect([asked.code, asked.stderr]).toEqual([1, expect.stringContaining("Nothing was installed.")]);
   expect(read("project/package.json")).toBe('{ "name": "project", "version": "1.0.0" }\n');

@@ -1,12 +1,14 @@
+import { approvalText } from "../../base/approval-text.ts";
+import { exactJson } from "../../base/hidden-characters.ts";
 import type { HeldSkillTool, Host } from "../../host/host.ts";
 import type { HeldBack, ServerInfo } from "../../session/servers/session-servers.ts";
-import { visibleJson } from "../../trust/pins/definition-diff.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
+import { confirm } from "../confirm.ts";
 import { counted } from "../describe-skill.ts";
 import { didYouMean } from "../nearest-names.ts";
 import { withHost } from "../open-host.ts";
-import { visibleLine, visibleText } from "../visible-text.ts";
+import { visibleLine } from "../visible-text.ts";
 
 export interface ApproveOptions {
   readonly yes?: boolean;
@@ -40,8 +42,17 @@ async function settle(context: CommandContext, options: ApproveOptions, { about,
     else out.line(`Nothing of ${of} is held back.`);
     return 0;
   }
-  if (!out.isJson) for (const each of held) show(context, each);
-  const approved = (await isAgreed(context, held.length, options)) ? await approve() : 0;
+  const isWhole = out.isJson || held.map((each) => show(context, each)).every(Boolean);
+  const isAgreed =
+    options.yes === true ||
+    (await confirm(context, {
+      question: `Approve ${counted(held.length, "definition")} as shown above?`,
+      otherwise: "Review the changes, then run again with --yes to approve them.",
+      whole: isWhole
+        ? undefined
+        : () => held.flatMap(({ name, diff = "" }) => [exactJson(name), approvalText(diff, { isCut: false }).text]),
+    }));
+  const approved = isAgreed ? await approve() : 0;
   const error = { code: "NOT_APPROVED", message: "Nothing was approved." };
   if (out.isJson) out.envelope({ ok: approved > 0, data: { ...about, held, approved }, diagnostics: [], ...(approved === 0 && { error }) });
   else if (approved > 0) out.line(`Approved ${counted(approved, "definition")} of ${of}.`);
@@ -64,9 +75,7 @@ function approveSkill(
 /** What programs and clients pushed into sessions, here or elsewhere. */
 async function approvePushed(context: CommandContext, host: Host, tool: string | undefined, options: ApproveOptions): Promise<number> {
   const held = (await host.heldTools()).filter((each) => tool === undefined || each.name === tool);
-  // Of a new one there is nothing to compare with: it is shown whole.
-  const shown = held.map(({ definition, diff, ...each }) => toHeld({ ...each, diff: diff.length > 0 ? diff : [visibleJson(definition)] }));
-  return settle(context, options, { about: { pushed: "external" }, held: shown, approve: () => host.approveTools(tool) });
+  return settle(context, options, { about: { pushed: "external" }, held: held.map(toHeld), approve: () => host.approveTools(tool) });
 }
 
 function toHeld({ name, reason, diff }: Pick<HeldSkillTool, "name" | "reason" | "diff">): Held["held"][number] {
@@ -88,17 +97,11 @@ function reportNothing({ out }: CommandContext, { name, status, error }: ServerI
   return isKnown ? 0 : 1;
 }
 
-function show({ out }: CommandContext, { kind, name, reason, diff }: Pick<HeldBack, "kind" | "name" | "reason" | "diff">): void {
+/** Whether all of it was shown. */
+function show({ out }: CommandContext, { kind, name, reason, diff }: Pick<HeldBack, "kind" | "name" | "reason" | "diff">): boolean {
   out.line(`${out.style.bold(visibleLine(`${kind} ${name}`.trim()))}: ${visibleLine(reason)}`);
-  for (const line of diff?.split("\n") ?? []) out.line(`  ${visibleText(line)}`);
-}
-
-async function isAgreed({ io, out }: CommandContext, count: number, { yes }: ApproveOptions): Promise<boolean> {
-  if (yes === true) return true;
-  if (io.ask === undefined || !io.stdin.isTTY || !io.stderr.isTTY || out.isJson) {
-    out.note("There is nobody to ask. Look at it, and approve it with --yes.");
-    return false;
-  }
-  const answer = await io.ask(`Approve ${counted(count, "definition")} as it stands above? [y/N] `, io.signal);
-  return /^y(es)?$/i.test(answer.trim());
+  if (diff === undefined) return true;
+  const { text, isWhole } = approvalText(diff);
+  out.line(text);
+  return isWhole;
 }

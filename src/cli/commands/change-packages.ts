@@ -8,6 +8,7 @@ import type { TreeRequest } from "../../packages/resolve-tree.ts";
 import { listDirectDependencies } from "../../skills/direct-dependencies.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
+import { confirm } from "../confirm.ts";
 import { describePreview } from "../describe-package.ts";
 import { counted } from "../describe-skill.ts";
 import { didYouMean } from "../nearest-names.ts";
@@ -44,11 +45,14 @@ export async function changeCommand(
       request,
       needsSkills: command === "add",
       confirm: async (preview, diagnostics) => {
+        const shown = describePreview(preview, out);
         if (!out.isJson) {
-          for (const line of describePreview(preview, out)) out.line(line);
+          for (const line of shown.lines) out.line(line);
           for (const diagnostic of diagnostics) out.line(out.diagnostic(diagnostic));
         }
-        return command === "remove" || isAgreed(context, options);
+        if (command === "remove" || options.yes === true) return true;
+        const whole = shown.isWhole ? undefined : () => describePreview(preview, out, { isCut: false }).lines;
+        return confirm(context, { question: "Install it?", otherwise: "Review it, then run again with --yes to install it.", whole });
       },
     });
     return report(context, outcome, packages);
@@ -91,15 +95,6 @@ function toSpec(given: string, cwd: string): string {
 
 function unknown(name: string, known: readonly string[]): CliError {
   return new CliError("PACKAGE_UNKNOWN", `"${name}" is not an installed dependency here.${didYouMean(name, known)}`, 1);
-}
-
-async function isAgreed({ io, out }: CommandContext, { yes }: ChangeCommandOptions): Promise<boolean> {
-  if (yes === true) return true;
-  if (io.ask === undefined || !io.stdin.isTTY || !io.stderr.isTTY || out.isJson) {
-    out.note("There is nobody to ask. Look at it, and install it with --yes.");
-    return false;
-  }
-  return /^y(es)?$/i.test((await io.ask("Install it? [y/N] ", io.signal)).trim());
 }
 
 function report({ out }: CommandContext, outcome: ChangeOutcome, { project }: InstallContext): number {

@@ -10,6 +10,7 @@ import { type PackedPackage, PackRefused, packSkills } from "../../packages/pack
 import { publishPackage, registryOf } from "../../packages/publish.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
+import { confirm } from "../confirm.ts";
 import { kilobytes } from "../describe-package.ts";
 import { counted } from "../describe-skill.ts";
 import { withPackages } from "../package-context.ts";
@@ -68,7 +69,9 @@ async function publishPacked(
   const registry = registryOf(packed, packages.npm);
   const name = `${packed.name}@${packed.version}`;
   if (!out.isJson) describe(context, packed, dryRun);
-  if (!dryRun && !(await isAgreed(context, `Publish ${name} to ${registry}? [y/N] `, options.yes === true))) {
+  const question = `Publish ${visibleLine(name)} to ${visibleLine(registry)}?`;
+  const otherwise = "Review it with --dry-run, then run again with --yes to publish it.";
+  if (!dryRun && options.yes !== true && !(await confirm(context, { question, otherwise }))) {
     throw new CliError("NOT_AGREED", "Nothing was published.", 1);
   }
   if (!dryRun) {
@@ -124,15 +127,6 @@ function describe({ out }: CommandContext, packed: PackedPackage, dryRun: boolea
 
 function dataOf({ name, version, fileName, integrity, files, added, tarball, manifest }: PackedPackage): object {
   return { name, version, fileName, integrity, size: tarball.length, files, added, manifest };
-}
-
-async function isAgreed({ io, out }: CommandContext, question: string, yes: boolean): Promise<boolean> {
-  if (yes) return true;
-  if (io.ask === undefined || !io.stdin.isTTY || !io.stderr.isTTY || out.isJson) {
-    out.note("There is nobody to ask. Look at it with --dry-run, and publish it with --yes.");
-    return false;
-  }
-  return /^y(es)?$/i.test((await io.ask(question, io.signal)).trim());
 }
 
 /** The reader of skills and the linter may say the same. */

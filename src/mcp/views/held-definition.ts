@@ -1,5 +1,6 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { definitionDiff, visibleJson } from "../../trust/pins/definition-diff.ts";
+import { exactJson } from "../../base/hidden-characters.ts";
+import { briefDiff, diffToApprove } from "../../trust/pins/definition-diff.ts";
 import type { PinSubject } from "../../trust/pins/pin-subject.ts";
 import type { PinVerdict } from "../../trust/pins/pins.ts";
 
@@ -14,7 +15,7 @@ export interface HeldDefinition {
   readonly reason: "changed" | "new";
   /** Of what is held: the approval is for exactly this. */
   readonly digest: string;
-  /** What changed, a line each; empty where nothing is known to compare with. */
+  /** What changed, a line each; the whole definition where nothing is known to compare with. */
   readonly diff: readonly string[];
   readonly before?: unknown;
   readonly after: unknown;
@@ -28,7 +29,7 @@ export function heldDefinition(subject: PinSubject, verdict: Exclude<PinVerdict,
     name: subject.name,
     reason: verdict.kind,
     digest: subject.digest,
-    diff: Object.freeze(before === undefined ? [] : definitionDiff(before, subject.content)),
+    diff: Object.freeze(diffToApprove(before, subject.content)),
     ...(before !== undefined && { before }),
     after: subject.content,
   });
@@ -54,7 +55,7 @@ export function diagnoseHeld(held: readonly HeldDefinition[], howToApprove: (hel
 }
 
 function changedDiagnostic(held: HeldDefinition, howToApprove: (held: HeldDefinition) => string): Diagnostic {
-  const changes = held.diff.length === 0 ? ["(what it was before is not known)"] : held.diff;
+  const changes = held.before === undefined ? ["(what it was before is not known)"] : briefDiff(held.diff);
   const what = `${subjectOf(held)} is not what was first seen or approved, so it is held back. What changed:`;
   const message = `${what}\n${changes.map((line) => `  ${line}`).join("\n")}\n${howToApprove(held)}`;
   return { severity: "error", code: codeOf(held), source: held.server, message };
@@ -62,7 +63,7 @@ function changedDiagnostic(held: HeldDefinition, howToApprove: (held: HeldDefini
 
 function groupDiagnostic(group: readonly HeldDefinition[], howToApprove: (held: HeldDefinition) => string): Diagnostic {
   const [first] = group as readonly [HeldDefinition, ...HeldDefinition[]];
-  const names = group.slice(0, maxNames).map(({ name }) => visibleJson(name.slice(0, 80)));
+  const names = group.slice(0, maxNames).map(({ name }) => exactJson(name.slice(0, 80)));
   const more = group.length > maxNames ? ` and ${group.length - maxNames} more` : "";
   const isOne = group.length === 1;
   const subject = isOne ? subjectOf(first) : `MCP server "${first.server}", ${group.length} ${first.kind}s (${names.join(", ")}${more})`;
@@ -72,7 +73,7 @@ function groupDiagnostic(group: readonly HeldDefinition[], howToApprove: (held: 
 }
 
 function subjectOf({ kind, server, name }: HeldDefinition): string {
-  return `MCP server "${server}", ${kind === "instructions" ? "its instructions" : `${kind} ${visibleJson(name.slice(0, 200))}`}`;
+  return `MCP server "${server}", ${kind === "instructions" ? "its instructions" : `${kind} ${exactJson(name.slice(0, 200))}`}`;
 }
 
 function codeOf({ kind, reason }: HeldDefinition): string {

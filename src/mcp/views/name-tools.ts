@@ -1,7 +1,7 @@
 import { sha256 } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import { exactJson } from "../../base/hidden-characters.ts";
 import { checkToolName, nearestToolName } from "../../tools/tool-name.ts";
-import { visibleJson } from "../../trust/pins/definition-diff.ts";
 
 /** A server and the names that it calls its tools by, in its order. */
 export interface ServerToolNames {
@@ -108,7 +108,7 @@ function clashesIn(names: readonly string[]): readonly number[] {
 }
 
 function toldTwice(server: string, tool: string): Diagnostic {
-  const shown = visibleJson(tool.slice(0, 80));
+  const shown = exactJson(tool.slice(0, 80));
   const message = `MCP server "${server}" offers two tools called ${shown}; the first is used. Its author must rename one.`;
   return { severity: "warning", code: "MCP_TOOL_TWICE", source: server, message };
 }

@@ -5,7 +5,7 @@ import { expandPrompt } from "../../formats/skills/prompt-file.ts";
 import { parseSkillDocument, type SkillDocument } from "../../formats/skills/skill-document.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
 import { isRecord } from "../../tools/walk-schema.ts";
-import { definitionDiff } from "../../trust/pins/definition-diff.ts";
+import { briefDiff, definitionDiff } from "../../trust/pins/definition-diff.ts";
 import type { RequestOptions } from "../connection/connection.ts";
 import { maxSkillBytes, pathInFolder, type SkillFile, type SkillListing } from "./remote-skill-entry.ts";
 
@@ -68,7 +68,7 @@ class SkillReader {
     if (differences.length === 0) return document;
     throw this.#mismatch(
       "SKILL_FRONT_MATTER",
-      `The front matter of ${this.#listing.uri} is not the listed one: ${differences.join("; ")}.`,
+      `The front matter of ${this.#listing.uri} is not the listed one: ${briefDiff(differences).join("; ")}.`,
     );
   }
 

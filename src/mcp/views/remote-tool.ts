@@ -1,5 +1,6 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
+import { exactJson } from "../../base/hidden-characters.ts";
 import { callMetaOf } from "../../tools/call-meta.ts";
 import { callToolResult } from "../../tools/call-tool-result.ts";
 import { checkSchema } from "../../tools/check-schema.ts";
@@ -8,7 +9,6 @@ import type { ToolLike } from "../../tools/define-tool.ts";
 import { compileSchema } from "../../tools/input-schema.ts";
 import type { PermissionRequest, ToolContext, ToolDefinition, ToolResult, ToolsFound } from "../../tools/tool.ts";
 import { isRecord } from "../../tools/walk-schema.ts";
-import { visibleJson } from "../../trust/pins/definition-diff.ts";
 import type { CallRequestOptions } from "../connection/connection.ts";
 import { failureOf } from "./remote-failure.ts";
 
@@ -102,7 +102,7 @@ function outputSchemaOf(
   if (schema === undefined || schema === null) return undefined;
   const fault = checkSchema(schema, { of: "output", untrustedPatterns: true }).find(({ severity }) => severity === "error");
   if (fault === undefined) return schema as Json;
-  const message = `MCP server "${options.serverName}", tool ${visibleJson(nativeName)}: ${fault.message} The schema is left out.`;
+  const message = `MCP server "${options.serverName}", tool ${exactJson(nativeName)}: ${fault.message} The schema is left out.`;
   report({ severity: "warning", code: "MCP_OUTPUT_SCHEMA", message });
   return undefined;
 }
@@ -182,7 +182,7 @@ function permissionFor(
 }
 
 function leftOut({ name }: Json, { serverName }: RemoteToolOptions, why: string): Diagnostic {
-  const shown = visibleJson(String(name).slice(0, 80));
+  const shown = exactJson(String(name).slice(0, 80));
   const message = `MCP server "${serverName}", tool ${shown}: ${why} The tool is left out; its author must correct it.`;
   return { severity: "error", code: "MCP_TOOL_INVALID", source: serverName, message };
 }

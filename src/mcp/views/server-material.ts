@@ -1,10 +1,10 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
+import { exactJson } from "../../base/hidden-characters.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { Prompt } from "../../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../../tools/resource.ts";
 import { isRecord } from "../../tools/walk-schema.ts";
-import { visibleJson } from "../../trust/pins/definition-diff.ts";
 import type { SupervisedServer } from "../supervisor/lease.ts";
 import type { ServerLists } from "../supervisor/server-lists.ts";
 import { MadeBefore } from "./made-before.ts";
@@ -77,7 +77,7 @@ function makeAll<T>(
   for (const raw of list) {
     const id = raw[key];
     if (typeof id !== "string" || id === "") faults.push(`one has no ${key}`);
-    else if (taken.has(id)) faults.push(`${visibleJson(id.slice(0, 80))} is there twice, and the first is used`);
+    else if (taken.has(id)) faults.push(`${exactJson(id.slice(0, 80))} is there twice, and the first is used`);
     else {
       taken.add(id);
       const attempt = before.take(id, raw, facts, () => attemptTo(make, raw));

@@ -1,9 +1,9 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
+import { exactJson } from "../../base/hidden-characters.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
 import { digestOf } from "../../trust/digests.ts";
-import { visibleJson } from "../../trust/pins/definition-diff.ts";
 import type { PinSubject } from "../../trust/pins/pin-subject.ts";
 import type { SupervisedServer } from "../supervisor/lease.ts";
 import type { ServerLists } from "../supervisor/server-lists.ts";
@@ -125,7 +125,7 @@ export function canBePinned({ subject }: Pinned<SkillEntry>): boolean {
 
 export function diagnoseDynamic({ subject: { name } }: Pinned<SkillEntry>, source: string): Diagnostic {
   const why = "its files are made as they are read, so that an approval would be for nothing in particular";
-  const message = `MCP server "${source}", skill ${visibleJson(name.slice(0, 200))}: ${why}. It is left out; only with pins off it is offered.`;
+  const message = `MCP server "${source}", skill ${exactJson(name.slice(0, 200))}: ${why}. It is left out; only with pins off it is offered.`;
   return { severity: "warning", code: "MCP_SKILL_DYNAMIC", source, message };
 }
 
@@ -136,17 +136,17 @@ function pin(listing: SkillListing, spec: McpServerSpec, value: SkillEntry): Pin
 }
 
 function refused(source: string, uri: string | undefined, reason: string): Diagnostic {
-  const which = uri === undefined ? "a skill" : `skill ${visibleJson(uri.slice(0, 200))}`;
+  const which = uri === undefined ? "a skill" : `skill ${exactJson(uri.slice(0, 200))}`;
   const message = `MCP server "${source}", ${which}: ${visible(reason)}. The skill is left out; its author must correct it.`;
   return { severity: "error", code: "MCP_SKILL_INVALID", source, message };
 }
 
 function noSkill(source: string, uri: string, reason: string): HostError {
-  const what = `MCP server "${source}" gave no usable skill for ${visibleJson(uri.slice(0, 200))}`;
+  const what = `MCP server "${source}" gave no usable skill for ${exactJson(uri.slice(0, 200))}`;
   return new HostError("MCP_ANSWER", `${what}: ${visible(reason)}.`);
 }
 
 /** Without its quotes: the reason quotes what a server wrote. */
 function visible(reason: string): string {
-  return visibleJson(reason).slice(1, -1).replaceAll('\\"', '"');
+  return exactJson(reason).slice(1, -1).replaceAll('\\"', '"');
 }

@@ -1,9 +1,9 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
+import { exactJson } from "../../base/hidden-characters.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { Tool, ToolsFound } from "../../tools/tool.ts";
 import { digestOf } from "../../trust/digests.ts";
-import { visibleJson } from "../../trust/pins/definition-diff.ts";
 import type { PinSubject } from "../../trust/pins/pin-subject.ts";
 import type { SupervisedServer } from "../supervisor/lease.ts";
 import type { ServerLists } from "../supervisor/server-lists.ts";
@@ -123,5 +123,5 @@ function listed(names: ReadonlySet<string>): string {
 }
 
 function shown(name: string): string {
-  return visibleJson(name.slice(0, 80));
+  return exactJson(name.slice(0, 80));
 }

@@ -1,12 +1,29 @@
+import { exactJson } from "../../base/hidden-characters.ts";
+
 /**
  * What differs between two versions of a definition, a line for each thing that went (`-`) or came (`+`), with its path:
- * `- description: "Reads a file."`. For people who decide about it: long texts are shown around the change, whatever
- * cannot be seen is written as an escape, and what is too much is counted. Empty: they are the same.
+ * `- description: "Reads a file."`. For people who decide about it: nothing that changed is left out, of long texts what
+ * is the same is, and whatever cannot be seen is written as an escape. Empty: they are the same.
  */
 export function definitionDiff(before: unknown, after: unknown): readonly string[] {
-  const found: Found = { lines: [], more: 0 };
-  compare(before, after, "", found);
-  return found.more === 0 ? found.lines : [...found.lines, `… and ${found.more} more ${found.more === 1 ? "change" : "changes"}`];
+  const lines: string[] = [];
+  compare(before, after, "", lines);
+  return lines;
+}
+
+/** What there is to approve: the difference from what is known, or the whole where nothing is. */
+export function diffToApprove(before: unknown, after: unknown): readonly string[] {
+  return definitionDiff(before === undefined && isObject(after) ? {} : before, after);
+}
+
+/** The lines of a difference for a message about it: what is too much is counted. */
+export function briefDiff(lines: readonly string[]): readonly string[] {
+  const more = lines.length - maxLines;
+  const first = lines.slice(0, maxLines).map((line) => {
+    const rest = line.length - maxWidth;
+    return rest > 0 ? `${line.slice(0, maxWidth)}… (${rest} more characters)` : line;
+  });
+  return more > 0 ? [...first, `… and ${more} more ${more === 1 ? "change" : "changes"}`] : first;
 }
 
 /** Whether two values are the same as JSON: the order of keys makes no difference. What is nested without end is not. */
@@ -21,44 +38,31 @@ export function isSameJson(a: unknown, b: unknown, depth = 0): boolean {
   return keys.every((key) => Object.hasOwn(b, key) && isSameJson(fieldOf(a, key), fieldOf(b, key), depth + 1));
 }
 
-/** Text of strangers as people can check it: on one line, and without anything that cannot be seen. */
-export function visibleJson(value: unknown): string {
-  return (JSON.stringify(value) ?? "nothing").replace(unseen, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
-}
-
-// Control and format characters, unassigned and private ones, separators but the blank, and what fonts show as nothing.
-const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}/gu;
-
 // As deep as what has a digest goes.
 const maxDepth = 500;
 const maxLines = 40;
-const maxWidth = 240;
+const maxWidth = 300;
 // Of what is the same, before and after the place where two texts differ.
 const around = 40;
 
-interface Found {
-  readonly lines: string[];
-  more: number;
-}
-
-function compare(before: unknown, after: unknown, path: string, found: Found): void {
+function compare(before: unknown, after: unknown, path: string, lines: string[]): void {
   if (isSameJson(before, after)) return;
-  if (Array.isArray(before) && Array.isArray(after)) compareItems(before, after, path, found);
-  else if (isObject(before) && isObject(after)) compareFields(before, after, path, found);
-  else if (typeof before === "string" && typeof after === "string") tellTexts(before, after, path, found);
+  if (Array.isArray(before) && Array.isArray(after)) compareItems(before, after, path, lines);
+  else if (isObject(before) && isObject(after)) compareFields(before, after, path, lines);
+  else if (typeof before === "string" && typeof after === "string") tellTexts(before, after, path, lines);
   else {
-    tell(found, "-", path, before);
-    tell(found, "+", path, after);
+    tell(lines, "-", path, before);
+    tell(lines, "+", path, after);
   }
 }
 
-function compareFields(before: object, after: object, path: string, found: Found): void {
+function compareFields(before: object, after: object, path: string, lines: string[]): void {
   const keys = new Set([...Object.keys(before), ...Object.keys(after)]);
-  for (const key of [...keys].sort()) compare(fieldOf(before, key), fieldOf(after, key), join(path, key), found);
+  for (const key of [...keys].sort()) compare(fieldOf(before, key), fieldOf(after, key), join(path, key), lines);
 }
 
 /** What the two lists begin and end with alike is passed over, so that one more item is one line. */
-function compareItems(before: readonly unknown[], after: readonly unknown[], path: string, found: Found): void {
+function compareItems(before: readonly unknown[], after: readonly unknown[], path: string, lines: string[]): void {
   const shorter = Math.min(before.length, after.length);
   let start = 0;
   while (start < shorter && isSameJson(before[start], after[start])) start++;
@@ -66,43 +70,32 @@ function compareItems(before: readonly unknown[], after: readonly unknown[], pat
   while (end < shorter - start && isSameJson(before.at(-1 - end), after.at(-1 - end))) end++;
   const [gone, come] = [before.slice(start, before.length - end), after.slice(start, after.length - end)];
   for (let index = 0; index < Math.max(gone.length, come.length); index++)
-    compare(gone[index], come[index], `${path}[${start + index}]`, found);
+    compare(gone[index], come[index], `${path}[${start + index}]`, lines);
 }
 
 /** Two long texts around the first and up to the last place where they differ: what changed is never what is cut. */
-function tellTexts(before: string, after: string, path: string, found: Found): void {
+function tellTexts(before: string, after: string, path: string, lines: string[]): void {
   const shorter = Math.min(before.length, after.length);
   let start = 0;
   while (start < shorter && before[start] === after[start]) start++;
   let end = 0;
   while (end < shorter - start && before.at(-1 - end) === after.at(-1 - end)) end++;
-  tellText(found, "-", path, before, start, end);
-  tellText(found, "+", path, after, start, end);
+  tellText(lines, "-", path, before, start, end);
+  tellText(lines, "+", path, after, start, end);
 }
 
-function tellText(found: Found, sign: string, path: string, text: string, start: number, end: number): void {
+function tellText(lines: string[], sign: string, path: string, text: string, start: number, end: number): void {
   const from = start <= around ? 0 : start - around;
   const to = end <= around ? text.length : text.length - end + around;
-  const part = text.slice(from, to);
-  const shown = visibleJson(part.slice(0, maxWidth));
-  const rest = part.length > maxWidth ? `… (${part.length - maxWidth} more characters)` : "";
-  add(found, `${sign} ${path || "(text)"}: ${from > 0 ? "…" : ""}${shown}${rest}${to < text.length && rest === "" ? "…" : ""}`);
+  lines.push(`${sign} ${path || "(text)"}: ${from > 0 ? "…" : ""}${exactJson(text.slice(from, to))}${to < text.length ? "…" : ""}`);
 }
 
-function tell(found: Found, sign: string, path: string, value: unknown): void {
-  if (value === undefined) return;
-  const shown = visibleJson(value);
-  const rest = shown.length > maxWidth ? `… (${shown.length - maxWidth} more characters)` : "";
-  add(found, `${sign} ${path || "(all)"}: ${shown.slice(0, maxWidth)}${rest}`);
-}
-
-function add(found: Found, line: string): void {
-  if (found.lines.length < maxLines) found.lines.push(line);
-  else found.more++;
+function tell(lines: string[], sign: string, path: string, value: unknown): void {
+  if (value !== undefined) lines.push(`${sign} ${path || "(all)"}: ${exactJson(value)}`);
 }
 
 function join(path: string, key: string): string {
-  const name = /^[A-Za-z_$][\w$-]*$/.test(key) && key.length <= 80 ? key : visibleJson(key.slice(0, 80));
+  const name = /^[A-Za-z_$][\w$-]*$/.test(key) && key.length <= 80 ? key : exactJson(key.slice(0, 80));
   return path === "" ? name : `${path}.${name}`;
 }
 

@@ -57,12 +57,33 @@ describe.each(eras)("a client of the %s era", (era) => {
     const { setUp, messages } = answerForms(() => answer);
     const client = await served.connect(era, setUp, form);
     expect(textOf(await client.callTool({ name: "greet", arguments: { name: "Ada" } }))).toBe("Hello Ada");
-    expect(messages).toEqual(['May the tool "greet" be called?\nArguments: {"name":"Ada"}']);
+    expect(messages).toEqual(['May the tool "greet" be called?\nArguments:\n| {\n|   "name": "Ada"\n| }']);
     answer = decide("deny");
     expect((await client.callTool({ name: "greet" })).isError).toBe(true);
     answer = { action: "cancel" };
     expect((await client.callTool({ name: "greet" })).isError).toBe(true);
     expect(messages).toHaveLength(3);
+  });
+
+  test("cannot allow for longer, or without saying so, what is too long to be shown", async () => {
+    await using served = await serveSkill({ "tools/all.ts": tools });
+    let answer = decide("allow once");
+    const { setUp, messages } = answerForms(() => answer);
+    const client = await served.connect(era, setUp, form);
+    const call = { name: "greet", arguments: { name: "Ada", note: `${"a".repeat(20_000)} and deletes` } };
+    // What is no answer to this form is a refusal, or asked again until the client gives up.
+    const isRefused = (): Promise<unknown> =>
+      client.callTool(call).then(
+        ({ isError }) => isError,
+        () => true,
+      );
+    expect(await isRefused()).toBe(true);
+    expect(messages[0]).toMatch(/\d+ of 20\d{3} characters are not shown/);
+    expect(messages[0]).toContain(' and deletes"');
+    answer = decide("allow for this session");
+    expect(await isRefused()).toBe(true);
+    answer = decide("allow once, with the parts that are not shown");
+    expect(textOf(await client.callTool(call))).toBe("Hello Ada");
   });
 
   test("learns how a call can be allowed when it cannot be asked", async () => {

@@ -1,3 +1,4 @@
+import { escapeHidden } from "../../../base/hidden-characters.ts";
 import type { SessionEvent } from "../../../session/records/events.ts";
 
 /** What is of no concern to clients: they know neither the type nor what it is about. */
@@ -88,12 +89,25 @@ function toWireData({ type, data }: SessionEvent): SessionEvent["data"] {
   }
 }
 
-/** What is shown to a person: a server's tool by the server's own name for it. */
-export function toPromptRequest(request: unknown): unknown {
+/**
+ * What is shown to a person: a server's tool by the server's own name for it, and nothing that cannot be seen. The request
+ * itself, for programs, is as it is.
+ */
+export function toPromptRequest(given: unknown): unknown {
+  const request = withHiddenEscaped(given);
   if (typeof request !== "object" || request === null || !("kind" in request)) return request;
   if (request.kind === "shell") return { ...request, kind: "commands" };
   if (request.kind !== "mcp" || !("toolName" in request) || !("serverName" in request)) return request;
   const prefix = `${String(request.serverName)}-`;
   const name = String(request.toolName);
   return { ...request, toolName: name.startsWith(prefix) ? name.slice(prefix.length) : name };
+}
+
+const maxDepth = 64;
+
+function withHiddenEscaped(value: unknown, depth = 0): unknown {
+  if (typeof value === "string") return escapeHidden(value);
+  if (typeof value !== "object" || value === null || depth > maxDepth) return value;
+  if (Array.isArray(value)) return value.map((item: unknown) => withHiddenEscaped(item, depth + 1));
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [escapeHidden(key), withHiddenEscaped(item, depth + 1)]));
 }

@@ -1,0 +1,125 @@
+/**
+ * The one table of characters that people do not see, or that change what they see: control characters, direction controls,
+ * and what fonts show as nothing (also the "tags" and variation selectors in which whole texts can be hidden). Line breaks
+ * and tabs are none of them.
+ */
+const hidden = String.raw`[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffb]`;
+
+// Scripts that write letters together, or keep them apart, by joiners (Unicode 16, 9.2, 12.1 and 16.3).
+const joining = [
+  ..."Arabic Syriac Nko Mongolian Devanagari Bengali Gurmukhi Gujarati Oriya Tamil Telugu Kannada Malayalam Sinhala".split(" "),
+  ..."Khmer Myanmar Tibetan Balinese Javanese".split(" "),
+];
+const withoutSpaces = "Thai Lao Khmer Myanmar Tibetan Tai_Tham Javanese Balinese".split(" ");
+const rightToLeft = "Arabic Hebrew Syriac Thaana Nko".split(" ");
+
+function anyOf(scripts: readonly string[]): string {
+  return `[${scripts.map((script) => String.raw`\p{Script=${script}}`).join("")}]`;
+}
+
+/** What is written with characters of the table for a reason. Each alternative is one such character, or a whole flag. */
+const legitimate = [
+  // The emoji form of a character, keycaps, and emoji of several parts.
+  String.raw`(?<=\p{Extended_Pictographic})[\ufe0e\ufe0f]`,
+  String.raw`(?<=[#*0-9])\ufe0f(?=\u20e3)`,
+  String.raw`(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}]\ufe0f?)\u200d(?=\p{Extended_Pictographic})`,
+  // The flags of England, Scotland and Wales: the only sequences of tags that are recommended for general interchange.
+  String.raw`(?<=\u{1f3f4})(?:\u{e0067}\u{e0062}(?:\u{e0065}\u{e006e}\u{e0067}|\u{e0073}\u{e0063}\u{e0074}|\u{e0077}\u{e006c}\u{e0073}))\u{e007f}`,
+  `(?<=${anyOf(joining)})[\u200c\u200d](?![\u200c\u200d])`,
+  `(?<=${anyOf(withoutSpaces)})\u200b(?=${anyOf(withoutSpaces)})`,
+  String.raw`(?<=\p{L})\u00ad(?=\p{L})`,
+  String.raw`(?<=\p{Script=Mongolian})[\u180b-\u180f]`,
+  String.raw`[\u115f\u1160](?=[\u1100-\u11ff])|(?<=[\u1100-\u115f])\u1160`,
+  String.raw`(?<=[\u2801-\u28ff]\u2800{0,99})\u2800|\u2800(?=\u2800{0,99}[\u2801-\u28ff])`,
+];
+/** Marks that only tell the order in which a text of both directions is shown: harmless for who reads, not for who looks. */
+const directionMarks = [
+  `(?<=${anyOf(rightToLeft)}[^\\p{L}]{0,2})[\\u200e\\u200f\\u061c]`,
+  `[\\u200e\\u200f\\u061c](?=[^\\p{L}]{0,2}${anyOf(rightToLeft)})`,
+];
+
+const anyHidden = new RegExp(hidden, "u");
+// Most texts, and nearly all of each, are these: the class above costs twenty times as much a character.
+const plainText = /^[\t\n\r\x20-\x7e]*$/;
+const shownToPeople = new RegExp(`(${legitimate.join("|")})|${hidden}`, "gu");
+const givenToModels = new RegExp(`(${[...legitimate, ...directionMarks].join("|")})|${hidden}`, "gu");
+// Control and format characters, unassigned and private ones, separators but the blank, and what fonts show as nothing.
+const inexact = String.raw`[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffb]|(?! )\p{Zs}`;
+const notExact = new RegExp(inexact, "gu");
+const notExactInLines = new RegExp(`(${legitimate.slice(0, 4).join("|")}|[\\n\\t])|${inexact}`, "gu");
+
+/** Text of strangers for people: what cannot be seen is written as an escape; line breaks, tabs and emoji stay. */
+export function escapeHidden(text: string): string {
+  if (!mayHide(text)) return text;
+  return text.replace(shownToPeople, (found, kept: string | undefined) => kept ?? escaped(found));
+}
+
+/** A value as JSON on one line for people who decide about it: everything but plain characters is written as an escape. */
+export function exactJson(value: unknown): string {
+  return (JSON.stringify(value) ?? "nothing").replace(notExact, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
+}
+
+/** The same for text of several lines: line breaks, tabs and whole emoji stay. */
+export function exactText(text: string): string {
+  return text.replace(/\r\n/g, "\n").replace(notExactInLines, (found, kept: string | undefined) => kept ?? escaped(found));
+}
+
+/** JSON text that shows everything: parsed, it gives the same value. */
+export function escapeJsonText(json: string): string {
+  if (!mayHide(json)) return json;
+  return json.replace(shownToPeople, (found, kept: string | undefined) => kept ?? [...unitsOf(found)].map(unitEscape).join(""));
+}
+
+/** Text of strangers for models: without what people cannot see. */
+export function withoutHidden(text: string): string {
+  if (!mayHide(text)) return text;
+  return text.replace(givenToModels, (_, kept: string | undefined) => kept ?? "");
+}
+
+/** What `withoutHidden` takes out of a text. */
+export interface HiddenFinding {
+  readonly count: number;
+  /** Where the first one is, in UTF-16 units. */
+  readonly offset: number;
+  /** Up to five different ones: `U+202E`. */
+  readonly characters: readonly string[];
+}
+
+/** Undefined: nothing is hidden in the text. */
+export function findHidden(text: string): HiddenFinding | undefined {
+  if (!mayHide(text)) return undefined;
+  let [count, offset] = [0, -1];
+  const codes = new Set<string>();
+  for (const match of text.matchAll(givenToModels)) {
+    if (match[1] !== undefined) continue;
+    if (count++ === 0) offset = match.index;
+    if (codes.size < 5) codes.add(codeOf(match[0]));
+  }
+  return count === 0 ? undefined : { count, offset, characters: [...codes] };
+}
+
+/** `2 hidden characters (U+200B, U+202E)`. */
+export function hiddenWords({ count, characters }: Pick<HiddenFinding, "count" | "characters">): string {
+  return `${count} hidden ${count === 1 ? "character" : "characters"} (${characters.join(", ")})`;
+}
+
+function mayHide(text: string): boolean {
+  return !plainText.test(text) && anyHidden.test(text);
+}
+
+function codeOf(character: string): string {
+  return `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
+function escaped(character: string): string {
+  const code = character.codePointAt(0)!;
+  return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
+}
+
+function* unitsOf(character: string): Generator<number> {
+  for (let at = 0; at < character.length; at++) yield character.charCodeAt(at);
+}
+
+function unitEscape(unit: number): string {
+  return `\\u${unit.toString(16).padStart(4, "0")}`;
+}
