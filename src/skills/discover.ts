@@ -8,7 +8,8 @@ import { isSkillFolder } from "./is-skill-folder.ts";
 import { listPackageSkills, projectOfRoot } from "./package-skills.ts";
 import type { RootListing } from "./skill.ts";
 
-const skippedNames = new Set(["node_modules", ".git"]);
+/** Folders in which nobody keeps skills. */
+export const skippedNames: ReadonlySet<string> = new Set(["node_modules", ".git"]);
 const mostFolders = 20_000;
 
 /** An entry of `skillDirectories` as an absolute path or absolute glob: `~` is the home folder. */

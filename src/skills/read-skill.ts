@@ -8,7 +8,7 @@ import type { FileGuard } from "../io/file-guard.ts";
 import type { FolderView } from "../trust/folder-view.ts";
 import { existsAt, namesAt } from "./look.ts";
 import { moduleExtensions } from "./module-runner.ts";
-import { pluginRootOf } from "./plugin-root.ts";
+import { defaultSkillName, pluginRootOf } from "./plugin-root.ts";
 import { type ReadPrompt, readPrompts } from "./read-prompts.ts";
 import { type Reading, readText } from "./read-text.ts";
 import type { SkillPrompt } from "./skill.ts";
@@ -62,7 +62,7 @@ export function readSkill(
   const fileName = documentName(folder, view);
   const document = fileName === undefined ? undefined : readDocument(fileName, reading);
   if (files.size === 0) return undefined;
-  const name = (document && declares(document, "name") ? document.name : undefined) ?? manifest?.name ?? basename(folder);
+  const name = (document && declares(document, "name") ? document.name : undefined) ?? manifest?.name ?? defaultSkillName(folder);
   if (document && manifest && declares(document, "name") && document.name !== manifest.name)
     diagnostics.push(namesDiffer(document.name, manifest.name, manifestFile));
   const promptFiles = lost.manifest ? [] : readPrompts(manifest?.prompts, manifestFile, reading, codeExtensions);

@@ -85,6 +85,45 @@ describe("check", () => {
     });
   });
 
+  test("checks everything that a folder is: a bundle, a marketplace, and a skill", async () => {
+    const bad = (name: string) => `---\nname: ${name}\ndescription: Does it. Use it for that.\nallowed-tools: { a: 1 }\n---\nDo it.\n`;
+    using place = workplace({
+      "all/.claude-plugin/plugin.json": '{"name":"all"}',
+      "all/.claude-plugin/marketplace.json": JSON.stringify({
+        name: "m",
+        plugins: [
+          { name: "one", source: "./plugins/one" },
+          { name: "two", source: "./plugins/two", strict: false, skills: ["./extra"] },
+        ],
+      }),
+      "all/SKILL.md": bad("all"),
+      "all/skills/usual/SKILL.md": bad("usual"),
+      "all/beside/SKILL.md": bad("beside"),
+      "all/plugins/one/skills/first/SKILL.md": bad("first"),
+      "all/plugins/two/extra/second/SKILL.md": bad("second"),
+    });
+    const { stdout } = await runCli(["check", "all", "--json"], { cwd: place.path, env: env(place) });
+    const { data, diagnostics } = JSON.parse(stdout);
+    expect(data.plugins.map(({ name, skills }: { name: string; skills: string[] }) => [name, skills])).toEqual([
+      ["one", ["first"]],
+      ["two", ["second"]],
+      ["all", ["usual"]],
+    ]);
+    expect(data.marketplaces).toHaveLength(1);
+    const faulty = diagnostics.filter(({ code }: { code: string }) => code === "SKILL_FIELD_TYPE");
+    expect(new Set(faulty.map(({ source }: { source: string }) => source))).toEqual(new Set(["all", "usual", "first", "second"]));
+  });
+
+  test("a marketplace of Cursor is one, too", async () => {
+    using place = workplace({
+      "m/.cursor-plugin/marketplace.json": JSON.stringify({ name: "m", plugins: [{ name: "p", source: "./p" }] }),
+      "m/p/.cursor-plugin/plugin.json": '{"name":"p"}',
+      "m/p/skills/a/SKILL.md": skillDocument("a"),
+    });
+    const { stdout } = await runCli(["check", "m", "--json"], { cwd: place.path, env: env(place) });
+    expect(JSON.parse(stdout).data).toMatchObject({ plugins: [{ name: "p", dialect: "cursor", skills: ["a"] }], counts: { skills: 1 } });
+  });
+
   test("lists a marketplace, checks the plugins that lie in it, and tells entries that cannot be used", async () => {
     using place = placeWith(["marketplace"], {});
     const { code, stdout } = await runCli(["check", "bundles/marketplace", "--json"], { cwd: place.path, env: env(place) });

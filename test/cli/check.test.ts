@@ -20,6 +20,28 @@ test("tells, as list does, of a skill that holds more files than clients are giv
   }
 });
 
+test("checks skills that lie several levels deep, says where they are, and list says so, too", async () => {
+  using place = workplace({
+    "cookbook/tools/web/fetch/SKILL.md": skillDocument("fetch"),
+    "cookbook/tools/web/parse/SKILL.md": skillDocument("other-name"),
+    "cookbook/texts/style/SKILL.md": skillDocument("style"),
+    "cookbook/texts/style/examples/inner/SKILL.md": skillDocument("inner"),
+    "cookbook/node_modules/x/y/SKILL.md": skillDocument("y"),
+    "cookbook/1/2/3/4/5/6/7/SKILL.md": skillDocument("7"),
+  });
+  const { code, stdout } = await runCli(["check", "cookbook"], { cwd: place.path });
+  expect(code).toBe(0);
+  expect(stdout).toContain("3 skills lie deeper in cookbook than is looked: in cookbook/texts, cookbook/tools/web.");
+  expect(stdout).toContain("cookbook/tools/web/parse/SKILL.md:2:1 warning SKILL_NAME_MISMATCH");
+  expect(stdout).toContain("3 skills and 0 tools checked");
+  const listed = await runCli(["list", "--skills", "cookbook"], { cwd: place.path });
+  expect(listed.stdout).toContain("0 skills, 0 tools.");
+  expect(listed.stderr).toContain("3 skills lie deeper in cookbook than is looked: in cookbook/texts, cookbook/tools/web.");
+  expect((await runCli(["list", "--skills", "cookbook/tools/*", "--skills", "cookbook/texts"], { cwd: place.path })).stdout).toContain(
+    "3 skills, 0 tools.",
+  );
+});
+
 test("runs nothing of what it checks", async () => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a") });
   const write = `import { writeFileSync } from "node:fs";\nwriteFileSync(${JSON.stringify(place.at("ran"))}, "");\n`;

@@ -1,8 +1,9 @@
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { isBundleFolder } from "../../src/plugin-host/bundles/find-manifest.ts";
-import { tempFolder } from "../skills/kit.ts";
+import { entryOf, readMarketplace } from "../../src/plugin-host/bundles/read-marketplace.ts";
+import { openKit, tempFolder } from "../skills/kit.ts";
 import { fixture, load, loadFiles, told } from "./bundle-kit.ts";
 
 const skill = (name: string) => `---\nname: ${name}\ndescription: Does it. Use for it.\n---\nDo it.\n`;
@@ -57,7 +58,7 @@ describe("each dialect's components", () => {
     expect(told(bundle)).toEqual([
       "info PLUGIN_KEY_UNSUPPORTED .claude-plugin/plugin.json",
       "warning PLUGIN_KEY_UNKNOWN .claude-plugin/plugin.json",
-      "info AGENT_FRONT_MATTER_MISSING agents/broken.md",
+      "info AGENT_FRONT_MATTER_MISSING agents/README.md",
       "warning HOOK_EVENT_UNSUPPORTED hooks/hooks.json",
       "error HOOK_TYPE_UNSUPPORTED hooks/hooks.json",
       "error MCP_ENTRY_EMPTY .mcp.json",
@@ -133,6 +134,31 @@ describe("each dialect's components", () => {
 });
 
 describe("which manifest counts", () => {
+  test("the first that brings anything, and the one that brings nothing is told", () => {
+    const bundle = loadFiles({
+      ".plugin/plugin.json": '{"name":"empty"}',
+      ".claude-plugin/plugin.json": '{"name":"full","skills":["./extra"]}',
+      "gemini-extension.json": '{"name":"third","version":"1.0.0"}',
+      "extra/a/SKILL.md": skill("a"),
+    });
+    expect(bundle).toMatchObject({ name: "full", dialect: "claude", skills: ["a"] });
+    expect(told(bundle)).toEqual(["info BUNDLE_MANIFESTS .claude-plugin/plugin.json"]);
+    expect(bundle.diagnostics[0]?.message).toBe(
+      "The manifest at .plugin/plugin.json brings nothing, so the one at .claude-plugin/plugin.json counts, and these are not read: gemini-extension.json.",
+    );
+  });
+
+  test("the first where none brings anything, and where the first is refused", () => {
+    const empty = { ".plugin/plugin.json": '{"name":"one"}', ".claude-plugin/plugin.json": '{"name":"two"}' };
+    const nothing = loadFiles(empty);
+    expect(nothing).toMatchObject({ name: "one", isRefused: false });
+    expect(told(nothing)).toEqual(["warning BUNDLE_EMPTY", "info BUNDLE_MANIFESTS .plugin/plugin.json"]);
+    const folders = { "skills/a/SKILL.md": skill("a") };
+    expect(loadFiles({ ...empty, ...folders, ".plugin/plugin.json": "[]" })).toMatchObject({ isRefused: true, skills: [] });
+    const broken = { ...empty, ".claude-plugin/plugin.json": "[]" };
+    expect(loadFiles(broken)).toMatchObject({ name: "one", isRefused: false });
+  });
+
   test("the first in the Copilot runtime's order, then Claude Code's, and the others are told", () => {
     const bundle = loadFiles({
       ".claude-plugin/plugin.json": '{"name":"second"}',
@@ -170,7 +196,7 @@ describe("which manifest counts", () => {
 
   test("one SKILL.md at the root is a plugin of one skill", () => {
     const folder = tempFolder({ "SKILL.md": skill("alone"), ".claude-plugin/plugin.json": '{"name":"alone"}' });
-    expect(load(folder)).toMatchObject({ skillDirectories: [folder], skills: [basename(folder)] });
+    expect(load(folder)).toMatchObject({ skillDirectories: [folder], skills: ["alone"] });
   });
 
   test.each([
@@ -193,6 +219,245 @@ describe("which manifest counts", () => {
   });
 });
 
+describe("a skill in the usual folder itself", () => {
+  const named = (name: string | undefined, files: Record<string, string>) =>
+    loadFiles({ ...files, "skills/SKILL.md": `---\n${name === undefined ? "" : `name: ${name}\n`}description: Does it.\n---\nDo it.\n` });
+
+  test("has the name of its front matter, else the bundle's", () => {
+    const manifest = { ".claude-plugin/plugin.json": '{"name":"house"}' };
+    expect(named("sweep", manifest).skills).toEqual(["sweep"]);
+    expect(named(undefined, manifest).skills).toEqual(["house"]);
+    expect(named(undefined, { "agents/a.md": "A." }).skills).not.toEqual(["skills"]);
+  });
+
+  test.each([
+    ["skills", "skills/SKILL.md"],
+    [".", "SKILL.md"],
+  ])("is loaded under that name from %s", async (directory, file) => {
+    const folder = tempFolder({
+      ".claude-plugin/plugin.json": '{"name":"house"}',
+      [file]: "---\ndescription: Does it.\n---\nDo it.\n",
+    });
+    const kit = await openKit([join(folder, directory)], { watch: false });
+    expect(kit.host.skills.map(({ name }) => name)).toEqual(load(folder).skills);
+    expect(kit.host.skills).toMatchObject([{ name: "house" }]);
+  });
+});
+
+describe("hooks that cannot be read as they are written", () => {
+  const guard = { hooks: [{ type: "command", command: "exit 2" }] };
+  const files = { "skills/a/SKILL.md": skill("a"), ".claude-plugin/plugin.json": '{"name":"p"}' };
+
+  test.each<[string, Record<string, string>]>([
+    ["events at the top level", { "hooks/hooks.json": JSON.stringify({ PreToolUse: [guard] }) }],
+    ["a list", { "hooks/hooks.json": JSON.stringify({ hooks: [guard] }) }],
+    ["an event that is no list", { "hooks/hooks.json": JSON.stringify({ hooks: { PreToolUse: guard } }) }],
+    ["a group that is no list", { "hooks/hooks.json": JSON.stringify({ hooks: { PreToolUse: [{ hooks: {} }] } }) }],
+    ["broken JSON", { "hooks/hooks.json": '{"hooks": {' }],
+    ["more than are run", { "hooks/hooks.json": JSON.stringify({ hooks: { Stop: Array.from({ length: 501 }, () => guard) } }) }],
+    ["events in the manifest that are no lists", { ".claude-plugin/plugin.json": '{"name":"p","hooks":{"PreToolUse":"deny"}}' }],
+    ["a file that is not there", { ".claude-plugin/plugin.json": '{"name":"p","hooks":"./guard.json"}' }],
+    ["a path that leads out", { ".claude-plugin/plugin.json": '{"name":"p","hooks":"../guard.json"}' }],
+    ["a folder", { ".claude-plugin/plugin.json": '{"name":"p","hooks":"./skills"}' }],
+    ["top-level events of Copilot", { "plugin.json": '{"name":"p"}', "hooks.json": JSON.stringify({ preToolUse: [guard] }) }],
+  ])("refuse the bundle: %s", (_what, hooks) => {
+    const bundle = loadFiles({ ...files, ...hooks });
+    expect(bundle).toMatchObject({ isRefused: true, skills: [], skillDirectories: [], hooks: [] });
+    const codes = bundle.diagnostics.filter(({ severity }) => severity === "error").map(({ code }) => code);
+    expect(codes).toContain("BUNDLE_HOOKS");
+    expect(codes.length).toBeGreaterThan(1);
+  });
+
+  test.each<[string, Record<string, string>]>([
+    ["nothing in the file", { "hooks/hooks.json": "{}" }],
+    ["all switched off", { "hooks/hooks.json": '{"disableAllHooks":true}' }],
+    ["a type that is not run", { "hooks/hooks.json": '{"hooks":{"Stop":[{"hooks":[{"type":"prompt","prompt":"x"}]}]}}' }],
+    ["no such event", { "hooks/hooks.json": '{"hooks":{"Never":"x"}}' }],
+  ])("do not: %s", (_what, hooks) => {
+    expect(loadFiles({ ...files, ...hooks })).toMatchObject({ isRefused: false, skills: ["a"] });
+  });
+
+  test("do not where they are off anyway", () => {
+    const bundle = loadFiles({ ...files, "hooks/hooks.json": JSON.stringify({ PreToolUse: [guard] }) }, { hooks: "off" });
+    expect(bundle).toMatchObject({ isRefused: false, skills: ["a"], hooks: [] });
+  });
+
+  test.skipIf(process.platform === "win32")("refuse the bundle where the file is a link out of it", () => {
+    const outside = tempFolder({ "h.json": JSON.stringify({ hooks: { PreToolUse: [guard] } }) });
+    const folder = tempFolder(files);
+    mkdirSync(join(folder, "hooks"));
+    symlinkSync(join(outside, "h.json"), join(folder, "hooks/hooks.json"));
+    expect(load(folder)).toMatchObject({ isRefused: true });
+  });
+});
+
+describe.skipIf(process.platform === "win32")("links within the checkout that a bundle is a part of", () => {
+  const repository = (files: Record<string, string> = {}) =>
+    tempFolder({
+      ".git/HEAD": "ref: refs/heads/main\n",
+      "shared/tidy/SKILL.md": skill("tidy"),
+      "plugins/p/.claude-plugin/plugin.json": '{"name":"p"}',
+      "plugins/p/skills/own/SKILL.md": skill("own"),
+      ...files,
+    });
+
+  test("are followed: of one skill, of an agent, and of the whole folder", async () => {
+    const root = repository({ "shared/helper.md": "---\nname: helper\n---\nHelp." });
+    const folder = join(root, "plugins/p");
+    mkdirSync(join(folder, "agents"));
+    symlinkSync("../../../shared/tidy", join(folder, "skills/tidy"));
+    symlinkSync("../../../shared/helper.md", join(folder, "agents/helper.md"));
+    const bundle = load(folder);
+    expect(bundle).toMatchObject({ skills: ["own", "tidy"], skillDirectories: [join(folder, "skills")], diagnostics: [{}] });
+    expect(bundle.agents.map(({ name }) => name)).toEqual(["helper"]);
+    const kit = await openKit([...bundle.skillDirectories], { watch: false });
+    expect(kit.host.skills.map(({ name, state }) => [name, state])).toEqual([
+      ["own", "active"],
+      ["tidy", "active"],
+    ]);
+    const whole = join(root, "plugins/q");
+    mkdirSync(whole);
+    symlinkSync("../../shared", join(whole, "skills"));
+    expect(load(whole)).toMatchObject({ skills: ["tidy"], diagnostics: [] });
+  });
+
+  test("are not where the checkout ends, and not into its .git", () => {
+    const outside = tempFolder({ "secret/SKILL.md": skill("secret") });
+    const root = repository({ ".git/modules/SKILL.md": skill("modules") });
+    const folder = join(root, "plugins/p");
+    symlinkSync(join(outside, "secret"), join(folder, "skills/secret"));
+    symlinkSync("../../../.git/modules", join(folder, "skills/modules"));
+    const bundle = load(folder);
+    expect(bundle.skills).toEqual(["own"]);
+    expect(bundle.skillDirectories).toEqual([join(folder, "skills/own")]);
+    expect(told(bundle)).toEqual(["error BUNDLE_PATH skills/modules", "error BUNDLE_PATH skills/secret"]);
+  });
+
+  test("are not where the bundle is in no checkout, or an installed package", () => {
+    const root = tempFolder({
+      ".git/HEAD": "",
+      "shared/tidy/SKILL.md": skill("tidy"),
+      "node_modules/p/.claude-plugin/plugin.json": '{"name":"p"}',
+      "node_modules/p/more/SKILL.md": skill("more"),
+    });
+    const folder = join(root, "node_modules/p");
+    mkdirSync(join(folder, "skills"));
+    symlinkSync("../../../shared/tidy", join(folder, "skills/tidy"));
+    symlinkSync("../more", join(folder, "skills/more"));
+    expect(load(folder).skills).toEqual(["more"]);
+    const alone = tempFolder({ "shared/tidy/SKILL.md": skill("tidy"), "p/.claude-plugin/plugin.json": '{"name":"p"}' });
+    mkdirSync(join(alone, "p/skills"));
+    symlinkSync("../../shared/tidy", join(alone, "p/skills/tidy"));
+    expect(load(join(alone, "p")).skills).toEqual([]);
+  });
+
+  test("are not for what a manifest names, for a manifest, or for a bundle of the neutral specification", () => {
+    const root = repository({ "plugins/p/.claude-plugin/plugin.json": '{"name":"p","skills":["./linked","../../shared"]}' });
+    const folder = join(root, "plugins/p");
+    symlinkSync("../../shared", join(folder, "linked"));
+    const bundle = load(folder);
+    expect(bundle.skills).toEqual(["own"]);
+    expect(told(bundle).slice(1)).toEqual(["error BUNDLE_PATH .claude-plugin/plugin.json", "error BUNDLE_PATH .claude-plugin/plugin.json"]);
+    const other = repository({ "manifest.json": '{"name":"theirs"}' });
+    symlinkSync("../../manifest.json", join(other, "plugins/p/plugin.json"));
+    expect(load(join(other, "plugins/p"))).toMatchObject({ isRefused: true });
+    const $schema = "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json";
+    const neutral = repository({ "plugins/n/plugin.json": JSON.stringify({ $schema, name: "n" }) });
+    mkdirSync(join(neutral, "plugins/n/skills"));
+    symlinkSync("../../../shared/tidy", join(neutral, "plugins/n/skills/tidy"));
+    expect(load(join(neutral, "plugins/n")).skills).toEqual([]);
+  });
+});
+
+describe("the entry of a marketplace", () => {
+  const market = (plugins: readonly object[], files: Record<string, string>) =>
+    tempFolder({ ".claude-plugin/marketplace.json": JSON.stringify({ name: "m", plugins }), ...files });
+  const loadListed = (root: string) => {
+    const marketplace = readMarketplace(root);
+    if (marketplace === undefined) throw new Error("There is no marketplace.");
+    return marketplace.plugins.flatMap((plugin) =>
+      plugin.folder === undefined ? [] : [load(plugin.folder, { listed: entryOf(marketplace, plugin) })],
+    );
+  };
+  const collection = {
+    "skills/a/SKILL.md": skill("a"),
+    "skills/b/SKILL.md": skill("b"),
+    "other/c/SKILL.md": skill("c"),
+    "agents/helper.md": "---\nname: helper\ndescription: Helps.\n---\nHelp.",
+  };
+
+  test("gives plugins that share a folder their own skills each", () => {
+    const root = market(
+      [
+        { name: "one", source: "./", strict: false, version: "1.0.0", description: "One.", skills: ["./skills/a"] },
+        { name: "two", source: "./", strict: false, skills: ["./skills/b", "./other/c"], agents: "./agents/helper.md" },
+        { name: "rest", source: "./", strict: false },
+      ],
+      collection,
+    );
+    expect(loadListed(root)).toMatchObject([
+      { name: "one", version: "1.0.0", description: "One.", skills: ["a"], skillDirectories: [join(root, "skills/a")] },
+      { name: "two", skills: ["b", "c"], agents: [{ name: "helper" }] },
+      { name: "rest", skills: ["a", "b"] },
+    ]);
+  });
+
+  test("is added to the manifest and to what lies in the usual places", () => {
+    const root = market(
+      [{ name: "p", source: "./plugins/p", skills: "./extra", hooks: { Stop: [] }, mcpServers: { s: { command: "x" } } }],
+      {
+        "plugins/p/.claude-plugin/plugin.json": '{"name":"p","version":"2.0.0","skills":["./more"]}',
+        "plugins/p/skills/a/SKILL.md": skill("a"),
+        "plugins/p/more/b/SKILL.md": skill("b"),
+        "plugins/p/extra/c/SKILL.md": skill("c"),
+      },
+    );
+    const [bundle] = loadListed(root);
+    expect(bundle).toMatchObject({ name: "p", version: "2.0.0", skills: ["a", "b", "c"], diagnostics: [] });
+    expect([...bundle!.mcpServers.keys()]).toEqual(["s"]);
+  });
+
+  test("that is the whole definition clashes with a manifest that names parts, and with no other", () => {
+    const entry = { name: "p", source: "./p", strict: false, skills: ["./extra"] };
+    const files = { "p/extra/c/SKILL.md": skill("c") };
+    const [clash] = loadListed(market([entry], { ...files, "p/.claude-plugin/plugin.json": '{"name":"p","agents":["./x.md"]}' }));
+    expect(clash).toMatchObject({ isRefused: true, diagnostics: [{ severity: "error", code: "BUNDLE_CLASH" }] });
+    const [fine] = loadListed(market([entry], { ...files, "p/.claude-plugin/plugin.json": '{"name":"q","version":"1.0.0"}' }));
+    expect(fine).toMatchObject({ name: "p", version: "1.0.0", skills: ["c"] });
+  });
+
+  test("names its paths in the marketplace's file, and hooks there are held to the same rules", () => {
+    const root = market([{ name: "p", source: "./p", skills: ["./gone"], hooks: { PreToolUse: "deny" } }], { "p/README.md": "" });
+    const [bundle] = loadListed(root);
+    const file = join(root, ".claude-plugin/marketplace.json");
+    expect(bundle).toMatchObject({ isRefused: true });
+    expect(bundle?.diagnostics.map(({ code, file: at }) => [code, at])).toEqual([
+      ["BUNDLE_FILE_MISSING", file],
+      ["HOOKS_TYPE", file],
+      ["BUNDLE_HOOKS", file],
+    ]);
+    expect(bundle?.diagnostics[0]?.range).toBeDefined();
+  });
+
+  test("of the folder itself is what a folder without a manifest brings, all of them in one", () => {
+    const entries = [
+      { name: "one", source: "./", strict: false, skills: ["./other/c"] },
+      { name: "two", source: "./", strict: false, skills: ["./skills/b"] },
+      { name: "elsewhere", source: "./agents", skills: ["./skills/a"] },
+    ];
+    const both = load(market(entries, collection));
+    expect(both).toMatchObject({ name: "m", dialect: "claude", skills: ["c", "b"] });
+    expect([...both.files].some((file) => file.endsWith("marketplace.json"))).toBe(true);
+    expect(load(market(entries.slice(0, 1), collection))).toMatchObject({ name: "one", skills: ["c"] });
+    expect(load(market([...entries, { name: "all", source: "." }], collection))).toMatchObject({ skills: ["a", "b", "c"] });
+    expect(load(market(entries, { ...collection, ".plugin/plugin.json": '{"name":"own"}' }))).toMatchObject({
+      name: "own",
+      skills: ["a", "b"],
+    });
+    expect(isBundleFolder(market(entries, {}))).toBe(true);
+  });
+});
+
 describe("what leads out of the bundle", () => {
   test.each([
     ["up", "../outside"],
@@ -208,13 +473,12 @@ describe("what leads out of the bundle", () => {
         skills: [path],
         agents: [path],
         commands: [path],
-        hooks: path,
         mcpServers: path,
       }),
       "skills/good/SKILL.md": skill("good"),
     });
     expect(bundle.skills).toEqual(["good"]);
-    expect(bundle.diagnostics.filter(({ code }) => code === "BUNDLE_PATH")).toHaveLength(5);
+    expect(bundle.diagnostics.filter(({ code }) => code === "BUNDLE_PATH")).toHaveLength(4);
     expect(bundle.diagnostics.every(({ range }) => range !== undefined)).toBe(true);
   });
 
@@ -306,7 +570,7 @@ describe("what cannot be read", () => {
       "commands/good.md": "Good.",
       "commands/empty.md": "---\ndescription: x\n---\n",
       "commands/two words.md": "Bad.",
-      "hooks/hooks.json": '{"hooks":[]}',
+      "hooks/hooks.json": '{"hooks":{"PreToolUse":[{"hooks":[{"type":"prompt","prompt":"x"}]}]}}',
       ".mcp.json": '{"mcpServers":{"a":{"command":"x"},"b":7}}',
     });
     expect([bundle.skills, bundle.agents.map(({ name }) => name), bundle.commands.map(({ name }) => name)]).toEqual([
@@ -316,7 +580,8 @@ describe("what cannot be read", () => {
     ]);
     expect([...bundle.mcpServers.keys()]).toEqual(["a"]);
     const codes = bundle.diagnostics.map(({ code }) => code);
-    for (const code of ["AGENT_LEFT_OUT", "COMMAND_EMPTY", "COMMAND_NAME", "HOOKS_TYPE", "MCP_ENTRY_TYPE"]) expect(codes).toContain(code);
+    for (const code of ["AGENT_LEFT_OUT", "COMMAND_EMPTY", "COMMAND_NAME", "HOOK_TYPE_UNSUPPORTED", "MCP_ENTRY_TYPE"])
+      expect(codes).toContain(code);
   });
 
   test("a folder of more entries than anybody looks at is read in part", () => {

@@ -5,9 +5,11 @@ import { packageVersion } from "../../base/package-version.ts";
 import { resolveHostOptions } from "../../host/host-options.ts";
 import { createModuleLoader } from "../../io/module-loader/create-module-loader.ts";
 import type { Bundle } from "../../plugin-host/bundles/bundle.ts";
+import type { ReadMarketplace } from "../../plugin-host/bundles/read-marketplace.ts";
 import { fixedPart } from "../../skills/discover.ts";
 import { findBundles } from "../check-bundles.ts";
 import type { CommandContext } from "../command-context.ts";
+import { deeperSkillsIn } from "../deeper-hints.ts";
 import { counted } from "../describe-skill.ts";
 import { toHostOptions } from "../open-host.ts";
 import type { Output } from "../output.ts";
@@ -25,7 +27,9 @@ export async function check(
   const { io, out } = context;
   const options = resolveHostOptions(toHostOptions(context, directories, false));
   const { disabledSkills, conflicts } = options;
-  const { roots, bundles, marketplaces, diagnostics: ofBundles } = findBundles(options);
+  const { roots: found, bundles, marketplaces, diagnostics: ofBundles } = findBundles(options);
+  const deeper = deeperSkillsIn(bundles.length + marketplaces.length === 0 ? found : [], out);
+  const roots = [...found, ...deeper.flatMap(({ parents }) => parents)];
   // Imports of this package must resolve as they do in a host; nothing is evaluated.
   const loader = createModuleLoader({
     hostModules: { skillhost: () => import("skillhost"), "skillhost/testing": () => import("skillhost/testing") },
@@ -34,7 +38,12 @@ export async function check(
     const report = await checkSkills({ roots, loader, hostVersion: packageVersion, strict, disabledSkills, conflicts, signal: io.signal });
     const looked = report.skills.length + bundles.length + marketplaces.length;
     const named = isNamed(context, directories) ? roots : roots.filter((root) => looked === 0 || existsSync(fixedPart(root)));
-    const diagnostics = [...missingRoots(named, looked, out), ...ofBundles, ...report.diagnostics];
+    const diagnostics = [
+      ...missingRoots(named, looked, out),
+      ...ofBundles,
+      ...deeper.map(({ parents: _parents, ...hint }) => hint),
+      ...report.diagnostics,
+    ];
     const ok = !diagnostics.some(({ severity }) => severity === "error" || (strict && severity === "warning"));
     const tools = report.skills.reduce((sum, skill) => sum + skill.tools.length, 0);
     if (out.isJson)
@@ -43,7 +52,7 @@ export async function check(
         data: {
           skills: report.skills,
           ...(bundles.length > 0 && { plugins: bundles.map(describeBundle) }),
-          ...(marketplaces.length > 0 && { marketplaces: marketplaces.map(({ name, file, plugins }) => ({ name, file, plugins })) }),
+          ...(marketplaces.length > 0 && { marketplaces: marketplaces.map(describeMarketplace) }),
           counts: { skills: report.skills.length, tools, ...count(diagnostics) },
         },
         diagnostics,
@@ -89,6 +98,10 @@ function describeBundle({ name, version, dialect, folder, skills, agents, comman
   const events = hooks.map(({ event }) => event);
   const names = { agents: agents.map((agent) => agent.name), commands: commands.map((command) => command.name) };
   return { name, ...(version !== undefined && { version }), dialect, folder, skills, ...names, hooks: events, mcpServers: servers };
+}
+
+function describeMarketplace({ name, file, plugins }: ReadMarketplace): object {
+  return { name, file, plugins: plugins.map(({ components: _components, ...plugin }) => plugin) };
 }
 
 interface Findings {

@@ -1,12 +1,14 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import type { Host, SkillInfo } from "../../host/host.ts";
+import { resolveHostOptions } from "../../host/host-options.ts";
 import { approveAll } from "../../session/permissions/permissions.ts";
 import type { CommandContext } from "../command-context.ts";
 import { readConfiguredServers } from "../configured-servers.ts";
+import { deeperSkillsIn } from "../deeper-hints.ts";
 import { printPlugin } from "../describe-plugin.ts";
 import { type ListedServer, serverHeading, withFiles } from "../describe-server.ts";
 import { counted, skillHeading } from "../describe-skill.ts";
-import { withHost } from "../open-host.ts";
+import { toHostOptions, withHost } from "../open-host.ts";
 import type { Output } from "../output.ts";
 import { visibleLine } from "../visible-text.ts";
 
@@ -31,9 +33,16 @@ export function list(context: CommandContext): Promise<number> {
     printServers(servers, diagnostics, out);
     printRest({ skills, servers, plugins }, diagnostics, out);
     out.line(totals(skills, tools.length, servers));
-    if (skills.length === 0) out.note('Make one with "skillhost new skill <name>", or name a directory with --skills.');
+    if (skills.length === 0) tellNone(context);
     return 0;
   });
+}
+
+function tellNone(context: CommandContext): void {
+  const { roots } = resolveHostOptions(toHostOptions(context, [], false));
+  const deeper = deeperSkillsIn(roots, context.out);
+  for (const { message } of deeper) context.out.note(message);
+  if (deeper.length === 0) context.out.note('Make one with "skillhost new skill <name>", or name a directory with --skills.');
 }
 
 function printSkill(skill: SkillInfo, out: Output): void {

@@ -54,12 +54,8 @@ export function parseAgentFile(text: string, file: string, { variables }: AgentF
     report("error", "FILE_TOO_LARGE", `This file has more than ${maxDocumentBytes} characters. Shorten it.`);
     return nothing;
   }
-  if (frontMatter.state === "absent" && !/\.agent\.md$/i.test(file)) {
-    report(
-      "info",
-      "AGENT_FRONT_MATTER_MISSING",
-      "This file has no front matter, so it describes no agent. Begin it with ---, `description: …` and ---.",
-    );
+  if (frontMatter.state === "absent" && isForReaders(file)) {
+    report("info", "AGENT_FRONT_MATTER_MISSING", "This file has no front matter and is meant for readers, so it describes no agent.");
     return nothing;
   }
   return readAgent(frontMatter, fileName(file), { report, variables, diagnostics, file });
@@ -114,6 +110,11 @@ function wordsField(data: FrontMatter["data"], key: string, warn: FieldWarning):
   if (!text?.includes("\0")) return text;
   warn(key, `\`${key}\` has a NUL character and is left out. Remove that.`);
   return undefined;
+}
+
+// Claude Code makes an agent of every file; a description of the folder is hardly meant as one.
+function isForReaders(file: string): boolean {
+  return /^(?:readme|changelog|license)$/i.test(fileName(file));
 }
 
 function fileName(file: string): string {

@@ -27,7 +27,8 @@ export function findServers(value: unknown, at: JsonPath | undefined, complain: 
 
 function valueAt(value: unknown, path: JsonPath): unknown {
   let at = value;
-  for (const key of path) at = isJsonObject(at) && Object.hasOwn(at, key) ? at[key] : undefined;
+  for (const key of path)
+    at = typeof at === "object" && at !== null && Object.hasOwn(at, key) ? (at as Record<string | number, unknown>)[key] : undefined;
   return at;
 }
 

@@ -39,6 +39,8 @@ export interface HookConfigOptions {
 export interface HookConfig {
   /** In the order of the file. */
   readonly hooks: readonly HookCommand[];
+  /** False: the file, or all that it says about an event, is not what it must be, so any hook may be missing. */
+  readonly isWhole: boolean;
   readonly diagnostics: readonly Diagnostic[];
 }
 
@@ -48,15 +50,22 @@ export interface HookConfig {
  */
 export function parseHookConfig(text: string, options: HookConfigOptions): HookConfig {
   const { file, at } = options;
-  if (text.length > maxJsonBytes) return { hooks: [], diagnostics: [fileTooLarge(file, text.length, maxJsonBytes)] };
+  if (text.length > maxJsonBytes) return { hooks: [], isWhole: false, diagnostics: [fileTooLarge(file, text.length, maxJsonBytes)] };
   const { document, faults } = parseJson(text);
   const report = createTextReport(text, file);
   for (const fault of faults) report.add(fault.severity, fault.code, fault.message, fault.offset);
-  if (document === undefined) return { hooks: [], diagnostics: report.diagnostics };
-  const complain: JsonComplain = (severity, code, message, path) => report.add(severity, code, message, document.offsetOf(path));
+  if (document === undefined) return { hooks: [], isWhole: false, diagnostics: report.diagnostics };
+  let isWhole = true;
+  const complain: JsonComplain = (severity, code, message, path) => {
+    isWhole &&= !wholeFaults.has(code);
+    report.add(severity, code, message, document.offsetOf(path));
+  };
   const hooks = readEvents(document.value, at, options, complain);
-  return { hooks, diagnostics: report.diagnostics };
+  return { hooks, isWhole, diagnostics: report.diagnostics };
 }
+
+/** Faults of a shape, or of a number, after which it is not known which hooks were meant. */
+const wholeFaults: ReadonlySet<string> = new Set(["HOOKS_TYPE", "HOOKS_TOO_MANY"]);
 
 const maxHooks = 500;
 
@@ -67,19 +76,23 @@ function readEvents(
   complain: JsonComplain,
 ): readonly HookCommand[] {
   const whole = at === undefined ? value : valueAt(value, at);
-  if (isJsonObject(whole) && own(whole, "disableAllHooks") === true) return [];
+  if (isJsonObject(whole) && (own(whole, "disableAllHooks") === true || Object.keys(whole).length === 0)) return [];
   const isWrapped = isJsonObject(whole) && own(whole, "hooks") !== undefined;
   const [events, path] = isWrapped ? [whole["hooks"], [...(at ?? []), "hooks"]] : [whole, at ?? []];
   if (!isJsonObject(events) || (at === undefined && !isWrapped)) {
     const found = isJsonObject(events) ? "has no" : `has ${describe(events)} as`;
-    complain("error", "HOOKS_TYPE", `This ${found} "hooks"; it must be an object of hooks by event. None of them is used.`, path);
+    const advice = 'Write { "hooks": { "<event>": [ … ] } }.';
+    complain("error", "HOOKS_TYPE", `This ${found} "hooks"; it must be an object of hooks by event. ${advice}`, path);
     return [];
   }
   const hooks: HookCommand[] = [];
   for (const [event, entries] of Object.entries(events))
     hooks.push(...readEvent(event, entries, { dialect, path: [...path, event], complain }));
-  if (hooks.length > maxHooks)
-    complain("error", "HOOKS_TOO_MANY", `There are ${hooks.length} hooks, and only the first ${maxHooks} are used.`, path);
+  const longest = Object.values(events).reduce<number>(
+    (most, entries) => (Array.isArray(entries) ? Math.max(most, entries.length) : most),
+    hooks.length,
+  );
+  if (longest > maxHooks) complain("error", "HOOKS_TOO_MANY", `There are ${longest} hooks, and only the first ${maxHooks} are used.`, path);
   return hooks.slice(0, maxHooks);
 }
 

@@ -3,6 +3,8 @@ import { createTextReport } from "../skills/text-report.ts";
 import { type JsonPath, parseJson } from "../text/json-document.ts";
 import { describe, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
+import { manifestRulesOf } from "./plugin-dialects.ts";
+import { type Components, readComponents } from "./plugin-manifest-fields.ts";
 
 /** Where a listed plugin is to be had. */
 export type MarketplaceSource =
@@ -18,6 +20,10 @@ export interface MarketplacePlugin {
   readonly source: MarketplaceSource;
   readonly version?: string;
   readonly description?: string;
+  /** What the entry says about the plugin's parts, as a manifest of Claude Code says it. */
+  readonly components: Components;
+  /** False: the entry is the plugin's whole definition. True: it is added to the plugin's manifest. */
+  readonly isStrict: boolean;
   /** Where its entry begins. */
   readonly start?: Position;
 }
@@ -36,6 +42,7 @@ export const marketplacePlaces: readonly string[] = [
   ".github/plugin/marketplace.json",
   ".claude-plugin/marketplace.json",
   ".agents/plugins/marketplace.json",
+  ".cursor-plugin/marketplace.json",
 ];
 
 const maxPlugins = 10_000;
@@ -72,18 +79,17 @@ function readMarketplace(
   const ownerName = isJsonObject(owner) ? textOf(owner, "name") : undefined;
   const metadata = own(value, "metadata");
   const root = isJsonObject(metadata) ? textOf(metadata, "pluginRoot") : undefined;
-  const plugins = readPlugins(value["plugins"] as readonly unknown[], root, complain).map(({ index, ...plugin }): MarketplacePlugin => {
-    const start = startOf(["plugins", index]);
-    return { ...plugin, ...(start && { start }) };
-  });
+  const plugins = readPlugins(value["plugins"] as readonly unknown[], { root, startOf }, complain);
   return { name: name ?? "", ...(ownerName !== undefined && { owner: ownerName }), plugins };
 }
 
-function readPlugins(
-  entries: readonly unknown[],
-  root: string | undefined,
-  complain: JsonComplain,
-): readonly (MarketplacePlugin & { readonly index: number })[] {
+interface PluginsOptions {
+  /** Below which bare paths lie. */
+  readonly root: string | undefined;
+  readonly startOf: (path: JsonPath) => Position | undefined;
+}
+
+function readPlugins(entries: readonly unknown[], { root, startOf }: PluginsOptions, complain: JsonComplain): readonly MarketplacePlugin[] {
   if (entries.length > maxPlugins)
     complain("error", "MARKETPLACE_TOO_MANY", `${entries.length} plugins are listed, and only the first ${maxPlugins} are read.`, [
       "plugins",
@@ -102,9 +108,21 @@ function readPlugins(
     if (taken.has(name)) return refuse(`Two entries are named ${shown}, and the first counts.`);
     const source = readSource(own(entry, "source"), root);
     if (typeof source === "string") return refuse(`The entry ${shown} ${source}.`);
+    const components = readComponents(entry, { rules: manifestRulesOf("claude"), startOf, base: at }, complain);
+    if (components === undefined) return refuse(`The entry ${shown} has a part of the wrong type.`);
     taken.add(name);
-    const [version, description] = [textOf(entry, "version"), textOf(entry, "description")];
-    return [{ name, source, ...(version !== undefined && { version }), ...(description !== undefined && { description }), index }];
+    const [version, description, start] = [textOf(entry, "version"), textOf(entry, "description"), startOf(at)];
+    return [
+      {
+        name,
+        source,
+        ...(version !== undefined && { version }),
+        ...(description !== undefined && { description }),
+        components,
+        isStrict: own(entry, "strict") !== false,
+        ...(start && { start }),
+      },
+    ];
   });
 }
 

@@ -23,12 +23,14 @@ export type ComponentSource =
   | { readonly kind: "path"; readonly path: string; readonly start: Position | undefined }
   | { readonly kind: "inline"; readonly value: JsonObject; readonly at: JsonPath };
 
-type Components = Readonly<Partial<Record<ComponentKind, readonly ComponentSource[]>>>;
+export type Components = Readonly<Partial<Record<ComponentKind, readonly ComponentSource[]>>>;
 
 interface ComponentOptions {
   readonly rules: ManifestRules;
   /** Where a part of the manifest stands in its text. */
   readonly startOf: (path: JsonPath) => Position | undefined;
+  /** Where the object stands in its document. Absent: it is the document. */
+  readonly base?: JsonPath;
 }
 
 interface MetadataOptions {
@@ -141,17 +143,17 @@ function listed(keys: readonly string[]): string {
 
 /** Reads where components are. Undefined: the plugin is refused for a value of the wrong type. */
 export function readComponents(value: JsonObject, options: ComponentOptions, complain: JsonComplain): Components | undefined {
-  const { rules } = options;
+  const { rules, base = [] } = options;
   const components: Partial<Record<ComponentKind, readonly ComponentSource[]>> = {};
   let isSound = true;
   for (const [key, kind] of Object.entries(rules.components)) {
     const given = own(value, key);
     if (given === undefined) continue;
-    const found = readSources(given, [key], kind);
+    const found = readSources(given, [...base, key], kind);
     if (found === undefined) {
       isSound &&= !rules.isStrict;
       const effect = rules.isStrict ? "so the plugin is left out, as its own client does" : "and is passed over";
-      complain("error", "PLUGIN_FIELD_TYPE", `"${key}" must be ${shapeWords(kind)}, not ${describe(given)}, ${effect}.`, [key]);
+      complain("error", "PLUGIN_FIELD_TYPE", `"${key}" must be ${shapeWords(kind)}, not ${describe(given)}, ${effect}.`, [...base, key]);
     }
     const sources = (found ?? []).slice(0, maxSources).flatMap((source) => place(source, options, complain) ?? []);
     components[kind] = [...(components[kind] ?? []), ...sources];

@@ -3,8 +3,8 @@ import { createTextReport } from "../skills/text-report.ts";
 import { type JsonDocument, type JsonPath, parseJson } from "../text/json-document.ts";
 import { describe, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
-import { agentPluginsVersion, type BundleDialect, type ComponentKind, manifestRulesOf } from "./plugin-dialects.ts";
-import { type ComponentSource, checkAgentPluginsSchema, readComponents, readMetadata } from "./plugin-manifest-fields.ts";
+import { agentPluginsVersion, type BundleDialect, manifestRulesOf } from "./plugin-dialects.ts";
+import { type Components, checkAgentPluginsSchema, readComponents, readMetadata } from "./plugin-manifest-fields.ts";
 
 /** A plugin's manifest, whosever it is. */
 export interface PluginManifest {
@@ -14,7 +14,7 @@ export interface PluginManifest {
   readonly description?: string;
   readonly displayName?: string;
   /** What the manifest says of each kind; a kind that it does not mention lies where its dialect has it. */
-  readonly components: Readonly<Partial<Record<ComponentKind, readonly ComponentSource[]>>>;
+  readonly components: Components;
   /** Environment variables that a person is to set, which its MCP servers get (Gemini). */
   readonly variables: readonly string[];
 }

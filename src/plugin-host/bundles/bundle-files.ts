@@ -3,7 +3,7 @@ import { basename, join, relative, resolve, sep } from "node:path";
 import type { Diagnostic, Position } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { decodeText } from "../../formats/text/decode-text.ts";
-import { confinePath } from "../../io/confine-path.ts";
+import { type Confined, confinePath, isInside, realPathOfDeepest } from "../../io/confine-path.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
 
 /** Where in the manifest a path was named. */
@@ -15,25 +15,41 @@ export interface NamedAt {
 const mostFiles = 1_000;
 const mostEntries = 5_000;
 
-/** The files of one bundle. Nothing outside of its folder is looked at, also where links lead; what cannot be had is reported. */
+export interface BundleFilesOptions {
+  /** Links may lead anywhere in this folder: the checkout or installed package that the bundle is a part of. Default: the bundle's own. */
+  readonly reach?: string;
+  /** Collects what was read or looked for. */
+  readonly seen?: Set<string>;
+}
+
+/**
+ * The files of one bundle. Nothing outside of its folder is looked at, unless a link in it leads to another place of what
+ * the bundle is a part of; what cannot be had is reported.
+ */
 export class BundleFiles {
   readonly root: string;
   readonly diagnostics: Diagnostic[] = [];
   /** What was read or looked for, and may change what the bundle is. */
-  readonly seen: Set<string> = new Set();
+  readonly seen: Set<string>;
+  readonly #reach: string;
   readonly #linksOut = new Set<string>();
 
-  constructor(root: string) {
+  constructor(root: string, { reach = root, seen = new Set() }: BundleFilesOptions = {}) {
     this.root = resolve(root);
+    this.#reach = resolve(reach);
+    this.seen = seen;
   }
 
   report(diagnostic: Diagnostic): void {
     if (this.diagnostics.length < 500) this.diagnostics.push(diagnostic);
   }
 
-  /** The absolute path of something in the bundle that is there; undefined, and reported if it leads out or was named. */
+  /**
+   * The absolute path of something in the bundle that is there; undefined, and reported if it leads out or was named. What
+   * a manifest names must be in the bundle itself, also where links lead.
+   */
   find(path: string, named?: NamedAt): string | undefined {
-    const confined = confinePath(this.root, path);
+    const confined = named === undefined ? this.#confine(path) : confinePath(this.root, path);
     const place = named ?? { file: join(this.root, path), start: undefined };
     if (!confined.ok) {
       if (!this.#linksOut.has(path)) this.report(faultAt("error", "BUNDLE_PATH", `${confined.message} It is left out.`, place));
@@ -50,7 +66,7 @@ export class BundleFiles {
   /** Whether there is something at a path, and it stays inside. Only a link that leads out is reported. */
   has(path: string, kind: "file" | "folder"): boolean {
     if (kind === "file") this.seen.add(join(this.root, path));
-    const confined = confinePath(this.root, path);
+    const confined = this.#confine(path);
     if (!confined.ok && confined.reason === "link-out" && !this.#linksOut.has(path)) {
       this.#linksOut.add(path);
       this.report({ severity: "error", code: "BUNDLE_PATH", message: `${confined.message} It is left out.`, file: join(this.root, path) });
@@ -80,7 +96,7 @@ export class BundleFiles {
     }
     return entries.slice(0, mostEntries).flatMap(({ name }) => {
       const path = join(folder, name);
-      const confined = confinePath(this.root, relative(this.root, path).split(sep).join("/"));
+      const confined = this.#confine(relative(this.root, path).split(sep).join("/"));
       if (!confined.ok) {
         this.report({ severity: "error", code: "BUNDLE_PATH", message: `${confined.message} It is left out.`, file: path });
         return [];
@@ -112,6 +128,15 @@ export class BundleFiles {
     return relative(this.root, path).split(sep).join("/") || basename(this.root);
   }
 
+  #confine(path: string): Confined {
+    const confined = confinePath(this.root, path);
+    if (confined.ok || confined.reason !== "link-out" || this.#reach === this.root) return confined;
+    const target = join(this.root, path);
+    const real = relative(realPathOfDeepest(this.#reach), realPathOfDeepest(target));
+    const isWithin = isInside(".", real) && !real.split(sep).includes(".git");
+    return isWithin ? { ok: true, path: target } : confined;
+  }
+
   #entries(folder: string): readonly Dirent[] {
     try {
       return readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -125,6 +150,11 @@ export class BundleFiles {
 
 function faultAt(severity: Diagnostic["severity"], code: string, message: string, { file, start }: NamedAt): Diagnostic {
   return { severity, code, message, file, ...(start && { range: { start } }) };
+}
+
+/** Whether there is a file at a path that is not the bundle's to read: a link out of it. */
+export function isLinkOut(files: BundleFiles, path: string): boolean {
+  return !files.has(path, "file") && kindOf(join(files.root, path)) === "file";
 }
 
 /** What lies at a path, links followed; undefined: nothing that could be read. */

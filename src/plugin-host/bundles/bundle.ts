@@ -3,6 +3,7 @@ import type { Logger } from "../../base/logger.ts";
 import type { HookCommand } from "../../formats/plugins/hook-config.ts";
 import type { BundleDialect } from "../../formats/plugins/plugin-dialects.ts";
 import type { PluginAgent, PluginCommand } from "../plugin-api.ts";
+import type { Sources } from "./component-sources.ts";
 
 /** A folder with skills, agents, hooks and servers that was made for some agent, as it was read. Immutable. */
 export interface Bundle {
@@ -42,6 +43,17 @@ export interface BundleContext {
   readonly text: string;
 }
 
+/** What a marketplace says about a bundle that it lists. */
+export interface ListedEntry extends Pick<Sources, "given" | "replacesSkills"> {
+  readonly name: string;
+  readonly version: string | undefined;
+  readonly description: string | undefined;
+  /** False: the entry is the whole definition, and a manifest must not name parts. True: it is added to the manifest. */
+  readonly isStrict: boolean;
+  /** The marketplace's file. */
+  readonly file: string;
+}
+
 export interface BundleData {
   /** Absolute. */
   readonly path: string;
@@ -65,5 +77,7 @@ export interface BundleOptions {
   readonly environment?: Readonly<Record<string, string | undefined>> | undefined;
   /** What a person was asked for, by name: `${user_config.name}` in its MCP servers. */
   readonly settings?: Readonly<Record<string, string>> | undefined;
+  /** What the marketplace that lists it says. Absent: what one in the folder says about the folder itself, if that has no manifest. */
+  readonly listed?: ListedEntry | undefined;
   readonly log: Logger;
 }

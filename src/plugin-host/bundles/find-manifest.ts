@@ -1,10 +1,10 @@
 import { basename, join } from "node:path";
-import type { Diagnostic } from "../../base/diagnostic.ts";
+import { marketplacePlaces } from "../../formats/plugins/marketplace.ts";
 import { type BundleDialect, manifestPlaces } from "../../formats/plugins/plugin-dialects.ts";
 import { type PluginManifest, parsePluginManifest } from "../../formats/plugins/plugin-manifest.ts";
 import { maxJsonBytes } from "../../formats/text/limits.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
-import { BundleFiles, kindOf } from "./bundle-files.ts";
+import { BundleFiles, isLinkOut, kindOf } from "./bundle-files.ts";
 
 export type FoundManifest =
   | { readonly kind: "read"; readonly manifest: PluginManifest; readonly file: string; readonly text: string }
@@ -12,28 +12,29 @@ export type FoundManifest =
   | { readonly kind: "refused"; readonly dialect: BundleDialect; readonly file: string }
   | { readonly kind: "absent" };
 
-/** Looks for a bundle's manifest where the dialects have theirs, and reads the first. The others are told. */
-export function findManifest(files: BundleFiles): FoundManifest {
+/** Where a manifest was found, and whose it is there. */
+export type ManifestPlace = (typeof manifestPlaces)[number];
+
+/**
+ * Looks for a bundle's manifests where the dialects have theirs: in the order in which they count. One that is a link out of
+ * the bundle is there, too: it must not give way to another.
+ */
+export function findManifests(files: BundleFiles): readonly ManifestPlace[] {
   const found = manifestPlaces.filter(({ path }) => files.has(path, "file") || isLinkOut(files, path));
   const standard = found.find(({ path }) => path === standardPath && isStandard(files));
-  const [first, ...others] = standard === undefined ? found : [standard, ...found.filter((place) => place !== standard)];
-  if (first === undefined) return { kind: "absent" };
-  const file = join(files.root, first.path);
-  const refused: FoundManifest = { kind: "refused", dialect: first.dialect, file };
-  if (files.find(first.path) === undefined) return refused;
+  return standard === undefined ? found : [standard, ...found.filter((place) => place !== standard)];
+}
+
+/** Reads a manifest that was found. It must lie in the bundle itself, also where links lead. */
+export function readManifest(files: BundleFiles, { path, dialect }: ManifestPlace): FoundManifest {
+  const file = join(files.root, path);
+  const refused: FoundManifest = { kind: "refused", dialect, file };
+  if (files.find(path) === undefined) return refused;
   const text = files.read(file, maxJsonBytes);
   if (text === undefined) return refused;
-  const { manifest, dialect, diagnostics } = parsePluginManifest(text, { file, dialect: first.dialect, folderName: basename(files.root) });
+  const { manifest, dialect: declared, diagnostics } = parsePluginManifest(text, { file, dialect, folderName: basename(files.root) });
   diagnostics.forEach((found) => void files.report(found));
-  if (others.length > 0)
-    files.report(
-      unused(
-        first.path,
-        others.map(({ path }) => path),
-        file,
-      ),
-    );
-  return manifest === undefined ? { ...refused, dialect } : { kind: "read", manifest, file, text };
+  return manifest === undefined ? { ...refused, dialect: declared } : { kind: "read", manifest, file, text };
 }
 
 /**
@@ -44,7 +45,7 @@ export function isBundleFolder(folder: string): boolean {
   if (hasManifest(folder)) return true;
   const files = new BundleFiles(folder);
   if (kindOf(folder) !== "folder" || codeFiles.some((path) => files.has(path, "file"))) return false;
-  const parts = ["SKILL.md", ".mcp.json", "hooks/hooks.json"].some((path) => files.has(path, "file"));
+  const parts = ["SKILL.md", ".mcp.json", "hooks/hooks.json", ...marketplacePlaces].some((path) => files.has(path, "file"));
   return parts || ["skills", "agents", "commands"].some((path) => files.has(path, "folder"));
 }
 
@@ -62,14 +63,4 @@ const standardPath = "plugin.json";
 function isStandard(files: BundleFiles): boolean {
   const read = files.has(standardPath, "file") ? readTextFile(join(files.root, standardPath), maxJsonBytes) : undefined;
   return read?.ok === true && /"\$schema"\s*:\s*"https:\/\/(?:www\.)?agent-plugins\.org\//.test(read.text);
-}
-
-/** A manifest that is a link out of the bundle is there, and must not be passed over for another. */
-function isLinkOut(files: BundleFiles, path: string): boolean {
-  return !files.has(path, "file") && kindOf(join(files.root, path)) === "file";
-}
-
-function unused(read: string, others: readonly string[], file: string): Diagnostic {
-  const message = `The manifest at ${read} counts, and these are not read: ${others.join(", ")}.`;
-  return { severity: "info", code: "BUNDLE_MANIFESTS", message, file };
 }

@@ -9,16 +9,10 @@ import type { Sources } from "./component-sources.ts";
 const dialectsWithAgents: ReadonlySet<string> = new Set(["claude", "copilot", "cursor", "gemini"]);
 
 /** Reads the agents of a bundle. Of one name the first counts, as the Copilot runtime has it. */
-export function loadAgents(
-  files: BundleFiles,
-  { dialect, given, manifestFile }: Sources,
-  variables: VariableLookup,
-): readonly PluginAgent[] {
+export function loadAgents(files: BundleFiles, { dialect, given }: Sources, variables: VariableLookup): readonly PluginAgent[] {
   if (!dialectsWithAgents.has(dialect)) return [];
   const usual = files.has("agents", "folder") ? [join(files.root, "agents")] : [];
-  const places = given.agents?.flatMap((source) =>
-    source.kind === "path" ? (files.find(source.path, { file: manifestFile, start: source.start }) ?? []) : [],
-  );
+  const places = given.agents?.flatMap((source) => (source.kind === "path" ? (files.find(source.path, source) ?? []) : []));
   const found = (places ?? usual).flatMap((place) => (kindOf(place) === "file" ? [place] : files.walk(place, /\.md$/i, 2)));
   const byName = new Map<string, PluginAgent>();
   for (const file of new Set(found)) {

@@ -2,36 +2,66 @@ import { createHash } from "node:crypto";
 import { mkdirSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, join, resolve, sep } from "node:path";
+import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { createVariableLookup, type VariableLookup } from "../../formats/mcp/expand-variables.ts";
-import type { Bundle, BundleData, BundleOptions } from "./bundle.ts";
+import { installedRoot } from "../../io/module-loader/package-config.ts";
+import { locationOf } from "../../trust/locations.ts";
+import type { Bundle, BundleData, BundleOptions, ListedEntry } from "./bundle.ts";
 import { BundleFiles, kindOf } from "./bundle-files.ts";
-import type { Sources } from "./component-sources.ts";
-import { type FoundManifest, findManifest } from "./find-manifest.ts";
+import { joinedSources, placedIn, type Sources } from "./component-sources.ts";
+import { type FoundManifest, findManifests, type ManifestPlace, readManifest } from "./find-manifest.ts";
 import { loadAgents } from "./load-agents.ts";
 import { loadCommands } from "./load-commands.ts";
 import { loadContext } from "./load-context.ts";
 import { loadHooks } from "./load-hooks.ts";
 import { loadServers } from "./load-servers.ts";
 import { loadSkillFolders } from "./load-skill-folders.ts";
+import { ownEntry } from "./read-marketplace.ts";
 
 /**
- * Reads a folder that was made for some agent: what its manifest names, or what lies where that agent looks for it. Each
- * part fails on its own, with a diagnostic; nothing outside of the folder is read, and nothing is run. Never throws.
+ * Reads a folder that was made for some agent: what its manifest names, or what lies where that agent looks for it. Of
+ * several manifests the first counts that brings anything. Each part fails on its own, with a diagnostic, but for hooks: a
+ * bundle whose hooks cannot be read is refused. Nothing outside of the folder is read, unless a link leads there within the
+ * same checkout or package, and nothing is run. Never throws.
  */
 export function loadBundle(folder: string, options: BundleOptions): Bundle {
   const root = realPath(resolve(folder));
-  const files = new BundleFiles(root);
+  const seen = new Set<string>();
+  const files = new BundleFiles(root, { seen });
   if (kindOf(root) !== "folder") {
     files.report({ severity: "error", code: "BUNDLE_UNREADABLE", message: "There is no such folder. Correct the path.", file: root });
     return refused(files, options, { kind: "absent" });
   }
-  const found = findManifest(files);
-  if (found.kind === "refused") return refused(files, options, found);
-  const sources = sourcesOf(found, root);
-  const data = dataOf(sources.name, root, options);
+  const places = findManifests(files);
+  const [first, ...others] = places;
+  const bundle = loadManifest(root, seen, first, options);
+  if (first === undefined || bundle.isRefused || !isEmpty(bundle)) return finished(bundle, files, unused(first, others));
+  for (const place of others) {
+    const other = loadManifest(root, seen, place, options);
+    if (other.isRefused || isEmpty(other)) continue;
+    const left = others.filter(({ path }) => path !== place.path);
+    return finished(other, files, `The manifest at ${first.path} brings nothing, so the one at ${place.path} counts${listOf(left)}.`);
+  }
+  return finished(bundle, files, unused(first, others));
+}
+
+function loadManifest(root: string, seen: Set<string>, place: ManifestPlace | undefined, options: BundleOptions): Bundle {
+  const own = new BundleFiles(root, { seen });
+  const found: FoundManifest = place === undefined ? { kind: "absent" } : readManifest(own, place);
+  if (found.kind === "refused") return refused(own, options, found);
+  const listed = options.listed ?? (found.kind === "absent" ? ownEntry(own) : undefined);
+  const clash = found.kind === "read" && listed !== undefined ? clashOf(found, listed) : undefined;
+  if (clash !== undefined) {
+    own.report(clash);
+    return refused(own, options, found);
+  }
+  const sources = sourcesOf(found, root, listed);
+  const reach = sources.dialect === "agent-plugins" ? root : (installedRoot(root) ?? locationOf(root));
+  const files = new BundleFiles(root, { reach, seen });
+  own.diagnostics.forEach((told) => void files.report(told));
   try {
-    return load(files, sources, data, options, found);
+    return load(files, sources, options, found, listed);
   } catch (error) {
     // Disks fail in between; whoever loads many bundles goes on with the others.
     files.report({
@@ -44,26 +74,31 @@ export function loadBundle(folder: string, options: BundleOptions): Bundle {
   }
 }
 
-function load(files: BundleFiles, sources: Sources, data: BundleData, options: BundleOptions, found: FoundManifest): Bundle {
+function load(files: BundleFiles, sources: Sources, options: BundleOptions, found: FoundManifest, listed: ListedEntry | undefined): Bundle {
   const environment = options.environment ?? process.env;
+  const data = dataOf(sources.name, files.root, options);
   const variables = variablesOf(files.root, data, options, environment);
   const { skillDirectories, skills } = loadSkillFolders(files, sources);
+  const agents = loadAgents(files, sources, variables);
+  const commands = loadCommands(files, sources, promptPlaces(files.root, data, options));
+  const hooks = loadHooks(files, sources, options.hooks ?? "run");
+  if (hooks === undefined) {
+    files.report(hooksLost(sources.manifestFile));
+    return refused(files, options, found);
+  }
   const components = {
-    agents: loadAgents(files, sources, variables),
-    commands: loadCommands(files, sources, promptPlaces(files.root, data, options)),
-    hooks: loadHooks(files, sources, options.hooks ?? "run"),
+    agents,
+    commands,
+    hooks,
     mcpServers: loadServers(files, sources, { variables, data, environment }),
     context: loadContext(files, sources),
   };
-  const count = skills.length + components.mcpServers.size;
-  const rest = [components.agents, components.commands, components.hooks, components.context];
-  if (count === 0 && rest.every(({ length }) => length === 0))
-    files.report({ severity: "warning", code: "BUNDLE_EMPTY", message: "Nothing in this plugin can be used here.", file: files.root });
   const manifest = found.kind === "read" ? found.manifest : undefined;
-  return Object.freeze({
+  const [version, description] = [manifest?.version ?? listed?.version, manifest?.description ?? listed?.description];
+  const bundle = {
     name: sources.name,
-    ...(manifest?.version !== undefined && { version: manifest.version }),
-    ...(manifest?.description !== undefined && { description: manifest.description }),
+    ...(version !== undefined && { version }),
+    ...(description !== undefined && { description }),
     dialect: sources.dialect,
     folder: files.root,
     ...(found.kind === "read" && { manifestFile: found.file }),
@@ -71,10 +106,47 @@ function load(files: BundleFiles, sources: Sources, data: BundleData, options: B
     skillDirectories,
     skills,
     ...components,
-    diagnostics: named(files, sources.name),
-    files: files.seen,
-    data,
-  });
+  };
+  if (isEmpty(bundle))
+    files.report({ severity: "warning", code: "BUNDLE_EMPTY", message: "Nothing in this plugin can be used here.", file: files.root });
+  return Object.freeze({ ...bundle, diagnostics: named(files, sources.name), files: files.seen, data });
+}
+
+function isEmpty({ skills, agents, commands, hooks, mcpServers, context }: Omit<Bundle, "diagnostics" | "files" | "data">): boolean {
+  return mcpServers.size === 0 && [skills, agents, commands, hooks, context].every(({ length }) => length === 0);
+}
+
+function hooksLost(file: string): Diagnostic {
+  const message =
+    "This plugin is refused: its hooks cannot be read as they are written, and they may be what keeps calls from being made. Correct what else is said about them.";
+  return { severity: "error", code: "BUNDLE_HOOKS", message, file };
+}
+
+/** By Claude Code's rule, only one of the two may name parts if the entry is to be the whole definition. */
+function clashOf({ manifest, file }: Extract<FoundManifest, { kind: "read" }>, listed: ListedEntry): Diagnostic | undefined {
+  const [kind] = Object.keys(manifest.components);
+  if (listed.isStrict || kind === undefined) return undefined;
+  const message = `This manifest names ${kind}, and its entry in ${listed.file} says with "strict": false that the entry alone does. The plugin is left out; remove one of the two.`;
+  return { severity: "error", code: "BUNDLE_CLASH", message, file };
+}
+
+function unused(read: ManifestPlace | undefined, others: readonly ManifestPlace[]): string | undefined {
+  return read === undefined || others.length === 0 ? undefined : `The manifest at ${read.path} counts${listOf(others)}.`;
+}
+
+function listOf(places: readonly ManifestPlace[]): string {
+  return places.length === 0 ? "" : `, and these are not read: ${places.map(({ path }) => path).join(", ")}`;
+}
+
+/** With what was wrong while manifests were looked for, and a note on those that do not count. */
+function finished(bundle: Bundle, { diagnostics: before }: BundleFiles, message: string | undefined): Bundle {
+  const known = new Set(bundle.diagnostics.map(({ file, message: told }) => `${file}\0${told}`));
+  const others = before.filter(({ file, message: told }) => !known.has(`${file}\0${told}`));
+  const file = bundle.manifestFile ?? bundle.folder;
+  const note: readonly Diagnostic[] = message === undefined ? [] : [{ severity: "info", code: "BUNDLE_MANIFESTS", message, file }];
+  if (others.length + note.length === 0) return bundle;
+  const added = [...others, ...note].map((diagnostic) => ({ ...diagnostic, source: bundle.name }));
+  return Object.freeze({ ...bundle, diagnostics: [...bundle.diagnostics, ...added] });
 }
 
 function refused(files: BundleFiles, options: BundleOptions, found: FoundManifest): Bundle {
@@ -98,18 +170,31 @@ function refused(files: BundleFiles, options: BundleOptions, found: FoundManifes
   });
 }
 
-function sourcesOf(found: FoundManifest, root: string): Sources {
+function sourcesOf(found: FoundManifest, root: string, listed: ListedEntry | undefined): Sources {
+  const entry = { given: listed?.given ?? {}, replacesSkills: listed?.replacesSkills ?? false };
   if (found.kind === "read") {
-    const { dialect, name, components, variables } = found.manifest;
-    return { dialect, name, given: components, manifestFile: found.file, manifestText: found.text, variables };
+    const { dialect, components, variables } = found.manifest;
+    const given = joinedSources(placedIn(components, found.file, found.text), entry.given);
+    return {
+      dialect,
+      name: listed === undefined ? found.manifest.name : nameOf(listed.name),
+      ...entry,
+      given,
+      manifestFile: found.file,
+      variables,
+    };
   }
   // Claude Code's manifest may be left out, and its folders are what everybody else's are modelled on.
-  const name =
-    basename(root)
+  return { dialect: "claude", name: nameOf(listed?.name ?? basename(root)), ...entry, manifestFile: listed?.file ?? root, variables: [] };
+}
+
+function nameOf(text: string): string {
+  return (
+    text
       .replace(/[^\w.-]+/g, "-")
       .replace(/^[^a-zA-Z0-9]+/, "")
-      .slice(0, 64) || "plugin";
-  return { dialect: "claude", name, given: {}, manifestFile: root, manifestText: "", variables: [] };
+      .slice(0, 64) || "plugin"
+  );
 }
 
 /** Two plugins of one name keep their things apart, and one that is updated where it lies finds its own again. */

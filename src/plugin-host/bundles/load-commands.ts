@@ -34,13 +34,11 @@ export function loadCommands(files: BundleFiles, sources: Sources, places: Promp
 
 function commandFiles(
   files: BundleFiles,
-  { dialect, given, manifestFile }: Sources,
+  { dialect, given }: Sources,
   fits: RegExp,
 ): readonly { readonly file: string; readonly path: string }[] {
   const usual = files.has("commands", "folder") ? [join(files.root, "commands")] : [];
-  const named = given.commands?.flatMap((source) =>
-    source.kind === "path" ? (files.find(source.path, { file: manifestFile, start: source.start }) ?? []) : [],
-  );
+  const named = given.commands?.flatMap((source) => (source.kind === "path" ? (files.find(source.path, source) ?? []) : []));
   const all = dialect === "claude" || named === undefined ? [...usual, ...(named ?? [])] : named;
   return [...new Set(all)].flatMap((place) => {
     if (kindOf(place) === "file") return [{ file: place, path: place.split(sep).at(-1)! }];

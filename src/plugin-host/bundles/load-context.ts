@@ -13,22 +13,18 @@ export function loadContext(files: BundleFiles, sources: Sources): readonly Bund
   return sources.dialect === "cursor" ? rules(files, sources) : [];
 }
 
-function contextFiles(files: BundleFiles, { given, manifestFile }: Sources): readonly BundleContext[] {
+function contextFiles(files: BundleFiles, { given }: Sources): readonly BundleContext[] {
   const usual = files.has("GEMINI.md", "file") ? [join(files.root, "GEMINI.md")] : [];
-  const named = given.context?.flatMap((source) =>
-    source.kind === "path" ? (files.find(source.path, { file: manifestFile, start: source.start }) ?? []) : [],
-  );
+  const named = given.context?.flatMap((source) => (source.kind === "path" ? (files.find(source.path, source) ?? []) : []));
   return (named ?? usual).flatMap((file) => {
     const text = files.read(file, maxContextBytes);
     return text === undefined || text.trim() === "" ? [] : [{ path: files.nameOf(file), text }];
   });
 }
 
-function rules(files: BundleFiles, { given, manifestFile }: Sources): readonly BundleContext[] {
+function rules(files: BundleFiles, { given }: Sources): readonly BundleContext[] {
   const usual = files.has("rules", "folder") ? [join(files.root, "rules")] : [];
-  const named = given.rules?.flatMap((source) =>
-    source.kind === "path" ? (files.find(source.path, { file: manifestFile, start: source.start }) ?? []) : [],
-  );
+  const named = given.rules?.flatMap((source) => (source.kind === "path" ? (files.find(source.path, source) ?? []) : []));
   const found = (named ?? usual).flatMap((place) => (kindOf(place) === "file" ? [place] : files.walk(place, /\.(?:mdc|md)$/i, 2)));
   return [...new Set(found)].flatMap((file) => {
     const text = files.read(file, maxContextBytes);

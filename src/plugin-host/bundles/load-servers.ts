@@ -48,7 +48,7 @@ function standardServers(files: BundleFiles, { variables }: ServerPlaces): reado
 }
 
 function dialectServers(files: BundleFiles, sources: Sources, { variables }: ServerPlaces): readonly ParsedServer[] {
-  const { dialect, given, manifestFile, manifestText } = sources;
+  const { dialect, given } = sources;
   const read = (file: string, text: string, at?: JsonPath): readonly ParsedServer[] => {
     const options = { file, dialect: manifestRulesOf(dialect).servers, variables, folder: files.root };
     const { servers, diagnostics } = parseMcpConfig(text, { ...options, ...(at && { at }) });
@@ -63,8 +63,8 @@ function dialectServers(files: BundleFiles, sources: Sources, { variables }: Ser
   const places = dialect === "claude" || given.mcpServers === undefined ? (usualFiles[dialect] ?? []) : [];
   const usual = places.filter((path) => files.has(path, "file")).slice(0, 1);
   const named = (given.mcpServers ?? []).flatMap((source) => {
-    if (source.kind === "inline") return read(manifestFile, manifestText, wrapperOf(source.value, source.at));
-    const file = files.find(source.path, { file: manifestFile, start: source.start });
+    if (source.kind === "inline") return read(source.file, source.text, wrapperOf(source.value, source.at));
+    const file = files.find(source.path, source);
     return file === undefined || usual.some((path) => join(files.root, path) === file) ? [] : readFile(file);
   });
   return [...usual.flatMap((path) => readFile(join(files.root, path))), ...named];

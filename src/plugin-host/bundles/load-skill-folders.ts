@@ -1,13 +1,14 @@
 import { basename, dirname, join } from "node:path";
-import type { ComponentSource } from "../../formats/plugins/plugin-manifest-fields.ts";
 import { lintSkillDocument } from "../../formats/skills/lint-skill-document.ts";
 import { maxDocumentBytes } from "../../formats/text/limits.ts";
 import { isSkillFolder } from "../../skills/is-skill-folder.ts";
+import { readSkill } from "../../skills/read-skill.ts";
 import type { BundleFiles } from "./bundle-files.ts";
-import type { Sources } from "./component-sources.ts";
+import type { PlacedSource, Sources } from "./component-sources.ts";
 
 interface SkillFolders {
   readonly skillDirectories: readonly string[];
+  /** Their names; for most, those of their folders. */
   readonly skills: readonly string[];
 }
 
@@ -15,24 +16,25 @@ interface SkillFolders {
  * Finds a bundle's skills. A folder of skills is taken as a whole, so that what is added to it later is found too, unless
  * something in it must not be used: then the others are taken one by one.
  */
-export function loadSkillFolders(files: BundleFiles, { dialect, given, manifestFile }: Sources): SkillFolders {
+export function loadSkillFolders(files: BundleFiles, { dialect, name, given, replacesSkills }: Sources): SkillFolders {
   if (dialect === "agent-plugins") return conformingSkills(files);
   const named = given.skills ?? [];
-  const found = named.flatMap((source) => pathOf(files, source, manifestFile) ?? []);
+  const found = named.flatMap((source) => pathOf(files, source) ?? []);
   // Claude Code takes the paths on top of the usual folder; everybody else, instead of it.
-  const usual = dialect === "claude" || given.skills === undefined ? [...usualFolder(files)] : [];
+  const usual = (dialect === "claude" && !replacesSkills) || given.skills === undefined ? [...usualFolder(files)] : [];
   const all = [...new Set([...usual, ...found])];
   const root = all.length === 0 && files.has("SKILL.md", "file") ? [files.root] : [];
-  return collect([...all, ...root].map((folder) => skillsIn(files, folder)));
+  const { skillDirectories, skills } = collect([...all, ...root].map((folder) => skillsIn(files, folder)));
+  return { skillDirectories, skills: skills.map((skill) => nameOf(skill, files, name)) };
 }
 
 function usualFolder(files: BundleFiles): readonly string[] {
   return files.has("skills", "folder") ? [join(files.root, "skills")] : [];
 }
 
-function pathOf(files: BundleFiles, source: ComponentSource, manifestFile: string): string | undefined {
+function pathOf(files: BundleFiles, source: PlacedSource): string | undefined {
   if (source.kind === "inline") return undefined;
-  const path = files.find(source.path, { file: manifestFile, start: source.start });
+  const path = files.find(source.path, source);
   // Some name the file itself.
   return path !== undefined && basename(path).toLowerCase() === "skill.md" ? dirname(path) : path;
 }
@@ -55,8 +57,16 @@ function skillsIn(files: BundleFiles, folder: string): FoundSkills {
 function collect(found: readonly FoundSkills[]): SkillFolders {
   return {
     skillDirectories: found.flatMap(({ directory, skills, isWhole }) => (isWhole ? [directory] : skills)),
-    skills: found.flatMap(({ skills }) => skills.map((skill) => basename(skill))),
+    skills: [...new Set(found.flatMap(({ skills }) => skills))],
   };
+}
+
+/** A skill that is the bundle itself, or all of its folder of skills, is not called as that folder. */
+function nameOf(folder: string, files: BundleFiles, bundleName: string): string {
+  if (folder !== files.root && folder !== join(files.root, "skills")) return basename(folder);
+  const text = readSkill(folder, () => {});
+  const isNamed = text?.manifest !== undefined || text?.document?.frontMatter["name"] !== undefined;
+  return isNamed ? text.name : bundleName;
 }
 
 /** By the Agent Plugins specification: the immediate children of `skills/`, and only those that conform to Agent Skills. */
@@ -74,7 +84,8 @@ function conformingSkills(files: BundleFiles): SkillFolders {
   }
   const { skills, ...found } = skillsIn(files, folder);
   const conforming = skills.filter((skill) => conforms(files, skill));
-  return collect([{ ...found, skills: conforming, isWhole: found.isWhole && conforming.length === skills.length }]);
+  const all = collect([{ ...found, skills: conforming, isWhole: found.isWhole && conforming.length === skills.length }]);
+  return { ...all, skills: all.skills.map((skill) => basename(skill)) };
 }
 
 function conforms(files: BundleFiles, skill: string): boolean {

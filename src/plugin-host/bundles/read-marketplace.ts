@@ -1,8 +1,10 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { type MarketplacePlugin, marketplacePlaces, parseMarketplace } from "../../formats/plugins/marketplace.ts";
 import { maxJsonBytes } from "../../formats/text/limits.ts";
+import type { ListedEntry } from "./bundle.ts";
 import { BundleFiles } from "./bundle-files.ts";
+import { joinedSources, placedIn } from "./component-sources.ts";
 
 /** A plugin of a marketplace; `folder` where it lies in the marketplace's own. */
 export interface ListedPlugin extends MarketplacePlugin {
@@ -12,14 +14,16 @@ export interface ListedPlugin extends MarketplacePlugin {
 export interface ReadMarketplace {
   readonly name: string;
   /** Absolute. */
+  readonly folder: string;
+  /** Absolute. */
   readonly file: string;
+  readonly text: string;
   readonly plugins: readonly ListedPlugin[];
   readonly diagnostics: readonly Diagnostic[];
 }
 
 /** Reads the list of plugins that a folder holds; undefined: it holds none. Plugins that lie in the folder must stay inside. */
-export function readMarketplace(folder: string): ReadMarketplace | undefined {
-  const files = new BundleFiles(folder);
+export function readMarketplace(folder: string, files: BundleFiles = new BundleFiles(folder)): ReadMarketplace | undefined {
   const path = marketplacePlaces.find((place) => files.has(place, "file"));
   if (path === undefined) return undefined;
   const file = join(files.root, path);
@@ -29,5 +33,39 @@ export function readMarketplace(folder: string): ReadMarketplace | undefined {
     const found = plugin.source.kind === "local" ? files.find(plugin.source.path, { file, start: plugin.start }) : undefined;
     return found === undefined ? plugin : { ...plugin, folder: found };
   });
-  return { name: marketplace?.name ?? "", file, plugins, diagnostics: [...diagnostics, ...files.diagnostics] };
+  const { root } = files;
+  return {
+    name: marketplace?.name ?? "",
+    folder: root,
+    file,
+    text: text ?? "",
+    plugins,
+    diagnostics: [...diagnostics, ...files.diagnostics],
+  };
+}
+
+/** What a marketplace says about one of its plugins. */
+export function entryOf({ folder, file, text }: ReadMarketplace, plugin: ListedPlugin): ListedEntry {
+  const { name, version, description, components, isStrict } = plugin;
+  // Claude Code: an entry for the marketplace's own folder that names skills has those only, so that several can share it.
+  const replacesSkills = plugin.folder === folder && components.skills !== undefined;
+  return { name, version, description, given: placedIn(components, file, text), isStrict, replacesSkills, file };
+}
+
+/** What the entries of a folder's own marketplace say about the folder itself, in one. Undefined: nothing. */
+export function ownEntry(files: BundleFiles): ListedEntry | undefined {
+  const marketplace = readMarketplace(files.root, new BundleFiles(files.root, { seen: files.seen }));
+  const own = marketplace?.plugins.filter(({ folder }) => folder === files.root) ?? [];
+  if (marketplace === undefined || own.length === 0) return undefined;
+  const entries = own.map((plugin) => entryOf(marketplace, plugin));
+  if (entries.length === 1) return entries[0];
+  return {
+    name: marketplace.name || basename(files.root),
+    version: undefined,
+    description: undefined,
+    given: entries.map(({ given }) => given).reduce(joinedSources),
+    isStrict: entries.every(({ isStrict }) => isStrict),
+    replacesSkills: entries.every(({ replacesSkills }) => replacesSkills),
+    file: marketplace.file,
+  };
 }

@@ -86,8 +86,14 @@ test("reads an agent of VS Code, whose header may be missing", () => {
   expect(read("Only a prompt.", "/p/x.agent.md").agent).toEqual({ name: "x", prompt: "Only a prompt." });
 });
 
-test("a page without front matter is no agent", () => {
-  const { agent, diagnostics } = read("# Agents\n\nThis folder has agents.\n", "/p/agents/README.md");
+test("a file without front matter has its name, and its text as the prompt", () => {
+  const { agent, diagnostics } = read("# Reviewer\n\nYou review.\n", "/p/agents/code reviewer.md");
+  expect(agent).toEqual({ name: "code reviewer", prompt: "# Reviewer\n\nYou review." });
+  expect(diagnostics).toMatchObject([{ severity: "warning", code: "AGENT_DESCRIPTION_MISSING" }]);
+});
+
+test.each(["README.md", "readme.md", "CHANGELOG.md"])("%s without front matter is no agent", (name) => {
+  const { agent, diagnostics } = read("# Agents\n\nThis folder has agents.\n", `/p/agents/${name}`);
   expect(agent).toBeUndefined();
   expect(diagnostics).toMatchObject([{ severity: "info", code: "AGENT_FRONT_MATTER_MISSING" }]);
 });

@@ -137,6 +137,37 @@ describe("marketplaces", () => {
     expect(source(given)).toEqual(["MARKETPLACE_ENTRY"]);
   });
 
+  test("an entry says what its plugin brings, as a manifest does", () => {
+    const entry = { name: "p", source: "./", strict: false, skills: ["./a", "./b"], agents: "./c.md", hooks: { Stop: [] }, commands: [] };
+    const { marketplace, diagnostics } = parse({ name: "m", plugins: [{ name: "plain", source: "./plain" }, entry] });
+    expect(diagnostics).toEqual([]);
+    expect(marketplace?.plugins).toMatchObject([
+      { name: "plain", components: {}, isStrict: true },
+      {
+        name: "p",
+        isStrict: false,
+        components: {
+          skills: [
+            { kind: "path", path: "./a", start: { line: 1 } },
+            { kind: "path", path: "./b" },
+          ],
+          agents: [{ kind: "path", path: "./c.md" }],
+          hooks: [{ kind: "inline", value: { Stop: [] }, at: ["plugins", 1, "hooks"] }],
+          commands: [],
+        },
+      },
+    ]);
+  });
+
+  test("an entry with a part of the wrong type is passed over, at its place", () => {
+    const { marketplace, diagnostics } = parse({ name: "m", plugins: [{ name: "p", source: "./", skills: 7 }] });
+    expect(marketplace?.plugins).toEqual([]);
+    expect(diagnostics.map(({ code, range }) => [code, range !== undefined])).toEqual([
+      ["PLUGIN_FIELD_TYPE", true],
+      ["MARKETPLACE_ENTRY", true],
+    ]);
+  });
+
   test("bare paths lie below the root that it names", () => {
     expect(source("p", { pluginRoot: "./plugins/" })).toEqual({ kind: "local", path: "./plugins/p" });
     expect(source("./p", { pluginRoot: "./plugins" })).toEqual({ kind: "local", path: "./p" });
@@ -157,6 +188,8 @@ describe("marketplaces", () => {
           source: { kind: "local", path: "./a" },
           version: "1",
           description: "d",
+          components: {},
+          isStrict: true,
           start: { line: 1, column: expect.any(Number) },
         },
       ],

@@ -85,7 +85,11 @@ describe("the forms of hooks", () => {
   });
 
   test("a file that switches all off has none", () => {
-    expect(parse("copilot", { disableAllHooks: true, hooks: { sessionStart: [run] } })).toEqual({ hooks: [], diagnostics: [] });
+    expect(parse("copilot", { disableAllHooks: true, hooks: { sessionStart: [run] } })).toEqual({
+      hooks: [],
+      isWhole: true,
+      diagnostics: [],
+    });
   });
 });
 
