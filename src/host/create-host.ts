@@ -77,7 +77,6 @@ class SkillHost implements Host {
     const approvals = createFileApprovals({ directory: options.approvalsDirectory, onDiagnostic: this.#problems.report });
     this.#trust = new HostTrust(loadTrustSettings(options.trust), approvals, log);
     this.#loader = createModuleLoader({
-      guard: this.#trust.settings.skills?.guard,
       hostModules: { skillhost: () => import("skillhost"), "skillhost/testing": () => import("skillhost/testing") },
       guardExit: options.guardExit,
       onDiagnostic: this.#problems.report,

@@ -1,4 +1,5 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
+import type { CheckedTree } from "./file-guard.ts";
 import type { Scope } from "./scope.ts";
 
 /** What a module came to: its exports, and every local file that it was made of (entry included, absolute real paths). */
@@ -30,15 +31,15 @@ export interface ModuleLoader {
   /**
    * Evaluates a module and what it imports, or returns what is already evaluated and still valid. Rejects with what
    * the module threw, or `HostError` `MODULE_SYNTAX`, `MODULE_NOT_FOUND`. On failure the files seen so far are in the
-   * error's `files` property if it is a `ModuleError`.
+   * error's `files` property if it is a `ModuleError`. With `tree`, only checked files run, and packages that these import.
    */
-  load(file: string, scope: Scope): Promise<LoadedModule>;
+  load(file: string, scope: Scope, tree?: CheckedTree): Promise<LoadedModule>;
   /**
    * Reads and transforms a module and what it statically imports from local files, and runs none of it. Throws the
    * `ModuleError` that `load` would reject with for what does not parse or is not there. What it returns can be evaluated
    * later, from the sources as they are now, even if the files have changed or gone by then.
    */
-  prepare(file: string): PreparedModule;
+  prepare(file: string, tree?: CheckedTree): PreparedModule;
   /** sha256 (64 hex digits) of the text that the current generation of a file was made from, without a byte order mark; undefined if it is not loaded. */
   contentHash(file: string): string | undefined;
   /** Forgets these files and everything that imports them; returns all files that were forgotten. */

@@ -1,7 +1,8 @@
 import { isAbsolute, resolve } from "node:path";
-import { type Diagnostic, formatDiagnostic } from "../base/diagnostic.ts";
+import { formatDiagnostic } from "../base/diagnostic.ts";
 import { runCommand } from "../io/child-process.ts";
 import type { ToolInvocation } from "../tools/tool.ts";
+import type { CheckedPrograms } from "./checked-programs.ts";
 import { type Arguments, fillElement, fillElements } from "./fill-template.ts";
 
 export interface CommandSpec {
@@ -17,13 +18,15 @@ const maxOutputBytes = 10 * 1024 * 1024;
 /**
  * A handler that runs a program with an argument vector: never a shell, a minimal environment and what `env` adds.
  * The working directory is the session's unless `cwd` names one relative to the skill. What the program writes to
- * stdout is the result; stderr goes to the log only. The program and its children end with the call.
+ * stdout is the result; stderr goes to the log only. The program and its children end with the call. With `checked`, `{baseDir}`,
+ * `./` and `cwd` are in a private copy of the skill's folder.
  */
-export function createCommandHandler(spec: CommandSpec, folder: string, recheck?: () => Diagnostic | undefined) {
+export function createCommandHandler(spec: CommandSpec, skillFolder: string, checked?: Pick<CheckedPrograms, "open">) {
   return async (args: Arguments, invocation: ToolInvocation): Promise<object> => {
-    // Programs read the skill's files themselves, so those must still be the ones that were checked.
-    const fault = recheck?.();
-    if (fault !== undefined) return failure("The program of this tool must not run.", formatDiagnostic(fault));
+    // Programs open the skill's files by name, so they get a folder whose names lead to what was checked.
+    const opened = checked?.open();
+    if (opened?.ok === false) return failure("The program of this tool must not run.", formatDiagnostic(opened.diagnostic));
+    const folder = opened?.folder ?? skillFolder;
     const stdin = spec.stdin === undefined ? undefined : fillElement(spec.stdin, args, folder);
     const outcome = await runCommand({
       command: commandPath(spec.command, folder),

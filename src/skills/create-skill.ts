@@ -2,7 +2,7 @@ import { realpathSync } from "node:fs";
 import { canonicalJson, sha256 } from "../base/canonical-json.ts";
 import { HostError } from "../base/errors.ts";
 import { expandPrompt } from "../formats/skills/prompt-file.ts";
-import type { FileGuard } from "../io/file-guard.ts";
+import type { CheckedTree } from "../io/file-guard.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import type { Tool } from "../tools/tool.ts";
 import { createFileResources } from "./file-resources.ts";
@@ -21,13 +21,14 @@ export interface SkillParts {
   readonly offers: SkillOffers;
   readonly listing: FolderListing;
   readonly generation: number;
-  readonly guard?: FileGuard | undefined;
+  /** Where the signature is required: the only files that may be used. */
+  readonly tree?: CheckedTree | undefined;
 }
 
 /** Puts a generation of a skill together from its text, its tools, and what else it offers. */
-export function createSkill(folder: string, { text, tools, offers, listing, generation, guard }: SkillParts): Skill {
+export function createSkill(folder: string, { text, tools, offers, listing, generation, tree }: SkillParts): Skill {
   const { manifest, document } = text;
-  const read = (path: string): Promise<Uint8Array> => readResource(folder, path, guard);
+  const read = (path: string): Promise<Uint8Array> => readResource(folder, path, tree);
   let signature: string | undefined;
   const promptMode = manifest?.promptMode ?? (manifest ? "eager" : "on-demand");
   return Object.freeze({
@@ -47,7 +48,7 @@ export function createSkill(folder: string, { text, tools, offers, listing, gene
       return offers.resources.resources;
     },
     resourceTemplates: offers.resourceTemplates,
-    files: createFileResources(listing, { name: text.name, description: text.description, read }),
+    files: createFileResources(listing, { name: text.name, description: text.description, read, tree }),
     mcpServers: manifest?.mcpServers ?? {},
     requires: manifest?.requires ?? {},
     engines: manifest?.engines ?? {},
@@ -80,10 +81,10 @@ function signatureOf(text: SkillText, tools: readonly Tool[]): string {
   return sha256(canonicalJson({ name, description, body: body ?? null, prompts, tools: tools.map((tool) => tool.signature) }));
 }
 
-async function readResource(folder: string, path: string, guard: FileGuard | undefined): Promise<Uint8Array> {
-  const confined = pathInSkill(realFolder(folder), path, folder);
+async function readResource(folder: string, path: string, tree: CheckedTree | undefined): Promise<Uint8Array> {
+  const confined = pathInSkill(tree?.folder ?? realFolder(folder), path, folder, tree);
   if (!confined.ok) throw new HostError("PATH_OUTSIDE", confined.diagnostic.message);
-  const read = readTextFile(confined.path, maxResourceBytes, guard);
+  const read = readTextFile(confined.path, maxResourceBytes, tree);
   if (!read.ok) throw new HostError(read.diagnostic.code, `${read.diagnostic.message} (${path})`);
   return read.bytes;
 }

@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { join } from "node:path";
 import { HostError } from "../base/errors.ts";
+import type { CheckedTree } from "../io/file-guard.ts";
 import { unknownResource } from "../tools/create-resource.ts";
 import { mediaTypeOf } from "../tools/media-type.ts";
 import type { Resource, ResourceContents, ResourceDefinition } from "../tools/resource.ts";
@@ -11,6 +12,8 @@ interface SkillOfFiles {
   readonly name: string;
   readonly description: string;
   read(path: string): Promise<Uint8Array>;
+  /** Where the signature is required: the only files that are listed. */
+  readonly tree?: CheckedTree | undefined;
 }
 
 /** The files of a skill as resources, made when they are first asked for: `skill://<name>/<path>`. */
@@ -23,7 +26,8 @@ export function createFileResources(listing: FolderListing, skill: SkillOfFiles)
       const { files } = listing;
       if (files === of) return resources;
       of = files;
-      made = new Map(files.map((file) => [file, made.get(file) ?? createFileResource(file, listing, skill)]));
+      const listed = files.filter(({ path }) => skill.tree === undefined || skill.tree.kindOf(join(skill.tree.folder, path)) === "file");
+      made = new Map(listed.map((file) => [file, made.get(file) ?? createFileResource(file, listing, skill)]));
       resources = Object.freeze([...made.values()]);
       return resources;
     },

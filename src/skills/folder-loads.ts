@@ -19,12 +19,15 @@ export type ChangedFolders = ReadonlyMap<string, ReadonlySet<string>>;
 
 // How long one skill keeps the next from starting at the first load: one that waits for something may do so by itself.
 const patience = 50;
+// Longer than it takes the watcher to report a change.
+const secondLook = 250;
 
 /** The skill folders that the roots bring, and the loads of them: of one folder never two at a time, and the latest wins. */
 export class FolderLoads {
   readonly #options: FolderLoadsOptions;
   readonly #folders = new Map<string, SkillFolder>();
   readonly #queue: KeyedQueue;
+  readonly #looks = new Set<NodeJS.Timeout>();
   #isClosed = false;
 
   constructor(options: FolderLoadsOptions) {
@@ -70,6 +73,7 @@ export class FolderLoads {
   /** Ends the loads that run, and everything that serves. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    for (const timer of this.#looks) clearTimeout(timer);
     await this.#queue.close();
     for (const folder of this.#folders.values()) folder.end();
   }
@@ -101,7 +105,17 @@ export class FolderLoads {
     const isGone = folder.current === undefined && !signal.aborted;
     if (isGone) this.#folders.delete(path);
     watch.setFiles(path, isGone ? [] : folder.files);
+    if (folder.isUnconfirmed && watch.isWatching) this.#lookAgain(path);
     return news;
+  }
+
+  #lookAgain(path: string): void {
+    const timer = setTimeout(() => {
+      this.#looks.delete(timer);
+      this.#schedule(path, nothing);
+    }, secondLook);
+    timer.unref();
+    this.#looks.add(timer);
   }
 }
 

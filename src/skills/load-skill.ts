@@ -2,6 +2,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import type { FileGuard } from "../io/file-guard.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import type { Tool } from "../tools/tool.ts";
+import type { CheckedFolder } from "../trust/checked-folder.ts";
 import type { FolderView } from "../trust/folder-view.ts";
 import type { Pins } from "../trust/pins/pins.ts";
 import type { Admission, SkillTrust, TrustState } from "../trust/skill-trust.ts";
@@ -29,6 +30,8 @@ export interface Generation {
   /** The files of its text; those of its code are the units'. */
   readonly files: ReadonlySet<string>;
   readonly diagnostics: readonly Diagnostic[];
+  /** What it was made of, where its signature is required. */
+  readonly tree?: CheckedFolder | undefined;
 }
 
 /** What an attempt tells of trust: how the folder stands, and which of its tools wait for somebody to approve them. */
@@ -48,7 +51,13 @@ export type Staged =
       /** What was found of the folder when it was checked, where it was; to be released. */
       readonly view?: FolderView | undefined;
     } & TrustFindings)
-  | ({ readonly kind: "rejected"; readonly diagnostics: readonly Diagnostic[]; readonly files: ReadonlySet<string> } & TrustFindings);
+  | ({
+      readonly kind: "rejected";
+      readonly diagnostics: readonly Diagnostic[];
+      readonly files: ReadonlySet<string>;
+      /** Whether the folder must not be trusted: nothing of it may serve, what was loaded before included. */
+      readonly isUntrusted?: boolean | undefined;
+    } & TrustFindings);
 
 export interface LoadSkillOptions {
   readonly loader: ModuleLoader;
@@ -56,6 +65,8 @@ export interface LoadSkillOptions {
   readonly hostVersion: string;
   readonly importTimeout: number;
   readonly signal: AbortSignal;
+  /** The number of the latest generation of the folder, whether it serves or not. Absent: there was none. */
+  readonly lastGeneration?: number;
   /** The files of the folder. */
   readonly listing: FolderListing;
   /** Another list of resources has taken the place of one that a module of the skill gave. */
@@ -82,12 +93,13 @@ export async function loadSkill(
   const admission = options.trust?.admit(folder);
   if (admission === undefined) return stageSkill(folder, before, changed, options);
   const { state: trust, diagnostics, files } = admission;
-  if (admission.kind === "refused") return isSkillFolder(folder) ? { kind: "rejected", diagnostics, files, trust } : { kind: "absent" };
+  if (admission.kind === "refused")
+    return isSkillFolder(folder) ? { kind: "rejected", diagnostics, files, trust, isUntrusted: true } : { kind: "absent" };
   let isTaken = false;
   try {
-    const { view } = admission;
+    const { view, guard, tree } = admission;
     const seen = (file: string, bytes: Uint8Array): void => options.seen(file, bytes, view?.hashOf(file));
-    const staged = await stageSkill(folder, before, changed, { ...options, seen, admission, view, guard: options.trust?.guard });
+    const staged = await stageSkill(folder, before, changed, { ...options, seen, admission, view, guard, tree });
     isTaken = staged.kind === "ready";
     return staged.kind === "absent" ? staged : { ...staged, trust };
   } finally {
@@ -100,6 +112,7 @@ interface StageOptions extends LoadSkillOptions {
   readonly admission?: Admission;
   readonly guard?: FileGuard | undefined;
   readonly view?: FolderView | undefined;
+  readonly tree?: CheckedFolder | undefined;
 }
 
 async function stageSkill(
@@ -109,21 +122,27 @@ async function stageSkill(
   options: StageOptions,
 ): Promise<Staged> {
   const { admission, ...context } = options;
-  const { view } = context;
+  const { view, tree } = context;
   const extensions = options.runners.flatMap((runner) => runner.extensions);
   const text = readSkill(folder, options.seen, extensions, options.guard, options.view);
   if (text === undefined) return { kind: "absent" };
   const files = new Set([...text.files, ...(admission?.files ?? [])]);
   const renamed = admission?.identityFault(text.name, text.manifest?.version);
   const ofTrust = [...(admission?.diagnostics ?? []), ...(renamed ? [renamed] : [])].map((each) => ({ source: text.name, ...each }));
-  if (renamed?.severity === "error") return { kind: "rejected", diagnostics: ofTrust, files };
+  if (renamed?.severity === "error") return { kind: "rejected", diagnostics: ofTrust, files, isUntrusted: true };
   const refused = checkEngines(text, options.hostVersion);
   const listed = listEntries(folder, text, extensions, { refused, view });
-  const generation = (before?.skill.generation ?? 0) + 1;
+  const generation = (options.lastGeneration ?? 0) + 1;
   const identity = sourceIdentity(folder, { signedBy: signerOf(admission) });
-  const isSameSource = before?.skill.name === text.name && before.identity === identity;
+  // What was made of other signed files is not a part of these.
+  const isSameSource = before?.skill.name === text.name && before.identity === identity && before.tree === tree;
   const kept = isSameSource ? before.units.filter((unit) => isUntouched(unit, changed)) : [];
-  const target = { skill: { name: text.name, folder, identity }, generation, onResourcesChanged: () => options.onResourcesChanged?.() };
+  const target = {
+    skill: { name: text.name, folder, identity },
+    generation,
+    onResourcesChanged: () => options.onResourcesChanged?.(),
+    checked: tree,
+  };
   const units = await stageUnits(listed.entries, kept, { ...context, target });
   const { tools: all, twins } = withoutTwins(units, text.name);
   const written = new Set(units.flatMap((unit) => (isWritten(unit) && !kept.includes(unit) ? unit.tools : [])));
@@ -148,9 +167,9 @@ async function stageSkill(
     );
     return { kind: "rejected", diagnostics, files: new Set([...files, ...units.flatMap((unit) => [...unit.files])]), held };
   }
-  const skill = createSkill(folder, { text, tools, offers, listing: options.listing, generation, guard: options.guard });
+  const skill = createSkill(folder, { text, tools, offers, listing: options.listing, generation, tree });
   const replaced = before?.units.filter((unit) => !units.includes(unit)) ?? [];
-  return { kind: "ready", generation: { skill, identity, text, units, files, diagnostics }, replaced, held, view };
+  return { kind: "ready", generation: { skill, identity, text, units, files, diagnostics, tree }, replaced, held, view };
 }
 
 /** The key that vouches for the folder, if one does. */

@@ -10,8 +10,9 @@ export const moduleExtensions: readonly string[] = [".ts", ".mts", ".cts", ".tsx
 export function createModuleRunner(loader: ModuleLoader): ToolRunner {
   return {
     extensions: moduleExtensions,
+    runsCheckedFiles: true,
     async load(file, target, scope) {
-      const { exports, files } = await loader.load(file, scope);
+      const { exports, files } = await loader.load(file, scope, target.checked);
       const api = { skill: target.skill, signal: scope.signal, onDispose: scope.onDispose };
       const { tools, diagnostics, ...others } = await definitionsOfModule(exports, file, api, scope);
       const made = makeTools(tools, file, target);

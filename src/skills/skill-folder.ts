@@ -46,8 +46,10 @@ export class SkillFolder {
   readonly #untold = new Set<string>();
   #settle: () => void = () => {};
   #generation: Generation | undefined;
+  #lastGeneration = 0;
   #diagnostics: readonly Diagnostic[] = [];
   #isStale = false;
+  #isUnconfirmed = false;
   #findings: Pick<LoadedFolder, "trust" | "held"> = {};
   #isLoaded = false;
   /** What the latest attempt was made of, if it was not taken: to mend one of these may mend the skill. */
@@ -73,6 +75,14 @@ export class SkillFolder {
   get files(): Set<string> {
     const { files = [], units = [] } = this.#generation ?? {};
     return new Set([...files, ...units.flatMap((unit) => [...unit.files]), ...this.#attempted]);
+  }
+
+  /**
+   * Whether the folder was refused for another reason than before. It may have been looked at halfway through a change that was
+   * undone before anybody could report it.
+   */
+  get isUnconfirmed(): boolean {
+    return this.#isUnconfirmed;
   }
 
   /** Notes what changed, for the next load. */
@@ -131,7 +141,9 @@ export class SkillFolder {
       const { listing } = this;
       const onResourcesChanged = (): void => this.#parts.onResourcesChanged?.();
       const pinsOf = (folder: string): Pins | undefined => this.#parts.pinsOf?.(folder);
-      const options = { loader, runners, hostVersion, importTimeout, signal, listing, onResourcesChanged, seen: onRead, trust, pinsOf };
+      const lastGeneration = this.#lastGeneration;
+      const ofFolder = { listing, lastGeneration, onResourcesChanged, seen: onRead };
+      const options = { loader, runners, hostVersion, importTimeout, signal, trust, pinsOf, ...ofFolder };
       const staged = await loadSkill(this.path, this.#generation, changed, options);
       if (staged.kind !== "ready") return staged;
       this.#recordCode(staged, seen, start);
@@ -154,11 +166,13 @@ export class SkillFolder {
   /** Swaps in a new generation and ends what it replaces. */
   #take({ generation, replaced }: Extract<Staged, { kind: "ready" }>, files: readonly string[], started: number): FolderNews | undefined {
     const before = this.#generation?.skill;
-    const isSame = before !== undefined && isSameSkill(before, generation.skill);
+    const isSame = before !== undefined && this.#generation?.tree === generation.tree && isSameSkill(before, generation.skill);
     const isNews = !isSame || this.#isStale || !areEqual(this.#diagnostics, generation.diagnostics);
     this.#generation = isSame ? { ...generation, skill: before } : generation;
+    this.#lastGeneration = this.#generation.skill.generation;
     this.#parts.retirement.retire(replaced);
     this.#attempted = new Set();
+    this.#isUnconfirmed = false;
     this.#isStale = false;
     this.#conclude(generation.diagnostics);
     if (!isNews) return undefined;
@@ -166,18 +180,35 @@ export class SkillFolder {
     return { kind: before === undefined ? "added" : "updated", files, change };
   }
 
-  /** Leaves what serves as it is. The same fault is told again only to who changed one of the skill's own files. */
+  /** What serves was signed, and its folder is not any more: it ends with its last call. */
+  #withdraw(): void {
+    const units = this.#generation?.units ?? [];
+    this.#parts.retirement.retire(units);
+    this.#parts.loader.invalidate(units.flatMap((unit) => [...unit.files]));
+    this.#generation = undefined;
+  }
+
+  /** Leaves what serves as it is, unless its trust has ended. The same fault is told again only to who changed one of the skill's own files. */
   #reject(staged: Extract<Staged, { kind: "rejected" }>, files: readonly string[], started: number): FolderNews | undefined {
     const { diagnostics } = staged;
-    const hasGood = this.#generation !== undefined;
     const known = this.files;
+    const name = this.#generation?.skill.name ?? basename(this.path);
+    const isWithdrawn = staged.isUntrusted === true && this.#generation !== undefined;
+    if (isWithdrawn) this.#withdraw();
+    const hasGood = this.#generation !== undefined;
     const isNews =
-      !this.#isLoaded || this.#isStale !== hasGood || !areEqual(this.#diagnostics, diagnostics) || files.some((file) => known.has(file));
+      isWithdrawn ||
+      !this.#isLoaded ||
+      this.#isStale !== hasGood ||
+      !areEqual(this.#diagnostics, diagnostics) ||
+      files.some((file) => known.has(file));
     this.#attempted = staged.files;
+    // What the files held is not known: each change of one counts.
+    if (staged.isUntrusted === true) for (const file of staged.files) this.#parts.hashes.forget(file);
+    this.#isUnconfirmed = staged.isUntrusted === true && !areEqual(this.#diagnostics, diagnostics);
     this.#isStale = hasGood;
     this.#conclude(diagnostics);
     if (!isNews) return undefined;
-    const name = this.#generation?.skill.name ?? basename(this.path);
     const durationMs = performance.now() - started;
     return { kind: "failed", files, change: { name, folder: this.path, diagnostics, lastGoodServes: hasGood, durationMs } };
   }

@@ -2,13 +2,14 @@ import { lstatSync, realpathSync } from "node:fs";
 import { basename, join, relative } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { confinePath } from "../io/confine-path.ts";
+import type { CheckedTree } from "../io/file-guard.ts";
 import type { FolderView } from "../trust/folder-view.ts";
 import { bundleOf } from "./plugin-root.ts";
 
 export type SkillPath = { readonly ok: true; readonly path: string } | { readonly ok: false; readonly diagnostic: Diagnostic };
 
 /** Where a path leads that must stay inside a skill's folder, or `PATH_OUTSIDE` in words for the author of `file`. */
-export function pathInSkill(folder: string, path: string, file: string, view?: FolderView): SkillPath {
+export function pathInSkill(folder: string, path: string, file: string, view?: PathKinds): SkillPath {
   const confined = confinePath(folder, path, view && ((target) => isPlain(target, view)));
   if (confined.ok) return confined;
   return { ok: false, diagnostic: { severity: "error", code: "PATH_OUTSIDE", file, message: confined.message } };
@@ -41,8 +42,10 @@ function isSharedInBundle(folder: string, file: string): boolean {
   return basename(realpathSync.native(file)).toLowerCase() === basename(file).toLowerCase();
 }
 
-/** A view knows what was reached by folders alone. */
-function isPlain(target: string, view: FolderView): boolean {
+/** Knows what was reached by folders alone. */
+type PathKinds = Pick<FolderView, "kindOf"> | Pick<CheckedTree, "kindOf">;
+
+function isPlain(target: string, view: PathKinds): boolean {
   const kind = view.kindOf(target);
   return kind === "file" || kind === "folder";
 }

@@ -24,6 +24,10 @@ export class SkillWatch {
     this.#watcher = watcher;
   }
 
+  get isWatching(): boolean {
+    return this.#watcher !== undefined;
+  }
+
   addRoot(base: string): void {
     this.#bases.add(base);
     // A folder that was watched without what is below it would keep the root from being watched as a whole.

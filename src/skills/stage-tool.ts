@@ -11,8 +11,8 @@ import type { Prompt } from "../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../tools/resource.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { ResourceSet } from "../tools/tool-source.ts";
+import type { CheckedFolder } from "../trust/checked-folder.ts";
 import type { FolderView } from "../trust/folder-view.ts";
-import type { SkillTrust } from "../trust/skill-trust.ts";
 import { countCalls } from "./calls-in-flight.ts";
 import { countOffers } from "./count-offers.ts";
 import { makeTools } from "./make-tools.ts";
@@ -53,7 +53,8 @@ export interface StageContext {
   seen(file: string, bytes: Uint8Array): void;
   readonly guard?: FileGuard | undefined;
   readonly view?: FolderView | undefined;
-  readonly trust?: SkillTrust | undefined;
+  /** Where the signature is required: the only files that may be used. */
+  readonly tree?: CheckedFolder | undefined;
 }
 
 /** Makes tools of an entry. Never rejects for what the entry's files do: that becomes diagnostics of the unit. */
@@ -87,6 +88,7 @@ type Staged = Omit<LoadedTools, "files">;
 async function stageModule(file: string, files: Set<string>, context: StageContext, scope: OwnedScope): Promise<Staged> {
   const runner = context.runners.find((candidate) => candidate.extensions.includes(extname(file)));
   if (runner === undefined) return { tools: [], diagnostics: [moduleFailure(file, new Error(`nothing runs ${extname(file)}`))] };
+  if (context.tree !== undefined && runner.runsCheckedFiles !== true) return { tools: [], diagnostics: [runsByName(file)] };
   try {
     const expired = () =>
       new HostError(
@@ -97,7 +99,7 @@ async function stageModule(file: string, files: Set<string>, context: StageConte
     for (const path of loaded.files) files.add(path);
     return loaded;
   } catch (error) {
-    for (const path of filesOf(error, file, context.loader)) files.add(path);
+    for (const path of filesOf(error, file, context)) files.add(path);
     await scope.dispose();
     return { tools: [], diagnostics: [diagnosticOf(file, error)] };
   }
@@ -108,23 +110,28 @@ function stageJson(entry: Exclude<ToolEntry, { kind: "module" }>, files: Set<str
   if (tool === undefined) return { tools: [], diagnostics };
   const { folder } = context.target.skill;
   try {
-    const handler = handlerOf(tool, entry, { ...context, folder, files, scope, recheck: () => context.trust?.recheck(folder) });
+    const handler = handlerOf(tool, entry, { ...context, folder, files, scope });
     const made = makeTools([{ ...tool.definition, ...(handler ? { handler } : {}) }], entry.file, context.target);
     return { tools: made.tools, diagnostics: [...diagnostics, ...made.diagnostics] };
   } catch (error) {
-    for (const path of filesOf(error, entry.file, context.loader)) files.add(path);
+    for (const path of filesOf(error, entry.file, context)) files.add(path);
     return { tools: [], diagnostics: [...diagnostics, diagnosticOf(entry.file, error)] };
   }
 }
 
 /** What may mend it: the error tells, or what the module imports. */
-function filesOf(error: unknown, file: string, loader: ModuleLoader): Iterable<string> {
+function filesOf(error: unknown, file: string, { loader, tree }: StageContext): Iterable<string> {
   if (error instanceof ModuleError) return error.files;
   try {
-    return loader.prepare(file).files;
+    return loader.prepare(file, tree).files;
   } catch (another) {
     return another instanceof ModuleError ? another.files : [];
   }
+}
+
+function runsByName(file: string): Diagnostic {
+  const message = `What runs ${extname(file)} files here opens them by name, so it cannot run what was checked. Update the plugin that adds it: it must use the checked files, and say so with runsCheckedFiles.`;
+  return { severity: "error", code: "TRUST_RUNNER", file, message };
 }
 
 function diagnosticOf(file: string, error: unknown): Diagnostic {

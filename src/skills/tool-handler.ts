@@ -1,12 +1,13 @@
 import { withinDeadline } from "../base/deadline.ts";
-import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
 import type { ToolJson } from "../formats/skills/tool-json.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import type { Scope } from "../io/scope.ts";
 import { isToolLike } from "../tools/define-tool.ts";
 import type { ToolContext, ToolInvocation } from "../tools/tool.ts";
+import type { CheckedFolder } from "../trust/checked-folder.ts";
 import type { FolderView } from "../trust/folder-view.ts";
+import { CheckedPrograms } from "./checked-programs.ts";
 import { createCommandHandler } from "./command-handler.ts";
 import type { Arguments } from "./fill-template.ts";
 import { createHttpHandler } from "./http-handler.ts";
@@ -24,8 +25,8 @@ export interface HandlerPlace {
   readonly scope: Scope;
   readonly importTimeout: number;
   readonly view?: FolderView | undefined;
-  /** Says why programs of the skill must not run any more; undefined: they may. */
-  readonly recheck?: (() => Diagnostic | undefined) | undefined;
+  /** Where the signature is required: the only files that may be used. */
+  readonly tree?: CheckedFolder | undefined;
 }
 
 /**
@@ -34,12 +35,16 @@ export interface HandlerPlace {
  */
 export function handlerOf(tool: ToolJson, entry: ToolEntry, place: HandlerPlace): Handler | undefined {
   const spec = tool.handler;
-  if (spec?.kind === "command") return createCommandHandler(spec, place.folder, place.recheck);
+  if (spec?.kind === "command") return createCommandHandler(spec, place.folder, programsOf(place));
   if (spec?.kind === "http") return createHttpHandler(spec);
   if (spec?.kind === "mcp") return (args, _invocation, context) => context.callTool(`${spec.server}/${spec.tool}`, args);
   if (spec?.kind === "module") return moduleHandler(moduleFile(spec.module, entry, place), tool.definition.name, spec.export, place);
   const sibling = entry.kind === "json" ? entry.sibling : undefined;
   return sibling === undefined ? undefined : moduleHandler(sibling, tool.definition.name, undefined, place);
+}
+
+function programsOf({ tree, scope }: HandlerPlace): CheckedPrograms | undefined {
+  return tree && CheckedPrograms.of(tree, scope);
 }
 
 /** A path in a tool JSON is relative to that file; in a manifest, to the skill. */
@@ -55,7 +60,7 @@ function moduleFile(path: string, entry: ToolEntry, { folder, view }: HandlerPla
  * of the files; runs it at the first call. First calls share one run; one that fails is not kept.
  */
 function moduleHandler(file: string, toolName: string, exportName: string | undefined, place: HandlerPlace): Handler {
-  const prepared = place.loader.prepare(file);
+  const prepared = place.loader.prepare(file, place.tree);
   for (const path of prepared.files) place.files.add(path);
   let ready: Handler | undefined;
   let loading: Promise<Handler> | undefined;

@@ -1,4 +1,5 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
+import type { CheckedTree } from "../io/file-guard.ts";
 import type { Scope } from "../io/scope.ts";
 import type { Prompt } from "../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../tools/resource.ts";
@@ -11,6 +12,11 @@ export interface RunnerTarget {
   readonly generation: number;
   /** To be called when what a `resourceLists` of it holds has become another list. */
   onResourcesChanged?(): void;
+  /**
+   * The files of the skill whose bytes were checked, where its signature is required. Run only what these are: a file's path may
+   * lead to something else by the time that it is opened.
+   */
+  readonly checked?: CheckedTree | undefined;
 }
 
 /** The tools of one file, and what else it defines, every file they are made of, and advice about them. */
@@ -28,5 +34,7 @@ export interface LoadedTools {
 /** Runs the files of one language. Rejects with what the file threw, or with the scope's reason when that ends first. */
 export interface ToolRunner {
   readonly extensions: readonly string[];
+  /** Whether it keeps to `target.checked`. Other runners get no files of skills whose signature is required. */
+  readonly runsCheckedFiles?: boolean | undefined;
   load(file: string, target: RunnerTarget, scope: Scope): Promise<LoadedTools>;
 }

@@ -3,15 +3,11 @@ import { type Dirent, readdirSync } from "node:fs";
 import { sep } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
+import type { CheckedFile } from "../io/file-guard.ts";
 import { readFileBytes } from "../io/read-bounded.ts";
 
 /** One file of a folder, as signatures and lock files speak of it. */
-export interface FileDigest {
-  /** In bytes. */
-  readonly size: number;
-  /** `sha256:` and 64 hex digits, of the bytes as they are. */
-  readonly digest: string;
-}
+export type FileDigest = CheckedFile;
 
 export interface FolderDigests {
   /** By path from the folder: forward slashes, Unicode NFC, sorted by code unit. */
@@ -23,6 +19,8 @@ export interface FolderDigests {
 export interface DigestOptions {
   /** Files and folders of these names are passed over, wherever they lie. */
   readonly exclude?: ReadonlySet<string> | undefined;
+  /** Whether a `.git` is a problem. Otherwise it is passed over. */
+  readonly refusesGit?: boolean | undefined;
   /** Told of each file as it was read: these bytes are the ones that the digest is of. */
   onRead?(file: string, bytes: Uint8Array, digest: string): void;
   /** Told of each folder that was looked into, with what is in it. */
@@ -44,15 +42,16 @@ const maxDepth = 64;
  * some systems take for the same, a `node_modules` folder, and more than 20,000 files or 256 MiB. Git's own folder, and
  * the signature and the desktop's files at the top or below, are passed over.
  */
-export function digestFolder(folder: string, { onRead, onList, exclude }: DigestOptions = {}): FolderDigests {
-  const walk: Walk = { folder, files: [], byFoldedName: new Map(), problems: [], bytes: 0, onRead, onList };
+export function digestFolder(folder: string, { exclude, ...options }: DigestOptions = {}): FolderDigests {
+  const walk: Walk = { folder, files: [], byFoldedName: new Map(), problems: [], bytes: 0, ...options };
   for (const waiting: Place[] = [{ path: "", depth: 0 }]; waiting.length > 0; ) {
     const place = waiting.pop()!;
     for (const entry of entriesOf(place, walk)) {
       if (exclude?.has(entry.name)) continue;
       const path = place.path === "" ? entry.name : `${place.path}/${entry.name}`;
-      if (entry.isDirectory()) enter(entry.name, { path, depth: place.depth + 1 }, waiting, walk);
-      else if (!skipped.has(entry.name) && entry.name !== ".git") addFile(entry, path, walk);
+      if (entry.name === ".git") passOverGit(path, walk);
+      else if (entry.isDirectory()) enter(entry.name, { path, depth: place.depth + 1 }, waiting, walk);
+      else if (!skipped.has(entry.name)) addFile(entry, path, walk);
     }
     if (isTooMuch(walk)) break;
   }
@@ -79,8 +78,9 @@ interface Walk {
   readonly files: [path: string, FileDigest][];
   readonly byFoldedName: Map<string, string>;
   readonly problems: Diagnostic[];
-  readonly onRead: DigestOptions["onRead"] | undefined;
-  readonly onList: DigestOptions["onList"] | undefined;
+  readonly refusesGit?: boolean | undefined;
+  onRead?: DigestOptions["onRead"];
+  onList?: DigestOptions["onList"];
   bytes: number;
 }
 
@@ -96,8 +96,19 @@ function entriesOf({ path }: Place, walk: Walk): readonly Dirent[] {
   }
 }
 
+/** Its settings name programs that git runs (`core.fsmonitor`, hooks), and no signature covers them. */
+function passOverGit(path: string, walk: Walk): void {
+  if (walk.refusesGit !== true) return;
+  const advice = "Install the skill without it: copy or pack the folder, or keep the skill in a subfolder of its repository.";
+  add(
+    walk,
+    "TRUST_GIT",
+    path,
+    `A skill whose signature is required cannot hold a .git: git runs programs that its settings name. ${advice}`,
+  );
+}
+
 function enter(name: string, place: Place, waiting: Place[], walk: Walk): void {
-  if (name === ".git") return;
   if (name === "node_modules") {
     const advice = "Keep packages in a node_modules above the skill, as npm does for a skill in a package, or bundle what it needs.";
     add(

@@ -3,7 +3,7 @@ import { basename, dirname, join, sep } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { FileGuard } from "../io/file-guard.ts";
 import { checkSignature, named } from "./check-signature.ts";
-import { CheckedFiles, type CheckedFolder } from "./checked-files.ts";
+import { CheckedFolder, HeldBytes } from "./checked-folder.ts";
 import { compareFiles } from "./compare-files.ts";
 import { digestFolder, signatureFileName } from "./folder-digests.ts";
 import { FolderView } from "./folder-view.ts";
@@ -38,20 +38,17 @@ export interface Admission {
   toolFault(name: string, signature?: string): Diagnostic | undefined;
   /** What was found in the folder, for whoever loads it now. Absent: nothing that is certain. */
   readonly view?: FolderView;
+  /** The bytes that were checked, for whoever loads the folder now. */
+  readonly guard?: FileGuard;
+  /** Present where the signature is required: the only files of the skill that may be used, now and later. */
+  readonly tree?: CheckedFolder;
   /** The load is over. Not taken: what was admitted before is what holds. */
   conclude(isTaken: boolean): void;
 }
 
 export interface SkillTrust {
-  /** What was admitted may be read through this only. */
-  readonly guard: FileGuard;
   /** Undefined: nobody asked for this folder to be looked at. */
   admit(folder: string, options?: { readonly scope?: SkillScope }): Admission | undefined;
-  /**
-   * Looks again at a folder that serves, for what is not read through the guard, such as programs. Undefined: it is as it was
-   * signed, or need not be.
-   */
-  recheck(folder: string): Diagnostic | undefined;
   /** A folder is a skill no longer. */
   forget(folder: string): void;
 }
@@ -69,9 +66,9 @@ export function createSkillTrust(options: SkillTrustOptions): SkillTrust {
 }
 
 class FolderSignatures implements SkillTrust {
-  readonly guard = new CheckedFiles();
   readonly #options: SkillTrustOptions;
-  readonly #held = new Map<string, CheckedFolder>();
+  /** What serves, by folder. */
+  readonly #serving = new Map<string, CheckedFolder>();
   readonly #realPathOf = createRealPaths();
 
   constructor(options: SkillTrustOptions) {
@@ -83,6 +80,7 @@ class FolderSignatures implements SkillTrust {
     const scope = options.scope ?? scopeOfFolder(realFolder);
     const mode = scope === undefined ? "off" : wordFor(trustModes, this.#options.policy, scope, realFolder);
     if (scope === undefined || mode === "off") return undefined;
+    const isEnforced = mode === "require";
     const { keys, verified, now = Date.now } = this.#options;
     const signature = checkSignature(folder, { keys, verified, isOfProject: scope !== "user", now: now() });
     const about = { folder, scope, mode };
@@ -91,12 +89,12 @@ class FolderSignatures implements SkillTrust {
       const { diagnostic, keyId } = signature;
       return refusal(about, { status: "invalid", ...(keyId && { key: { id: keyId, name: keys.find(keyId)?.name ?? "" } }) }, [diagnostic]);
     }
-    const bytes = new Map<string, Uint8Array>();
+    const held = new HeldBytes(folder);
     const view = new FolderView(folder);
     const found = digestFolder(folder, {
+      refusesGit: isEnforced,
       onRead(file, read, digest) {
-        if (read.length > maxHeld) return;
-        bytes.set(file.slice(folder.length + 1), read);
+        held.hold(file, read);
         view.noteRead(file, read, digest);
       },
       onList: (path, entries) => view.noteList(path, entries),
@@ -108,41 +106,37 @@ class FolderSignatures implements SkillTrust {
       signedAt: statement.created,
       ...(statement.expires && { expires: statement.expires }),
     };
-    if (faults.length > 0) return refusal(about, { status: "invalid", ...state }, faults, found.files.keys());
-    const checked: CheckedFolder = { folder, files: statement.files, bytes, isEnforced: mode === "require" };
-    return { ...this.#admitted(about, { status: "signed", ...state }, statement, checked), view };
-  }
-
-  recheck(folder: string): Diagnostic | undefined {
-    const held = this.#held.get(folder);
-    return held?.isEnforced === true ? compareFiles(folder, held, digestFolder(folder), "somebody")[0] : undefined;
-  }
-
-  forget(folder: string): void {
-    const held = this.#held.get(folder);
-    if (held !== undefined) this.guard.remove(held);
-    this.#held.delete(folder);
-  }
-
-  #admitted(about: About, state: StatePart, statement: SignatureStatement, checked: CheckedFolder): Admission {
-    const before = this.guard.put(checked);
-    const { folder } = about;
+    if (faults.length > 0)
+      return refusal(about, { status: "invalid", ...state }, faults, [...statement.files.keys(), ...found.files.keys()]);
+    const tree = isEnforced ? this.#treeOf(folder, statement) : undefined;
+    tree?.hold(held);
     return {
-      ...base(about, "admitted", state, [], statement.files.keys()),
+      ...base(about, "admitted", { status: "signed", ...state }, [], statement.files.keys()),
       identityFault: (name, version) => identityFault(about, statement, name, version),
       toolFault: (name, signature) => toolFault(about, statement, name, signature),
+      view,
+      guard: tree ?? held,
+      ...(tree && { tree }),
       conclude: (isTaken) => {
-        this.guard.settle(checked);
-        if (isTaken) this.#held.set(folder, checked);
-        else if (before !== undefined) this.guard.put(before);
-        else this.guard.remove(checked);
+        held.release();
+        tree?.release();
+        if (isTaken && tree !== undefined) this.#serving.set(folder, tree);
       },
     };
   }
-}
 
-// Larger files are read again when they are needed, and held against their digest.
-const maxHeld = 4 * 1024 * 1024;
+  forget(folder: string): void {
+    this.#serving.delete(folder);
+  }
+
+  /** The one that serves if it vouches for the same files, so that what was made of these can stay. */
+  #treeOf(folder: string, statement: SignatureStatement): CheckedFolder {
+    const { now = Date.now } = this.#options;
+    const tree = new CheckedFolder(folder, { ...statement, now });
+    const before = this.#serving.get(folder);
+    return before?.equals(tree) === true ? before : tree;
+  }
+}
 
 interface About {
   readonly folder: string;

@@ -2,9 +2,10 @@ import { realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { sha256 } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import type { FileGuard } from "../file-guard.ts";
+import type { CheckedTree } from "../file-guard.ts";
 import type { EngineChoice, LoadedModule, ModuleLoader, PreparedModule } from "../module-loader.ts";
 import type { Scope } from "../scope.ts";
+import { CheckedGraphs } from "./checked-graphs.ts";
 import { chooseEngine } from "./choose-engine.ts";
 import { mapStack, type Place } from "./error-position.ts";
 import { guardExit } from "./exit-guard.ts";
@@ -33,8 +34,6 @@ export interface ModuleLoaderOptions {
   readonly engine?: EngineChoice["engine"];
   /** Keeps loaded modules from ending the process, from creation until disposal. */
   readonly guardExit?: boolean;
-  /** Has the say about what may be read of the folders that it guards. */
-  readonly guard?: FileGuard | undefined;
   /** Hears of what is wrong without being a failure: changed prototypes, a tsconfig.json that does not parse. */
   readonly onDiagnostic?: (diagnostic: Diagnostic) => void;
 }
@@ -59,10 +58,11 @@ class LocalModuleLoader implements OwnedModuleLoader {
   readonly #parts: GraphParts;
   readonly #loads: GraphLoads;
   readonly #jiti: JitiRuns;
+  readonly #checked: CheckedGraphs;
   readonly #failed = new FailedLoads();
   readonly #guard: Disposable | undefined;
   #loading = 0;
-  #latest: Capture | undefined;
+  #latest: { readonly capture: Capture; readonly parts: GraphParts } | undefined;
   #prototypes: PrototypeKeys = [];
 
   constructor(options: ModuleLoaderOptions) {
@@ -70,13 +70,13 @@ class LocalModuleLoader implements OwnedModuleLoader {
     this.#configs = new PackageConfigs((diagnostic) => options.onDiagnostic?.(diagnostic));
     const configs = this.#configs;
     const hosts = new HostNamespaces(options.hostModules);
-    const read = (file: string): string => readSource(file, options.guard);
-    const resolver = new ModuleResolver(hosts.keys, configs, options.guard);
-    this.#parts = { hosts, configs, resolver, transforms: new TransformCache(), read };
+    const resolver = new ModuleResolver(hosts.keys, configs);
+    this.#parts = { hosts, configs, resolver, transforms: new TransformCache(), read: readSource };
     this.#loads = new GraphLoads(new ModuleGraph(this.#parts));
+    this.#checked = new CheckedGraphs(this.#parts, (diagnostic) => options.onDiagnostic?.(diagnostic));
     this.#jiti = new JitiRuns(this.#parts, options.cacheDirectory);
     this.#guard = options.guardExit
-      ? guardExit((file) => this.#loads.graph.records.has(file) || this.#jiti.textOf(file) !== undefined)
+      ? guardExit((file) => this.#graphOf(file).records.has(file) || this.#jiti.textOf(file) !== undefined)
       : undefined;
   }
 
@@ -93,15 +93,16 @@ class LocalModuleLoader implements OwnedModuleLoader {
   }
 
   engineOf(file: string): EngineChoice {
-    return this.#choose(realPath(file));
+    return this.#checked.find(file) === undefined ? this.#choose(realPath(file)) : checkedEngine;
   }
 
-  async load(file: string, { signal }: Scope): Promise<LoadedModule> {
+  async load(file: string, { signal }: Scope, tree?: CheckedTree): Promise<LoadedModule> {
     signal.throwIfAborted();
-    const entry = realPath(file);
+    const entry = tree === undefined ? realPath(file) : entryIn(tree, file);
     if (this.#loading++ === 0) this.#prototypes = prototypeKeys();
     try {
-      const loaded = await this.#engineFor(entry).load(entry, signal);
+      const engine = tree === undefined ? this.#engineFor(entry) : this.#checked.of(tree);
+      const loaded = await engine.load(entry, signal);
       this.#failed.forget(entry);
       return loaded;
     } catch (error) {
@@ -113,19 +114,22 @@ class LocalModuleLoader implements OwnedModuleLoader {
     }
   }
 
-  prepare(file: string): PreparedModule {
-    const entry = realPath(file);
-    const capture = this.#capture(entry);
+  prepare(file: string, tree?: CheckedTree): PreparedModule {
+    const entry = tree === undefined ? realPath(file) : entryIn(tree, file);
+    const parts = tree === undefined ? this.#parts : this.#checked.of(tree).graph.parts;
+    const capture = this.#capture(entry, parts);
     if (capture.missing) throw capture.missing.withFiles(pathsOf(capture));
-    const isJiti = this.#choose(entry).engine === "jiti";
+    const isJiti = tree === undefined && this.#choose(entry).engine === "jiti";
     return toPreparedModule(capture, {
-      read: this.#parts.read,
-      loadCurrent: (scope) => this.load(entry, scope),
-      loadCaptured: (held, scope) => (isJiti ? untilAborted(this.#jiti.run(held), scope.signal) : loadCaptured(held, this.#parts, scope)),
+      read: parts.read,
+      loadCurrent: (scope) => this.load(entry, scope, tree),
+      loadCaptured: (held, scope) => (isJiti ? untilAborted(this.#jiti.run(held), scope.signal) : loadCaptured(held, parts, scope)),
     });
   }
 
   contentHash(file: string): string | undefined {
+    const checked = this.#checked.find(file)?.graph.records.get(resolve(file));
+    if (checked !== undefined) return checked.hash;
     const path = realPath(file);
     const text = this.#jiti.textOf(path);
     return this.#loads.graph.records.get(path)?.hash ?? (text === undefined ? undefined : sha256(text));
@@ -135,33 +139,39 @@ class LocalModuleLoader implements OwnedModuleLoader {
     const paths = new Set(files.flatMap((file) => [resolve(file), realPath(file)]));
     this.#latest = undefined;
     this.#configs.invalidate(paths);
-    const forgotten = [this.#loads.graph, this.#jiti, this.#failed].flatMap((each) => [...each.invalidate(paths)]);
+    const forgotten = [this.#loads.graph, ...this.#checked.graphs(), this.#jiti, this.#failed].flatMap((each) => [
+      ...each.invalidate(paths),
+    ]);
     return new Set(forgotten);
   }
 
   mapStack(stack: string): ReturnType<typeof mapStack> {
-    return mapStack(stack, (file) => this.#loads.generation(file));
+    return mapStack(stack, (file) => (this.#checked.find(file) ?? this.#loads).generation(file));
   }
 
   [Symbol.dispose](): void {
     this.#guard?.[Symbol.dispose]();
-    for (const record of [...this.#loads.graph.records.values()]) this.#loads.graph.drop(record);
+    for (const graph of [this.#loads.graph, ...this.#checked.graphs()]) {
+      for (const record of [...graph.records.values()]) graph.drop(record);
+    }
     for (const each of [this.#jiti, this.#failed, this.#parts.transforms, this.#configs]) each.clear();
   }
 
   /** The tools of a skill often share a module: they share what was captured of it, too. */
-  #capture(entry: string): Capture {
-    if (this.#latest?.entry === entry && isCurrent(this.#latest, this.#parts.read)) return this.#latest;
-    const capture = captureModule(entry, this.#parts);
-    if (capture.missing === undefined) this.#latest = capture;
+  #capture(entry: string, parts: GraphParts): Capture {
+    const latest = this.#latest?.parts === parts ? this.#latest.capture : undefined;
+    if (latest?.entry === entry && isCurrent(latest, parts.read)) return latest;
+    const capture = captureModule(entry, parts);
+    if (capture.missing === undefined) this.#latest = { capture, parts };
     return capture;
   }
 
+  #graphOf(file: string): ModuleGraph {
+    return (this.#checked.find(file) ?? this.#loads).graph;
+  }
+
   #choose(entry: string): EngineChoice {
-    const { engine, guard } = this.#options;
-    // jiti hands some kinds of files to Node.js, which reads them anew.
-    if (guard?.folderOf(entry) !== undefined)
-      return { engine: "graph", reason: "its folder is guarded, and only this engine runs exactly the bytes that were checked" };
+    const { engine } = this.#options;
     if (engine !== undefined) return { engine, reason: "the loader was created for this engine only" };
     return chooseEngine(entry, this.#parts);
   }
@@ -179,6 +189,19 @@ class LocalModuleLoader implements OwnedModuleLoader {
     const message = `Loading ${entry} added ${added.join(", ")}, which every other module now sees. Keep it in a function of your own.`;
     this.#options.onDiagnostic?.({ severity: "warning", code: "MODULE_CHANGES_PROTOTYPE", message, file: entry });
   }
+}
+
+// jiti hands some kinds of files to Node.js, which reads them again.
+const checkedEngine: EngineChoice = {
+  engine: "graph",
+  reason: "its signature is required, and only this engine runs exactly the bytes that were checked",
+};
+
+/** A file of a checked folder is known by its name there; what the name leads to on the disk is never asked. */
+function entryIn(tree: CheckedTree, file: string): string {
+  if (tree.kindOf(file) === "file") return resolve(file);
+  const message = `${file} is not one of the files of ${tree.folder} that were checked, so it does not run.`;
+  throw new ModuleError("MODULE_UNTRUSTED", message, { file, files: [file] });
 }
 
 /** The real path, also of a file that is not there (any more) in a folder that is. */

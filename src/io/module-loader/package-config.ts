@@ -1,11 +1,11 @@
-import { readFileSync } from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
 import { createPathsMatcher, parseTsconfig } from "get-tsconfig";
 import { canonicalJson } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { type CompilerOptions, toTransformOptions } from "./compile-settings.ts";
-import { statFile } from "./read-source.ts";
+import { ModuleError } from "./module-error.ts";
+import { diskFiles, type ModuleFiles } from "./module-files.ts";
 import type { SourceSettings } from "./transform-source.ts";
 
 /** The fields of a package.json that decide how its modules are read and found. */
@@ -30,13 +30,23 @@ export interface FolderConfig {
   readonly inputs: readonly string[];
 }
 
+export interface PackageConfigsOptions {
+  readonly files?: ModuleFiles;
+  /** The folder above which nothing is looked for. Absent: the root of the file system, or of an installed package. */
+  readonly top?: string;
+}
+
 /** Reads package.json and tsconfig.json, once per folder, until told that one changed. */
 export class PackageConfigs {
   readonly #folders = new Map<string, FolderConfig>();
   readonly #report: (diagnostic: Diagnostic) => void;
+  readonly #files: ModuleFiles;
+  readonly #top: string | undefined;
 
-  constructor(report: (diagnostic: Diagnostic) => void) {
+  constructor(report: (diagnostic: Diagnostic) => void, { files = diskFiles, top }: PackageConfigsOptions = {}) {
     this.#report = report;
+    this.#files = files;
+    this.#top = top;
   }
 
   of(file: string): FolderConfig {
@@ -61,22 +71,33 @@ export class PackageConfigs {
 
   #read(folder: string): FolderConfig {
     const inputs: string[] = [];
-    const found = findUp(folder, "package.json", inputs);
-    const facts = found === undefined ? undefined : readPackage(found);
-    const tsconfig = findUp(folder, "tsconfig.json", inputs, installedRoot(folder));
+    const found = this.#findUp(folder, "package.json", inputs, this.#top);
+    const facts = found === undefined ? undefined : readPackage(found, this.#files);
+    const tsconfig = this.#findUp(folder, "tsconfig.json", inputs, this.#top ?? installedRoot(folder));
     const parsed = tsconfig === undefined ? NO_TSCONFIG : this.#readTsconfig(tsconfig, inputs);
     const transform = toTransformOptions(parsed.compilerOptions);
     const settings = { packageType: facts?.type, transform, key: `${facts?.type} ${canonicalJson(transform)}` };
     return { package: facts, tsconfig, ...parsed, settings, inputs };
   }
 
+  #findUp(folder: string, name: string, inputs: string[], top: string | undefined): string | undefined {
+    for (let at = folder; ; at = dirname(at)) {
+      const candidate = join(at, name);
+      // A package.json of `node_modules` itself belongs to nobody.
+      if (basename(at) !== "node_modules") inputs.push(candidate);
+      if (basename(at) !== "node_modules" && this.#files.isFile(candidate)) return candidate;
+      if (at === top || dirname(at) === at) return undefined;
+    }
+  }
+
   #readTsconfig(path: string, inputs: string[]): Pick<FolderConfig, "compilerOptions" | "matchPaths"> {
-    const cache = new Map<string, never>();
+    const cache: Map<string, string> = this.#files === diskFiles ? new Map() : new AnsweringCache(this.#files);
     try {
       const config = parseTsconfig(path, cache);
       const matchPaths = createPathsMatcher({ path, config }) ?? NO_TSCONFIG.matchPaths;
       return { compilerOptions: (config.compilerOptions ?? {}) as CompilerOptions, matchPaths };
     } catch (error) {
+      if (isUntrusted(error)) throw error;
       const message = `${path} is ignored: ${errorMessage(error)}. Mend it; its compiler options and paths are not in force.`;
       this.#report({ severity: "warning", code: "TSCONFIG_INVALID", message, file: path });
       return NO_TSCONFIG;
@@ -88,6 +109,37 @@ export class PackageConfigs {
 }
 
 const READ = "readFileSync:";
+
+/**
+ * The parser asks its cache before it asks node:fs, with keys such as `readFileSync:<path>:utf8`. This cache knows each answer,
+ * so that no file system is asked. Its values are what those calls return, of whatever type.
+ */
+class AnsweringCache extends Map<string, string> {
+  readonly #files: ModuleFiles;
+
+  constructor(files: ModuleFiles) {
+    super();
+    this.#files = files;
+  }
+
+  override get(key: string): string | undefined {
+    if (!this.has(key)) {
+      const [, call, path = ""] = FILE_CALL.exec(key) ?? [];
+      if (call !== undefined) this.set(key, this.#answer(call, join(path)) as string);
+    }
+    return super.get(key);
+  }
+
+  #answer(call: string, path: string): unknown {
+    if (call === "readFileSync") return this.#files.readText(path);
+    if (call === "existsSync") return this.#files.isFile(path) || this.#files.isFolder(path);
+    if (call === "realpathSync") return this.#files.realPath(path);
+    return { isFile: () => this.#files.isFile(path), isDirectory: () => this.#files.isFolder(path) };
+  }
+}
+
+const FILE_CALL = /^(readFileSync|existsSync|realpathSync|statSync):(.*?)(?::utf8|:)?$/;
+
 const NO_TSCONFIG: Pick<FolderConfig, "compilerOptions" | "matchPaths"> = { compilerOptions: {}, matchPaths: () => [] };
 
 /** The folder of the installed package that a file belongs to, undefined for a file that is not under `node_modules`. */
@@ -100,29 +152,24 @@ export function installedRoot(file: string): string | undefined {
 }
 
 /** Reads the facts of a package.json; what is broken or of the wrong type counts as absent. */
-export function readPackage(path: string): PackageFacts {
-  const json = readJsonObject(path);
+export function readPackage(path: string, files: ModuleFiles = diskFiles): PackageFacts {
+  const json = readJsonObject(path, files);
   const text = (key: string): string | undefined => (typeof json[key] === "string" ? json[key] : undefined);
   const { exports, imports } = json;
   return { directory: dirname(path), name: text("name"), type: text("type"), main: text("main"), exports, imports };
 }
 
-function readJsonObject(path: string): Record<string, unknown> {
+function readJsonObject(path: string, files: ModuleFiles): Record<string, unknown> {
   try {
-    const json: unknown = JSON.parse(readFileSync(path, "utf8"));
+    const json: unknown = JSON.parse(files.readText(path));
     return typeof json === "object" && json !== null ? { __proto__: null, ...json } : {};
-  } catch {
+  } catch (error) {
+    if (isUntrusted(error)) throw error;
     // Half-written or broken: its change is watched, and until then the folder has no package facts.
     return {};
   }
 }
 
-function findUp(folder: string, name: string, inputs: string[], top?: string): string | undefined {
-  for (let at = folder; ; at = dirname(at)) {
-    const candidate = join(at, name);
-    // A package.json of `node_modules` itself belongs to nobody.
-    if (basename(at) !== "node_modules") inputs.push(candidate);
-    if (basename(at) !== "node_modules" && statFile(candidate)?.isFile()) return candidate;
-    if (at === top || dirname(at) === at) return undefined;
-  }
+function isUntrusted(error: unknown): boolean {
+  return error instanceof ModuleError && error.code === "MODULE_UNTRUSTED";
 }

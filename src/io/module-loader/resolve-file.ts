@@ -1,7 +1,6 @@
-import { realpathSync } from "node:fs";
 import { extname, join } from "node:path";
+import { diskFiles, type ModuleFiles } from "./module-files.ts";
 import { readPackage } from "./package-config.ts";
-import { statFile } from "./read-source.ts";
 import { isTypeScript } from "./transform-source.ts";
 
 /** Told of every path that was looked at and was not there: creating one may change the answer. */
@@ -19,12 +18,12 @@ const SOURCES_OF: Readonly<Record<string, readonly string[]>> = {
  * The file that a path without certainty means: the path itself, the TypeScript source of the JavaScript it names, the
  * path with an extension, or the index of a folder. TypeScript importers see a source before what was built from it.
  */
-export function resolveFile(path: string, importer: string, missed: Missed): string | undefined {
+export function resolveFile(path: string, importer: string, missed: Missed, files: ModuleFiles = diskFiles): string | undefined {
   for (const candidate of fileCandidates(path, importer)) {
-    if (statFile(candidate)?.isFile()) return realpathSync.native(candidate);
+    if (files.isFile(candidate)) return files.realPath(candidate);
     missed(candidate);
   }
-  return resolveFolder(path, importer, missed);
+  return resolveFolder(path, importer, missed, files);
 }
 
 function fileCandidates(path: string, importer: string): string[] {
@@ -34,18 +33,18 @@ function fileCandidates(path: string, importer: string): string[] {
   return path.endsWith("/") ? [] : [...exact, ...EXTENSIONS.map((each) => path + each)];
 }
 
-function resolveFolder(path: string, importer: string, missed: Missed): string | undefined {
-  if (!statFile(path)?.isDirectory()) return undefined;
+function resolveFolder(path: string, importer: string, missed: Missed, files: ModuleFiles): string | undefined {
+  if (!files.isFolder(path)) return undefined;
   const manifest = join(path, "package.json");
-  const main = statFile(manifest)?.isFile() ? readPackage(manifest).main : undefined;
-  const named = main === undefined ? undefined : resolveFile(join(path, main), importer, missed);
-  return named ?? resolveIndex(path, missed);
+  const main = files.isFile(manifest) ? readPackage(manifest, files).main : undefined;
+  const named = main === undefined ? undefined : resolveFile(join(path, main), importer, missed, files);
+  return named ?? resolveIndex(path, missed, files);
 }
 
-function resolveIndex(folder: string, missed: Missed): string | undefined {
+function resolveIndex(folder: string, missed: Missed, files: ModuleFiles): string | undefined {
   for (const extension of EXTENSIONS) {
     const candidate = join(folder, `index${extension}`);
-    if (statFile(candidate)?.isFile()) return realpathSync.native(candidate);
+    if (files.isFile(candidate)) return files.realPath(candidate);
     missed(candidate);
   }
   return undefined;

@@ -4,8 +4,9 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { resolveExports, resolveImports } from "resolve-pkg-maps";
 import { errorMessage } from "../../base/errors.ts";
-import type { FileGuard } from "../file-guard.ts";
+import type { CheckedTree } from "../file-guard.ts";
 import { ModuleError } from "./module-error.ts";
+import { checkedFiles, diskFiles, type ModuleFiles } from "./module-files.ts";
 import { installedRoot, type PackageConfigs, type PackageFacts, readPackage } from "./package-config.ts";
 import { statFile } from "./read-source.ts";
 import { type Missed, resolveFile } from "./resolve-file.ts";
@@ -32,20 +33,24 @@ const CONDITIONS: Readonly<Record<ImportKind, readonly string[]>> = {
   require: ["node", "require", ...SYNC_CONDITION, "node-addons"],
 };
 
-/** Answers where imports lead, from the importer's own folder upwards, as Node.js and TypeScript do. */
+/**
+ * Answers where imports lead, from the importer's own folder upwards, as Node.js and TypeScript do. With `tree`, importers are
+ * files of a checked folder: they reach its files, and packages that are installed above it.
+ */
 export class ModuleResolver {
   readonly #hostKeys: ReadonlySet<string>;
   readonly #configs: PackageConfigs;
+  readonly #tree: CheckedTree | undefined;
+  readonly #files: ModuleFiles;
 
-  readonly #guard: FileGuard | undefined;
-
-  constructor(hostKeys: Iterable<string>, configs: PackageConfigs, guard?: FileGuard) {
+  constructor(hostKeys: Iterable<string>, configs: PackageConfigs, tree?: CheckedTree) {
     this.#hostKeys = new Set(hostKeys);
     this.#configs = configs;
-    this.#guard = guard;
+    this.#tree = tree;
+    this.#files = tree === undefined ? diskFiles : checkedFiles(tree);
   }
 
-  /** @throws ModuleError `MODULE_NOT_FOUND`, naming the specifier and who imports it */
+  /** @throws ModuleError `MODULE_NOT_FOUND`, naming the specifier and who imports it; `MODULE_UNTRUSTED` */
   resolve(request: ResolveRequest): Resolved {
     const { specifier } = request;
     if (this.#hostKeys.has(specifier)) return { kind: "host", id: specifier };
@@ -53,15 +58,17 @@ export class ModuleResolver {
     if (/^(?:data|https?):/.test(specifier)) return { kind: "url", id: specifier };
     const file = this.#find(request);
     if (file === undefined) throw notFound(request);
-    const kind = isLocal(file, request.importer) ? "local" : "native";
-    if (this.#guard !== undefined) assertGuarded(file, kind, request, this.#guard);
-    return { kind, file };
+    if (this.#tree !== undefined) return withinTree(file, request, this.#tree);
+    return { kind: isLocal(file, request.importer) ? "local" : "native", file };
   }
 
   #find(request: ResolveRequest): string | undefined {
     const { specifier, importer, missed } = request;
     const path = toPath(specifier, importer);
-    if (path !== undefined) return resolveFile(path, importer, missed);
+    if (path !== undefined) {
+      if (this.#tree !== undefined) assertInside(path, request, this.#tree);
+      return resolveFile(path, importer, missed, this.#files);
+    }
     return this.#findByPaths(request) ?? (specifier.startsWith("#") ? this.#findInternal(request) : this.#findPackage(request));
   }
 
@@ -69,7 +76,7 @@ export class ModuleResolver {
     for (const candidate of this.#configs.of(importer).matchPaths(specifier)) {
       // Paths may lead to declarations, or say where packages are: both are for the type checker.
       if (DECLARATION.test(candidate) || installedRoot(candidate) !== installedRoot(importer)) continue;
-      const file = resolveFile(candidate, importer, missed);
+      const file = resolveFile(candidate, importer, missed, this.#files);
       if (file !== undefined && !DECLARATION.test(file)) return file;
     }
     return undefined;
@@ -82,7 +89,7 @@ export class ModuleResolver {
     for (const target of targets) {
       const path = target.startsWith("./") ? join(facts.directory, target) : undefined;
       const importer = join(facts.directory, "package.json");
-      const inside = path === undefined ? undefined : resolveFile(path, request.importer, request.missed);
+      const inside = path === undefined ? undefined : resolveFile(path, request.importer, request.missed, this.#files);
       const file = path === undefined ? this.#findPackage({ ...request, specifier: target, importer }) : inside;
       if (file !== undefined) return file;
     }
@@ -94,9 +101,14 @@ export class ModuleResolver {
     if (match === null) return undefined;
     const [, name = "", subpath = ""] = match;
     const own = this.#configs.of(request.importer).package;
-    if (own !== undefined && own.name === name && own.exports !== undefined) return inPackage(own, subpath, request);
-    const manifest = findInstalled(name, request);
-    return manifest === undefined ? undefined : inPackage(readPackage(manifest), subpath, request);
+    if (own !== undefined && own.name === name && own.exports !== undefined) return inPackage(own, subpath, request, this.#files);
+    const manifest = findInstalled(name, request, this.#firstFolder(request.importer));
+    return manifest === undefined ? undefined : inPackage(readPackage(manifest), subpath, request, diskFiles);
+  }
+
+  /** A checked folder holds no packages. One that is found in it was put there later. */
+  #firstFolder(importer: string): string {
+    return this.#tree?.relative(importer) === undefined ? dirname(importer) : dirname(this.#tree.folder);
   }
 }
 
@@ -111,16 +123,31 @@ function isLocal(file: string, importer: string): boolean {
   return root === undefined || root === installedRoot(importer) || isTypeScript(file);
 }
 
-/** What runs from a guarded folder reaches guarded files, and packages; what Node.js would read for itself is held back or looked at now. */
-function assertGuarded(file: string, kind: "local" | "native", { specifier, importer }: ResolveRequest, guard: FileGuard): void {
-  const folder = guard.folderOf(importer);
-  if (folder === undefined) return;
-  const isInside = guard.folderOf(file) !== undefined;
-  const checked = isInside && kind === "native" ? guard.read(file) : undefined;
-  if (isInside ? checked?.ok !== false : kind === "native") return;
-  const why = checked?.ok === false ? checked.diagnostic.message : `It lies outside of ${folder}, which is all that was checked.`;
-  const message = `${importer} imports "${specifier}", which must not be used: ${why} Put it into the folder, or into a package.`;
-  throw new ModuleError("MODULE_UNTRUSTED", message, { file: importer, files: [file] });
+function withinTree(file: string, request: ResolveRequest, tree: CheckedTree): Resolved {
+  if (tree.kindOf(file) === "file") {
+    if (!file.endsWith(".node")) return { kind: "local", file };
+    throw untrusted(request, file, "It is a compiled addon, which the system opens by its name. Put it into a package.");
+  }
+  if (tree.relative(file) === undefined && !isLocal(file, request.importer)) return { kind: "native", file };
+  throw untrusted(
+    request,
+    file,
+    `It is not one of the files of ${tree.folder} that were checked. Put it into the folder, or into a package.`,
+  );
+}
+
+function assertInside(path: string, request: ResolveRequest, tree: CheckedTree): void {
+  if (tree.relative(path) !== undefined || tree.kindOf(path) !== undefined) return;
+  throw untrusted(
+    request,
+    path,
+    `It lies outside of ${tree.folder}, which is all that was checked. Put it into the folder, or into a package.`,
+  );
+}
+
+function untrusted({ importer, specifier }: ResolveRequest, file: string, why: string): ModuleError {
+  const message = `${importer} imports "${specifier}", which must not be used: ${why}`;
+  return new ModuleError("MODULE_UNTRUSTED", message, { file: importer, files: [file] });
 }
 
 function toPath(specifier: string, importer: string): string | undefined {
@@ -140,8 +167,8 @@ function pathOfUrl(url: string): string | undefined {
   }
 }
 
-function findInstalled(name: string, { importer, missed }: ResolveRequest): string | undefined {
-  for (let folder = dirname(importer); ; folder = dirname(folder)) {
+function findInstalled(name: string, { missed }: ResolveRequest, first: string): string | undefined {
+  for (let folder = first; ; folder = dirname(folder)) {
     const home = join(folder, "node_modules", name);
     const manifest = join(home, "package.json");
     if (statFile(manifest)?.isFile()) return join(realpathSync.native(home), "package.json");
@@ -150,19 +177,24 @@ function findInstalled(name: string, { importer, missed }: ResolveRequest): stri
   }
 }
 
-function inPackage(facts: PackageFacts, subpath: string, request: ResolveRequest): string | undefined {
+function inPackage(facts: PackageFacts, subpath: string, request: ResolveRequest, files: ModuleFiles): string | undefined {
   const { exports, directory, main } = facts;
   if (exports !== undefined && exports !== null) {
     const targets = fromMap(request, () => resolveExports(exports as never, subpath, CONDITIONS[request.kind]));
-    return firstFile(targets, directory, request);
+    return firstFile(targets, directory, request, files);
   }
-  if (subpath !== "") return firstFile([subpath], directory, request);
-  return firstFile(main === undefined ? ["./"] : [main, "./"], directory, request);
+  if (subpath !== "") return firstFile([subpath], directory, request, files);
+  return firstFile(main === undefined ? ["./"] : [main, "./"], directory, request, files);
 }
 
-function firstFile(targets: readonly string[], directory: string, { importer, missed }: ResolveRequest): string | undefined {
+function firstFile(
+  targets: readonly string[],
+  directory: string,
+  { importer, missed }: ResolveRequest,
+  files: ModuleFiles,
+): string | undefined {
   for (const target of targets) {
-    const file = resolveFile(join(directory, target), importer, missed);
+    const file = resolveFile(join(directory, target), importer, missed, files);
     if (file !== undefined) return file;
   }
   return undefined;

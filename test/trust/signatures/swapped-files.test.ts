@@ -123,25 +123,27 @@ test("older decorators run in the engine that reads nothing again", async () => 
 });
 
 describe("while a signed skill is being worked on", () => {
-  test("the last signed generation serves until it is signed again", async () => {
+  test("it stops serving when a file changes, and serves when it is signed again", async () => {
     const { root, folder } = await signedGreeter(alice);
     const kit = await openWatched(root);
+    const tools = new Map(toolsOf(kit));
     const failed = await kit.change(() => put(join(folder, "tools/_words.ts"), 'export const words = () => "hi";'));
-    expect(failed.failed).toMatchObject([{ name: "greeter", lastGoodServes: true, diagnostics: [{ code: "TRUST_FILE_CHANGED" }] }]);
-    expect(kit.host.skills).toMatchObject([{ stale: true, trust: { status: "invalid" } }]);
-    expect([await says(kit, "greet"), await says(kit, "wave")]).toEqual(["hello", "waves"]);
-    await kit.change(() => void resign(folder, alice, { tools: new Map(toolsOf(kit)) }));
+    expect(failed.failed).toMatchObject([{ name: "greeter", lastGoodServes: false, diagnostics: [{ code: "TRUST_FILE_CHANGED" }] }]);
+    expect(kit.host.skills).toMatchObject([{ stale: false, state: "failed", trust: { status: "invalid" } }]);
+    expect(kit.session.listTools()).toEqual([]);
+    await kit.change(() => void resign(folder, alice, { tools }), { until: ({ added }) => added.length > 0 });
     expect(kit.host.skills).toMatchObject([{ stale: false, diagnostics: [], trust: { status: "signed" } }]);
     expect(await says(kit, "greet")).toBe("hi");
   });
 
-  test("a file that nothing loads counts as well, and putting it back mends it", async () => {
+  test("a file that nothing loads counts as well, and putting it back brings the skill back", async () => {
     const { root, folder } = await signedGreeter(alice);
     const kit = await openWatched(root);
     await kit.change(() => put(join(folder, "assets/logo.bin"), new Uint8Array([9])));
-    expect(kit.host.skills).toMatchObject([{ stale: true }]);
+    expect([kit.session.listTools(), kit.host.skills]).toMatchObject([[], [{ state: "failed" }]]);
     await kit.change(() => put(join(folder, "assets/logo.bin"), new Uint8Array([1, 2, 3, 250])));
-    expect(kit.host.skills).toMatchObject([{ stale: false, diagnostics: [] }]);
+    expect(kit.host.skills).toMatchObject([{ state: "active", diagnostics: [] }]);
+    expect(await says(kit, "greet")).toBe("hello");
   });
 
   test("a skill that goes is gone, signed or not", async () => {

@@ -1,0 +1,140 @@
+import { isAbsolute, relative, resolve, sep } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import type { CheckedTree, FileGuard, GuardedRead } from "../io/file-guard.ts";
+import { readFileBytes } from "../io/read-bounded.ts";
+import { compareFiles } from "./compare-files.ts";
+import { digestBytes, digestFolder, type FileDigest } from "./folder-digests.ts";
+
+/** Larger files are not held during a load: they are read again, and their digest is compared. */
+const maxHeldBytes = 4 * 1024 * 1024;
+const maxFileBytes = 64 * 1024 * 1024;
+
+/** The bytes that were read of a folder while it was checked, for the load that follows. */
+export class HeldBytes implements FileGuard {
+  readonly #folder: string;
+  readonly #bytes = new Map<string, Uint8Array>();
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  hold(file: string, bytes: Uint8Array): void {
+    const path = relativePath(this.#folder, file);
+    if (path !== undefined && bytes.length <= maxHeldBytes) this.#bytes.set(path, bytes);
+  }
+
+  read(file: string): Extract<GuardedRead, { ok: true }> | undefined {
+    const path = this.#bytes.size === 0 ? undefined : relativePath(this.#folder, file);
+    const bytes = path === undefined ? undefined : this.#bytes.get(path);
+    return bytes && { ok: true, bytes };
+  }
+
+  release(): void {
+    this.#bytes.clear();
+  }
+}
+
+interface CheckedFolderOptions {
+  readonly files: ReadonlyMap<string, FileDigest>;
+  readonly expires?: string | undefined;
+  readonly now: () => number;
+}
+
+/**
+ * A folder whose signature is required and right. While it is loaded, its files are the bytes that were checked; what is read
+ * later counts only if its digest is the signed one. So it can never serve anything else, whatever the disk holds.
+ */
+export class CheckedFolder implements CheckedTree {
+  readonly folder: string;
+  readonly files: ReadonlyMap<string, FileDigest>;
+  readonly #expires: number | undefined;
+  readonly #now: () => number;
+  #held: HeldBytes | undefined;
+  #folders: ReadonlySet<string> | undefined;
+
+  constructor(folder: string, { files, expires, now }: CheckedFolderOptions) {
+    this.folder = resolve(folder);
+    this.files = files;
+    this.#expires = expires === undefined ? undefined : Date.parse(expires);
+    this.#now = now;
+  }
+
+  /** Serves these bytes until `release`. */
+  hold(held: HeldBytes): void {
+    this.#held = held;
+  }
+
+  release(): void {
+    this.#held?.release();
+    this.#held = undefined;
+  }
+
+  relative(file: string): string | undefined {
+    return relativePath(this.folder, file);
+  }
+
+  kindOf(path: string): "file" | "folder" | undefined {
+    const name = this.relative(path);
+    if (name === undefined) return resolve(path) === this.folder ? "folder" : undefined;
+    if (this.files.has(name)) return "file";
+    this.#folders ??= foldersOf(this.files.keys());
+    return this.#folders.has(name) ? "folder" : undefined;
+  }
+
+  read(file: string): GuardedRead {
+    const held = this.#held?.read(file);
+    if (held !== undefined) return held;
+    const path = this.relative(file);
+    const listed = path === undefined ? undefined : this.files.get(path);
+    if (listed === undefined) return refused(file, "TRUST_FILE_ADDED", "This file is not among those that were signed, so it is not used.");
+    const read = readFileBytes(file, maxFileBytes);
+    if (!read.ok) return read;
+    if (digestBytes(read.bytes) === listed.digest) return { ok: true, bytes: read.bytes };
+    const advice = "Restore it, or have the skill signed again.";
+    return refused(file, "TRUST_FILE_CHANGED", `This file has changed since the skill was signed, so it is not used. ${advice}`);
+  }
+
+  /**
+   * Looks at the whole folder again, for what opens files by name, such as programs. Undefined: it is as it was signed, and the
+   * signature has not expired.
+   */
+  recheck(): Diagnostic | undefined {
+    if (this.#expires !== undefined && this.#expires <= this.#now()) {
+      const message = "The signature of this skill has expired since it was loaded. Have the skill signed again.";
+      return { severity: "error", code: "TRUST_EXPIRED", file: this.folder, message };
+    }
+    return compareFiles(this.folder, this, digestFolder(this.folder, { refusesGit: true }), "somebody")[0];
+  }
+
+  /** Whether it vouches for exactly the same files. */
+  equals(other: CheckedFolder): boolean {
+    if (this.folder !== other.folder || this.#expires !== other.#expires || this.files.size !== other.files.size) return false;
+    for (const [path, { digest }] of this.files) if (other.files.get(path)?.digest !== digest) return false;
+    return true;
+  }
+}
+
+/** With forward slashes and in Unicode NFC, as signatures have it. Undefined: not below the folder. */
+function relativePath(folder: string, file: string): string | undefined {
+  const prefix = folder + sep;
+  // Most paths were made by joining: no need to take them apart.
+  const plain = file.startsWith(prefix) && !UNRESOLVED.test(file) ? file.slice(prefix.length) : relative(folder, resolve(file));
+  if (plain === "" || plain === ".." || plain.startsWith(`..${sep}`) || isAbsolute(plain)) return undefined;
+  return (sep === "/" ? plain : plain.replaceAll(sep, "/")).normalize("NFC");
+}
+
+const UNRESOLVED = /[\\/](?:\.{0,2})(?:[\\/]|$)/;
+
+function foldersOf(files: Iterable<string>): ReadonlySet<string> {
+  const folders = new Set<string>();
+  for (const file of files) {
+    for (let end = file.lastIndexOf("/"); end > 0 && !folders.has(file.slice(0, end)); end = file.lastIndexOf("/", end - 1)) {
+      folders.add(file.slice(0, end));
+    }
+  }
+  return folders;
+}
+
+function refused(file: string, code: string, message: string): GuardedRead {
+  return { ok: false, diagnostic: { severity: "error", code, file, message } };
+}
