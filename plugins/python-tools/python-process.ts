@@ -3,7 +3,7 @@ import type { Logger, ManagedProcess } from "skillhost";
 
 /** What went wrong in Python, as the worker tells it. */
 export interface Fault {
-  readonly kind: "syntax" | "threw" | "arguments" | "not-json" | "cancelled" | "ended";
+  readonly kind: "syntax" | "untrusted" | "threw" | "arguments" | "not-json" | "cancelled" | "ended";
   readonly message: string;
   readonly file?: string;
   readonly line?: number | null;

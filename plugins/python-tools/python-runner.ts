@@ -19,18 +19,25 @@ import { type PythonDefinition, PythonWorker, type WorkerOptions } from "./pytho
  */
 export function createPythonRunner(api: Pick<PluginApi, "createTool">, options: WorkerOptions): ToolRunner {
   const workers = new Map<string, PythonWorker>();
-  const workerFor = ({ skill, generation }: RunnerTarget, scope: Scope): PythonWorker => {
+  const workerFor = ({ skill, generation, checked }: RunnerTarget, scope: Scope): PythonWorker => {
     const key = `${skill.folder}#${generation}`;
-    const worker = workers.get(key) ?? new PythonWorker(skill.folder, options);
+    const known = workers.get(key);
+    const worker = known?.checked === checked && known !== undefined ? known : new PythonWorker(skill.folder, options, checked);
     // The generation before cannot load anything any more; its own tools keep it.
     workers.delete(`${skill.folder}#${generation - 1}`);
     workers.set(key, worker);
     worker.retain();
-    scope.onDispose(() => worker.release());
+    scope.onDispose(() => {
+      const released = worker.release();
+      // A folder that comes back begins to count its generations again.
+      if (!worker.isUsed && workers.get(key) === worker) workers.delete(key);
+      return released;
+    });
     return worker;
   };
   return {
     extensions: [".py"],
+    runsCheckedFiles: true,
     async load(file, target, scope) {
       const worker = workerFor(target, scope);
       const loaded = await worker.load(file);
@@ -110,6 +117,7 @@ function faultOf(
   const start = { line: line ?? 1, column: Math.max(1, column ?? 1) };
   const at = line === undefined || line === null ? {} : { range: { start } };
   if (kind === "syntax") return { code: "PYTHON_SYNTAX", file: place, ...at, message: `This file does not parse: ${message}.` };
+  if (kind === "untrusted") return { code: "MODULE_UNTRUSTED", file: place, ...at, message };
   if (kind === "ended") return { code: "PYTHON_ENDED", file, message };
   return { code: "PYTHON_THREW", file: place, ...at, message: `This file failed while it loaded: ${message}` };
 }

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Logger, PluginApi } from "skillhost";
+import type { CheckedTree, Logger, PluginApi } from "skillhost";
 import { type CallListener, type Fault, PythonProcess, type Reply } from "./python-process.ts";
 
 export interface WorkerOptions {
@@ -54,6 +54,7 @@ const workerFolder = fileURLToPath(new URL("./worker/", import.meta.url));
 export class PythonWorker {
   readonly #folder: string;
   readonly #options: WorkerOptions;
+  readonly #checked: CheckedTree | undefined;
   #started: Promise<Started> | undefined;
   /** While one is being started: those that come meanwhile wait for the same. */
   #restart: Promise<Started> | undefined;
@@ -62,9 +63,19 @@ export class PythonWorker {
   #sources: Readonly<Record<string, string>> = {};
   #users = 0;
 
-  constructor(folder: string, options: WorkerOptions) {
+  /** `checked`: the only files of the folder that may run. */
+  constructor(folder: string, options: WorkerOptions, checked?: CheckedTree) {
     this.#folder = folder;
     this.#options = options;
+    this.#checked = checked;
+  }
+
+  get checked(): CheckedTree | undefined {
+    return this.#checked;
+  }
+
+  get isUsed(): boolean {
+    return this.#users > 0;
   }
 
   /** Whoever asks for it keeps it until `release`; the last one ends its process. */
@@ -103,7 +114,9 @@ export class PythonWorker {
   #loadInto(process: PythonProcess, file: string): Promise<Reply> {
     const known = this.#loaded.get(file);
     if (known !== undefined) return known;
-    const { reply } = process.request({ do: "load", folder: this.#folder, file, sources: this.#sources });
+    // A process takes the digests with the first file that it loads.
+    const digests = this.#checked && this.#loaded.size === 0 ? digestsOf(this.#checked) : undefined;
+    const { reply } = process.request({ do: "load", folder: this.#folder, file, sources: this.#sources, digests });
     const kept = reply.then((loaded) => this.#keep(loaded));
     this.#loaded.set(file, kept);
     return kept;
@@ -136,15 +149,19 @@ export class PythonWorker {
 
   #launch(): Promise<Started> {
     this.#loaded = new Map();
-    this.#started = startPython(this.#folder, this.#options);
+    this.#started = startPython(this.#folder, this.#options, this.#checked);
     return this.#started;
   }
 }
 
-async function startPython(folder: string, options: WorkerOptions): Promise<Started> {
+function digestsOf({ files }: CheckedTree): Readonly<Record<string, string>> {
+  return Object.fromEntries([...files].map(([path, { digest }]) => [path, digest]));
+}
+
+async function startPython(folder: string, options: WorkerOptions, checked: CheckedTree | undefined): Promise<Started> {
   const problems: string[] = [];
   const known = options.interpreters.get(folder);
-  for (const [command, ...args] of [...(known === undefined ? [] : [[known] as const]), ...candidates(folder, options.python)]) {
+  for (const [command, ...args] of [...(known === undefined ? [] : [[known] as const]), ...candidates(folder, options.python, checked)]) {
     const environment = { ...options.environment, PYTHONDONTWRITEBYTECODE: "1", PYTHONUTF8: "1", PYTHONUNBUFFERED: "1" };
     const spawned = await options.startProcess({ command, args: [...args, "-B", workerFolder], cwd: folder, env: environment });
     if (spawned.kind !== "spawned") {
@@ -167,10 +184,11 @@ async function startPython(folder: string, options: WorkerOptions): Promise<Star
 
 type Command = readonly [command: string, ...args: string[]];
 
-function candidates(folder: string, python: string | undefined): readonly Command[] {
+function candidates(folder: string, python: string | undefined, checked: CheckedTree | undefined): readonly Command[] {
   if (python !== undefined) return [[python]];
   const isWindows = process.platform === "win32";
   const own = join(folder, ".venv", isWindows ? "Scripts/python.exe" : "bin/python");
   const onPath: readonly Command[] = isWindows ? [["py", "-3"], ["python3"], ["python"]] : [["python3"], ["python"]];
-  return existsSync(own) ? [[own]] : onPath;
+  // The system would open it by its name, whatever was checked.
+  return checked === undefined && existsSync(own) ? [[own]] : onPath;
 }

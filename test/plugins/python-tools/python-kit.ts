@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
+import type { HostOptions } from "skillhost";
 import { onTestFinished } from "vitest";
 import { createHost } from "../../../src/host/create-host.ts";
 import type { Host } from "../../../src/host/host.ts";
@@ -26,24 +27,26 @@ export interface PythonSkill {
 export interface PythonSkillOptions {
   readonly config?: object;
   readonly watch?: boolean;
+  readonly trust?: HostOptions["trust"];
   /** Runs before the host looks at the skill. */
-  prepare?(folder: string): void;
+  prepare?(folder: string): void | Promise<void>;
 }
 
 /** A host with the plugin and one skill, `py`, of these files. */
 export async function openPythonSkill(
   files: Files,
-  { config = {}, watch = false, prepare }: PythonSkillOptions = {},
+  { config = {}, watch = false, trust, prepare }: PythonSkillOptions = {},
 ): Promise<PythonSkill> {
   const root = tempFolder();
   const folder = join(root, "py");
   putAll(folder, { "SKILL.md": skillMd("py"), ...files });
-  prepare?.(folder);
+  await prepare?.(folder);
   const host = await createHost({
     plugins: [{ use: "skillhost/plugins/python-tools", config }],
     skillDirectories: [root],
     workingDirectory: root,
     watch,
+    ...(trust && { trust }),
   });
   onTestFinished(() => host.close());
   const session = await host.createSession({ persist: false, onPermissionRequest: () => ({ kind: "approve-once" }) });

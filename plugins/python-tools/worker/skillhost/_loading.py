@@ -9,6 +9,7 @@ import sys
 import traceback
 import types
 
+from ._checked import CheckedFiles, Untrusted
 from ._context import ToolContext, ToolInvocation
 from ._define import Tool, define_tool
 from ._results import ToolResult, result_of, result_of_execute
@@ -30,16 +31,20 @@ class Modules:
     """The modules of one skill in this process.
 
     Texts that are given take the place of what the files hold: a process that takes over for another one runs what that
-    one ran, whatever has become of the files since.
+    one ran, whatever has become of the files since. With digests, nothing else of the folder is used than what has them.
     """
 
-    def __init__(self, folder, sources):
+    def __init__(self, folder, sources, digests=None):
         self.folder = os.path.realpath(folder)
         self._given = folder
         self._count = 0
         self._sources = sources
         self._read = importlib.machinery.SourceFileLoader.get_data
-        importlib.machinery.SourceFileLoader.get_data = lambda loader, path: self._data(loader, path)
+        self._checked = None if digests is None else CheckedFiles(folder, digests, sources)
+        if self._checked is None:
+            importlib.machinery.SourceFileLoader.get_data = lambda loader, path: self._data(loader, path)
+        else:
+            self._checked.install()
         sys.meta_path.insert(0, _Shims(first=True))
         sys.meta_path.append(_Shims(first=False))
         sys.path.insert(0, folder)
@@ -55,6 +60,8 @@ class Modules:
         return _tools_of(self._run(file))
 
     def _data(self, loader, path):
+        if self._checked is not None:
+            return self._checked.data(path)
         if not path.endswith(".py") or not _is_inside(os.path.realpath(path), self.folder):
             return self._read(loader, path)
         if path not in self._sources:
@@ -67,7 +74,8 @@ class Modules:
 
     def _run(self, file):
         name = self._name_of(file)
-        spec = importlib.util.spec_from_file_location(name, file)
+        loader = None if self._checked is None else self._checked.loader(name, file)
+        spec = importlib.util.spec_from_file_location(name, file, loader=loader)
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         try:
@@ -90,9 +98,15 @@ class Modules:
         found = set()
         for module in list(sys.modules.values()):
             path = getattr(module, "__file__", None)
-            if isinstance(path, str) and _is_inside(os.path.realpath(path), self.folder):
+            if isinstance(path, str) and self.owns(path):
                 found.add(path)
         return sorted(found)
+
+    def owns(self, path):
+        """Whether a file is one of the skill's."""
+        if self._checked is not None:
+            return self._checked.is_file(path)
+        return _is_inside(os.path.realpath(path), self.folder)
 
     def candidates(self, name, file):
         """Where a module that was not found could have been."""
@@ -171,7 +185,9 @@ def fault_of(error, file, modules):
     if isinstance(error, SyntaxError):
         fault = {"kind": "syntax", "message": str(error.msg), "file": error.filename or file, "line": error.lineno, "column": error.offset}
     else:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_inside(os.path.realpath(frame.filename), modules.folder)]
+        if isinstance(error, Untrusted):
+            fault["kind"] = "untrusted"
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if modules.owns(frame.filename)]
         if frames:
             fault.update(file=frames[-1].filename, line=frames[-1].lineno)
     missing = getattr(error, "name", None) if isinstance(error, ImportError) else None

@@ -120,7 +120,7 @@ class Worker:
     def _load(self, message):
         file = message["file"]
         if self._modules is None:
-            self._modules = Modules(message["folder"], message["sources"])
+            self._modules = Modules(message["folder"], message["sources"], message.get("digests"))
         try:
             tools = self._modules.load(file)
         except BaseException as error:
