@@ -34,25 +34,6 @@ export function minimalEnvironment(
   return select(additions, host, platform, (name) => wanted.has(name) || name.startsWith("LC_"));
 }
 
-/** The host's environment, without what makes another program load code, plus what is added by name. */
-export function inheritedEnvironment(
-  additions: Readonly<Record<string, string>> = {},
-  host: Readonly<Record<string, string | undefined>> = process.env,
-  platform: NodeJS.Platform = process.platform,
-): Record<string, string> {
-  return select(additions, host, platform, (name) => !isLoaderVariable(name));
-}
-
-function isLoaderVariable(name: string): boolean {
-  return (
-    /^(LD_|DYLD_|BASH_FUNC_)/.test(name) ||
-    ["NODE_OPTIONS", "NODE_PATH", "NODE_REPL_EXTERNAL_MODULE", "BASH_ENV", "ENV", "PYTHONSTARTUP", "PYTHONHOME", "PYTHONPATH"].includes(
-      name,
-    ) ||
-    ["PERL5OPT", "PERL5LIB", "RUBYOPT", "RUBYLIB", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"].includes(name)
-  );
-}
-
 function select(
   additions: Readonly<Record<string, string>>,
   host: Readonly<Record<string, string | undefined>>,

@@ -25,32 +25,6 @@ export function nearestToolName(name: string): string {
   return legal === "" ? "tool" : legal;
 }
 
-export interface NameClash {
-  /** The one name that all of them would have. */
-  readonly nearest: string;
-  readonly names: readonly string[];
-  readonly message: string;
-}
-
-/** Names that differ but would be one name once they are made legal. Equal names are no clash of this kind. */
-export function findNameClashes(names: Iterable<string>): readonly NameClash[] {
-  const byNearest = new Map<string, Set<string>>();
-  for (const name of names) {
-    const nearest = nearestToolName(name);
-    const together = byNearest.get(nearest);
-    if (together === undefined) byNearest.set(nearest, new Set([name]));
-    else together.add(name);
-  }
-  const clashes: NameClash[] = [];
-  for (const [nearest, together] of byNearest) if (together.size > 1) clashes.push(toClash(nearest, [...together]));
-  return clashes;
-}
-
-function toClash(nearest: string, names: readonly string[]): NameClash {
-  const message = `${names.map(shown).join(" and ")} would both be called "${nearest}" by a model. Rename one of them.`;
-  return { nearest, names, message: names.length > 2 ? message.replace(" both ", " all ") : message };
-}
-
 function shown(name: string): string {
   const text = JSON.stringify(name);
   return text.length > 100 ? `${text.slice(0, 100)}…"` : text;

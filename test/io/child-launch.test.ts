@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { inheritedEnvironment, minimalEnvironment } from "../../src/io/child-environment.ts";
+import { minimalEnvironment } from "../../src/io/child-environment.ts";
 import { type LaunchRequest, planLaunch } from "../../src/io/child-launch.ts";
 
 const env = { Path: "relative;C:\\bin;D:\\tools\\", PATHEXT: ".COM;.EXE;.BAT;.CMD", SystemRoot: "C:\\Windows" };
@@ -94,11 +94,6 @@ describe("environments for children", () => {
       TOKEN: "mine",
       LD_PRELOAD: "asked",
     });
-  });
-
-  test("the inherited one leaves out what makes programs load code", () => {
-    expect({ ...inheritedEnvironment({}, host, "linux") }).toEqual({ PATH: "/bin", HOME: "/home/x", LC_ALL: "C", TOKEN: "s3cret" });
-    expect(inheritedEnvironment({ NODE_OPTIONS: "asked" }, host, "linux")["NODE_OPTIONS"]).toBe("asked");
   });
 
   test("on Windows names differ in case only once", () => {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { HostError } from "../../src/base/errors.ts";
-import { copilotEndpoint } from "../../src/models/copilot-endpoint.ts";
 import { createModel, listModels, type ModelOptions } from "../../src/models/provider.ts";
 import { anthropicAnswer } from "../doubles/scripted-anthropic.ts";
 import { chatAnswer, jsonAnswer } from "../doubles/scripted-model.ts";
@@ -199,26 +198,6 @@ test("limits answers as the provider says, unless a request does", async () => {
   await ask(model);
   await ask(model, { ...hello, maxOutputTokens: 7 });
   expect(requests.map(({ body }) => body.max_tokens)).toEqual([100, 7]);
-});
-
-test("finds the endpoint of Copilot in the environment, with the token that comes first", async () => {
-  expect(copilotEndpoint({ COPILOT_API_URL: "", GH_TOKEN: "x" })).toBeUndefined();
-  const { url, requests } = await endpoint(({ method }) =>
-    method === "GET" ? jsonAnswer({ data: [{ id: "m" }] }) : chatAnswer({ content: "ok" }),
-  );
-  const env = { COPILOT_API_URL: url, GITHUB_TOKEN: "third-token", GH_TOKEN: "second-token", COPILOT_GITHUB_TOKEN: "" };
-  const provider = copilotEndpoint(env, { integrationId: "my-app" });
-  if (provider === undefined) throw new Error("There is one.");
-  await ask(createModel({ ...provider, model: "m" }));
-  expect(await listModels(provider, { signal })).toEqual([{ id: "m" }]);
-  expect(requests.map(({ path }) => path)).toEqual(["/chat/completions", "/models"]);
-  expect(requests[0]?.headers).toMatchObject({
-    authorization: "Bearer second-token",
-    "copilot-integration-id": "my-app",
-    "x-github-api-version": "2025-05-01",
-  });
-  expect(copilotEndpoint(env, { token: "first-token" })).toMatchObject({ bearerToken: "first-token" });
-  expect(copilotEndpoint({ COPILOT_API_URL: url })).not.toHaveProperty("bearerToken");
 });
 
 test("lists the models of Anthropic and of Azure", async () => {

@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { bundleOfFolder, loadSessionBundles } from "../../src/plugin-host/bundles/session-bundles.ts";
+import { loadSessionBundles } from "../../src/plugin-host/bundles/session-bundles.ts";
 import { approveAll } from "../../src/session/permissions/permissions.ts";
 import { fakeChat } from "../doubles/fake-chat.ts";
 import { put, skillMd, tempFolder } from "../skills/kit.ts";
@@ -152,12 +152,6 @@ describe("bundles that a session names", () => {
     expect([options.hooks?.onPreToolUse].flat()).toHaveLength(3);
     expect([options.hooks?.onPreToolUse].flat().at(-1)).toBe(hook);
     expect(options.model).toBe("m");
-  });
-
-  test("are what their skills are known to belong to", () => {
-    const { bundles } = given([fixture("claude"), fixture("copilot")]);
-    expect(bundleOfFolder(bundles, join(fixture("copilot"), "skills/pull"))?.name).toBe("pull-helper");
-    expect(bundleOfFolder(bundles, "/elsewhere")).toBeUndefined();
   });
 
   test("a refused one brings nothing but its diagnostics", () => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { checkToolName, findNameClashes, nearestToolName } from "../../src/tools/tool-name.ts";
+import { checkToolName, nearestToolName } from "../../src/tools/tool-name.ts";
 
 test.each(["lint", "a", "get_weather", "x-1", "A".repeat(64), "-", "_"])("models can call %j", (name) => {
   expect(checkToolName(name)).toEqual({ ok: true });
@@ -33,20 +33,4 @@ test("the nearest name of anything is one that models can call", () => {
 test("a message does not repeat a name of any length", () => {
   const check = checkToolName("é".repeat(100_000));
   expect(check.ok ? "" : check.message.length).toBeLessThan(400);
-});
-
-test("names that fall together are all named", () => {
-  const long = "x".repeat(64);
-  expect(findNameClashes(["my.tool", "other", "my_tool", `${long}1`, `${long}2`, "my tool", "other"])).toEqual([
-    {
-      nearest: "my_tool",
-      names: ["my.tool", "my_tool", "my tool"],
-      message: '"my.tool" and "my_tool" and "my tool" would all be called "my_tool" by a model. Rename one of them.',
-    },
-    { nearest: long, names: [`${long}1`, `${long}2`], message: expect.stringContaining("would both be called") },
-  ]);
-});
-
-test("different names that stay different are no clash", () => {
-  expect(findNameClashes(["lint", "Lint", "lint-", "lint_", "lint"])).toEqual([]);
 });

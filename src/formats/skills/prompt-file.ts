@@ -71,11 +71,6 @@ export function expandPrompt(body: string, expansion: Expansion): string {
   return left === "" ? text : `${text.trimEnd()}\n\nARGUMENTS: ${left}`;
 }
 
-/** `expandPrompt` for the arguments alone. */
-export function expandArguments(body: string, argumentsText: string, argumentNames: readonly string[] = []): string {
-  return expandPrompt(body, { argumentsText, argumentNames });
-}
-
 /** Whether a text has a place for arguments that have no name. */
 export function takesArguments(body: string): boolean {
   for (const [, escaped, , all, , position] of body.matchAll(placeholderPattern([])))

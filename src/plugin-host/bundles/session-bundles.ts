@@ -1,7 +1,6 @@
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { isInside } from "../../io/confine-path.ts";
 import { hookOptions, type SessionHooks } from "../../session/hooks/hook-kinds.ts";
 import type { SessionOptions } from "../../session/session-config.ts";
 import type { Bundle, BundleOptions } from "./bundle.ts";
@@ -30,11 +29,6 @@ export function loadSessionBundles(directories: readonly string[], options: Sess
     diagnostics: bundles.flatMap(({ diagnostics }) => diagnostics),
     addTo: (given) => addTo(given, bundles, options),
   };
-}
-
-/** The bundle that a skill's folder belongs to. */
-export function bundleOfFolder(bundles: readonly Bundle[], folder: string): Bundle | undefined {
-  return bundles.find((bundle) => isInside(bundle.folder, folder));
 }
 
 function absolute(directory: string, workingDirectory: string): string {

@@ -28,13 +28,6 @@ export function createHistory(options: { readonly agentId?: string } = {}): Hist
   return new EventHistory(options.agentId);
 }
 
-/** All messages of a list of events. */
-export function projectMessages(events: Iterable<SessionEvent>, options: { readonly agentId?: string } = {}): readonly ChatMessage[] {
-  const history = createHistory(options);
-  for (const event of events) history.add(event);
-  return history.messages();
-}
-
 type Data = Readonly<Record<string, unknown>>;
 
 /** An assistant message with calls, until all have a result. */

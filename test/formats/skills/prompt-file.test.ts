@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { expandArguments, expandPrompt, parsePromptFile, takesArguments } from "../../../src/formats/skills/prompt-file.ts";
+import { expandPrompt, parsePromptFile, takesArguments } from "../../../src/formats/skills/prompt-file.ts";
 
 describe("parsePromptFile", () => {
   test("takes a text without front matter as it is", () => {
@@ -107,7 +107,7 @@ test.each([
   expect(takesArguments(body)).toBe(expected);
 });
 
-describe("expandArguments", () => {
+describe("arguments are filled in", () => {
   test.each([
     ["the whole text", "Do $ARGUMENTS now", "a  'b c'", [], "Do a  'b c' now"],
     ["by index", "$ARGUMENTS[1]-$ARGUMENTS[0]", "a 'b c'", [], "b c-a"],
@@ -132,6 +132,6 @@ describe("expandArguments", () => {
     ["a name of every object", "$constructor $0", "x", [], "$constructor x"],
     ["dollars in an argument", "$0", "$1$&$ARGUMENTS", [], "$1$&$ARGUMENTS"],
   ] as const)("%s", (_what, body, argumentsText, names, expected) => {
-    expect(expandArguments(body, argumentsText, names)).toBe(expected);
+    expect(expandPrompt(body, { argumentsText, argumentNames: names })).toBe(expected);
   });
 });

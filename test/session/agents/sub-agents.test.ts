@@ -368,6 +368,25 @@ describe("an agent in the background", () => {
     );
   });
 
+  test("hears what is written to it as it ends, and answers that before it is done", async () => {
+    const { chat, of } = routed({ "Find it.": ["Found.", "Found more."] });
+    const written: unknown[] = [];
+    const session = open(chat, {
+      hooks: {
+        // The model has answered, and the agent has not ended.
+        async onSubagentStop() {
+          if (written.length === 0) written.push(await session.callTool("write_agent", { agent_id: "finder", message: "Look on." }));
+          return {};
+        },
+      },
+    });
+    await session.callTool("task", { description: "Look", prompt: "Find it.", agent_type: "explore", name: "finder", mode: "background" });
+    const read = await session.callTool("read_agent", { agent_id: "finder", wait: true });
+    expect(read.textResultForLlm).toMatch(/^Agent completed\. .*\n\nFound more\.$/s);
+    expect(written).toHaveLength(1);
+    expect(of("Find it.").map(usersOf)).toEqual([["Find it."], ["Find it.", "Look on."]]);
+  });
+
   test("that fails is told of as well, and can be read", async () => {
     const { chat, of } = routed({
       "Go.": [task(background), "I wait.", "Too bad."],

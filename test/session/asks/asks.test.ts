@@ -306,4 +306,20 @@ describe("whoever answers", () => {
       },
     ]);
   });
+
+  test("gets the address that a server wants the user to open, and no form then", () => {
+    const { asks, attach, seen } = table();
+    attach("one", ["elicitation"]);
+    void asks.open("elicitation", { message: "Sign in.", url: "https://shop.example/sign-in" }, { toolCallId: "c", serverName: "shop" });
+    expect(seen.map(({ data }) => data)).toEqual([
+      {
+        message: "Sign in.",
+        mode: "url",
+        url: "https://shop.example/sign-in",
+        elicitationSource: "shop",
+        requestId: asks.pending[0]!.id,
+        toolCallId: "c",
+      },
+    ]);
+  });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
+import type { ChatMessage } from "../../../src/models/model.ts";
 import type { SessionEvent } from "../../../src/session/records/events.ts";
-import { createHistory, projectMessages } from "../../../src/session/records/history.ts";
+import { createHistory } from "../../../src/session/records/history.ts";
 
 let count = 0;
 
@@ -18,6 +19,12 @@ const assistant = (content: string, ...calls: string[]): SessionEvent =>
   });
 const result = (toolCallId: string, more: object = {}): SessionEvent =>
   event("tool.execution_complete", { toolCallId, success: true, result: { content: `result of ${toolCallId}` }, ...more });
+
+function projectMessages(events: Iterable<SessionEvent>, options: { readonly agentId?: string } = {}): readonly ChatMessage[] {
+  const history = createHistory(options);
+  for (const event of events) history.add(event);
+  return history.messages();
+}
 
 /** Messages in short: role, content and call ids. */
 const brief = (events: readonly SessionEvent[]): string[] =>
