@@ -3,9 +3,20 @@ import base, { realPeers } from "./vitest.config.ts";
 
 const { projects: _, ...shared } = base.test ?? {};
 
-// What needs a big program from npm: a language server, a package registry.
+// What needs a big program from npm: a language server, a package registry. And, once more, the tests of the Copilot wire,
+// which hold what is sent against the schemas of the official runtime: those are two files of 147 MB.
+const contract = ["test/servers/copilot/**/*.test.ts"];
+
 const config: ViteUserConfig = defineConfig({
   ...base,
-  test: { ...shared, include: realPeers, exclude: ["**/node_modules/**"], testTimeout: 120_000, hookTimeout: 300_000, maxWorkers: 1 },
+  test: {
+    ...shared,
+    include: [...realPeers, ...contract],
+    globalSetup: ["test/interop/copilot-schemas.ts"],
+    exclude: ["**/node_modules/**"],
+    testTimeout: 120_000,
+    hookTimeout: 300_000,
+    maxWorkers: 1,
+  },
 });
 export default config;

@@ -27,6 +27,7 @@ import { createEvents, type SessionEvent, type SessionEvents } from "./records/e
 import type { History } from "./records/history.ts";
 import { createRecording, type Recording, type RecordingHost } from "./records/recording.ts";
 import type { SessionLog } from "./records/session-log.ts";
+import { SessionUsage } from "./records/session-usage.ts";
 import { ServerKeeper } from "./servers/server-keeper.ts";
 import { SessionMcp } from "./servers/session-mcp.ts";
 import { sessionClosed } from "./session-closed.ts";
@@ -52,6 +53,7 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
   readonly fileChanges: Emitter<{ changed: FileChange }>;
   readonly keeper: CatalogKeeper;
   readonly attachments: Attachments;
+  readonly usage: SessionUsage = new SessionUsage();
   readonly toolset: SessionToolset;
   readonly services: SessionServices;
   readonly pipeline: Pipeline;
@@ -84,6 +86,7 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
     this.#config = config;
     this.#isResumed = sessionLog?.resumed !== undefined;
     this.events = createEvents(log, sessionLog?.resumed?.lastEventId);
+    this.events.addSink((event) => this.usage.hear(event), "assistant.usage");
     this.asks = createAsks(this.sessionId, this.events, log);
     this.hooks = createHookRunner(this);
     this.permissions = createPermissions(this);
@@ -262,6 +265,7 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
   }
 
   onFileChanged(change: FileChange): void {
+    this.usage.fileChanged(change.path);
     this.fileChanges.emit("changed", change);
   }
 
@@ -279,6 +283,18 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
     return this.#closed;
   }
 
+  #tellShutdown(): void {
+    if (!this.events.wants("session.shutdown")) return;
+    const { startedAt, summary } = this.usage;
+    const { model } = this.#config.view;
+    this.events.append("session.shutdown", {
+      shutdownType: "routine",
+      sessionStartTime: startedAt.getTime(),
+      ...summary,
+      ...(model !== undefined && { currentModel: model }),
+    });
+  }
+
   async #close(): Promise<void> {
     this.#closing.abort(sessionClosed(this.sessionId));
     this.asks.close();
@@ -289,7 +305,7 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
     this.servers[Symbol.dispose]();
     this.keeper.close();
     this.attachments.close();
-    if (this.events.wants("session.shutdown")) this.events.append("session.shutdown", { shutdownType: "routine" });
+    this.#tellShutdown();
     this.events.close();
     await this.recording.close();
     this.fileChanges.clear();

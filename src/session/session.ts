@@ -19,6 +19,7 @@ import type { Permissions } from "./permissions/permissions.ts";
 import type { EventSink, SessionEvent, SessionEvents, Unsubscribe } from "./records/events.ts";
 import type { History } from "./records/history.ts";
 import type { SessionLog } from "./records/session-log.ts";
+import type { SessionUsage } from "./records/session-usage.ts";
 import type { SessionMcp } from "./servers/session-mcp.ts";
 import { changeSessionConfig, type ResolvedSessionConfig, type SessionChange, type SessionOptions } from "./session-config.ts";
 import { SessionConversation } from "./session-conversation.ts";
@@ -91,6 +92,11 @@ export class Session extends SessionOffering implements AsyncDisposable {
   /** Waits for what lies on disk alone; MCP servers start in the background. @internal */
   loadSources(): Promise<void> {
     return this.#parts.loadSources();
+  }
+
+  /** What its models took, and the files that its tools changed. */
+  get usage(): SessionUsage {
+    return this.#parts.usage;
   }
 
   /** The session's MCP servers: how they stand, and starting and stopping them. */

@@ -5,7 +5,7 @@ export interface CommandFacts {
   readonly fullCommandText: string;
   readonly commands: readonly { readonly identifier: string; readonly readOnly: boolean }[];
   /** Each command of the line by itself. */
-  readonly commandSegments: readonly string[];
+  readonly commandSegments: readonly { readonly identifier: string; readonly fullCommandText: string }[];
   readonly possiblePaths: readonly string[];
   readonly possibleUrls: readonly { readonly url: string }[];
   readonly hasWriteFileRedirection: boolean;
@@ -21,7 +21,7 @@ export function describeCommand(text: string): CommandFacts {
   return {
     fullCommandText: text,
     commands: Array.from(facts, ([identifier, readOnly]) => ({ identifier, readOnly })),
-    commandSegments: commands.map((words) => words.join(" ")),
+    commandSegments: commands.map((words) => ({ identifier: identifierOf(words), fullCommandText: words.join(" ") })),
     possiblePaths: [...new Set([...commands.flatMap(pathsIn), ...redirectionTargets(text)])],
     possibleUrls: [...new Set(commands.flat().flatMap(urlsIn))].map((url) => ({ url })),
     hasWriteFileRedirection: writesFile(text),

@@ -197,8 +197,11 @@ function permissionResult(outcome: AskOutcome<"permission">): object {
     return answer.decision === "allow" ? { kind: "approved" } : { kind: "denied-interactively-by-user", ...feedbackOf(answer.reason) };
   }
   if (answer.kind === "reject") return { kind: "denied-interactively-by-user", ...feedbackOf(answer.feedback) };
-  if (answer.kind === "approve-for-session") return { kind: "approved-for-session" };
-  return answer.kind === "approve-for-location" ? { kind: "approved-for-location" } : { kind: "approved" };
+  const { kind, approval, locationKey } = answer as Readonly<Record<string, unknown>>;
+  const what = isRecord(approval) ? { approval } : {};
+  if (kind === "approve-for-session") return { kind: "approved-for-session", ...what };
+  if (kind !== "approve-for-location") return { kind: "approved" };
+  return { kind: "approved-for-location", ...what, ...(typeof locationKey === "string" && { locationKey }) };
 }
 
 function feedbackOf(feedback: unknown): object {

@@ -8,7 +8,15 @@ import type { CatalogView } from "../catalog/catalog-view.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
 import type { ServerInstructions } from "../instructions/instructions.ts";
 import type { SessionEvents } from "../records/events.ts";
-import type { AskForToken, AskToSignIn, ServerInfo, ServerNews, ServerPolicy, SessionServers } from "./session-servers.ts";
+import {
+  type AskForToken,
+  type AskToSignIn,
+  type ServerInfo,
+  type ServerNews,
+  type ServerPolicy,
+  type SessionServers,
+  sourceOf,
+} from "./session-servers.ts";
 
 export interface ServerKeeperHost {
   readonly events: SessionEvents;
@@ -134,7 +142,7 @@ function describe({ name, status, transport, origin, error }: ServerInfo): objec
     name,
     status,
     ...(transport !== undefined && { transport }),
-    source: origin.kind,
+    source: sourceOf(origin),
     ...(origin.kind === "plugin" && { pluginName: origin.source }),
     ...(error !== undefined && { error }),
   };

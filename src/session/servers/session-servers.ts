@@ -18,6 +18,12 @@ export interface ServerOrigin {
   readonly source?: string;
 }
 
+/** Where a server's configuration comes from, in the Copilot SDK's words. */
+export function sourceOf({ kind }: ServerOrigin): "user" | "workspace" | "plugin" {
+  if (kind === "skill" || kind === "plugin") return "plugin";
+  return kind === "host" ? "workspace" : "user";
+}
+
 /** How a server stands, in the Copilot SDK's words. `pending`: not started yet, or being connected to. */
 export type ServerStatus = "connected" | "failed" | "needs-auth" | "pending" | "disabled" | "stopped" | "not_configured";
 

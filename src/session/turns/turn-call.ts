@@ -94,7 +94,12 @@ function tellRetry({ agent, model, run }: ModelCall, { events, log }: TurnHost, 
   if (!events.wants("model.call_failure")) return;
   const { status } = error;
   const data = { model: model.chat.id, interactionId: run.interactionId, errorCode: error.code, errorMessage: error.message, attempt };
-  events.append("model.call_failure", { ...data, retryDelayMs: delay, ...(status !== undefined && { statusCode: status }) }, agent.agentId);
+  const source = agent.agentId === undefined ? "top_level" : "subagent";
+  events.append(
+    "model.call_failure",
+    { ...data, source, retryDelayMs: delay, ...(status !== undefined && { statusCode: status }) },
+    agent.agentId,
+  );
 }
 
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {

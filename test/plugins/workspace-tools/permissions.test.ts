@@ -70,7 +70,10 @@ describe("what somebody is asked", () => {
           { identifier: "git status", readOnly: true },
           { identifier: "rm", readOnly: false },
         ],
-        commandSegments: ["git status", "rm -rf ./dist"],
+        commandSegments: [
+          { identifier: "git status", fullCommandText: "git status" },
+          { identifier: "rm", fullCommandText: "rm -rf ./dist" },
+        ],
         possiblePaths: ["./dist", "log.txt"],
         possibleUrls: [],
         hasWriteFileRedirection: true,

@@ -254,7 +254,7 @@ describe("agents", () => {
     expect(names()).not.toContain("other");
     expect((await client.event("subagent.selected")).data).toMatchObject({ agentName: "reader" });
     await client.request("session.agent.deselect", { sessionId });
-    expect(await client.request("session.agent.getCurrent", { sessionId })).toEqual({ agent: null });
+    expect(await client.request("session.agent.getCurrent", { sessionId })).toEqual({});
     await client.say(sessionId, "Hi");
     expect(names()).toContain("other");
     expect(await client.request("session.agent.select", { sessionId, name: "free" })).toMatchObject({ agent: { name: "free" } });

@@ -124,7 +124,7 @@ describe("calls of a client's tools", () => {
     served.says(calling("get_weather", { city: "Oslo" }), "Done.");
     const done = client.say(sessionId, "Go");
     const { data } = await client.event("external_tool.requested");
-    expect(await client.request("session.tools.set", { sessionId, tools: [{ name: "get_time" }] })).toEqual({ success: true });
+    expect(await client.request("session.tools.set", { sessionId, tools: [{ name: "get_time" }] })).toEqual({});
     await client.request("session.tools.handlePendingToolCall", { sessionId, requestId: data["requestId"], result: "Sun." });
     await done;
     expect(served.asked.tools.map((tool: Json) => tool.function.name)).toEqual(["get_time"]);
@@ -196,13 +196,14 @@ describe("permissions", () => {
     };
     served.says(calling("get_weather", { city: "Oslo" }), calling("other", { city: "Oslo" }, "call-2"), "Done.");
     const done = client.say(sessionId, "Go");
-    await answer(0, { kind: "approve-for-session" });
+    const approval = { kind: "custom-tool", toolName: "get_weather" };
+    await answer(0, { kind: "approve-for-session", approval });
     const { data } = await client.event("external_tool.requested");
     await client.request("session.tools.handlePendingToolCall", { sessionId, requestId: data["requestId"], result: "Sun." });
     await answer(1, { kind: "user-not-available" });
     await done;
     expect(client.events.filter(({ event }) => event.type === "permission.completed").map(({ event }) => event.data["result"])).toEqual([
-      { kind: "approved-for-session" },
+      { kind: "approved-for-session", approval },
       { kind: "denied-no-approval-rule-and-could-not-request-from-user" },
     ]);
     expect(served.asked.messages.at(-1).content).toBe("Permission denied and could not request permission from user");

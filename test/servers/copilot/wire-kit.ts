@@ -9,6 +9,7 @@ import type { HostOptions } from "../../../src/host/host-options.ts";
 import { CopilotServer, type CopilotServerOptions } from "../../../src/servers/copilot/server.ts";
 import type { SessionEvent } from "../../../src/session/records/events.ts";
 import { chatAnswer, type ModelScript, type ScriptedModel, type ScriptedReply, startScriptedModel } from "../../doubles/scripted-model.ts";
+import { loadContract } from "./wire-contract.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of a protocol, looked into freely
 export type Json = any;
@@ -26,6 +27,8 @@ export class Served implements AsyncDisposable {
   readonly folder: string;
   readonly model: ScriptedModel;
   readonly server: CopilotServer;
+  /** What was sent to clients and is not as the official runtime sends it. */
+  readonly #violations = new Set<string>();
 
   private constructor(folder: string, model: ScriptedModel, options: ServedOptions) {
     this.folder = folder;
@@ -95,13 +98,14 @@ export class Served implements AsyncDisposable {
     };
     const { wire } = this.server.acceptParent({ input: toServer, output });
     void wire.closed.then(() => fromServer.end());
-    return new TestClient(toServer, fromServer);
+    return new TestClient(toServer, fromServer, this.#violations);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.server.close();
     await this.model.close();
     rmSync(this.folder, { recursive: true, force: true });
+    if (this.#violations.size > 0) throw new Error([...this.#violations].join("\n"));
   }
 }
 
@@ -113,11 +117,14 @@ export class TestClient {
   readonly lifecycle: { readonly type: string; readonly sessionId: string }[] = [];
   readonly closed: Promise<void>;
   readonly #waiting = new Set<() => void>();
+  readonly #violations: Set<string>;
 
-  constructor(toServer: PassThrough, fromServer: PassThrough) {
+  constructor(toServer: PassThrough, fromServer: PassThrough, violations: Set<string> = new Set()) {
     this.toServer = toServer;
+    this.#violations = violations;
     this.connection = createMessageConnection(new StreamMessageReader(fromServer), new StreamMessageWriter(toServer));
     this.connection.onNotification("session.event", (told: { sessionId: string; event: SessionEvent }) => {
+      this.#note(loadContract()?.event(told.event));
       this.events.push(told);
       for (const look of [...this.#waiting]) look();
     });
@@ -129,8 +136,14 @@ export class TestClient {
     this.connection.listen();
   }
 
-  request(method: string, params: object = {}): Promise<Json> {
-    return this.connection.sendRequest(method, params);
+  async request(method: string, params: object = {}): Promise<Json> {
+    const result = await this.connection.sendRequest(method, params);
+    this.#note(loadContract()?.result(method, result));
+    return result;
+  }
+
+  #note(violation: string | undefined): void {
+    if (violation !== undefined) this.#violations.add(violation);
   }
 
   /** The message of the error that a request comes to. */
@@ -146,7 +159,10 @@ export class TestClient {
   }
 
   answers(method: string, handler: (params: Json) => unknown): void {
-    this.connection.onRequest(method, handler);
+    this.connection.onRequest(method, (params: Json) => {
+      this.#note(loadContract()?.request(method, params));
+      return handler(params);
+    });
   }
 
   /** Makes a session with what the SDK always sends, and gives its id. */
@@ -192,6 +208,7 @@ export class TestClient {
   /** Answers every permission, and calls of tools by name. */
   serve(tools: Readonly<Record<string, (args: Json) => unknown>> = {}): void {
     this.connection.onNotification("session.event", (told: { sessionId: string; event: SessionEvent }) => {
+      this.#note(loadContract()?.event(told.event));
       this.events.push(told);
       for (const look of [...this.#waiting]) look();
       void this.#answer(told.sessionId, told.event, tools);

@@ -1,5 +1,6 @@
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import type { AskHandlers } from "../../../session/asks/asks.ts";
+import { toWireRequest } from "../sessions/wire-permission.ts";
 import type { Client } from "./client.ts";
 
 /** Clients of protocol 2 are asked by requests for what those of 3 hear of by events. */
@@ -11,7 +12,8 @@ export function toV2Handlers({ wire }: Client): AskHandlers {
         ? { result: answer["result"] }
         : { error: "The client gave no result." };
     },
-    permission: async (permissionRequest, { sessionId, signal }) => {
+    permission: async (request, { sessionId, signal }) => {
+      const permissionRequest = toWireRequest(request);
       const answer = await wire.request("permission.request", { sessionId, permissionRequest }, signal);
       const result = isPlainRecord(answer) ? answer["result"] : undefined;
       return toDecision(isPlainRecord(result) ? result["kind"] : undefined);

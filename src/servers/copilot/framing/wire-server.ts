@@ -1,4 +1,4 @@
-import type { ServerInfo } from "../../../session/servers/session-servers.ts";
+import { type ServerInfo, sourceOf } from "../../../session/servers/session-servers.ts";
 
 /** An MCP server as clients list it. */
 export function describeServer(info: ServerInfo): object {
@@ -7,23 +7,10 @@ export function describeServer(info: ServerInfo): object {
     name,
     status,
     ...(transport !== undefined && { transport }),
-    source: sourceOf(info),
+    source: sourceOf(origin),
     ...(origin.kind === "plugin" && origin.source !== undefined && { sourcePlugin: origin.source }),
     ...(error !== undefined && status !== "disabled" && status !== "stopped" && { error }),
   };
-}
-
-/** Where its configuration comes from, in the Copilot SDK's words. */
-export function sourceOf({ origin }: ServerInfo): "user" | "workspace" | "plugin" {
-  switch (origin.kind) {
-    case "skill":
-    case "plugin":
-      return "plugin";
-    case "host":
-      return "workspace";
-    default:
-      return "user";
-  }
 }
 
 export function describeHostState(servers: readonly ServerInfo[]): object {

@@ -10,7 +10,7 @@ export const agents: MethodFamily = {
   "session.agent.reload": (call) => ({ agents: describeAll(sessionOf(call)) }),
   "session.agent.getCurrent"(call) {
     const { selected } = sessionOf(call).config.agents;
-    return { agent: selected === undefined ? null : describe(selected) };
+    return selected === undefined ? {} : { agent: describe(selected) };
   },
   async "session.agent.select"(call) {
     const session = sessionOf(call);

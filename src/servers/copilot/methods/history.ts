@@ -97,7 +97,7 @@ export const history: MethodFamily = {
   async "session.sendSystemNotification"(call) {
     const { session } = sessionOf(call);
     const content = call.params.text("message");
-    session.events.append("system.notification", { content, kind: call.params.get("kind") ?? { type: "custom" } });
+    session.events.append("system.notification", { content, kind: call.params.get("kind") ?? { type: "unclassified" } });
     await session.send({ prompt: content, mode: "immediate", source: "system" });
   },
 };

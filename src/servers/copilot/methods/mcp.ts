@@ -1,6 +1,8 @@
-import type { ServerInfo } from "../../../session/servers/session-servers.ts";
+import { isPlainRecord } from "../../../base/read-fields.ts";
+import { type ServerInfo, sourceOf } from "../../../session/servers/session-servers.ts";
 import type { Session } from "../../../session/session.ts";
-import { describeHostState, describeServer, sourceOf } from "../framing/wire-server.ts";
+import type { SessionOptions } from "../../../session/session-config.ts";
+import { describeHostState, describeServer } from "../framing/wire-server.ts";
 import { findSession } from "../sessions/sessions.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
@@ -45,7 +47,11 @@ export const mcp: MethodFamily = {
     throw new Error("MCP config reload not available: what is configured for a session is given with it.");
   },
   async "session.mcp.reloadWithConfig"(call) {
-    await sessionOf(call).update({ mcpServers: call.params.record("config") });
+    const config = call.params.record("config");
+    // The runtime's own configuration has the servers beside what is switched on and off.
+    const mcpServers = isPlainRecord(config["mcpServers"]) ? config["mcpServers"] : config;
+    await sessionOf(call).update({ mcpServers: mcpServers as SessionOptions["mcpServers"] });
+    return { filteredServers: [] };
   },
   async "session.mcp.setEnvValueMode"(call) {
     const mode = call.params.text("mode");
@@ -84,7 +90,12 @@ export const mcp: MethodFamily = {
   async "mcp.discover"({ server }) {
     const all = (await server.host()).listServers();
     return {
-      servers: all.map((info) => ({ name: info.name, type: info.transport, source: sourceOf(info), enabled: info.status !== "disabled" })),
+      servers: all.map((info) => ({
+        name: info.name,
+        type: info.transport,
+        source: sourceOf(info.origin),
+        enabled: info.status !== "disabled",
+      })),
     };
   },
   "mcp.config.list": async ({ server }) => ({ servers: (await server.mcpConfig()).list() }),

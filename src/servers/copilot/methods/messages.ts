@@ -23,8 +23,9 @@ export const messages: MethodFamily = {
     return { success: true };
   },
   async "session.interruptMainTurn"({ server, params }) {
-    await findSession(server, params).session.abort();
-    return { success: true };
+    const { session, isBusy } = findSession(server, params);
+    await session.abort();
+    return { interrupted: isBusy };
   },
   async "session.getMessages"({ server, params }) {
     return { events: await findSession(server, params).past() };

@@ -20,7 +20,7 @@ export const models: MethodFamily = {
   "models.getBuiltInCatalog": () => ({ models: [] }),
   async "session.model.list"(call) {
     const { provider } = findSession(call.server, call.params).session.config.turn;
-    return { models: provider === undefined ? [] : await list(provider, call) };
+    return { list: provider === undefined ? [] : await list(provider, call) };
   },
   "session.model.getCurrent"({ server, params }) {
     const { model, reasoningEffort } = findSession(server, params).session.config.turn;
@@ -39,12 +39,14 @@ export const models: MethodFamily = {
     return { modelId, status: "switched" };
   },
   async "session.model.setReasoningEffort"({ server, params }) {
-    await findSession(server, params).session.update({ reasoningEffort: params.optionalText("reasoningEffort") });
-    return { success: true };
+    const { session } = findSession(server, params);
+    const reasoningEffort = params.text("reasoningEffort");
+    await session.update({ reasoningEffort });
+    return { reasoningEffort };
   },
   // No plan counts what is asked of models here.
   "account.getQuota": () => ({ quotaSnapshots: {} }),
-  "account.getCurrentAuth": ({ server: { options } }) => (options.gitHubToken === undefined ? {} : { authInfo: { type: "env" } }),
+  "account.getCurrentAuth": ({ server: { options } }) => (options.gitHubToken === undefined ? {} : { authInfo: tokenOfEnvironment }),
   "llmInference.setProvider"({ client }) {
     client.carriesModelRequests = true;
     return { success: true };
@@ -62,6 +64,9 @@ export const models: MethodFamily = {
     return { accepted: client.modelRequests.receive(requestId, chunk, params.flag("end")) };
   },
 };
+
+/** SDKs insist on every field. Whose token it is is not known, and the token itself is for no client. */
+const tokenOfEnvironment = { type: "env", host: "https://github.com", login: "", token: "", envVar: "" } as const;
 
 function providerOf({ server, client }: Call): SessionProvider | undefined {
   const { environment, gitHubToken } = server.options;

@@ -29,15 +29,9 @@ export const observed: MethodFamily = {
     return { cursor: cursorAt(events.length, events) };
   },
   async "session.usage.getMetrics"({ server, params }) {
-    const session = findSession(server, params);
-    const { model } = session.session.config.view;
-    return {
-      totalPremiumRequestCost: 0,
-      ...session.usage.metrics,
-      sessionStartTime: session.createdAt.toISOString(),
-      codeChanges: { linesAdded: 0, linesRemoved: 0, filesModifiedCount: 0, filesModified: [] },
-      ...(model !== undefined && { currentModel: model }),
-    };
+    const { session } = findSession(server, params);
+    const { model } = session.config.view;
+    return { ...session.usage.metrics, ...(model !== undefined && { currentModel: model }) };
   },
 };
 

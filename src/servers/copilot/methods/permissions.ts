@@ -6,7 +6,7 @@ import type { Session } from "../../../session/session.ts";
 import { locationOf } from "../../../trust/locations.ts";
 import { badParams, notSupported } from "../framing/rpc-error.ts";
 import { findSession } from "../sessions/sessions.ts";
-import { toPromptRequest } from "../sessions/wire-events.ts";
+import { toPromptRequest } from "../sessions/wire-permission.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** What may run: the answers of clients, rules, and the folders that are worked in. */
@@ -32,7 +32,7 @@ export const permissions: MethodFamily = {
       throw notSupported(`The permission mode ${JSON.stringify(mode)} is not supported by skillhost: there are "manual" and "allow-all".`);
     }
     await setApproveAll(session, mode === "allow-all");
-    return { success: true };
+    return { success: true, mode };
   },
   async "session.permissions.configure"(call) {
     const { params } = call;

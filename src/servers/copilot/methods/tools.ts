@@ -18,7 +18,7 @@ export const tools: MethodFamily = {
   "session.tools.set"({ server, client, params }) {
     const session = findSession(server, params);
     session.setTools(client, toDeclarations(params));
-    return { success: true };
+    return {};
   },
   async "session.tools.getCurrentMetadata"({ server, params }) {
     const session = findSession(server, params);
@@ -46,7 +46,7 @@ export const tools: MethodFamily = {
       tools: session
         .listTools()
         .filter(({ source }) => source.kind === "builtin")
-        .map(toListed),
+        .map(toDescriptor),
     };
   },
   async "tools.list"({ server }) {
@@ -78,6 +78,21 @@ function toListed({ name, namespacedName, description, parameters, source, defer
     source,
     deferred,
     signature,
+  };
+}
+
+function toDescriptor({ name, description, parameters }: ListedTool): object {
+  return {
+    name,
+    title: null,
+    description: description ?? "",
+    inputSchema: parameters ?? null,
+    instructions: null,
+    type: null,
+    format: null,
+    safeForTelemetry: false,
+    isTerminal: false,
+    hasSummariseIntention: false,
   };
 }
 

@@ -1,5 +1,5 @@
-import { escapeHidden } from "../../../base/hidden-characters.ts";
 import type { SessionEvent } from "../../../session/records/events.ts";
+import { toPromptRequest, toWireRequest, toWireResult } from "./wire-permission.ts";
 
 /** What is of no concern to clients: they know neither the type nor what it is about. */
 const hiddenTypes: ReadonlySet<string> = new Set([
@@ -68,7 +68,7 @@ function asNotification(event: SessionEvent): SessionEvent | undefined {
   return { ...event, type: "system.notification", data: { content, kind: { type: "agent_completed", agentId, agentType, status } } };
 }
 
-function toWireData({ type, data }: SessionEvent): SessionEvent["data"] {
+function toWireData({ type, data, timestamp }: SessionEvent): SessionEvent["data"] {
   switch (type) {
     case "session.start":
     case "session.resume": {
@@ -83,31 +83,19 @@ function toWireData({ type, data }: SessionEvent): SessionEvent["data"] {
       return rest;
     }
     case "permission.requested":
-      return { ...data, promptRequest: toPromptRequest(data["permissionRequest"]) };
+      return {
+        ...data,
+        permissionRequest: toWireRequest(data["permissionRequest"]),
+        promptRequest: toPromptRequest(data["permissionRequest"]),
+      };
+    case "permission.completed":
+      return { ...data, result: toWireResult(data["result"]) };
+    case "session.shutdown":
+      // What earlier versions wrote of the end of a session lacks what SDKs insist on.
+      return "modelMetrics" in data ? data : { ...noUsage, sessionStartTime: Date.parse(timestamp), ...data };
     default:
       return data;
   }
 }
 
-/**
- * What is shown to a person: a server's tool by the server's own name for it, and nothing that cannot be seen. The request
- * itself, for programs, is as it is.
- */
-export function toPromptRequest(given: unknown): unknown {
-  const request = withHiddenEscaped(given);
-  if (typeof request !== "object" || request === null || !("kind" in request)) return request;
-  if (request.kind === "shell") return { ...request, kind: "commands" };
-  if (request.kind !== "mcp" || !("toolName" in request) || !("serverName" in request)) return request;
-  const prefix = `${String(request.serverName)}-`;
-  const name = String(request.toolName);
-  return { ...request, toolName: name.startsWith(prefix) ? name.slice(prefix.length) : name };
-}
-
-const maxDepth = 64;
-
-function withHiddenEscaped(value: unknown, depth = 0): unknown {
-  if (typeof value === "string") return escapeHidden(value);
-  if (typeof value !== "object" || value === null || depth > maxDepth) return value;
-  if (Array.isArray(value)) return value.map((item: unknown) => withHiddenEscaped(item, depth + 1));
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [escapeHidden(key), withHiddenEscaped(item, depth + 1)]));
-}
+const noUsage = { totalApiDurationMs: 0, codeChanges: { linesAdded: 0, linesRemoved: 0, filesModified: [] }, modelMetrics: {} };

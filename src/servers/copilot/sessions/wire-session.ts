@@ -11,7 +11,6 @@ import { answeredBy, areAlike, type ClientOffer, toAttachment } from "../clients
 import type { ClientPlugins } from "../clients/client-plugins.ts";
 import type { SessionExtensions } from "../extensions/session-extensions.ts";
 import { SessionLink } from "./session-link.ts";
-import { SessionUsage } from "./session-usage.ts";
 import { EventTranslator, translateAll } from "./wire-events.ts";
 import { WireNews } from "./wire-news.ts";
 import { describeSkill } from "./wire-skill.ts";
@@ -43,7 +42,6 @@ export class WireSession {
   touchedAt: number = Date.now();
   /** Whether a turn runs, as far as events tell. */
   isBusy = false;
-  readonly usage: SessionUsage = new SessionUsage();
   /** What the model writes for MCP servers just now, by the ids that clients gave it. */
   readonly samplings: Map<string, AbortController> = new Map();
   /** What the pages of MCP servers are told of where they are shown. */
@@ -260,7 +258,6 @@ export class WireSession {
 
   #tell(original: SessionEvent): void {
     this.touch();
-    this.usage.hear(original);
     const event = this.#events.translate(original);
     if (original.type === "user.message") this.isBusy = true;
     if (original.type === "session.idle") {

@@ -1,13 +1,24 @@
-import type { SessionEvent } from "../../../session/records/events.ts";
+import type { SessionEvent } from "./events.ts";
+
+interface UsageSummary {
+  readonly totalApiDurationMs: number;
+  readonly codeChanges: { readonly linesAdded: number; readonly linesRemoved: number; readonly filesModified: readonly string[] };
+  readonly modelMetrics: Readonly<Record<string, object>>;
+}
 
 interface Metric {
   requests: { count: number; cost: number };
   usage: { inputTokens: number; outputTokens: number; cacheReadTokens: number; cacheWriteTokens: number };
 }
 
-/** What a session's models took, as their endpoints counted it. */
+/** More are not kept: a list of them is for people. */
+const maxFiles = 10_000;
+
+/** What a session's models took, as their endpoints counted it, and the files that its tools said they changed. */
 export class SessionUsage {
+  readonly startedAt: Date = new Date();
   readonly #models = new Map<string, Metric>();
+  readonly #files = new Set<string>();
   #userRequests = 0;
   #durationMs = 0;
   #last = { input: 0, output: 0 };
@@ -24,11 +35,28 @@ export class SessionUsage {
     if (agentId === undefined) this.#last = { input: countOf(data["inputTokens"]), output: countOf(data["outputTokens"]) };
   }
 
-  get metrics(): object {
+  fileChanged(path: string): void {
+    if (this.#files.size < maxFiles) this.#files.add(path);
+  }
+
+  /** As the end of a session is told. Lines are not counted: tools say which files they changed, and not how. */
+  get summary(): UsageSummary {
     return {
-      totalUserRequests: this.#userRequests,
-      totalApiDurationMs: this.#durationMs,
+      totalApiDurationMs: Math.round(this.#durationMs),
+      codeChanges: { linesAdded: 0, linesRemoved: 0, filesModified: [...this.#files] },
       modelMetrics: Object.fromEntries(this.#models),
+    };
+  }
+
+  /** As it is told while the session is open. */
+  get metrics(): object {
+    const { codeChanges, ...summary } = this.summary;
+    return {
+      ...summary,
+      totalPremiumRequestCost: 0,
+      totalUserRequests: this.#userRequests,
+      sessionStartTime: this.startedAt.toISOString(),
+      codeChanges: { ...codeChanges, filesModifiedCount: codeChanges.filesModified.length },
       lastCallInputTokens: this.#last.input,
       lastCallOutputTokens: this.#last.output,
     };
