@@ -1,5 +1,6 @@
 import { canonicalJson, sha256 } from "../base/canonical-json.ts";
 import { errorMessage, HostError } from "../base/errors.ts";
+import { withoutHidden } from "../base/hidden-characters.ts";
 import { complete } from "./completion.ts";
 import { kindOf, toContentBlock } from "./content-block.ts";
 import type { DefinedPrompt } from "./define-prompt.ts";
@@ -63,15 +64,15 @@ function definitionOf({ name, title, description, arguments: declared }: Defined
   const args = declared.map((argument) =>
     Object.freeze({
       name: argument.name,
-      ...(argument.title !== undefined && { title: argument.title }),
-      ...(argument.description !== undefined && { description: argument.description }),
+      ...(argument.title !== undefined && { title: withoutHidden(argument.title) }),
+      ...(argument.description !== undefined && { description: withoutHidden(argument.description) }),
       ...(argument.required !== undefined && { required: argument.required }),
     }),
   );
   return Object.freeze({
     name,
-    ...(title !== undefined && { title }),
-    ...(description !== undefined && { description }),
+    ...(title !== undefined && { title: withoutHidden(title) }),
+    ...(description !== undefined && { description: withoutHidden(description) }),
     ...(args.length > 0 && { arguments: Object.freeze(args) }),
   });
 }

@@ -1,6 +1,7 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
 import { checkShapes, optionKeys, readOption, type ToolHandler, type ToolLike, type ToolPermission } from "./define-tool.ts";
+import { HiddenInData, type VisibleDefinition, visibleField, visibleSchema } from "./definition-text.ts";
 import { copyJson } from "./json-copy.ts";
 import { isLibrarySchema, type LibrarySchema, toJsonSchema } from "./standard-schema.ts";
 import type { JsonSchema, ToolDefinition } from "./tool.ts";
@@ -37,11 +38,38 @@ export function readDefinition(source: ToolLike, report: Report): ReadDefinition
       key === "parameters" ? readParameters(parameters, library, name, report) : readField(fields[key], key, read, name, report);
     if (value !== undefined) definition[key] = value;
   }
+  takeOutHidden(definition, name, report);
   const functions = {
     handler: fields["handler"] ?? undefined,
     permission: fields["permission"] ?? undefined,
   } as ReadDefinition["functions"];
   return { definition: Object.freeze(definition) as unknown as ToolDefinition, library, functions };
+}
+
+/** What people cannot see, models do not get: not in the texts of a definition, nor in those of its schemas. */
+function takeOutHidden(definition: Record<string, unknown>, name: string, report: Report): void {
+  const found = ["title", "description", "annotations", "parameters", "outputSchema"].flatMap((key) => {
+    const visible = visibleValue(definition, key, name);
+    if (visible === undefined) return [];
+    definition[key] = visible.value;
+    return visible.found;
+  });
+  if (found.length === 0) return;
+  const shown = found.slice(0, 3).map(({ path, what }) => `${path.slice(0, 200)} has ${what}`);
+  const more = found.length > 3 ? `, and so have ${found.length - 3} more` : "";
+  const message = `Tool "${name}": ${shown.join(", ")}${more}. People do not see these, so models do not get them. Delete them.`;
+  report({ severity: "warning", code: "TOOL_TEXT_HIDDEN", message });
+}
+
+function visibleValue(definition: Readonly<Record<string, unknown>>, key: string, name: string): VisibleDefinition | undefined {
+  const value = definition[key];
+  if (value === undefined) return undefined;
+  try {
+    return typeof value === "string" ? visibleField(value, key) : visibleSchema(value as JsonSchema, key);
+  } catch (error) {
+    if (error instanceof HiddenInData) throw invalid(`Tool "${name}": ${error.message}.`);
+    throw error;
+  }
 }
 
 function readName(source: ToolLike): string {

@@ -27,7 +27,7 @@ interface Waiting {
 }
 
 /** What stands under a keyword: a schema, a list of them (or either), or named ones. */
-const keywords: ReadonlyMap<string, "schema" | "named"> = new Map([
+export const schemaKeywords: ReadonlyMap<string, "schema" | "named"> = new Map([
   ...["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"].map((key) => [key, "named"] as const),
   ...["allOf", "anyOf", "oneOf", "prefixItems", "items", "additionalItems", "unevaluatedItems", "contains"].map(
     (key) => [key, "schema"] as const,
@@ -38,7 +38,7 @@ const keywords: ReadonlyMap<string, "schema" | "named"> = new Map([
 
 function addChildren(schema: SchemaNode, path: readonly string[], waiting: Waiting[]): void {
   for (const keyword of Object.keys(schema)) {
-    const kind = keywords.get(keyword);
+    const kind = schemaKeywords.get(keyword);
     const value = kind === undefined ? undefined : schema[keyword];
     if (typeof value !== "object" || value === null) continue;
     if (kind === "schema" && !Array.isArray(value)) waiting.push({ schema: value, path: [...path, keyword] });

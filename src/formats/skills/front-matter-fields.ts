@@ -1,3 +1,5 @@
+import { withoutHidden } from "../../base/hidden-characters.ts";
+
 /** Told when a field has a value that cannot be used, which is then left out. */
 export type FieldWarning = (key: string, message: string) => void;
 
@@ -11,7 +13,7 @@ export function textField(data: Data, key: string, warn: FieldWarning): string |
     warn(key, `\`${key}\` must be text and is left out. Put quotes around it if it is meant as text.`);
     return undefined;
   }
-  return String(value).trim() || undefined;
+  return withoutHidden(String(value)).trim() || undefined;
 }
 
 /** Booleans, and the words people write for them. */
@@ -57,7 +59,7 @@ export interface ArgumentField {
 export function argumentsField(data: Data, key: string, warn: FieldWarning): readonly ArgumentField[] | undefined {
   const value = data[key] ?? undefined;
   if (!Array.isArray(value) || value.every(isScalar)) return unique(wordListField(data, key, warn)?.map((name) => ({ name })));
-  const found = value.flatMap((item: unknown) => (isScalar(item) ? [{ name: String(item).trim() }] : argumentOf(item, key, warn)));
+  const found = value.flatMap((item: unknown) => (isScalar(item) ? [{ name: visible(item).trim() }] : argumentOf(item, key, warn)));
   return unique(found.filter(({ name }) => name !== ""));
 }
 
@@ -65,16 +67,20 @@ export function argumentsField(data: Data, key: string, warn: FieldWarning): rea
 export function argumentHintField(data: Data, key: string, warn: FieldWarning): string | undefined {
   const value = data[key];
   if (!Array.isArray(value)) return textField(data, key, warn);
-  return value.every(isScalar) ? `[${value.map(String).join(", ")}]` : textField(data, key, warn);
+  return value.every(isScalar) ? `[${value.map(visible).join(", ")}]` : textField(data, key, warn);
 }
 
 function listField(data: Data, key: string, warn: FieldWarning): readonly string[] | undefined {
   const value = data[key] ?? undefined;
   if (value === undefined) return undefined;
   const items: readonly unknown[] = Array.isArray(value) ? value : [value];
-  if (items.every(isScalar)) return items.map(String);
+  if (items.every(isScalar)) return items.map(visible);
   warn(key, `\`${key}\` must be text or a list of texts; what is neither is left out.`);
-  return items.filter(isScalar).map(String);
+  return items.filter(isScalar).map(visible);
+}
+
+function visible(value: unknown): string {
+  return withoutHidden(String(value));
 }
 
 function argumentOf(item: unknown, key: string, warn: FieldWarning): ArgumentField[] {

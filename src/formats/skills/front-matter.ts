@@ -1,4 +1,6 @@
 import type { Diagnostic, Position } from "../../base/diagnostic.ts";
+import { findHidden, hiddenWords, withoutHidden } from "../../base/hidden-characters.ts";
+import { hiddenMessage, hiddenTextCode, reportHidden } from "../text/hidden-text.ts";
 import { maxFrontMatterLength } from "../text/limits.ts";
 import type { YamlFault } from "../text/parse-yaml.ts";
 import { parseYamlMap } from "../text/yaml-map.ts";
@@ -16,7 +18,7 @@ export type FrontMatterState = "parsed" | "repaired" | "scanned" | "unclosed" | 
 export interface FrontMatter {
   /** Has no prototype; no key in it, at any depth, is `__proto__`. */
   readonly data: Readonly<Record<string, unknown>>;
-  /** What follows the front matter, with `\n` line ends. */
+  /** What follows the front matter, with `\n` line ends and without what people cannot see. */
   readonly body: string;
   readonly bodyStartLine: number;
   readonly state: FrontMatterState;
@@ -39,9 +41,10 @@ export function parseFrontMatter(text: string): FrontMatter {
   const { data, positions, state } = read;
   const bodyStart = read.block.bodyStart;
   reportPlace(read.block, report);
+  if (!reportHidden(source, report.add)) reportEscaped(read, report);
   return {
     data,
-    body: source.slice(bodyStart),
+    body: withoutHidden(source.slice(bodyStart)),
     bodyStartLine: report.position(bodyStart).line,
     state,
     positions,
@@ -62,8 +65,25 @@ function absent(source: string, report: TextReport): FrontMatter {
       "The file opens with a code fence around its front matter, which is therefore not read. Remove the fence, so that the first line is ---.";
     report.add("warning", "FRONT_MATTER_FENCED", message, 0);
   }
+  reportHidden(source, report.add);
   const data: Record<string, unknown> = Object.create(null);
-  return { data, body: source, bodyStartLine: 1, state: "absent", positions: new Map(), problems: report.diagnostics };
+  return { data, body: withoutHidden(source), bodyStartLine: 1, state: "absent", positions: new Map(), problems: report.diagnostics };
+}
+
+/** What only escapes of YAML bring in: nobody sees these in the file either. */
+function reportEscaped({ data, positions }: BlockRead, report: TextReport): void {
+  for (const [key, value] of Object.entries(data)) {
+    const found = findHidden(textsIn(value).join(" "));
+    if (found === undefined) continue;
+    const start = positions.get(key);
+    const message = hiddenMessage(`The value of \`${key}\` has ${hiddenWords(found)}`);
+    report.take([{ severity: "warning", code: hiddenTextCode, message, ...(start && { range: { start } }) }]);
+  }
+}
+
+function textsIn(value: unknown): readonly string[] {
+  if (typeof value === "string") return [value];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];
 }
 
 function readBlock(text: string, block: FrontMatterBlock, report: TextReport): BlockRead | undefined {

@@ -1,4 +1,5 @@
 import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
+import { hiddenTextCode } from "../text/hidden-text.ts";
 import { type FrontMatter, type FrontMatterState, parseFrontMatter } from "./front-matter.ts";
 import {
   type ArgumentField,
@@ -72,7 +73,8 @@ export function parseSkillDocument(text: string, at: SkillDocumentPlace): { docu
     const start = key === undefined ? undefined : frontMatter.positions.get(key);
     diagnostics.push({ severity, code, message, file: at.file, ...(start && { range: { start } }) });
   };
-  if (frontMatter.state === "absent" && diagnostics.length === 0) add("warning", "FRONT_MATTER_MISSING", missingFrontMatter(at));
+  if (frontMatter.state === "absent" && diagnostics.every(({ code }) => code === hiddenTextCode))
+    add("warning", "FRONT_MATTER_MISSING", missingFrontMatter(at));
   const document = assembleDocument(frontMatter, at, add);
   if (frontMatter.positions.has("name")) adviseName(document.name, at, add);
   if (document.description.length > maxDescriptionLength) {

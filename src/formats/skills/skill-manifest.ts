@@ -1,5 +1,7 @@
 import { valid, validRange } from "semver";
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import { findHidden, hiddenWords, withoutHidden } from "../../base/hidden-characters.ts";
+import { hiddenMessage, hiddenTextCode } from "../text/hidden-text.ts";
 import { type JsonDocument, parseJson } from "../text/json-document.ts";
 import { createFieldReader, describe, type FieldReader, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
@@ -92,8 +94,8 @@ function readManifest({ value }: JsonDocument, complain: JsonComplain): SkillMan
 function readFields(fields: FieldReader, complain: JsonComplain): Omit<SkillManifest, "name" | "extra"> {
   fields.text("$schema");
   const all = {
-    description: fields.text("description"),
-    displayName: fields.text("displayName"),
+    description: readWords(fields, "description", complain),
+    displayName: readWords(fields, "displayName", complain),
     version: readVersion(fields, complain),
     author: readAuthor(fields, complain),
     prompts: readList(fields, "prompts", complain, false) as readonly string[] | undefined,
@@ -109,11 +111,19 @@ function readFields(fields: FieldReader, complain: JsonComplain): Omit<SkillMani
 }
 
 function readName(fields: FieldReader, complain: JsonComplain): string | undefined {
-  const name = fields.text("name");
+  const name = readWords(fields, "name", complain);
   if (name !== undefined && name.trim() !== "") return name.trim();
   const message = 'A skill.json needs a name. Add "name": "…", best the name of its folder.';
   if (name !== undefined || !fields.has("name")) complain("error", "MANIFEST_NAME_MISSING", message, ["name"]);
   return undefined;
+}
+
+/** Without what people cannot see. */
+function readWords(fields: FieldReader, key: string, complain: JsonComplain): string | undefined {
+  const text = fields.text(key);
+  const found = text === undefined ? undefined : findHidden(text);
+  if (found !== undefined) complain("warning", hiddenTextCode, hiddenMessage(`"${key}" has ${hiddenWords(found)}`), [key]);
+  return text === undefined ? undefined : withoutHidden(text);
 }
 
 function readVersion(fields: FieldReader, complain: JsonComplain): string | undefined {

@@ -1,4 +1,5 @@
 import { HostError } from "../../base/errors.ts";
+import { withoutHidden } from "../../base/hidden-characters.ts";
 import { type CompletionLike, complete } from "../../tools/completion.ts";
 import { assemblePrompt } from "../../tools/create-prompt.ts";
 import { copyJson } from "../../tools/json-copy.ts";
@@ -84,9 +85,10 @@ function readArgument(raw: unknown): PromptArgument | undefined {
   return Object.freeze({ name, ...texts({ title, description }), ...(required === true && { required }) });
 }
 
-/** Of these fields, those that are texts. */
+/** Of these fields, those that are texts, without what people cannot see of them. */
 export function texts<K extends string>(fields: Readonly<Record<K, unknown>>): { readonly [Key in K]?: string } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => typeof value === "string")) as { [Key in K]?: string };
+  const given = Object.entries(fields).flatMap(([key, value]) => (typeof value === "string" ? [[key, withoutHidden(value)]] : []));
+  return Object.fromEntries(given) as { [Key in K]?: string };
 }
 
 function readPromptResult(raw: Json, serverName: string): PromptResult {

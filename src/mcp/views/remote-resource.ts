@@ -1,4 +1,5 @@
 import { HostError } from "../../base/errors.ts";
+import { withoutHidden } from "../../base/hidden-characters.ts";
 import { copyJson } from "../../tools/json-copy.ts";
 import type { CompletionContext, OfferContext } from "../../tools/prompt.ts";
 import type { Resource, ResourceContents, ResourceDefinition, ResourceTemplate, ResourceTemplateDefinition } from "../../tools/resource.ts";
@@ -77,7 +78,7 @@ function offerOf(
 function factsOf({ name, title, description, mimeType, annotations }: Json, address: string): Omit<ResourceDefinition, "uri" | "size"> {
   const kept = isRecord(annotations) ? copyJson(annotations) : undefined;
   return {
-    name: typeof name === "string" && name !== "" ? name : address,
+    name: (typeof name === "string" && withoutHidden(name)) || address,
     ...texts({ title, description, mimeType }),
     ...(kept?.ok === true && isRecord(kept.value) && { annotations: kept.value }),
   };

@@ -1,3 +1,4 @@
+import { findHidden, hiddenWords } from "../../base/hidden-characters.ts";
 import { nameFaults } from "../../formats/skills/skill-name.ts";
 import { copyJson } from "../../tools/json-copy.ts";
 import { isRecord } from "../../tools/walk-schema.ts";
@@ -51,6 +52,8 @@ export function readSkillEntry(raw: unknown): ReadSkillEntry {
   const folder = root.replace(/^[^:]*:\/*/, "");
   const fault = faultOfFrontMatter(frontmatter, decoded(folder.slice(folder.lastIndexOf("/") + 1)));
   if (fault !== undefined) return refuse(fault);
+  const hidden = findHidden(String(frontmatter["description"]));
+  if (hidden !== undefined) return refuse(`its description has ${hiddenWords(hidden)}`);
   const files = resources === "dynamic" ? resources : readFiles(resources, root);
   if (typeof files === "string" && files !== "dynamic") return refuse(files);
   const { name, description } = frontmatter as { readonly name: string; readonly description: string };

@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
-import { exactJson } from "../../base/hidden-characters.ts";
+import { exactJson, findHidden } from "../../base/hidden-characters.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { Prompt } from "../../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../../tools/resource.ts";
@@ -73,6 +73,7 @@ function makeAll<T>(
 ): { readonly made: readonly T[]; readonly diagnostics: readonly Diagnostic[] } {
   const made: T[] = [];
   const faults: string[] = [];
+  const hiding: string[] = [];
   const taken = new Set<string>();
   for (const raw of list) {
     const id = raw[key];
@@ -80,13 +81,35 @@ function makeAll<T>(
     else if (taken.has(id)) faults.push(`${exactJson(id.slice(0, 80))} is there twice, and the first is used`);
     else {
       taken.add(id);
+      if (hasHiddenText(raw)) hiding.push(exactJson(id.slice(0, 80)));
       const attempt = before.take(id, raw, facts, () => attemptTo(make, raw));
       if ("value" in attempt) made.push(attempt.value);
       else faults.push(attempt.fault);
     }
   }
   before.endRound();
-  return { made, diagnostics: faults.length === 0 ? [] : [diagnose(what, faults, serverName)] };
+  return {
+    made,
+    diagnostics: [
+      ...(faults.length === 0 ? [] : [diagnose(what, faults, serverName)]),
+      ...(hiding.length === 0 ? [] : [diagnoseHidden(what, hiding, serverName)]),
+    ],
+  };
+}
+
+/** In what is shown of it: its name, title and description, and those of its arguments. */
+function hasHiddenText(raw: Json): boolean {
+  const args = Array.isArray(raw["arguments"]) ? raw["arguments"].filter(isRecord) : [];
+  return [raw, ...args].some((shown) =>
+    [shown["name"], shown["title"], shown["description"]].some((text) => typeof text === "string" && findHidden(text) !== undefined),
+  );
+}
+
+function diagnoseHidden(what: string, hiding: readonly string[], source: string): Diagnostic {
+  const shown = hiding.slice(0, maxShown).join(", ");
+  const more = hiding.length > maxShown ? ` and ${hiding.length - maxShown} more` : "";
+  const message = `MCP server "${source}": texts of the ${what} ${shown}${more} have hidden characters. People do not see these, so they are taken out. The server's author must delete them.`;
+  return { severity: "warning", code: "MCP_TEXT_HIDDEN", source, message };
 }
 
 function attemptTo<T>(make: (raw: Json) => T | undefined, raw: Json): Attempt<T> {

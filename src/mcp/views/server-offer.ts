@@ -1,5 +1,6 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
+import { findHidden, hiddenWords, withoutHidden } from "../../base/hidden-characters.ts";
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
 import type { Prompt } from "../../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../../tools/resource.ts";
@@ -220,12 +221,20 @@ function instructionsOf(
   spec: McpServerSpec,
 ): { found: readonly Pinned<string>[]; diagnostics: readonly Diagnostic[] } {
   if (instructions === undefined || instructions.trim() === "") return { found: [], diagnostics: [] };
-  const value = instructions.slice(0, maxInstructions);
+  const value = withoutHidden(instructions.slice(0, maxInstructions));
   const subject: PinSubject = { kind: "mcp-instructions", owner: pinServer(spec), name: "", digest: digestOf(value), content: value };
-  const found = [{ subject, value }];
-  if (value.length === instructions.length) return { found, diagnostics: [] };
-  const message = `The instructions of MCP server "${spec.name}" have ${instructions.length} characters; the first ${maxInstructions} are used.`;
-  return { found, diagnostics: [{ severity: "warning", code: "MCP_INSTRUCTIONS_LONG", source: spec.name, message }] };
+  return { found: [{ subject, value }], diagnostics: instructionFaults(instructions, spec.name) };
+}
+
+function instructionFaults(instructions: string, source: string): readonly Diagnostic[] {
+  const hidden = findHidden(instructions);
+  const subject = `The instructions of MCP server "${source}" have`;
+  const faults: [code: string, message: string][] = [];
+  if (hidden !== undefined)
+    faults.push(["MCP_TEXT_HIDDEN", `${subject} ${hiddenWords(hidden)}. People do not see these, so models do not get them.`]);
+  if (instructions.length > maxInstructions)
+    faults.push(["MCP_INSTRUCTIONS_LONG", `${subject} ${instructions.length} characters; the first ${maxInstructions} are used.`]);
+  return faults.map(([code, message]) => ({ severity: "warning", code, source, message }));
 }
 
 function isUnconfigured(spec: McpServerSpec | UnconfiguredServer): spec is UnconfiguredServer {

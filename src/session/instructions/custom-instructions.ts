@@ -30,17 +30,19 @@ export function instructionFilesFor(
   options: CustomInstructionOptions,
   workingDirectory: string,
   onOutside?: (path: string) => void,
+  onHidden?: (path: string, what: string) => void,
 ): readonly InstructionFile[] {
   if (options.files !== true) return [];
   const directories = options.directories?.map((directory) => resolve(workingDirectory, directory));
-  return findInstructionFiles(instructionPlaces(workingDirectory, { userDirectory: options.userDirectory, directories }), onOutside);
+  const places = instructionPlaces(workingDirectory, { userDirectory: options.userDirectory, directories });
+  return findInstructionFiles(places, onOutside, onHidden);
 }
 
 /** What a session's model is told of all that; looked up anew when a message of a user comes, not with every request. */
 export class CustomInstructions {
   readonly #options: () => { readonly options: CustomInstructionOptions; readonly workingDirectory: string };
   readonly #log: Logger;
-  readonly #outside = new Set<string>();
+  readonly #warned = new Set<string>();
   #of: CustomInstructionOptions | undefined;
   #text = "";
 
@@ -59,19 +61,23 @@ export class CustomInstructions {
     const { options, workingDirectory } = this.#options();
     this.#of = options;
     this.#text = customInstructions(
-      instructionFilesFor(options, workingDirectory, (path) => this.#tellOutside(path)),
+      instructionFilesFor(
+        options,
+        workingDirectory,
+        (path) => this.#warnOnce(path, linkOutside),
+        (path, what) => this.#warnOnce(path, `A file of instructions has ${what}. ${hiddenInstructions}`),
+      ),
       options.organization,
     );
   }
 
-  #tellOutside(path: string): void {
-    if (this.#outside.has(path)) return;
-    this.#outside.add(path);
-    this.#log.warning(
-      "A file of instructions is a link that leads out of the project, so it is not read. Copy the file into the project.",
-      {
-        path,
-      },
-    );
+  #warnOnce(path: string, message: string): void {
+    const key = `${path} ${message}`;
+    if (this.#warned.has(key)) return;
+    this.#warned.add(key);
+    this.#log.warning(message, { path });
   }
 }
+
+const linkOutside = "A file of instructions is a link that leads out of the project, so it is not read. Copy the file into the project.";
+const hiddenInstructions = "People do not see these, so the model does not get them. Delete them.";

@@ -1,5 +1,6 @@
 import { readdirSync, realpathSync } from "node:fs";
 import { basename, join, relative, sep } from "node:path";
+import { findHidden, hiddenWords, withoutHidden } from "../../base/hidden-characters.ts";
 import { parseFrontMatter } from "../../formats/skills/front-matter.ts";
 import { isInside } from "../../io/confine-path.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
@@ -53,11 +54,13 @@ export function instructionPlaces(
 /**
  * The files of instructions in places, in order; one that says the same as another before it is left out. A file of a project
  * that is a link out of it is left out too, and `onOutside` gets its path: what it contains would be sent to a model without
- * anybody being asked. Never throws.
+ * anybody being asked. `onHidden` gets the path of a file with characters that people cannot see, which its content does not have.
+ * Never throws.
  */
 export function findInstructionFiles(
   places: readonly InstructionPlace[],
   onOutside: (path: string) => void = () => {},
+  onHidden: (path: string, what: string) => void = () => {},
 ): readonly InstructionFile[] {
   const found: InstructionFile[] = [];
   const seen = new Set<string>();
@@ -69,7 +72,7 @@ export function findInstructionFiles(
         onOutside(path);
         continue;
       }
-      const file = found.length < maxFiles ? read(path, directory, location) : undefined;
+      const file = found.length < maxFiles ? read(path, directory, location, onHidden) : undefined;
       if (file === undefined || seen.has(file.content)) continue;
       seen.add(file.content);
       found.push(file);
@@ -117,9 +120,16 @@ function leadsOut(path: string, root: string): boolean {
   }
 }
 
-function read(path: string, directory: string, location: InstructionLocation): InstructionFile | undefined {
+function read(
+  path: string,
+  directory: string,
+  location: InstructionLocation,
+  onHidden: (path: string, what: string) => void,
+): InstructionFile | undefined {
   const file = readTextFile(path, maxBytes);
   if (!file.ok) return undefined;
+  const hidden = findHidden(file.text);
+  if (hidden !== undefined) onHidden(path, hiddenWords(hidden));
   const { data, body } = parseFrontMatter(file.text);
   const content = body.trim();
   if (content === "") return undefined;
@@ -129,7 +139,7 @@ function read(path: string, directory: string, location: InstructionLocation): I
     location,
     label: relative(directory, path).split(sep).join("/") || basename(path),
     content,
-    description: typeof description === "string" ? description : undefined,
+    description: typeof description === "string" ? withoutHidden(description) : undefined,
     applyTo: toGlobs(applyTo),
   };
 }

@@ -310,7 +310,7 @@ describe("a tool that changes after it was trusted", () => {
   test("is left out, shown as a diff, and back when somebody approves it", async () => {
     const { view } = await pullTheRug();
     expect(namesIn(view)).toEqual(["files-list"]);
-    const [diagnostic] = view.snapshot.diagnostics;
+    const diagnostic = view.snapshot.diagnostics.find(({ code }) => code !== "TOOL_TEXT_HIDDEN");
     expect(diagnostic).toMatchObject({ code: "MCP_TOOL_CHANGED", severity: "error", source: "files" });
     expect(diagnostic!.message).toContain('MCP server "files", tool "read"');
     expect(diagnostic!.message).toContain('- description: "Reads a file."');
@@ -319,7 +319,7 @@ describe("a tool that changes after it was trusted", () => {
     expect(view.snapshot.held).toMatchObject([{ kind: "tool", server: "files", name: "read", reason: "changed", before, after }]);
     expect(await view.approve("files", "read")).toBe(1);
     expect(namesIn(view)).toEqual(["files-read", "files-list"]);
-    expect(view.snapshot.diagnostics).toEqual([]);
+    expect(codesIn(view)).toEqual(["TOOL_TEXT_HIDDEN"]);
   });
 
   test("is back when it is again what it was", async () => {
@@ -352,7 +352,7 @@ describe("a tool that changes after it was trusted", () => {
     const first = await openView(new FakeLease(new FakeServer(localSpec("files"), { tools: [before] })), { approvals });
     await first[Symbol.asyncDispose]();
     const second = await openView(new FakeLease(new FakeServer(localSpec("files"), { tools: [after] })), { approvals });
-    expect(codesIn(second)).toEqual(["MCP_TOOL_CHANGED"]);
+    expect(codesIn(second)).toEqual(["TOOL_TEXT_HIDDEN", "MCP_TOOL_CHANGED"]);
   });
 
   test("is approved for all who share the approvals", async () => {
