@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { createTokenCheck, isLoopback } from "../../io/connection-token.ts";
+import { isPreflight } from "./cors.ts";
 
 export interface HttpGuardOptions {
   /** The address that is listened on. */
@@ -8,8 +9,8 @@ export interface HttpGuardOptions {
   readonly token: string | undefined;
   /** Names that may stand in `Host`, beside those of the loopback. */
   readonly allowedHosts: readonly string[];
-  /** Hosts whose pages may call, beside those of the loopback. */
-  readonly allowedOrigins: readonly string[];
+  /** Whether pages of an origin may call. */
+  readonly allowsOrigin: (origin: string) => boolean;
   /** Requests of one address in ten seconds, those that were refused aside. */
   readonly maxRequests: number;
   /** Requests of one address in ten seconds that are refused with a reason; more are told only that they are too many. Default: 100. */
@@ -26,7 +27,7 @@ export interface Refusal {
 }
 
 /** Looks at a request before anything of its body is read. Undefined: it may go on. */
-export type HttpGuard = (request: Pick<IncomingMessage, "headers" | "socket">) => Refusal | undefined;
+export type HttpGuard = (request: Pick<IncomingMessage, "method" | "headers" | "socket">) => Refusal | undefined;
 
 const loopbackNames = ["localhost", "127.0.0.1", "[::1]"];
 const windowMs = 10_000;
@@ -38,23 +39,31 @@ const maxAddresses = 10_000;
  */
 export function createHttpGuard(options: HttpGuardOptions): HttpGuard {
   const hosts = new Set([...loopbackNames, ...options.allowedHosts.map(lower)]);
-  const origins = new Set([...loopbackNames, ...options.allowedOrigins.map(lower)]);
   // Off the loopback a server has names that only its network knows; there the token keeps pages out.
   const checksHost = isLoopback(options.host) || options.allowedHosts.length > 0;
   const isToken = options.token === undefined ? undefined : createTokenCheck(options.token);
   const { maxRequests, maxRefusals = 100, now = Date.now } = options;
-  // Apart, so that somebody who is refused cannot use up the requests of a client at the same address.
+  // Apart, so that somebody who is refused, or needs no token, cannot use up the requests of a client at the same address.
   const [isFlood, isStorm] = [createFloodGate(maxRequests, now), createFloodGate(maxRefusals, now)];
-  const refusalOf = ({ host, origin, authorization }: IncomingMessage["headers"]): Refusal | undefined => {
+  const isRush = createFloodGate(maxRefusals, now);
+  const refusalOf = (request: Pick<IncomingMessage, "method" | "headers">): Refusal | undefined => {
+    const { host, origin, authorization } = request.headers;
     if (checksHost && !hosts.has(hostnameOf(host) ?? "")) return { status: 403, message: "This Host is not served here." };
-    if (origin !== undefined && !origins.has(originHostOf(origin) ?? "")) return { status: 403, message: "This Origin may not call." };
-    return isToken && checkToken(authorization, isToken);
+    if (origin !== undefined && !options.allowsOrigin(origin)) return { status: 403, message: "This Origin may not call." };
+    return isToken && !isPreflight(request) ? checkToken(authorization, isToken) : undefined;
   };
-  return ({ headers, socket: { remoteAddress: address = "" } }) => {
-    const refusal = refusalOf(headers);
+  return (request) => {
+    const { remoteAddress: address = "" } = request.socket;
+    const refusal = refusalOf(request);
     if (refusal !== undefined) return isStorm(address) ? flooded : refusal;
-    return isFlood(address) ? flooded : undefined;
+    return (isPreflight(request) ? isRush(address) : isFlood(address)) ? flooded : undefined;
   };
+}
+
+/** Tells the origins of the loopback, and of hosts that are allowed, from all others. */
+export function createOriginCheck(allowedOrigins: readonly string[]): (origin: string) => boolean {
+  const hosts = new Set([...loopbackNames, ...allowedOrigins.map(lower)]);
+  return (origin) => hosts.has(originHostOf(origin) ?? "");
 }
 
 function checkToken(authorization: string | undefined, isToken: (given: string) => boolean): Refusal | undefined {

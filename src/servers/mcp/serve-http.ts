@@ -4,8 +4,9 @@ import { HostError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import { ConnectionGate } from "../../io/connection-gate.ts";
 import { createConnectionToken, isLoopback } from "../../io/connection-token.ts";
+import { allowOrigin, answerPreflight, isPreflight } from "./cors.ts";
 import type { Face } from "./face.ts";
-import { createHttpGuard } from "./http-guard.ts";
+import { createHttpGuard, createOriginCheck } from "./http-guard.ts";
 import { createHttpRoutes } from "./http-routes.ts";
 import { createNodeBridge, refuse } from "./node-bridge.ts";
 
@@ -47,11 +48,12 @@ export interface McpHttpFace extends AsyncDisposable {
 export async function serveHttp(face: Face, options: HttpOptions, log: Logger): Promise<McpHttpFace> {
   const { host = "127.0.0.1", port = 3333, path = "/mcp", maxBodyBytes = 4 * 1024 * 1024 } = options;
   const token = tokenOf(options.token, host);
+  const allowsOrigin = createOriginCheck(options.allowedOrigins ?? []);
   const guard = createHttpGuard({
     host,
     token,
     allowedHosts: options.allowedHosts ?? [],
-    allowedOrigins: options.allowedOrigins ?? [],
+    allowsOrigin,
     maxRequests: options.maxRequests ?? 10_000,
   });
   const { maxSessions = 100, sessionIdleMs = 1_800_000 } = options;
@@ -61,7 +63,11 @@ export async function serveHttp(face: Face, options: HttpOptions, log: Logger): 
   const gate = new ConnectionGate(connectionLimits);
   const server = createServer(serverLimits, (request, response) => {
     const refusal = guard(request);
+    const { origin } = request.headers;
+    // A page must be able to read why it was refused, too.
+    if (origin !== undefined && allowsOrigin(origin)) allowOrigin(origin, response);
     if (refusal !== undefined) return refuse(response, refusal);
+    if (isPreflight(request)) return answerPreflight(request, response);
     gate.admit(request.socket);
     if (pathOf(request) !== path) refuse(response, { status: 404, message: `MCP is served at ${path}.` });
     else void handle(request, response);

@@ -1,4 +1,4 @@
-import { request } from "node:http";
+import { type IncomingHttpHeaders, request } from "node:http";
 import { connect, type Socket } from "node:net";
 import { serveMcp } from "skillhost";
 import { createTestHost } from "skillhost/testing";
@@ -21,6 +21,19 @@ function send(url: string, headers: Readonly<Record<string, string>>, method = "
       response.on("close", () => resolve({ status: response.statusCode ?? 0, body }));
     });
     sent.on("error", reject).end(JSON.stringify(initialize));
+  });
+}
+
+/** Sends a request as a browser does, with nothing that is not given. */
+function raw(url: string, method: string, headers: Readonly<Record<string, string>>, body?: object) {
+  return new Promise<{ readonly status: number; readonly headers: IncomingHttpHeaders }>((resolve, reject) => {
+    const all =
+      body === undefined ? headers : { "Content-Type": "application/json", Accept: "application/json, text/event-stream", ...headers };
+    const sent = request(url, { method, headers: all }, (response) => {
+      resolve({ status: response.statusCode ?? 0, headers: response.headers });
+      response.destroy();
+    });
+    sent.on("error", reject).end(body && JSON.stringify(body));
   });
 }
 
@@ -50,6 +63,61 @@ test("names that are allowed beside those of the loopback get in", async () => {
   const { url } = served.face;
   expect((await send(url, { Host: "TOOLS.example.com:8080", Origin: "https://app.example.com" })).status).toBe(200);
   expect((await send(url, { Host: "other.example.com" })).status).toBe(403);
+});
+
+describe("pages of hosts that are allowed", () => {
+  const origin = "https://app.example.com";
+  const http = { token: "a-secret-of-ours", allowedOrigins: ["app.example.com"] };
+  const preflight = (url: string, headers: Record<string, string> = {}) =>
+    raw(url, "OPTIONS", { Origin: origin, "Access-Control-Request-Method": "POST", ...headers });
+
+  test("hear before a request that they may send it, without the token that browsers do not send then", async () => {
+    await using served = await serveSkill({}, { http });
+    const asked = "authorization,content-type,mcp-protocol-version, Mcp-Session-Id, mcp-param-city, x-forwarded-for";
+    const { status, headers } = await preflight(served.face.url, { "Access-Control-Request-Headers": asked });
+    expect(status).toBe(204);
+    expect(headers).toMatchObject({
+      "access-control-allow-origin": origin,
+      "access-control-allow-methods": "GET, POST, DELETE",
+      "access-control-allow-headers": "authorization, content-type, mcp-protocol-version, mcp-session-id, mcp-param-city",
+      vary: "Origin",
+    });
+    expect(headers).not.toHaveProperty("access-control-allow-private-network");
+    expect(headers).not.toHaveProperty("access-control-allow-credentials");
+    const ofNetwork = await preflight(served.face.url, { "Access-Control-Request-Private-Network": "true" });
+    expect(ofNetwork.headers).toMatchObject({ "access-control-allow-private-network": "true" });
+  });
+
+  test("may read the answers, with the session's number and the reason of a refusal", async () => {
+    await using served = await serveSkill({}, { http });
+    const { url } = served.face;
+    const legacy = await raw(url, "POST", { Origin: origin, Authorization: "Bearer a-secret-of-ours" }, initialize);
+    expect([legacy.status, legacy.headers["access-control-allow-origin"]]).toEqual([200, origin]);
+    expect(legacy.headers["mcp-session-id"]).toBeDefined();
+    const exposed = String(legacy.headers["access-control-expose-headers"]).toLowerCase().split(", ");
+    expect(exposed).toEqual(expect.arrayContaining(["mcp-session-id", "mcp-protocol-version", "www-authenticate"]));
+    const modern = modernRequest("tools/list", {});
+    const answer = await raw(url, "POST", { ...modern.headers, Origin: origin, Authorization: "Bearer a-secret-of-ours" }, modern.body);
+    expect([answer.status, answer.headers["access-control-allow-origin"]]).toEqual([200, origin]);
+    const refused = await raw(url, "POST", { Origin: origin, Authorization: "Bearer wrong" }, initialize);
+    expect([refused.status, refused.headers["access-control-allow-origin"]]).toEqual([401, origin]);
+    const lost = await raw(`${url}/nothing`, "POST", { Origin: origin, Authorization: "Bearer a-secret-of-ours" }, initialize);
+    expect([lost.status, lost.headers["access-control-allow-origin"]]).toEqual([404, origin]);
+  });
+
+  test("are the only ones: others hear nothing of it, and a program's OPTIONS needs the token", async () => {
+    await using served = await serveSkill({}, { http });
+    const { url } = served.face;
+    for (const other of ["https://evil.example.com", "https://app.example.com.evil.example.com", "null"]) {
+      const { status, headers } = await preflight(url, { Origin: other });
+      expect([other, status]).toEqual([other, 403]);
+      expect(Object.keys(headers).filter((name) => name.startsWith("access-control-"))).toEqual([]);
+    }
+    expect((await raw(url, "OPTIONS", {})).status).toBe(401);
+    expect((await raw(url, "OPTIONS", { Origin: origin })).status).toBe(401);
+    const noOrigin = await raw(url, "POST", { Authorization: "Bearer a-secret-of-ours" }, initialize);
+    expect(Object.keys(noOrigin.headers).filter((name) => name.startsWith("access-control-"))).toEqual([]);
+  });
 });
 
 test("without the token nothing is answered but how to get in", async () => {
@@ -222,14 +290,20 @@ test("a flood from one address is turned away until the window is over", () => {
     host: "127.0.0.1",
     token: undefined,
     allowedHosts: [],
-    allowedOrigins: [],
+    allowsOrigin: () => true,
     maxRequests: 3,
+    maxRefusals: 2,
     now: () => now,
   });
   const from = (remoteAddress: string) => ({ headers: { host: "localhost" }, socket: { remoteAddress } }) as never;
   const statuses = (address: string): (number | undefined)[] => Array.from({ length: 4 }, () => guard(from(address))?.status);
   expect(statuses("10.0.0.1")).toEqual([undefined, undefined, undefined, 429]);
   expect(statuses("10.0.0.2")).toEqual([undefined, undefined, undefined, 429]);
+  // What needs no token has a number of its own.
+  const headers = { host: "localhost", origin: "http://localhost", "access-control-request-method": "POST" };
+  const preflight = { method: "OPTIONS", headers, socket: { remoteAddress: "10.0.0.3" } } as never;
+  expect(Array.from({ length: 3 }, () => guard(preflight)?.status)).toEqual([undefined, undefined, 429]);
+  expect(statuses("10.0.0.3")).toEqual([undefined, undefined, undefined, 429]);
   now = 10_000;
   expect(guard(from("10.0.0.1"))).toBeUndefined();
 });
