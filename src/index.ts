@@ -2,6 +2,7 @@ export type { Diagnostic, Position, Severity } from "./base/diagnostic.ts";
 export { HostError } from "./base/errors.ts";
 export { Lifetime } from "./base/lifetime.ts";
 export type { Logger, LogLevel } from "./base/logger.ts";
+export type { SkillPermissions } from "./formats/skills/skill-permissions.ts";
 export { createHost } from "./host/create-host.ts";
 export type { ExplainedSkill, ExplainedTool, Explanation } from "./host/explain.ts";
 export type { ExportFormat } from "./host/export-session.ts";

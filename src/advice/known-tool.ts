@@ -1,6 +1,8 @@
 import type { Diagnostic, Position } from "../base/diagnostic.ts";
 import type { ToolJson } from "../formats/skills/tool-json.ts";
 import type { JsonDocument, JsonPath } from "../formats/text/json-document.ts";
+import { wholePlaceholder } from "../skills/fill-template.ts";
+import { isRecord } from "../tools/walk-schema.ts";
 import { adviseDefinition, type KnownDefinition } from "./advise-definition.ts";
 import { absolutePathMessage, isMachinePath } from "./advise-files.ts";
 import { adviseParameters, adviseRequired } from "./advise-parameters.ts";
@@ -57,19 +59,52 @@ export function knownFromJson({ definition }: ToolJson, place: JsonPlace): Known
   };
 }
 
-/** Advice about the machine's paths in a command. */
-export function adviseCommand({ handler }: ToolJson, place: JsonPlace): readonly Diagnostic[] {
+/** Advice about a command: paths of one machine, and arguments that may be refused. */
+export function adviseCommand({ definition, handler }: ToolJson, place: JsonPlace): readonly Diagnostic[] {
   if (handler?.kind !== "command") return [];
   const texts = [handler.command, ...handler.args, ...Object.values(handler.env ?? {})];
   const offset = place.document.offsetOf([...place.path, "handler"]);
   const range = offset === undefined ? {} : { range: { start: place.positionOf(offset) } };
-  return texts.filter(isMachinePath).map((text) => ({
-    severity: "warning",
-    code: "ADVICE_ABSOLUTE_PATH",
-    message: absolutePathMessage(text),
-    file: place.file,
-    ...range,
-  }));
+  const paths = texts.filter(isMachinePath).map((text): Diagnostic => {
+    return { severity: "warning", code: "ADVICE_ABSOLUTE_PATH", message: absolutePathMessage(text), file: place.file, ...range };
+  });
+  const names = possibleOptions(handler.args, definition.parameters);
+  return names.length === 0 ? paths : [...paths, { ...refusedOptions(names), file: place.file, ...range }];
+}
+
+/** The parameters whose values may begin with a hyphen and stand where options do. */
+function possibleOptions(args: readonly string[], parameters: ToolJson["definition"]["parameters"]): readonly string[] {
+  const end = args.indexOf("--");
+  const names = args.slice(0, end === -1 ? undefined : end).flatMap((arg) => wholePlaceholder.exec(arg)?.[1] ?? []);
+  const properties = isRecord(parameters?.["properties"]) ? parameters["properties"] : {};
+  return names.filter((name) => {
+    const schema = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    if (!isRecord(schema)) return true;
+    const { type, enum: values, const: value, pattern } = schema;
+    const isText = type === undefined || type === "string" || (Array.isArray(type) && type.includes("string"));
+    const texts = Array.isArray(values) ? values : value === undefined ? undefined : [value];
+    const isSafe = texts !== undefined && !texts.some((text) => String(text).startsWith("-"));
+    return isText && !isSafe && !(typeof pattern === "string" && refusesHyphens(pattern));
+  });
+}
+
+/** Short texts, so that no pattern can take long over them. */
+const options = ["-", "-x", "-1", "--out=x"];
+
+function refusesHyphens(pattern: string): boolean {
+  try {
+    const expression = new RegExp(pattern, "u");
+    return !options.some((option) => expression.test(option));
+  } catch {
+    // What is wrong with the schema is reported elsewhere.
+    return false;
+  }
+}
+
+function refusedOptions(names: readonly string[]): Pick<Diagnostic, "severity" | "code" | "message"> {
+  const shown = names.map((name) => `\${${name}}`).join(", ");
+  const message = `A call in which ${shown} begins with a hyphen is refused, as the program could take it for an option. If the program understands "--", write it before that element of "args"; or pass the value on stdin.`;
+  return { severity: "info", code: "ADVICE_ARGUMENT_OPTION", message };
 }
 
 /** Undefined: its name is computed. */

@@ -1,6 +1,6 @@
 import type { Drift } from "../packages/compare-locks.ts";
 import type { Preview, PreviewedPackage, PreviewedSkill } from "../packages/preview.ts";
-import { counted, named } from "./describe-skill.ts";
+import { counted, named, permissionLines } from "./describe-skill.ts";
 import type { Output } from "./output.ts";
 import { visibleLine } from "./visible-text.ts";
 
@@ -44,16 +44,19 @@ function describePackage(found: PreviewedPackage, out: Output, cut: Cut): string
 }
 
 function describeSkill(skill: PreviewedSkill, { style }: Output, cut: Cut): string[] {
-  const { name = skill.path, description = "", tools = {}, servers = {}, requires = {}, engines = {} } = skill;
+  const { name = skill.path, description = "", tools = {}, servers = {}, requires = {}, engines = {}, permissions } = skill;
   const pairs = (record: Readonly<Record<string, string>>): string =>
     Object.entries(record)
       .map(([key, value]) => `${key} ${value}`)
       .join(", ");
   return [
     `  ${style.dim("skill")} ${style.bold(visibleLine(name))}${description === "" ? "" : ` — ${shortened(description, cut)}`}`,
-    ...Object.entries(tools).flatMap(([tool, { signature, definition }]) => [
+    ...permissionLines(permissions).map((line) => `    ${style.yellow(line)}`),
+    ...Object.entries(tools).flatMap(([tool, { signature, definition, uses = [] }]) => [
       `    ${style.dim("tool")} ${style.cyan(visibleLine(tool))}  ${style.dim(signature?.slice(0, 12) ?? "")}`.trimEnd(),
       ...definition.map((line) => `      ${shortened(line, cut)}`),
+      // In full: this is what is agreed to.
+      ...uses.map((line) => `      ${style.yellow(visibleLine(line))}`),
     ]),
     ...Object.entries(servers).map(([server, line]) => `    ${style.yellow("starts the MCP server")} ${visibleLine(`${server}: ${line}`)}`),
     ...(Object.keys(requires).length > 0 ? [`    ${style.dim("needs the skills")} ${visibleLine(pairs(requires))}`] : []),

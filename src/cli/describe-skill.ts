@@ -25,6 +25,14 @@ export function trustWords({ status, key }: NonNullable<SkillInfo["trust"]>, sty
   return status === "signed" ? style.green(`signed${signer}`) : style.red(`signed${signer}, which is not to be believed`);
 }
 
+/** What a skill declares that its tools reach, a line for each kind. */
+export function permissionLines(permissions: SkillInfo["permissions"]): readonly string[] {
+  const { env = [], hosts, programs } = permissions ?? {};
+  const line = (what: string, items: readonly string[] | undefined): readonly string[] =>
+    items === undefined || items.length === 0 ? [] : [`${what} ${items.map(visibleLine).join(", ")}`];
+  return [...line("may send the variables", env), ...line("may call the hosts", hosts), ...line("may run the programs", programs)];
+}
+
 /** `1 tool`, `2 tools`. */
 export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;

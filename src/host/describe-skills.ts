@@ -23,6 +23,8 @@ export function describeSkills(resolved: ResolvedSkills, { folders, roots }: Ski
       promptMode,
       prompts,
       tools: skill.tools.map((tool) => tool.definition.name),
+      ...(skill.permissions && { permissions: skill.permissions }),
+      ...(skill.uses.size > 0 && { uses: Object.fromEntries(skill.uses) }),
       diagnostics: loaded?.diagnostics ?? [],
       ...trustOf(loaded),
     };

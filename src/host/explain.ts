@@ -43,6 +43,8 @@ export interface ExplainedTool {
   readonly rule: string;
   readonly renamedTo?: string;
   readonly signature: string;
+  /** For a tool that is written in JSON: the program that it runs or the address that it calls, with the variables that it sends. */
+  readonly uses?: readonly string[];
   /** For a tool that a module defines: which engine runs it, and why. */
   readonly engine?: EngineChoice;
 }
@@ -62,7 +64,9 @@ export interface ExplainParts {
 export function explainName(name: string, { skills: resolved, others, packageOf, engineOf }: ExplainParts): Explanation {
   const skills = resolved.standings.filter(({ skill }) => skill.name === name);
   const fates = fatesOf(resolved, others);
-  const tools = [...fates].filter(([tool]) => isNamed(tool, name)).map(([tool, fate]) => describe(tool, fate, engineOf));
+  const usesOf = ({ origin, definition }: Tool): readonly string[] | undefined =>
+    resolved.standings.find(({ skill }) => origin.kind === "skill" && skill.name === origin.source)?.skill.uses.get(definition.name);
+  const tools = [...fates].filter(([tool]) => isNamed(tool, name)).map(([tool, fate]) => describe(tool, fate, usesOf(tool), engineOf));
   const concerned = new Set([name, ...skills.map((s) => s.skill.name), ...tools.map((tool) => tool.source)]);
   const diagnostics = [...resolved.diagnostics, ...others.flatMap((source) => source.diagnostics ?? [])];
   return {
@@ -127,7 +131,12 @@ const rules: Readonly<Record<string, string>> = {
   "illegal-name": "models cannot call such a name",
 };
 
-function describe(tool: Tool, fate: Fate, engineOf: (file: string) => EngineChoice | undefined): ExplainedTool {
+function describe(
+  tool: Tool,
+  fate: Fate,
+  uses: readonly string[] | undefined,
+  engineOf: (file: string) => EngineChoice | undefined,
+): ExplainedTool {
   const { kind, source, nativeName, file } = tool.origin;
   const engine = file === undefined ? undefined : engineOf(file);
   return {
@@ -138,6 +147,7 @@ function describe(tool: Tool, fate: Fate, engineOf: (file: string) => EngineChoi
     ...(file === undefined ? {} : { file }),
     ...fate,
     signature: tool.signature,
+    ...(uses && { uses }),
     ...(engine === undefined ? {} : { engine }),
   };
 }

@@ -1,4 +1,5 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
+import type { SkillPermissions } from "../formats/skills/skill-permissions.ts";
 import type { PluginInfo } from "../plugin-host/plugin-info.ts";
 import type { PluginsChange } from "../plugin-host/plugins-change.ts";
 import type { ServerInfo } from "../session/servers/session-servers.ts";
@@ -33,6 +34,10 @@ export interface SkillInfo {
   readonly prompts: readonly SkillPrompt[];
   /** Names of its tools, as its author named them. */
   readonly tools: readonly string[];
+  /** What its manifest declares that its tools reach; absent: nothing. */
+  readonly permissions?: SkillPermissions;
+  /** The programs, addresses and variables of its tools that are written in JSON, a fact a line, by the names of the tools. */
+  readonly uses?: Readonly<Record<string, readonly string[]>>;
   readonly diagnostics: readonly Diagnostic[];
   /** How its signature stands; absent: nobody asked for it to be looked at. */
   readonly trust?: TrustState;

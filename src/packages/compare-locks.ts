@@ -4,7 +4,7 @@ import type { LockedTool } from "./read-skill-folder.ts";
 
 /** Something that is not as the lock has it. */
 export interface Drift {
-  readonly kind: "package" | "skill" | "version" | "source" | "file" | "tool";
+  readonly kind: "package" | "skill" | "version" | "source" | "file" | "tool" | "permission";
   /** The package or skill, and the file or tool of it. */
   readonly subject: string;
   readonly message: string;
@@ -54,21 +54,35 @@ function comparePackage(name: string, before: LockedPackage, now: LockedPackage)
 export function compareSkill(subject: string, before: LockedSkill, now: LockedSkill): readonly Drift[] {
   const found: Drift[] = [];
   if (before.name !== now.name) found.push(changed("skill", subject, "has another name", before.name, now.name));
+  const permissions = diffLines(linesOf(before.permissions), linesOf(now.permissions));
+  if (permissions.length > 0) found.push({ kind: "permission", subject, message: "declares other permissions", diff: permissions });
   for (const [name, one, other] of compareNames(before.tools, now.tools)) {
     const tool = `${subject} ${name}`;
     if (one === undefined || other === undefined) found.push(presence("tool", tool, one !== undefined));
     else if (one.signature !== undefined && other.signature !== undefined && one.signature !== other.signature) {
       found.push({ kind: "tool", subject: tool, message: "is defined differently", diff: diffTool(one, other) });
+    } else {
+      // A lock that was written before uses were recorded does not know them; the digests of the files do.
+      const uses = one.uses === undefined ? [] : diffLines(one.uses, other.uses ?? []);
+      if (uses.length > 0) found.push({ kind: "tool", subject: tool, message: "does something else", diff: uses });
     }
   }
   return found;
 }
 
-/** The lines that only one of two definitions has. */
 function diffTool(before: LockedTool, now: LockedTool): readonly string[] {
-  const removed = before.definition.filter((line) => !now.definition.includes(line)).map((line) => `- ${line}`);
-  const added = now.definition.filter((line) => !before.definition.includes(line)).map((line) => `+ ${line}`);
+  return diffLines([...before.definition, ...(before.uses ?? [])], [...now.definition, ...(now.uses ?? [])]);
+}
+
+/** The lines that only one of two lists has. */
+function diffLines(before: readonly string[], now: readonly string[]): readonly string[] {
+  const removed = before.filter((line) => !now.includes(line)).map((line) => `- ${line}`);
+  const added = now.filter((line) => !before.includes(line)).map((line) => `+ ${line}`);
   return [...removed, ...added];
+}
+
+function linesOf(permissions: LockedSkill["permissions"]): readonly string[] {
+  return Object.entries(permissions ?? {}).flatMap(([kind, items]: [string, readonly string[]]) => items.map((item) => `${kind}: ${item}`));
 }
 
 export function compareFiles(

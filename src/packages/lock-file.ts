@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { HostError } from "../base/errors.ts";
 import { type FieldReaders, fieldsReader, isPlainRecord, mustBe, readFields, readText, readTexts } from "../base/read-fields.ts";
+import type { SkillPermissions } from "../formats/skills/skill-permissions.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import type { LockedTool } from "./read-skill-folder.ts";
@@ -10,6 +11,8 @@ export interface LockedSkill {
   readonly name: string;
   readonly version?: string | undefined;
   readonly tools: Readonly<Record<string, LockedTool>>;
+  /** What its manifest declares that its tools reach. */
+  readonly permissions?: SkillPermissions | undefined;
 }
 
 /** A package that brings skills. Paths are relative to its folder, with forward slashes. */
@@ -108,8 +111,13 @@ const mapOf =
     return Object.assign(Object.create(null) as Record<string, T>, Object.fromEntries(entries));
   };
 
-const tool: FieldReaders<LockedTool> = { signature: readText, definition: readTexts } as FieldReaders<LockedTool>;
-const skill = { name: readText, version: readText, tools: mapOf(fieldsReader<LockedTool>(tool)) };
+const tool: FieldReaders<LockedTool> = { signature: readText, definition: readTexts, uses: readTexts } as FieldReaders<LockedTool>;
+const permissions = fieldsReader<SkillPermissions>({
+  env: readTexts,
+  hosts: readTexts,
+  programs: readTexts,
+} as FieldReaders<SkillPermissions>);
+const skill = { name: readText, version: readText, tools: mapOf(fieldsReader<LockedTool>(tool)), permissions };
 const readers = {
   packages: mapOf(
     fieldsReader<LockedPackage>({

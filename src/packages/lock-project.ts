@@ -99,8 +99,8 @@ async function lockSkill(folder: string, { reader, signal }: LockOptions): Promi
   const skill = await reader.read(folder, signal);
   // One that does not load is locked all the same: by its files.
   if (!("name" in skill)) return { name: basename(folder), tools: {} };
-  const { name, version, tools } = skill;
-  return { name, ...(version !== undefined && { version }), tools };
+  const { name, version, tools, permissions } = skill;
+  return { name, ...(version !== undefined && { version }), tools, ...(permissions && { permissions }) };
 }
 
 /** The digest of every file below a folder but those of packages within. */

@@ -109,6 +109,6 @@ function changesOf(name: string, skills: readonly PreviewedSkill[], lock: Packag
     const known = before.skills[skill.path];
     return known === undefined || skill.tools === undefined || skill.name === undefined
       ? []
-      : compareSkill(skill.name, known, { name: skill.name, tools: skill.tools });
+      : compareSkill(skill.name, known, { name: skill.name, tools: skill.tools, permissions: skill.permissions });
   });
 }

@@ -3,12 +3,14 @@ import { parseModule } from "../advice/module-source.ts";
 import { createStaticRunner } from "../advice/static-runner.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { packageVersion } from "../base/package-version.ts";
+import type { SkillPermissions } from "../formats/skills/skill-permissions.ts";
 import { maxDocumentBytes } from "../formats/text/limits.ts";
 import { createModuleLoader, type OwnedModuleLoader } from "../io/module-loader/create-module-loader.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import { FolderListing } from "../skills/folder-listing.ts";
 import { loadSkill } from "../skills/load-skill.ts";
 import { createModuleRunner, moduleExtensions } from "../skills/module-runner.ts";
+import type { Skill } from "../skills/skill.ts";
 import type { Tool } from "../tools/tool.ts";
 import { describeContract } from "./describe-contract.ts";
 import { toolsWrittenIn } from "./static-tools.ts";
@@ -19,6 +21,8 @@ export interface LockedTool {
   readonly signature?: string;
   /** What a model sees of it, line by line, to be read in a review. */
   readonly definition: readonly string[];
+  /** The program that it runs or the address that it calls, with the variables that it sends. Absent: a module answers it. */
+  readonly uses?: readonly string[];
 }
 
 /** A skill folder as it is known before anybody uses it. */
@@ -31,6 +35,8 @@ export interface ReadSkill {
   readonly servers: Readonly<Record<string, string>>;
   readonly requires: Readonly<Record<string, string>>;
   readonly engines: Readonly<Record<string, string>>;
+  /** What its manifest declares that its tools reach. */
+  readonly permissions?: SkillPermissions;
   readonly diagnostics: readonly Diagnostic[];
 }
 
@@ -76,7 +82,8 @@ async function read(folder: string, { loader, runs, signal }: Reading): ReturnTy
     name: skill.name,
     description: skill.description,
     ...(skill.version !== undefined && { version: skill.version }),
-    tools: lockedTools(skill.tools, runs),
+    tools: lockedTools(skill, runs),
+    ...(skill.permissions && { permissions: skill.permissions }),
     servers: Object.fromEntries(sorted(Object.entries(skill.mcpServers).map(([name, server]) => [name, serverLine(server)]))),
     requires: Object.fromEntries(sorted(Object.entries(skill.requires))),
     engines: Object.fromEntries(sorted(Object.entries(skill.engines))),
@@ -89,7 +96,7 @@ function parse(file: string): ReturnType<typeof parseModule> {
   return text.ok ? parseModule(file, text.text) : undefined;
 }
 
-function lockedTools(tools: readonly Tool[], runs: boolean): Readonly<Record<string, LockedTool>> {
+function lockedTools({ tools, uses }: Pick<Skill, "tools" | "uses">, runs: boolean): Readonly<Record<string, LockedTool>> {
   const written = new Map<string, ReadonlySet<string>>();
   const isKnown = ({ definition, origin }: Tool): boolean => {
     const { file } = origin;
@@ -99,7 +106,9 @@ function lockedTools(tools: readonly Tool[], runs: boolean): Readonly<Record<str
   };
   const locked = tools.map((tool): [string, LockedTool] => {
     const known = isKnown(tool);
-    return [tool.definition.name, { ...(known && { signature: tool.signature }), definition: describeContract(tool.definition, known) }];
+    const used = uses.get(tool.definition.name);
+    const definition = describeContract(tool.definition, known);
+    return [tool.definition.name, { ...(known && { signature: tool.signature }), definition, ...(used && { uses: used }) }];
   });
   return Object.fromEntries(sorted(locked));
 }

@@ -3,7 +3,7 @@ import { formatDiagnostic } from "../base/diagnostic.ts";
 import { runCommand } from "../io/child-process.ts";
 import type { ToolInvocation } from "../tools/tool.ts";
 import type { CheckedPrograms } from "./checked-programs.ts";
-import { type Arguments, fillElement, fillElements } from "./fill-template.ts";
+import { type Arguments, fillElement, fillElements, optionArgument } from "./fill-template.ts";
 
 export interface CommandSpec {
   readonly command: string;
@@ -18,11 +18,14 @@ const maxOutputBytes = 10 * 1024 * 1024;
 /**
  * A handler that runs a program with an argument vector: never a shell, a minimal environment and what `env` adds.
  * The working directory is the session's unless `cwd` names one relative to the skill. What the program writes to
- * stdout is the result; stderr goes to the log only. The program and its children end with the call. With `checked`, `{baseDir}`,
- * `./` and `cwd` are in a private copy of the skill's folder.
+ * stdout is the result; stderr goes to the log only. The program and its children end with the call. An argument that the
+ * program could take for an option is refused. With `checked`, `{baseDir}`, `./` and `cwd` are in a private copy of the skill's
+ * folder.
  */
 export function createCommandHandler(spec: CommandSpec, skillFolder: string, checked?: Pick<CheckedPrograms, "open">) {
   return async (args: Arguments, invocation: ToolInvocation): Promise<object> => {
+    const option = optionArgument(spec.args, args);
+    if (option !== undefined) return optionRefused(option);
     // Programs open the skill's files by name, so they get a folder whose names lead to what was checked.
     const opened = checked?.open();
     if (opened?.ok === false) return failure("The program of this tool must not run.", formatDiagnostic(opened.diagnostic));
@@ -53,6 +56,12 @@ export function createCommandHandler(spec: CommandSpec, skillFolder: string, che
 function commandPath(command: string, folder: string): string {
   const expanded = command.replaceAll("{baseDir}", folder);
   return expanded.startsWith(".") && !isAbsolute(expanded) ? resolve(folder, expanded) : expanded;
+}
+
+function optionRefused(name: string): object {
+  const text = `The argument "${name}" begins with a hyphen, so the program of this tool could take it for an option. Call the tool with another value, such as ./-name for a file.`;
+  const advice = `The placeholder \${${name}} stands in "args" without "--" before it. Write "--" there if the program understands it, or pass the value on stdin.`;
+  return failure(text, advice);
 }
 
 function failure(textResultForLlm: string, error: string): object {

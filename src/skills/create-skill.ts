@@ -18,6 +18,7 @@ const maxResourceBytes = 32 * 1024 * 1024;
 export interface SkillParts {
   readonly text: SkillText;
   readonly tools: readonly Tool[];
+  readonly uses: Skill["uses"];
   readonly offers: SkillOffers;
   readonly listing: FolderListing;
   readonly generation: number;
@@ -26,7 +27,7 @@ export interface SkillParts {
 }
 
 /** Puts a generation of a skill together from its text, its tools, and what else it offers. */
-export function createSkill(folder: string, { text, tools, offers, listing, generation, tree }: SkillParts): Skill {
+export function createSkill(folder: string, { text, tools, uses, offers, listing, generation, tree }: SkillParts): Skill {
   const { manifest, document } = text;
   const read = (path: string): Promise<Uint8Array> => readResource(folder, path, tree);
   let signature: string | undefined;
@@ -52,6 +53,8 @@ export function createSkill(folder: string, { text, tools, offers, listing, gene
     mcpServers: manifest?.mcpServers ?? {},
     requires: manifest?.requires ?? {},
     engines: manifest?.engines ?? {},
+    ...(manifest?.permissions && { permissions: manifest.permissions }),
+    uses,
     generation,
     get signature() {
       signature ??= signatureOf(text, tools);

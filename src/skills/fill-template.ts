@@ -2,7 +2,8 @@ import { errorMessage } from "../base/errors.ts";
 
 export type Arguments = Readonly<Record<string, unknown>>;
 
-const wholePlaceholder = /^\$\{([A-Za-z_][\w-]*)\}$/;
+/** Text that is nothing but one placeholder of an argument. */
+export const wholePlaceholder: RegExp = /^\$\{([A-Za-z_][\w-]*)\}$/;
 const placeholder = /\$\{(env:)?([A-Za-z_][\w-]*)(?::-([^}]{0,200}))?\}/g;
 
 /**
@@ -19,6 +20,19 @@ export function fillElements(elements: readonly string[], args: Arguments, baseD
   });
 }
 
+/**
+ * The parameter whose value a program would take for an option: its element is just a placeholder, the value begins with a hyphen
+ * and is no number, and no element before it is `--`.
+ */
+export function optionArgument(elements: readonly string[], args: Arguments): string | undefined {
+  const end = elements.indexOf("--");
+  const names = elements.slice(0, end === -1 ? undefined : end).flatMap((element) => wholePlaceholder.exec(element)?.[1] ?? []);
+  return names.find((name) => {
+    const value = own(args, name);
+    return typeof value === "string" && value.startsWith("-");
+  });
+}
+
 /** One string that may be a whole placeholder; absent if its parameter was not given. */
 export function fillElement(element: string, args: Arguments, baseDir: string): string | undefined {
   return fillElements([element], args, baseDir)[0];
@@ -29,8 +43,19 @@ export function fillElement(element: string, args: Arguments, baseDir: string): 
  * stands; `${env:NAME}` and `${env:NAME:-default}` are the host's own settings and go in as they are.
  */
 export function fillAddress(template: string, args: Arguments, environment: NodeJS.ProcessEnv): string {
-  return template.replace(placeholder, (_whole, env: string | undefined, name: string, fallback: string | undefined) => {
-    if (env) return environment[name] || (fallback ?? "");
+  return fillUrl(template, args, (_whole, name, fallback) => environment[name] || (fallback ?? ""));
+}
+
+/** The same to be shown to people: variables stay the placeholders that they are. */
+export function fillVisibleAddress(template: string, args: Arguments): string {
+  return fillUrl(template, args, (whole) => whole);
+}
+
+type Variable = (whole: string, name: string, fallback: string | undefined) => string;
+
+function fillUrl(template: string, args: Arguments, variable: Variable): string {
+  return template.replace(placeholder, (whole: string, env: string | undefined, name: string, fallback: string | undefined) => {
+    if (env) return variable(whole, name, fallback);
     const value = own(args, name) ?? fallback;
     return value === undefined ? "" : encodeURIComponent(asText(value));
   });

@@ -1,12 +1,16 @@
+import { realpathSync } from "node:fs";
+import { canonicalJson } from "../base/canonical-json.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { FileGuard } from "../io/file-guard.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { CheckedFolder } from "../trust/checked-folder.ts";
 import type { FolderView } from "../trust/folder-view.ts";
+import { isBelowNodeModules } from "../trust/installed-packages.ts";
 import type { Pins } from "../trust/pins/pins.ts";
 import type { Admission, SkillTrust, TrustState } from "../trust/skill-trust.ts";
 import { sourceIdentity } from "../trust/source-identity.ts";
+import { scopeOfFolder } from "../trust/trust-policy.ts";
 import { checkEngines } from "./check-engines.ts";
 import { createSkill } from "./create-skill.ts";
 import type { FolderListing } from "./folder-listing.ts";
@@ -18,6 +22,7 @@ import { type HeldTool, judgeTools } from "./skill-definitions.ts";
 import { assembleSkillOffers } from "./skill-offers.ts";
 import { type StageContext, stageTool, type ToolUnit } from "./stage-tool.ts";
 import { listToolEntries, type ToolEntries, type ToolEntry } from "./tool-entries.ts";
+import type { SkillStanding } from "./tool-rights.ts";
 import type { ToolRunner } from "./tool-runner.ts";
 
 /** A loaded skill with what it takes to replace or end it. */
@@ -134,8 +139,13 @@ async function stageSkill(
   const listed = listEntries(folder, text, extensions, { refused, view });
   const generation = (options.lastGeneration ?? 0) + 1;
   const identity = sourceIdentity(folder, { signedBy: signerOf(admission) });
-  // What was made of other signed files is not a part of these.
-  const isSameSource = before?.skill.name === text.name && before.identity === identity && before.tree === tree;
+  const permissions = text.manifest?.permissions;
+  // What was made of other signed files is not a part of these, and what a tool may do depends on what is declared.
+  const isSameSource =
+    before?.skill.name === text.name &&
+    before.identity === identity &&
+    before.tree === tree &&
+    canonicalJson(before.text.manifest?.permissions ?? null) === canonicalJson(permissions ?? null);
   const kept = isSameSource ? before.units.filter((unit) => isUntouched(unit, changed)) : [];
   const target = {
     skill: { name: text.name, folder, identity },
@@ -143,10 +153,12 @@ async function stageSkill(
     onResourcesChanged: () => options.onResourcesChanged?.(),
     checked: tree,
   };
-  const units = await stageUnits(listed.entries, kept, { ...context, target });
+  const standing = standingOf(folder, admission);
+  const units = await stageUnits(listed.entries, kept, { ...context, target, standing, permissions });
   const { tools: all, twins } = withoutTwins(units, text.name);
   const written = new Set(units.flatMap((unit) => (isWritten(unit) && !kept.includes(unit) ? unit.tools : [])));
-  const place = { folder, name: text.name, admission, written, pins: options.pinsOf?.(folder) };
+  const uses = usesByTool(units);
+  const place = { folder, name: text.name, admission, written, uses, pins: options.pinsOf?.(folder) };
   const { tools, leftOut, held, ...judged } = await judgeTools(all, place);
   const offers = assembleSkillOffers(folder, text, units);
   const ofUnits = units.flatMap((unit) => unit.diagnostics);
@@ -167,9 +179,31 @@ async function stageSkill(
     );
     return { kind: "rejected", diagnostics, files: new Set([...files, ...units.flatMap((unit) => [...unit.files])]), held };
   }
-  const skill = createSkill(folder, { text, tools, offers, listing: options.listing, generation, tree });
+  const skill = createSkill(folder, { text, tools, uses, offers, listing: options.listing, generation, tree });
   const replaced = before?.units.filter((unit) => !units.includes(unit)) ?? [];
   return { kind: "ready", generation: { skill, identity, text, units, files, diagnostics, tree }, replaced, held, view };
+}
+
+function usesByTool(units: readonly ToolUnit[]): ReadonlyMap<string, readonly string[]> {
+  const used = units.filter(({ uses }) => uses.length > 0);
+  return new Map(used.flatMap(({ tools, uses }) => tools.map(({ definition }) => [definition.name, uses] as const)));
+}
+
+/** Without a policy nobody looks at signatures, so that none counts. */
+function standingOf(folder: string, admission: Admission | undefined): SkillStanding {
+  const real = realPathOf(folder);
+  const scope = scopeOfFolder(real);
+  // What other package managers than npm installed is no work of the project either.
+  return { scope: scope === "project" && isBelowNodeModules(real) ? "package" : scope, isSigned: signerOf(admission) !== undefined };
+}
+
+function realPathOf(folder: string): string {
+  try {
+    return realpathSync.native(folder);
+  } catch {
+    // It went meanwhile: reading it reports that.
+    return folder;
+  }
 }
 
 /** The key that vouches for the folder, if one does. */

@@ -34,6 +34,8 @@ export interface DefinitionsPlace {
   readonly admission: Admission | undefined;
   /** Tools that were just read from signed files: these cannot be defined otherwise than the files say. */
   readonly written: ReadonlySet<Tool>;
+  /** What the tools that are written in JSON use of the machine. It is approved with their definitions. */
+  readonly uses: ReadonlyMap<string, readonly string[]>;
   /** Undefined: definitions are believed as they come. */
   readonly pins: Pins | undefined;
 }
@@ -60,8 +62,9 @@ export async function judgeTools(tools: readonly Tool[], place: DefinitionsPlace
 
 const nothingHeld: Pick<JudgedTools, "held" | "diagnostics"> = { held: [], diagnostics: [] };
 
-async function hold(tools: readonly Tool[], { folder, name }: DefinitionsPlace, pins: Pins): Promise<typeof nothingHeld> {
-  const subjects = tools.map((tool) => subjectOf(tool, name, folder));
+async function hold(tools: readonly Tool[], place: DefinitionsPlace, pins: Pins): Promise<typeof nothingHeld> {
+  const { folder, name } = place;
+  const subjects = tools.map((tool) => subjectOf(tool, place));
   const verdicts = await verdictsOn(subjects, name, folder, pins);
   const held = subjects.flatMap((subject, index): HeldTool[] => {
     const verdict = verdicts[index]!;
@@ -82,8 +85,10 @@ async function verdictsOn(subjects: readonly PinSubject[], skill: string, folder
   }
 }
 
-function subjectOf({ definition }: Tool, skill: string, folder: string): PinSubject {
-  return { kind: "skill-tool", owner: ownerOf(skill, folder), name: definition.name, digest: digestOf(definition), content: definition };
+function subjectOf({ definition }: Tool, { name, folder, uses }: DefinitionsPlace): PinSubject {
+  const used = uses.get(definition.name);
+  const content = used === undefined ? definition : { ...definition, uses: used };
+  return { kind: "skill-tool", owner: ownerOf(name, folder), name: definition.name, digest: digestOf(content), content };
 }
 
 /** Skills of one name in two places are two: what was approved of one says nothing of the other. */

@@ -1,4 +1,5 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
+import type { SkillPermissions } from "../formats/skills/skill-permissions.ts";
 import type { Prompt } from "../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../tools/resource.ts";
 import type { Tool } from "../tools/tool.ts";
@@ -37,6 +38,10 @@ export interface Skill extends SkillEntry {
   readonly mcpServers: Readonly<Record<string, unknown>>;
   readonly requires: Readonly<Record<string, string>>;
   readonly engines: Readonly<Record<string, string>>;
+  /** What its manifest declares that its tools reach. */
+  readonly permissions?: SkillPermissions;
+  /** What its tools that are written in JSON use of the machine, a fact a line, by their names. */
+  readonly uses: ReadonlyMap<string, readonly string[]>;
   /** Counts the reloads of this folder, from 1. */
   readonly generation: number;
   /** Changes when the text, prompts, tools or description of the skill do. */

@@ -1,12 +1,16 @@
 import { extname } from "node:path";
+import { canonicalJson, sha256 } from "../base/canonical-json.ts";
 import { withinDeadline } from "../base/deadline.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
+import type { SkillPermissions } from "../formats/skills/skill-permissions.ts";
+import type { ToolJson } from "../formats/skills/tool-json.ts";
 import type { FileGuard } from "../io/file-guard.ts";
 import { ModuleError } from "../io/module-loader/module-error.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import { createScope, type OwnedScope } from "../io/scope.ts";
-import { withOrigin, wrapExecute } from "../tools/create-tool.ts";
+import { alwaysAsked, withOrigin, wrapExecute } from "../tools/create-tool.ts";
+import type { ToolLike } from "../tools/define-tool.ts";
 import type { Prompt } from "../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../tools/resource.ts";
 import type { Tool } from "../tools/tool.ts";
@@ -20,7 +24,9 @@ import { readToolJson } from "./read-tool-json.ts";
 import type { ToolEntry } from "./tool-entries.ts";
 import { handlerOf } from "./tool-handler.ts";
 import { moduleFailure } from "./tool-module.ts";
+import { rightsOf, type SkillStanding, type ToolRights } from "./tool-rights.ts";
 import type { LoadedTools, RunnerTarget, ToolRunner } from "./tool-runner.ts";
+import { describeUse, useFaults, usesOf } from "./tool-uses.ts";
 
 /** What one entry came to. It is carried from generation to generation for as long as none of its files changes. */
 export interface ToolUnit {
@@ -35,6 +41,8 @@ export interface ToolUnit {
   readonly resourceTemplates: readonly ResourceTemplate[];
   readonly resourceLists: readonly ResourceSet[];
   readonly diagnostics: readonly Diagnostic[];
+  /** What a tool that is written in JSON uses of the machine, a fact a line. */
+  readonly uses: readonly string[];
   /** Every file it is made of; a lazily loaded handler adds its own when it runs. */
   readonly files: ReadonlySet<string>;
   /** Ends this unit: its scope is disposed of once its calls have ended. Returns what disposers threw. */
@@ -55,6 +63,9 @@ export interface StageContext {
   readonly view?: FolderView | undefined;
   /** Where the signature is required: the only files that may be used. */
   readonly tree?: CheckedFolder | undefined;
+  readonly standing: SkillStanding;
+  /** What the manifest declares. */
+  readonly permissions: SkillPermissions | undefined;
 }
 
 /** Makes tools of an entry. Never rejects for what the entry's files do: that becomes diagnostics of the unit. */
@@ -64,16 +75,22 @@ export async function stageTool(entry: ToolEntry, context: StageContext): Promis
   // The manifest is no file of a tool that is written into it: other lines of it may change.
   const files = new Set(entry.kind === "inline" ? [] : [entry.file]);
   const staged = entry.kind === "module" ? await stageModule(entry.file, files, context, scope) : stageJson(entry, files, context, scope);
-  const { name: source, identity } = context.target.skill;
+  const { name: source } = context.target.skill;
+  const { uses = [], rights = rightsOf(context.standing, "code") } = staged;
+  const identity = identityOf(context.target.skill.identity, uses);
   // Whatever runs the file, its tools are those of the skill.
-  const owned = staged.tools.map((tool) => withOrigin(tool, { ...tool.origin, kind: "skill", source, ...(identity && { identity }) }));
+  const owned = staged.tools
+    .map((tool) => withOrigin(tool, { ...tool.origin, kind: "skill", source, ...(identity && { identity }) }))
+    .map((tool) => (rights.decidesPermission ? tool : alwaysAsked(tool)));
+  const asked = rights.decidesPermission ? [] : owned.flatMap((tool) => toldAsAsked(tool, context.standing, uses.length === 0));
   return {
     key: entry.key,
     state: entry.state,
     ...(entry.kind === "inline" ? {} : { path: entry.path }),
     tools: owned.map((tool) => (tool.hasHandler ? wrapExecute(tool, calls.track, calls.hold) : tool)),
     ...countOffers(staged, calls),
-    diagnostics: staged.diagnostics.map((diagnostic) => ({ source, ...diagnostic })),
+    diagnostics: [...staged.diagnostics, ...asked].map((diagnostic) => ({ source, ...diagnostic })),
+    uses,
     files,
     retire: async () => {
       await calls.ended();
@@ -83,7 +100,16 @@ export async function stageTool(entry: ToolEntry, context: StageContext): Promis
   };
 }
 
-type Staged = Omit<LoadedTools, "files">;
+interface Staged extends Omit<LoadedTools, "files"> {
+  readonly uses?: readonly string[];
+  /** Absent: those of code. */
+  readonly rights?: ToolRights;
+}
+
+/** What was approved of a tool that runs a program or calls a service was approved of that program or service. */
+function identityOf(skill: string | undefined, uses: readonly string[]): string | undefined {
+  return skill === undefined || uses.length === 0 ? skill : `${skill} ${sha256(canonicalJson(uses))}`;
+}
 
 async function stageModule(file: string, files: Set<string>, context: StageContext, scope: OwnedScope): Promise<Staged> {
   const runner = context.runners.find((candidate) => candidate.extensions.includes(extname(file)));
@@ -109,14 +135,45 @@ function stageJson(entry: Exclude<ToolEntry, { kind: "module" }>, files: Set<str
   const { tool, diagnostics } = readToolJson(entry, context.seen, context.guard);
   if (tool === undefined) return { tools: [], diagnostics };
   const { folder } = context.target.skill;
+  const rights = rightsOf(context.standing, isCode(tool, entry) ? "code" : "json");
+  const faults = useFaults(tool, entry.file, { permissions: context.permissions, rights });
+  if (faults.length > 0) return { tools: [], diagnostics: [...diagnostics, ...faults] };
   try {
     const handler = handlerOf(tool, entry, { ...context, folder, files, scope });
-    const made = makeTools([{ ...tool.definition, ...(handler ? { handler } : {}) }], entry.file, context.target);
-    return { tools: made.tools, diagnostics: [...diagnostics, ...made.diagnostics] };
+    const permission = permissionOf(tool, folder);
+    const made = makeTools(
+      [{ ...tool.definition, ...(handler && { handler }), ...(permission && { permission }) }],
+      entry.file,
+      context.target,
+    );
+    return { tools: made.tools, diagnostics: [...diagnostics, ...made.diagnostics], uses: usesOf(tool.handler), rights };
   } catch (error) {
     for (const path of filesOf(error, entry.file, context)) files.add(path);
     return { tools: [], diagnostics: [...diagnostics, diagnosticOf(entry.file, error)] };
   }
+}
+
+function isCode({ handler }: ToolJson, entry: Exclude<ToolEntry, { kind: "module" }>): boolean {
+  return handler === undefined ? entry.kind === "json" && entry.sibling !== undefined : handler.kind === "module";
+}
+
+function permissionOf({ definition, handler }: ToolJson, folder: string): ToolLike["permission"] {
+  return handler?.kind === "command" || handler?.kind === "http" ? describeUse(handler, definition.description, folder) : undefined;
+}
+
+/** Says what of a tool does not count here. */
+function toldAsAsked({ definition, origin, permission }: Tool, { scope }: SkillStanding, describesItself: boolean): readonly Diagnostic[] {
+  const says =
+    definition.skipPermission === true ? "skipPermission" : permission !== undefined && describesItself ? "permission()" : undefined;
+  if (says === undefined || origin.file === undefined) return [];
+  const who = scope === "package" ? "A tool of a package" : "A tool that is written in JSON";
+  const how =
+    scope === "package"
+      ? "have the skill signed by somebody trusted here"
+      : "define it in a module, or have the skill signed by somebody trusted here";
+  const message = `The tool "${definition.name}" is asked for at each call: ${who} does not decide about its own permission, so its ${says} has no effect. Allow it by a rule, or ${how}.`;
+  const severity = says === "skipPermission" ? "warning" : "info";
+  return [{ severity, code: "TOOL_ALWAYS_ASKED", file: origin.file, message }];
 }
 
 /** What may mend it: the error tells, or what the module imports. */

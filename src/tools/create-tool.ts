@@ -70,11 +70,16 @@ export function wrapExecute(tool: Tool, wrap: (execute: Tool["execute"]) => Tool
   return derive(tool, { execute: wrap(tool.execute), ...(hold && { hold }) });
 }
 
+/** The same tool, contract and revision; what it says of permission allows nothing. */
+export function alwaysAsked(tool: Tool): Tool {
+  return derive(tool, { isAlwaysAsked: true });
+}
+
 /** A tool with other parts; what is not given stays. A spread of the tool itself would make its hashes. */
 function derive(tool: Tool, changes: Partial<Parts>): Tool {
-  const { definition, origin, hasHandler, validate, permission, hold, execute } = tool;
+  const { definition, origin, hasHandler, isAlwaysAsked, validate, permission, hold, execute } = tool;
   const revision = (): string => tool.revision;
-  const optional = { ...(permission && { permission }), ...(hold && { hold }) };
+  const optional = { isAlwaysAsked: isAlwaysAsked === true, ...(permission && { permission }), ...(hold && { hold }) };
   return assemble({ definition, origin, revision, hasHandler, validate, ...optional, execute, ...changes });
 }
 
@@ -89,6 +94,7 @@ class AssembledTool implements Tool {
   readonly definition: ToolDefinition;
   readonly origin: ToolOrigin;
   readonly hasHandler: boolean;
+  readonly isAlwaysAsked: boolean;
   readonly validate: Tool["validate"];
   declare readonly permission?: NonNullable<Tool["permission"]>;
   declare readonly hold?: NonNullable<Tool["hold"]>;
@@ -97,10 +103,11 @@ class AssembledTool implements Tool {
   #signature: string | undefined;
   #revision: string | (() => string);
 
-  constructor({ definition, origin, hasHandler, validate, permission, hold, execute, revision }: Parts) {
+  constructor({ definition, origin, hasHandler, isAlwaysAsked = false, validate, permission, hold, execute, revision }: Parts) {
     this.definition = definition;
     this.origin = origin;
     this.hasHandler = hasHandler;
+    this.isAlwaysAsked = isAlwaysAsked;
     this.validate = validate;
     if (permission !== undefined) this.permission = permission;
     if (hold !== undefined) this.hold = hold;

@@ -227,6 +227,11 @@ export interface Tool {
   readonly revision: string;
   /** False: a declaration. Its calls stay open until somebody who is attached answers them. */
   readonly hasHandler: boolean;
+  /**
+   * What the tool says of permission allows nothing: neither `skipPermission`, nor a `permission` that returns null, nor the kind
+   * that this gives a call. Its source may not decide that.
+   */
+  readonly isAlwaysAsked?: boolean;
   validate(args: unknown): Validated | Promise<Validated>;
   /** The tool's own description of what this call would do; null: nothing that needs permission. */
   permission?(args: unknown, context: ToolContext): PermissionRequest | null | Promise<PermissionRequest | null>;

@@ -228,6 +228,23 @@ export const adviceCases: readonly AdviceCase[] = [
     at: '"handler"',
   },
   {
+    code: "ADVICE_ARGUMENT_OPTION",
+    what: "an argument that may be taken for an option",
+    bad: {
+      "tools/sample.json": tool({
+        parameters: { type: "object", properties: { text: { type: "string", description: "The text." } }, required: ["text"] },
+        handler: { command: "lint", args: ["run", "${text}"] },
+      }),
+    },
+    good: {
+      "tools/sample.json": tool({
+        parameters: { type: "object", properties: { text: { type: "string", description: "The text." } }, required: ["text"] },
+        handler: { command: "lint", args: ["run", "--", "${text}"] },
+      }),
+    },
+    at: '"handler"',
+  },
+  {
     code: "ADVICE_WRITE_UNANNOUNCED",
     what: "a file written without telling the session",
     bad: sample(

@@ -27,14 +27,14 @@ export function isProgram({ language, file = "" }: Sample): boolean {
   return /^[jt]sx?$/.test(language) && !/^(?:skills|servers|\.github)\//.test(file);
 }
 
-/** Writes the files that the samples of a document are, each where it says it belongs. */
-export function writeProject(folder: string, samples: readonly Sample[]): void {
+/** Writes the files that the samples of a document are, each where it says it belongs; data as `adapt` changes it. */
+export function writeProject(folder: string, samples: readonly Sample[], adapt: (text: string) => string): void {
   mkdirSync(join(folder, "skills"), { recursive: true });
   for (const sample of samples) {
     const path = pathOf(sample);
     if (path === undefined) continue;
     mkdirSync(dirname(join(folder, path)), { recursive: true });
-    writeFileSync(join(folder, path), sample.text, { flag: "wx" });
+    writeFileSync(join(folder, path), sample.language === "json" ? adapt(sample.text) : sample.text, { flag: "wx" });
   }
 }
 

@@ -45,12 +45,15 @@ beforeAll(async () => {
   // Inside the package, so that its name and its dependencies resolve as they do for whoever installed it.
   mkdirSync(join(root, ".skillhost"), { recursive: true });
   scratch = mkdtempSync(join(root, ".skillhost", "samples-"));
-  for (const document of withSamples) writeProject(folderOf(document), samplesOf(document));
   // Stands for the service that the samples of HTTP tools ask: it answers with what it was asked.
   service = createServer(({ method, url, headers }, response) => {
     response.setHeader("content-type", "application/json").end(JSON.stringify({ method, url, authorization: headers.authorization }));
   });
   await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
+  const origin = `http://127.0.0.1:${(service.address() as AddressInfo).port}`;
+  const adapt = (text: string): string =>
+    text.replaceAll("https://weather.example.org", origin).replaceAll('"weather.example.org"', '"127.0.0.1"');
+  for (const document of withSamples) writeProject(folderOf(document), samplesOf(document), adapt);
   model = await startScriptedModel(({ body }) => {
     const [reply, ...rest] = replies;
     replies = rest;
@@ -64,7 +67,6 @@ beforeAll(async () => {
     return reply;
   });
   stubLanguageServer();
-  vi.stubEnv("WEATHER_URL", `http://127.0.0.1:${(service.address() as AddressInfo).port}`);
 });
 
 /** Whoever looks for a language server in the search path finds the double of one, which talks to nobody outside. */

@@ -1,14 +1,26 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createTestHost } from "skillhost/testing";
-import { afterEach, expect, test, vi } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 
 const skill = fileURLToPath(new URL("../../skills/service-status/", import.meta.url));
 
-afterEach(() => {
-  vi.unstubAllEnvs();
-});
+/** The skill as it is, but for the address of the service. */
+function skillFor(url: string): string {
+  const root = mkdtempSync(join(tmpdir(), "skillhost-status-"));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+  const folder = join(root, "service-status");
+  cpSync(skill, folder, { recursive: true });
+  const file = join(folder, "tools/service_status.json");
+  const text = readFileSync(file, "utf8");
+  expect(text).toContain("http://127.0.0.1:8787/");
+  writeFileSync(file, text.replace("http://127.0.0.1:8787", url));
+  return folder;
+}
 
 /** The skill's own status service, on a port of its own; ended with the test. */
 async function startService(): Promise<{ url: string } & AsyncDisposable> {
@@ -27,25 +39,22 @@ async function startService(): Promise<{ url: string } & AsyncDisposable> {
 
 test.each(["uptime", "load", "memory", "disk"])("asks the service about %s", async (service) => {
   await using running = await startService();
-  vi.stubEnv("SKILLHOST_STATUS_URL", running.url);
-  await using server = await createTestHost({ skillDirectories: [skill], watch: false });
+  await using server = await createTestHost({ skillDirectories: [skillFor(running.url)], watch: false });
   const result = await server.call("service_status", { service });
   expect(result.resultType).toBe("success");
   expect(JSON.parse(result.textResultForLlm)).toMatchObject({ service, state: expect.stringMatching(/^(ok|busy)$/) });
 });
 
 test("without a service the call fails, without naming its address", async () => {
-  await using server = await createTestHost({ skillDirectories: [skill], watch: false });
   // Port 1 is reserved and nothing listens there.
-  vi.stubEnv("SKILLHOST_STATUS_URL", "http://127.0.0.1:1");
+  await using server = await createTestHost({ skillDirectories: [skillFor("http://127.0.0.1:1")], watch: false });
   const result = await server.call("service_status", { service: "load" });
   expect(result.resultType).toBe("failure");
   expect(result.textResultForLlm).not.toContain("127.0.0.1");
 });
 
 test("a service that is not one of its four is refused before anything is sent", async () => {
-  await using server = await createTestHost({ skillDirectories: [skill], watch: false });
-  vi.stubEnv("SKILLHOST_STATUS_URL", "http://127.0.0.1:1");
+  await using server = await createTestHost({ skillDirectories: [skillFor("http://127.0.0.1:1")], watch: false });
   const result = await server.call("service_status", { service: "../admin" });
   expect(result.resultType).toBe("failure");
   expect(result.textResultForLlm).toMatch(/service.*uptime.*load.*memory.*disk/s);

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { fixture, type Kit, openKit, skillMd, tempFolder } from "./kit.ts";
+import { asUserSkills, fixture, type Kit, openKit, skillMd, tempFolder } from "./kit.ts";
 
 const openFixture = (name: string): Promise<Kit> => openKit([fixture(name)], { watch: false });
 const names = (kit: Kit): string[] => kit.session.tools.map((tool) => tool.name);
@@ -76,8 +76,9 @@ describe("a tool JSON", () => {
       seen.push({ method, url, id: headers["x-id"], body });
       return url.startsWith("/items/missing") ? [404, "There is no such item."] : [200, '{"found":true}'];
     });
+    const directory = asUserSkills("handler-http");
     vi.stubEnv("SKILLHOST_TEST_SERVICE", origin);
-    const kit = await openFixture("handler-http");
+    const kit = await openKit([directory], { watch: false });
     expect(errors(kit)).toEqual([]);
     expect(await kit.says("look-up", { id: "../admin?x=1#y", query: "a&b" })).toBe('{"found":true}');
     expect(await kit.says("store", { id: "7", tags: ["a", "b"] })).toBe('{"found":true}');

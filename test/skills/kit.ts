@@ -1,10 +1,10 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Diagnostic, SkillInfo, SkillsChange } from "skillhost";
 import { createTestHost, type TestHost, type TestHostOptions } from "skillhost/testing";
-import { onTestFinished } from "vitest";
+import { onTestFinished, vi } from "vitest";
 
 /** The folder of a fixture: one situation, named for it. */
 export function fixture(name: string): string {
@@ -28,6 +28,15 @@ export function put(path: string, text: string | Uint8Array): void {
 
 export function putAll(folder: string, files: Files): void {
   for (const [path, text] of Object.entries(files)) put(join(folder, path), text);
+}
+
+/** Copies fixtures to where a user's own skills are, for the rest of the test. Gives the directory. */
+export function asUserSkills(...names: readonly string[]): string {
+  const home = tempFolder();
+  vi.stubEnv("SKILLHOST_HOME", home);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  for (const name of names) cpSync(fixture(name), join(home, "skills", name), { recursive: true });
+  return join(home, "skills");
 }
 
 export function skillMd(name: string, body = "Be brief."): string {

@@ -13,6 +13,7 @@ function unit(retired: Promise<readonly Error[]>, abandon: () => Promise<readonl
     resourceTemplates: [],
     resourceLists: [],
     diagnostics: [],
+    uses: [],
     files: new Set(),
     retire: () => retired,
     abandon,

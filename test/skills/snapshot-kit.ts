@@ -32,6 +32,7 @@ function skillIn(folder: string, { name, tools = {}, enabled = true, version, re
     ...(version !== undefined && { version }),
     requires,
     engines: {},
+    uses: new Map(),
     generation: 1,
     signature: JSON.stringify([name, tools]),
     instructions: async () => "",

@@ -68,7 +68,9 @@ function approveSkill(
   options: ApproveOptions,
 ): Promise<number> {
   const skill = host.skills.find((each) => each.name === name && each.state !== "failed") ?? unknown(name, host);
-  const held = (skill.held ?? []).filter((each) => tool === undefined || each.name === tool).map(toHeld);
+  const held = (skill.held ?? [])
+    .filter((each) => tool === undefined || each.name === tool)
+    .map((each) => toHeld({ ...each, diff: [...each.diff, ...(skill.uses?.[each.name] ?? [])] }));
   return settle(context, options, { about: { skill: name }, held, approve: () => host.approveSkill(name, tool) });
 }
 

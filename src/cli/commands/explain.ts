@@ -4,7 +4,7 @@ import type { Session } from "../../session/session.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { printPlugin } from "../describe-plugin.ts";
-import { packageWords, trustWords } from "../describe-skill.ts";
+import { packageWords, permissionLines, trustWords } from "../describe-skill.ts";
 import { didYouMean } from "../nearest-names.ts";
 import { withHost } from "../open-host.ts";
 import type { Output } from "../output.ts";
@@ -96,6 +96,7 @@ function printTool(tool: ExplainedTool, filtered: Filtered | undefined, out: Out
   out.line(`  ${state}  ${tool.kind} ${visibleLine(tool.source)}${place}`);
   out.line(`    ${style.dim("because")} ${visibleLine(filtered ? filterRule(filtered) : tool.rule)}`);
   if (tool.renamedTo !== undefined) out.line(`    ${style.dim("offered as")} ${visibleLine(tool.renamedTo)}`);
+  for (const line of tool.uses ?? []) out.line(`    ${style.yellow(visibleLine(line))}`);
   if (tool.engine) out.line(`    ${style.dim("run by")} ${tool.engine.engine}: ${visibleLine(tool.engine.reason)}`);
 }
 
@@ -115,7 +116,8 @@ function printSkill(skill: ExplainedSkill, skills: readonly SkillInfo[], out: Ou
       : style.yellow(visibleLine(problem ?? ""));
     out.line(`    ${style.dim("requires")} ${visibleLine(name)} ${visibleLine(range)}: ${fate}`);
   }
-  const { trust, held = [] } = skills.find(({ folder }) => folder === skill.folder) ?? {};
+  const { trust, held = [], permissions } = skills.find(({ folder }) => folder === skill.folder) ?? {};
+  for (const line of permissionLines(permissions)) out.line(`    ${style.yellow(line)}`);
   if (trust !== undefined)
     out.line(`    ${style.dim("trust")} ${trustWords(trust, style)}; signatures of the scope "${trust.scope}": ${trust.mode}`);
   for (const { name, reason } of held)

@@ -7,7 +7,7 @@ import { readConfiguredServers } from "../configured-servers.ts";
 import { deeperSkillsIn } from "../deeper-hints.ts";
 import { printPlugin } from "../describe-plugin.ts";
 import { type ListedServer, serverHeading, withFiles } from "../describe-server.ts";
-import { counted, skillHeading } from "../describe-skill.ts";
+import { counted, permissionLines, skillHeading } from "../describe-skill.ts";
 import { toHostOptions, withHost } from "../open-host.ts";
 import type { Output } from "../output.ts";
 import { visibleLine } from "../visible-text.ts";
@@ -51,6 +51,7 @@ function printSkill(skill: SkillInfo, out: Output): void {
   if (skill.description !== "") out.line(`  ${visibleLine(shortened(skill.description))}`);
   if (skill.state !== "active") out.line(`  ${style.dim("because")} ${visibleLine(skill.rule)}`);
   if (skill.tools.length > 0) out.line(`  ${style.dim("tools")}    ${skill.tools.map(visibleLine).join(", ")}`);
+  for (const line of permissionLines(skill.permissions)) out.line(`  ${style.yellow(line)}`);
   const prompts = skill.prompts.map((prompt) => visibleLine(prompt.path)).join(", ");
   if (prompts !== "") out.line(`  ${style.dim("prompts")}  ${prompts} (${skill.promptMode})`);
   for (const diagnostic of skill.diagnostics) out.line(`  ${out.diagnostic(diagnostic)}`);

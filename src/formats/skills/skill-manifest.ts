@@ -6,6 +6,7 @@ import { type JsonDocument, parseJson } from "../text/json-document.ts";
 import { createFieldReader, describe, type FieldReader, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
 import { pathFault } from "../text/relative-path.ts";
+import { readSkillPermissions, type SkillPermissions } from "./skill-permissions.ts";
 import { createTextReport } from "./text-report.ts";
 
 /** The largest `skill.json` that is parsed, in bytes. Check the file's size before reading it. */
@@ -37,6 +38,8 @@ export interface SkillManifest {
   readonly engines?: Readonly<Record<string, string>>;
   /** The version ranges of other skills that it needs. */
   readonly requires?: Readonly<Record<string, string>>;
+  /** What its tools reach. */
+  readonly permissions?: SkillPermissions;
   readonly promptMode?: "eager" | "on-demand";
   readonly enabled?: boolean;
   /** The keys that are none of these. */
@@ -71,6 +74,7 @@ const knownKeys = [
   "mcpServers",
   "engines",
   "requires",
+  "permissions",
   "promptMode",
   "enabled",
 ];
@@ -104,6 +108,7 @@ function readFields(fields: FieldReader, complain: JsonComplain): Omit<SkillMani
     mcpServers: fields.object("mcpServers"),
     engines: readRanges(fields, "engines", complain),
     requires: readRanges(fields, "requires", complain),
+    permissions: readSkillPermissions(fields, complain),
     promptMode: fields.oneOf("promptMode", ["eager", "on-demand"]),
     enabled: fields.flag("enabled") ?? (fields.has("enabled") ? false : undefined),
   };

@@ -95,11 +95,14 @@ type Exemption = "hook" | "tool" | undefined;
 
 function exemptionOf(run: RunningCall, tool: Tool): Exemption {
   if (run.hookDecision !== undefined) return run.hookDecision === "allow" ? "hook" : undefined;
-  return tool.definition.skipPermission === true ? "tool" : undefined;
+  return tool.definition.skipPermission === true && tool.isAlwaysAsked !== true ? "tool" : undefined;
 }
 
 function askAsDescribed(run: RunningCall, host: CallHost, tool: Tool, described: unknown, exemption: Exemption): Pending {
-  if (described === null) return ask(run, host, tool, undefined, exemption ?? (run.hookDecision === "ask" ? undefined : "tool"));
+  if (described === null) {
+    const isExempt = run.hookDecision !== "ask" && tool.isAlwaysAsked !== true;
+    return ask(run, host, tool, undefined, exemption ?? (isExempt ? "tool" : undefined));
+  }
   // A copy: it is judged, asked with and remembered, and must be the same each time.
   const request = typeof described === "object" ? ({ ...described } as PermissionRequest) : undefined;
   if (typeof request?.kind === "string") return ask(run, host, tool, request, exemption);

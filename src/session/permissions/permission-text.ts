@@ -3,7 +3,7 @@ import { exactJson, exactText } from "../../base/hidden-characters.ts";
 import type { PermissionAsk } from "../../tools/tool.ts";
 
 // What a person must see of a request: what would run, where, and what would change.
-const shownFields = ["fullCommandText", "path", "fileName", "url", "diff", "hookMessage"];
+const shownFields = ["fullCommandText", "path", "fileName", "method", "url", "environment", "diff", "hookMessage"];
 
 /**
  * The question whether a call may run, for people, by every way of asking them. `source` names where the tool comes from,

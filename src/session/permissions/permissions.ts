@@ -9,7 +9,7 @@ import type { AskHandler, AskHandlers, SessionAsks } from "../asks/asks.ts";
 import type { SessionEvents } from "../records/events.ts";
 import { type ApprovableCall, approvalsFor, type Grant, grantsFor, grantsOf, outdatedApprovals } from "./permission-approvals.ts";
 import type { PermissionRule } from "./permission-rule.ts";
-import type { PermissionRules } from "./permission-rules.ts";
+import type { PermissionRules, RuleVerdict } from "./permission-rules.ts";
 
 /** Allows every call. For programs that trust every tool they offer. */
 export const approveAll: AskHandler<"permission"> = () => approval;
@@ -125,16 +125,24 @@ class SessionPermissions implements Permissions {
 
   decide(question: PermissionQuestion, waits: boolean): Verdict {
     const { tool, request, toolArgs: args, exemption, askedByHook } = question;
-    const ruled = this.#host.config.permissions.judge({ tool, request, args });
+    const ruled = this.#judge(question);
     if (ruled?.kind === "deny") return this.#denyByRule(question, ruled.rule);
     if (exemption === "hook") return allowed;
     if (askedByHook !== undefined) return this.#ask(question, waits, undefined);
-    const call = { tool, request: request ?? defaultRequest(tool, args) };
+    const call = { tool, request: requestOf(tool, request, args) };
     if (ruled?.kind === "ask") return this.#ask(question, waits, call);
     if (exemption === "tool" || ruled?.kind === "allow") return allowed;
     const isApproved = this.#wasApproved(call);
     if (!(isApproved instanceof Promise)) return isApproved ? allowed : this.#ask(question, waits, call);
     return isApproved.then((known) => (known ? allowed : this.#ask(question, waits, call)));
+  }
+
+  /** What a tool says of its calls may forbid them, even where it may not allow them. */
+  #judge({ tool, request, toolArgs: args }: PermissionQuestion): RuleVerdict | undefined {
+    const { permissions } = this.#host.config;
+    const ruled = permissions.judge({ tool, request, args });
+    if (tool.isAlwaysAsked !== true || request === undefined || ruled?.kind !== "allow") return ruled;
+    return permissions.judge({ tool, request: undefined, args });
   }
 
   /** Asks whoever may answer. A call without which nothing is remembered: a hook asks about each call anew. */
@@ -290,6 +298,12 @@ function toPermissionAsk(
   const own = request ?? { kind: "hook", ...hookMessage(askedByHook?.reason) };
   const facts = { toolCallId, toolName: name, toolArgs };
   return description === undefined ? { ...own, ...facts } : { description, ...own, ...facts };
+}
+
+/** What is asked, and what an answer is remembered for. */
+function requestOf(tool: Tool, request: PermissionRequest | undefined, args: unknown): PermissionRequest {
+  if (request === undefined) return defaultRequest(tool, args);
+  return tool.isAlwaysAsked === true ? { ...request, ...defaultRequest(tool, args) } : request;
 }
 
 /** What the Copilot SDK's permission requests hold for tools that do not describe their calls themselves. */

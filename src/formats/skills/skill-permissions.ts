@@ -1,0 +1,77 @@
+import { createFieldReader, describe, type FieldReader, type JsonComplain } from "../text/json-fields.ts";
+
+/** What a skill declares that its tools reach, so that people can agree to it. */
+export interface SkillPermissions {
+  /** Variables of the host's environment that its tools may read. */
+  readonly env: readonly string[];
+  /** Hosts that its HTTP tools may call: `api.example.org`, or `*.example.org` for those below it. Absent: those that they name. */
+  readonly hosts?: readonly string[];
+  /** Programs that its command tools may run, as they name them. Absent: those that they name. */
+  readonly programs?: readonly string[];
+}
+
+const kinds = ["env", "hosts", "programs"] as const;
+const code = "MANIFEST_PERMISSIONS";
+const most = 100;
+
+/**
+ * Reads `permissions` of a manifest. A value that cannot be used declares less than it might have meant, never more: what is no
+ * object declares nothing at all.
+ */
+export function readSkillPermissions(manifest: FieldReader, complain: JsonComplain): SkillPermissions | undefined {
+  if (!manifest.has("permissions")) return undefined;
+  const value = manifest.object("permissions");
+  if (value === undefined) return { env: [], hosts: [], programs: [] };
+  const fields = createFieldReader(value, complain, { code, path: ["permissions"] });
+  for (const key of fields.others(kinds).slice(0, 10)) {
+    const message = `The key ${JSON.stringify(key.slice(0, 60))} of "permissions" has no effect; possible are ${kinds.join(", ")}.`;
+    complain("warning", code, message, ["permissions", key]);
+  }
+  const read = (kind: (typeof kinds)[number]): readonly string[] => readItems(fields, kind, complain);
+  return {
+    env: read("env"),
+    ...(fields.has("hosts") && { hosts: read("hosts") }),
+    ...(fields.has("programs") && { programs: read("programs") }),
+  };
+}
+
+function readItems(fields: FieldReader, kind: (typeof kinds)[number], complain: JsonComplain): readonly string[] {
+  const items = (fields.list(kind) ?? []).flatMap((item, index): string[] => {
+    const read = typeof item === "string" ? readers[kind](item) : undefined;
+    if (read !== undefined && index < most) return [read];
+    const problem = index < most ? `${described(item)} is not ${expected[kind]}` : `only the first ${most} entries count`;
+    complain("error", code, `In "${kind}" of "permissions": ${problem}. It is left out.`, ["permissions", kind, index]);
+    return [];
+  });
+  return [...new Set(items)];
+}
+
+function described(item: unknown): string {
+  return typeof item === "string" ? JSON.stringify(item.slice(0, 80)) : describe(item);
+}
+
+const expected = {
+  env: "the name of a variable, such as WEATHER_KEY",
+  hosts: "a host, such as api.example.org or *.example.org",
+  programs: 'the name of a program as a tool\'s "command" has it, such as git or ./run.sh',
+};
+
+const readers: Readonly<Record<(typeof kinds)[number], (item: string) => string | undefined>> = {
+  env: (item) => (/^[A-Za-z_]\w{0,199}$/.test(item) ? item : undefined),
+  hosts: readHost,
+  programs: (item) => (item.trim() !== "" && item.length <= 1_000 && !item.includes("\0") ? item : undefined),
+};
+
+/** As addresses have it: lower case, ASCII. */
+function readHost(item: string): string | undefined {
+  const wildcard = item.startsWith("*.") ? "*." : "";
+  const name = item.slice(wildcard.length);
+  if (name === "" || /[\s/?#@*%\\]/.test(name) || !URL.canParse(`http://${name}/`)) return undefined;
+  const { hostname, port } = new URL(`http://${name}/`);
+  return port === "" && !/:\d*$/.test(name.replace(/^\[.*\]/, "")) ? wildcard + hostname : undefined;
+}
+
+/** Whether a host, as an address has it, is among those that are declared. */
+export function isDeclaredHost(hosts: readonly string[], hostname: string): boolean {
+  return hosts.some((host) => (host.startsWith("*.") ? hostname.endsWith(host.slice(1)) : hostname === host));
+}
