@@ -81,7 +81,8 @@ class SkillHost implements Host {
       guardExit: options.guardExit,
       onDiagnostic: this.#problems.report,
     });
-    this.#plugins = new PluginHost({ ...options, loader: this.#loader, onProblem: this.#problems.report });
+    const skillTrust = this.#trust.settings.skills;
+    this.#plugins = new PluginHost({ ...options, loader: this.#loader, skillTrust, onProblem: this.#problems.report });
     // Those of plugins come when they are active, before any skill is loaded.
     const runners = [createModuleRunner(this.#loader)];
     const ofStore = { loader: this.#loader, runners, hostVersion: packageVersion, onEdited: this.#problems.forget };

@@ -8,6 +8,8 @@ import { importNative } from "../io/module-loader/native-modules.ts";
 import { installedRoot } from "../io/module-loader/package-config.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import type { OwnedScope } from "../io/scope.ts";
+import type { SkillTrust } from "../trust/skill-trust.ts";
+import { admitPlugin } from "./admit-plugin.ts";
 import { type ImportModule, importBundled } from "./bundled.ts";
 import { bundlePlugin } from "./bundles/bundle-plugin.ts";
 import { loadBundle } from "./bundles/load-bundle.ts";
@@ -18,6 +20,8 @@ export interface FindOptions {
   readonly workingDirectory: string;
   /** Runs local files. */
   readonly loader: ModuleLoader;
+  /** Checks plugins that lie in the folder of a skill. */
+  readonly skillTrust?: SkillTrust | undefined;
   /** Runs plugins that come with this package. */
   readonly importModule?: ImportModule | undefined;
   /** Holds a folder for each bundle that keeps something. Default: `~/.skillhost/plugin-data`. */
@@ -36,16 +40,21 @@ type Exports = Readonly<Record<string, unknown>>;
 
 /**
  * Runs the module of a plugin and gives what it exports. `scope` is the life of what the module opens while it is evaluated.
- * @throws HostError `PLUGIN_INVALID`; what the module itself throws comes as it is. `files` of a ModuleError say what may mend it.
+ * @throws HostError `PLUGIN_INVALID`, `PLUGIN_UNTRUSTED`; what the module itself throws comes as it is. `files` of a ModuleError say what may mend it.
  */
 export async function findPlugin(specifier: string, located: LocatedPlugin, options: FindOptions, scope: OwnedScope): Promise<FoundPlugin> {
   const { kind, path } = located;
-  if (kind === "folder") return loadFolder(path, options);
   if (kind === "bundled") return { plugin: pluginOf(specifier, await importBundled(path, options.importModule)), files: none };
   if (kind === "package") return { plugin: pluginOf(specifier, await importNative(path)), files: none };
-  const { exports, files } = await options.loader.load(path, scope);
-  // What is installed changes by being installed anew, and then the process starts anew, too.
-  return { plugin: pluginOf(specifier, exports, files), files: installedRoot(path) === undefined ? files : none };
+  const admission = admitPlugin(path, options.skillTrust);
+  try {
+    if (kind === "folder") return loadFolder(path, options);
+    const { exports, files } = await options.loader.load(path, scope, admission?.tree);
+    // What is installed changes by being installed anew, and then the process starts anew, too.
+    return { plugin: pluginOf(specifier, exports, files), files: installedRoot(path) === undefined ? files : none };
+  } finally {
+    admission?.conclude(false);
+  }
 }
 
 const none: ReadonlySet<string> = new Set();

@@ -11,6 +11,7 @@ import type { OfferSource } from "../session/offers/offers.ts";
 import type { ModelFactory } from "../session/turns/provided-model.ts";
 import type { ToolRunner } from "../skills/tool-runner.ts";
 import type { SkillEntry } from "../tools/tool-source.ts";
+import type { SkillTrust } from "../trust/skill-trust.ts";
 import { activateAll } from "./activate-all.ts";
 import type { ImportModule } from "./bundled.ts";
 import type { Plugin } from "./define-plugin.ts";
@@ -33,6 +34,8 @@ export interface PluginHostOptions {
   readonly workingDirectory: string;
   readonly loader: ModuleLoader;
   readonly log: Logger;
+  /** Checks plugins that lie in the folder of a skill. */
+  readonly skillTrust?: SkillTrust | undefined;
   /** Holds a folder for each bundle that keeps something. Default: `~/.skillhost/plugin-data`. */
   readonly pluginDataDirectory?: string | undefined;
   /** Milliseconds that activating, and disposing, of one plugin may take. Default: 10,000. */

@@ -139,7 +139,7 @@ async function configOf(name: string, schema: object | undefined, given: unknown
 }
 
 const ownWords: ReadonlySet<string> = new Set(["PLUGIN_ENGINE", "PLUGIN_CONFIG"]);
-const codes: ReadonlySet<string> = new Set([...ownWords, "PLUGIN_NOT_FOUND", "PLUGIN_INVALID", "PLUGIN_MANIFEST"]);
+const codes: ReadonlySet<string> = new Set(["PLUGIN_UNTRUSTED", ...ownWords, "PLUGIN_NOT_FOUND", "PLUGIN_INVALID", "PLUGIN_MANIFEST"]);
 
 function failure(use: Plugin | string, name: string | undefined, error: unknown): Diagnostic {
   const code = error instanceof HostError && codes.has(error.code) ? error.code : "PLUGIN_ACTIVATION";

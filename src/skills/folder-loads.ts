@@ -21,13 +21,15 @@ export type ChangedFolders = ReadonlyMap<string, ReadonlySet<string>>;
 const patience = 50;
 // Longer than it takes the watcher to report a change.
 const secondLook = 250;
+// Timers take no longer delays. Who looks too early plans another look.
+const longestTimer = 2 ** 31 - 1;
 
 /** The skill folders that the roots bring, and the loads of them: of one folder never two at a time, and the latest wins. */
 export class FolderLoads {
   readonly #options: FolderLoadsOptions;
   readonly #folders = new Map<string, SkillFolder>();
   readonly #queue: KeyedQueue;
-  readonly #looks = new Set<NodeJS.Timeout>();
+  readonly #looks = new Map<string, NodeJS.Timeout>();
   #isClosed = false;
 
   constructor(options: FolderLoadsOptions) {
@@ -73,7 +75,7 @@ export class FolderLoads {
   /** Ends the loads that run, and everything that serves. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const timer of this.#looks) clearTimeout(timer);
+    for (const timer of this.#looks.values()) clearTimeout(timer);
     await this.#queue.close();
     for (const folder of this.#folders.values()) folder.end();
   }
@@ -103,19 +105,21 @@ export class FolderLoads {
     if (folder === undefined) return undefined;
     const news = roots.folders.has(path) ? await folder.load(started, signal) : folder.remove(started);
     const isGone = folder.current === undefined && !signal.aborted;
+    clearTimeout(this.#looks.get(path));
+    this.#looks.delete(path);
     if (isGone) this.#folders.delete(path);
     watch.setFiles(path, isGone ? [] : folder.files);
-    if (folder.isUnconfirmed && watch.isWatching) this.#lookAgain(path);
+    if (folder.isUnconfirmed && watch.isWatching) this.#lookAgain(path, secondLook);
+    else if (folder.expires !== undefined) this.#lookAgain(path, folder.expires - Date.now());
     return news;
   }
 
-  #lookAgain(path: string): void {
-    const timer = setTimeout(() => {
-      this.#looks.delete(timer);
-      this.#schedule(path, nothing);
-    }, secondLook);
+  /** One look at a time is planned for a folder. */
+  #lookAgain(path: string, delay: number): void {
+    clearTimeout(this.#looks.get(path));
+    const timer = setTimeout(() => this.#schedule(path, nothing), Math.min(Math.max(delay, 0), longestTimer));
     timer.unref();
-    this.#looks.add(timer);
+    this.#looks.set(path, timer);
   }
 }
 

@@ -85,6 +85,13 @@ export class SkillFolder {
     return this.#isUnconfirmed;
   }
 
+  /** When the trust ends that the generation in service needs, in milliseconds since 1970. */
+  get expires(): number | undefined {
+    const { trust } = this.#findings;
+    const isNeeded = this.#generation?.tree !== undefined && trust?.expires !== undefined;
+    return isNeeded ? Date.parse(trust.expires) : undefined;
+  }
+
   /** Notes what changed, for the next load. */
   note(files: Iterable<string>): void {
     for (const file of files) {

@@ -1,5 +1,5 @@
 import { lstatSync, realpathSync } from "node:fs";
-import { basename, dirname, join, sep } from "node:path";
+import { basename, dirname, join, resolve, sep } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { FileGuard } from "../io/file-guard.ts";
 import { checkSignature, named } from "./check-signature.ts";
@@ -76,9 +76,7 @@ class FolderSignatures implements SkillTrust {
   }
 
   admit(folder: string, options: { readonly scope?: SkillScope } = {}): Admission | undefined {
-    const realFolder = this.#realPathOf(folder);
-    const scope = options.scope ?? scopeOfFolder(realFolder);
-    const mode = scope === undefined ? "off" : wordFor(trustModes, this.#options.policy, scope, realFolder);
+    const { scope, mode } = this.#standingOf(folder, options.scope);
     if (scope === undefined || mode === "off") return undefined;
     const isEnforced = mode === "require";
     const { keys, verified, now = Date.now } = this.#options;
@@ -129,6 +127,22 @@ class FolderSignatures implements SkillTrust {
     this.#serving.delete(folder);
   }
 
+  /**
+   * By where the folder really lies, unless its own path is held to a signature: what the path leads to may be exchanged at any
+   * moment, the path is what somebody configured.
+   */
+  #standingOf(folder: string, given: SkillScope | undefined): Standing {
+    const real = this.#standingAt(this.#realPathOf(folder), given);
+    if (real.mode === "require" || (real.scope === undefined && OWN_NAME.test(folder))) return real;
+    const named = this.#standingAt(resolve(folder), given);
+    return named.mode === "require" ? named : real;
+  }
+
+  #standingAt(path: string, given: SkillScope | undefined): Standing {
+    const scope = given ?? scopeOfFolder(path);
+    return { scope, mode: scope === undefined ? "off" : wordFor(trustModes, this.#options.policy, scope, path) };
+  }
+
   /** The one that serves if it vouches for the same files, so that what was made of these can stay. */
   #treeOf(folder: string, statement: SignatureStatement): CheckedFolder {
     const { now = Date.now } = this.#options;
@@ -136,6 +150,14 @@ class FolderSignatures implements SkillTrust {
     const before = this.#serving.get(folder);
     return before?.equals(tree) === true ? before : tree;
   }
+}
+
+// Where package managers put this package, or a link to it.
+const OWN_NAME = /[\\/]node_modules[\\/]skillhost[\\/]/;
+
+interface Standing {
+  readonly scope: SkillScope | undefined;
+  readonly mode: TrustMode;
 }
 
 interface About {
