@@ -12,6 +12,10 @@ export interface WorkspaceConfig {
   readonly web: boolean;
   /** Variables of the host's environment that commands get beside those that every command gets. */
   readonly environment: readonly string[];
+  /** Hosts whose names may stand for addresses of a private network. */
+  readonly privateHosts: readonly string[];
+  /** Whether commands run within limits of the operating system while rules about paths or addresses exist: `auto`, where it can. */
+  readonly confinement: "auto" | "off";
 }
 
 export const configSchema: JsonSchema = {
@@ -35,6 +39,18 @@ export const configSchema: JsonSchema = {
       items: { type: "string", minLength: 1 },
       default: [],
       description: "Names of the host's environment variables that commands get, beside those that every command gets.",
+    },
+    privateHosts: {
+      type: "array",
+      items: { type: "string", minLength: 1 },
+      default: [],
+      description: "Hosts with public names that stand for addresses of a private network, which pages may be fetched from nevertheless.",
+    },
+    confinement: {
+      enum: ["auto", "off"],
+      default: "auto",
+      description:
+        "Whether commands run within limits of the operating system while rules about paths or addresses exist: auto, where it can.",
     },
   },
   additionalProperties: false,

@@ -1,3 +1,4 @@
+import type { Limits } from "./operations/confined-lines.ts";
 import type { FileFault } from "./operations/open-file.ts";
 import type { Place } from "./operations/places.ts";
 
@@ -12,6 +13,12 @@ export const unreadableText = (path: string): string =>
 
 function shown(path: string): string {
   return path.length > 300 || path.includes("\0") ? JSON.stringify(path.slice(0, 300)) : path;
+}
+
+/** Why a command may have failed that would have succeeded without limits. A line of its own, or nothing. */
+export function limitsNote(exitCode: number | undefined, limits: Limits | undefined): string {
+  if (exitCode === 0 || limits?.isOffline !== true) return "";
+  return "\n[The command had no network: rules about addresses apply, and the line does not tell which ones it connects to.]";
 }
 
 /** Why a file cannot be read. */

@@ -3,6 +3,8 @@ import { definePlugin, type Plugin, type PluginApi, type ToolContext } from "ski
 import { configSchema, type WorkspaceConfig } from "./config.ts";
 import { createCopilotTools } from "./copilot/copilot-tools.ts";
 import { createEditorTools } from "./editor/editor-tools.ts";
+import { ConfinedLines } from "./operations/confined-lines.ts";
+import type { WebMachine } from "./operations/fetch-page.ts";
 import type { Machine } from "./operations/machine.ts";
 import type { Roots } from "./operations/places.ts";
 import { findBash, shellEnvironment } from "./operations/shell-environment.ts";
@@ -23,7 +25,8 @@ export const workspaceTools: Plugin = definePlugin<WorkspaceConfig>({
     const shells = bash === undefined ? undefined : openShells(api, machine, bash);
     if (shell && bash === undefined) api.log.info("There is no bash on this machine, so there are no tools for shell commands.");
     const rootsOf = (context: ToolContext): Roots => rootsFor(api, context);
-    const parts = { machine, writer: new FileWriter(api), shells, rootsOf };
+    const lines = new ConfinedLines(machine, api.config.confinement === "auto");
+    const parts = { machine, lines, writer: new FileWriter(api), shells, rootsOf };
     const copilot = presentation === "editor" ? [] : createCopilotTools(parts);
     const editor = presentation === "copilot" ? [] : createEditorTools({ ...parts, bash, runsPrograms: shell });
     api.addTools([...copilot, ...editor].filter(({ name }) => web || !webTools.has(name)));
@@ -39,12 +42,14 @@ function openShells(api: Api, machine: Machine, bash: string): Shells {
   return shells;
 }
 
-function machineOf(api: Api): Machine {
+function machineOf(api: Api): Machine & WebMachine {
   return {
     startProcess: (spec) => api.startProcess({ ...spec, environment: shellEnvironment(process.env, api.config.environment) }),
     fetch: api.fetch,
     writeFile: api.writeFile,
     log: api.log,
+    privateHosts: api.config.privateHosts,
+    confinement: () => api.confinement(),
   };
 }
 
@@ -56,5 +61,7 @@ function rootsFor(api: Api, { invocation: { sessionId, workingDirectory } }: Too
     writable: [workingDirectory, ...(session?.additionalDirectories ?? []), ...configured],
     readable: session?.readableDirectories ?? [],
     isKeptBack: session?.isKeptBack,
+    isAddressKeptBack: session?.isAddressKeptBack,
+    limitsOf: session?.limitsOf,
   };
 }

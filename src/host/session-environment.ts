@@ -128,6 +128,8 @@ function toPluginSession(
     id: sessionId,
     workingDirectory,
     isKeptBack: permissions.isKeptBack,
+    limitsOf: permissions.limitsOf,
+    isAddressKeptBack: permissions.isAddressKeptBack,
     additionalDirectories: turn.additionalDirectories.map((directory) => resolvePath(workingDirectory, directory)),
     get readableDirectories() {
       return [outputs, ...environment.skills(view).flatMap(({ folder }) => folder ?? [])];

@@ -1,4 +1,6 @@
 import { onAbort } from "./on-abort.ts";
+import { AddressRefused, pinnedFetch } from "./pinned-fetch.ts";
+import { isPrivateAddress, isPrivateHost } from "./private-network.ts";
 
 export interface FetchRequest {
   readonly url: string;
@@ -15,12 +17,20 @@ export interface FetchRequest {
    * origin only. A redirect from https to http is never followed.
    */
   allowHost?(url: URL): boolean;
+  /**
+   * A host whose name belongs to the public internet must not stand for an address of a private network. The address is looked
+   * up once, and is the one that is connected to.
+   */
+  readonly guardsPrivateNetworks?: boolean;
+  /** Asked about each address that a host stands for, in the same way. */
+  allowAddress?(address: string, url: URL): boolean;
 }
 
 export type FetchFailure =
   | "invalid-url"
   | "invalid-request"
   | "host-refused"
+  | "address-refused"
   | "redirect-refused"
   | "too-many-redirects"
   | "network"
@@ -56,6 +66,7 @@ export async function boundedFetch(request: FetchRequest): Promise<FetchOutcome>
   try {
     return await follow(request, url, controller.signal);
   } catch (error) {
+    if (error instanceof AddressRefused) return failed("address-refused", error.message);
     if (controller.signal.aborted) return failed("aborted", `The request to ${url.host} was aborted.`);
     return failed("network", `The exchange with ${url.host} failed (${networkCode(error)}). Check the address and the connection.`);
   } finally {
@@ -77,7 +88,7 @@ async function follow(request: FetchRequest, url: URL, signal: AbortSignal): Pro
   if (hop === undefined) return failed("invalid-request", `The method or a header of the request to ${url.host} is not valid HTTP.`);
   for (let left = request.maxRedirects ?? 5; ; left--) {
     if (request.allowHost?.(hop.url) === false) return failed("host-refused", `Requests to ${hop.url.host} are not allowed.`);
-    const response: Response = await send(hop, signal);
+    const response: Response = await send(hop, signal, request);
     const location = request.maxRedirects !== 0 && isRedirect(response.status) ? response.headers.get("location") : null;
     if (location === null) return receive(response, hop.url, request.maxBytes);
     await response.body?.cancel();
@@ -101,7 +112,12 @@ function firstHop({ method, headers, body }: FetchRequest, url: URL): Hop | unde
   }
 }
 
-function send({ url, method, headers, body }: Hop, signal: AbortSignal): Promise<Response> {
+function send(hop: Hop, signal: AbortSignal, { guardsPrivateNetworks = false, allowAddress }: FetchRequest): Promise<Response> {
+  const { url, method, headers, body } = hop;
+  if (guardsPrivateNetworks || allowAddress !== undefined) {
+    const isGuarded = guardsPrivateNetworks && !isPrivateHost(url.hostname);
+    return pinnedFetch(hop, signal, (address) => !(isGuarded && isPrivateAddress(address)) && allowAddress?.(address, url) !== false);
+  }
   return fetch(url, { method, headers, redirect: "manual", signal, ...(body === undefined ? {} : { body }) });
 }
 

@@ -5,6 +5,7 @@ import { errorMessage } from "../base/errors.ts";
 import { minimalEnvironment } from "./child-environment.ts";
 import { planLaunch } from "./child-launch.ts";
 import { forget, hasGroup, keepUntilExit, signalTree } from "./child-registry.ts";
+import { confinedCommand, findConfinement, type ProcessLimits } from "./confine-process.ts";
 
 export interface ProcessSpec {
   /** A program, never a shell line. */
@@ -15,6 +16,8 @@ export interface ProcessSpec {
   readonly env?: Readonly<Record<string, string>>;
   /** The whole environment instead: nothing is added to it. */
   readonly environment?: Readonly<Record<string, string>>;
+  /** What the operating system keeps it from. Where it cannot, the program is not started. */
+  readonly limits?: ProcessLimits | undefined;
 }
 
 export interface ProcessExit {
@@ -50,7 +53,9 @@ export async function spawnProcess(spec: ProcessSpec): Promise<Spawned> {
     const launch = planLaunch({ command: spec.command, args: spec.args, cwd: spec.cwd, env });
     if (launch.kind === "not-found") return notFound(spec.command);
     if (launch.kind === "refused") return failed(launch.message);
-    const child = spawn(launch.file, launch.args, {
+    const confined = await confine(spec, launch);
+    if (typeof confined === "string") return failed(confined);
+    const child = spawn(confined.file, confined.args, {
       cwd: spec.cwd,
       env,
       detached: process.platform !== "win32",
@@ -63,6 +68,20 @@ export async function spawnProcess(spec: ProcessSpec): Promise<Spawned> {
   } catch (error) {
     return failed(`${spec.command} could not be started: ${errorMessage(error)}`);
   }
+}
+
+interface Launched {
+  readonly file: string;
+  readonly args: readonly string[];
+}
+
+/** Why it cannot be, as a text. */
+async function confine({ limits, cwd }: ProcessSpec, { file, args }: Launched): Promise<Launched | string> {
+  if (limits === undefined) return { file, args };
+  const confinement = await findConfinement();
+  if (confinement.kind === "not-enforced") return `The limits of the program cannot be enforced: ${confinement.why}.`;
+  const [program, confined] = confinedCommand(confinement.program, limits, cwd, [file, ...args]);
+  return { file: program, args: confined };
 }
 
 function started(child: ChildProcess, command: string): Promise<Spawned> {

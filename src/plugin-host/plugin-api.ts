@@ -1,5 +1,6 @@
 import type { Logger } from "../base/logger.ts";
 import type { FetchOutcome, FetchRequest } from "../io/bounded-fetch.ts";
+import type { Confinement } from "../io/confine-process.ts";
 import type { ProcessSpec, Spawned } from "../io/spawn-process.ts";
 import type { CustomAgentOptions } from "../session/agents/agents.ts";
 import type { SessionHooks } from "../session/hooks/hook-kinds.ts";
@@ -68,6 +69,8 @@ export interface PluginApi<Config = Readonly<Record<string, unknown>>> {
    * Trouble is a value; it never rejects.
    */
   startProcess(spec: ProcessSpec): Promise<Spawned>;
+  /** Whether this machine can keep programs to `limits`, which `startProcess` takes: by what, or why not. */
+  confinement(): Promise<Confinement>;
   /** One HTTP exchange with limits. Trouble is a value; it never rejects. */
   fetch(request: FetchRequest): Promise<FetchOutcome>;
   /**

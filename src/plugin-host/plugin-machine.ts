@@ -1,11 +1,12 @@
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { boundedFetch } from "../io/bounded-fetch.ts";
+import { findConfinement } from "../io/confine-process.ts";
 import type { Scope } from "../io/scope.ts";
 import { type ManagedProcess, spawnProcess } from "../io/spawn-process.ts";
 import type { PluginApi } from "./plugin-api.ts";
 
 /** What a plugin may have of the machine. Programs that it starts end with it. */
-export function createPluginMachine(scope: Scope): Pick<PluginApi, "startProcess" | "fetch" | "writeFile"> {
+export function createPluginMachine(scope: Scope): Pick<PluginApi, "startProcess" | "confinement" | "fetch" | "writeFile"> {
   const running = new Set<ManagedProcess>();
   // Registered before anything of the plugin, so that it runs last: the plugin's own ends may still want its programs.
   scope.onDispose(async () => {
@@ -22,6 +23,7 @@ export function createPluginMachine(scope: Scope): Pick<PluginApi, "startProcess
       await process.stop();
       return { kind: "failed-to-start", message: "The plugin that starts it is being disposed of." };
     },
+    confinement: findConfinement,
     fetch: boundedFetch,
     writeFile: (path, data) => writeFileAtomic(path, data),
   };

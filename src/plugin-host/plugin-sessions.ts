@@ -1,5 +1,6 @@
 import { toError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
+import type { PermissionRules } from "../session/permissions/permission-rules.ts";
 
 /** What plugins are told of a session that is open. */
 export interface PluginSession {
@@ -14,6 +15,14 @@ export interface PluginSession {
    * the folder it lies in passes it over, as permission for the folder says nothing of it. Undefined: there are no such rules.
    */
   readonly isKeptBack: ((path: string) => boolean) | undefined;
+  /**
+   * What a command line is to be kept from so that its rules hold, whatever it does; "unenforceable": no limits can see to
+   * that. A request for permission whose line will run so says `isConfined: true`: then rules decide only by what is sure.
+   * Undefined: there are no rules about paths or addresses.
+   */
+  readonly limitsOf: PermissionRules["limitsOf"];
+  /** Whether its rules forbid an address, or want somebody asked. Undefined: there are no such rules. */
+  readonly isAddressKeptBack: PermissionRules["isAddressKeptBack"];
 }
 
 type ClosedListener = (sessionId: string) => void | Promise<void>;

@@ -148,6 +148,7 @@ test("prints what it looked at and what it found for people", async () => {
   const { code, stdout, stderr } = await runCli(["doctor"], { cwd: place.path });
   expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
   expect(stdout).toMatch(/^machine {2}Node \d+\.\d+\.\d+, \d+ folders to watch/);
+  expect(stdout).toMatch(/^shell {4}rules about paths and addresses are (?:enforced|not enforced) \([^)]+\) for programs$/m);
   expect(stdout).toContain("skills   2 skills, 1 tool\n");
   expect(stdout).toMatch(/^server {3}a {2}stdio {2}works {2}skillhost\.json$/m);
   expect(stdout).toMatch(/^ {9}start {2}failed {2}The MCP server b exited with code 3/m);
@@ -204,7 +205,7 @@ async function eventually(holds: () => boolean): Promise<boolean> {
 }
 
 describe("the machine", () => {
-  const fine = { nodeVersion: "22.12.0", watchLimit: 8192, folders: 100 };
+  const fine = { nodeVersion: "22.12.0", watchLimit: 8192, folders: 100, confinement: "enforced (bubblewrap 0.8.0)" };
 
   test("is held to the versions of Node that package.json names", () => {
     const manifest = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));

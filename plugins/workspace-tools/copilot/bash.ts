@@ -1,4 +1,5 @@
-import { describeCommand } from "../operations/describe-command.ts";
+import { limitsNote } from "../fault-texts.ts";
+import type { ConfinedLines } from "../operations/confined-lines.ts";
 import type { Shell } from "../operations/shell.ts";
 import type { ShellStart, Shells } from "../operations/shells.ts";
 import { type Call, failure, type PresentedTool } from "../presented-tool.ts";
@@ -16,7 +17,7 @@ interface BashArgs {
 const defaultWait = 30;
 export const maxWait = 600;
 
-export function createBashTool(shells: Shells): PresentedTool<BashArgs> {
+export function createBashTool(shells: Shells, lines: ConfinedLines): PresentedTool<BashArgs> {
   return {
     name: "bash",
     description: `Runs a command with bash in the working directory, each in a shell of its own: neither variables nor the folder last until the next.
@@ -44,14 +45,22 @@ export function createBashTool(shells: Shells): PresentedTool<BashArgs> {
     annotations: { destructiveHint: true, openWorldHint: true },
     // Longer than it ever waits: what takes longer goes on, and is no failure.
     timeout: (maxWait + 30) * 1000,
-    describe({ command, description }) {
-      return { request: { kind: "shell", intention: description, ...describeCommand(command) } };
+    async describe({ command, description }, call) {
+      return { request: { kind: "shell", intention: description, ...(await lines.describe(command, call)) } };
     },
     async run(args, call) {
       const { mode = "sync", detach = false } = args;
       const isDetached = mode === "async" && detach;
       const { command, shellId: id } = args;
-      const started = await shells.start(call.sessionId, { command, workingDirectory: call.workingDirectory, mode, isDetached, id });
+      const limits = await lines.limits(command, call);
+      const started = await shells.start(call.sessionId, {
+        command,
+        workingDirectory: call.workingDirectory,
+        mode,
+        isDetached,
+        id,
+        limits,
+      });
       if (started.kind !== "started") return failure(startFault(started, id));
       return mode === "sync" ? waitForEnd(started.shell, args, call, shells) : leaveRunning(started.shell, call, shells);
     },
@@ -63,7 +72,7 @@ async function waitForEnd(shell: Shell, { initial_wait = defaultWait }: BashArgs
   await shell.wait(initial_wait * 1000, signal);
   if (shell.exitCode !== undefined) {
     shells.forget(call.sessionId, shell);
-    return withLine(shell.output.take(), exitText(shell.exitCode));
+    return withLine(shell.output.take(), exitText(shell.exitCode)) + limitsNote(shell.exitCode, shell.spec.limits);
   }
   if (signal.aborted) return interrupted(shell, call, shells);
   const output = shell.output.take();

@@ -1,5 +1,6 @@
 import type { ToolContext, ToolLike } from "skillhost";
-import type { Machine } from "../operations/machine.ts";
+import type { ConfinedLines } from "../operations/confined-lines.ts";
+import type { WebMachine } from "../operations/fetch-page.ts";
 import type { Roots } from "../operations/places.ts";
 import type { Shells } from "../operations/shells.ts";
 import type { FileWriter } from "../operations/write-files.ts";
@@ -15,8 +16,9 @@ import { createWebFetchTool } from "./web-fetch.ts";
 
 /** What the tools work with. */
 export interface CopilotToolsParts {
-  readonly machine: Pick<Machine, "fetch">;
+  readonly machine: WebMachine;
   readonly writer: FileWriter;
+  readonly lines: ConfinedLines;
   /** Undefined: there is no bash here, so neither are its tools. */
   readonly shells: Shells | undefined;
   /** The folders that a call may reach. */
@@ -24,7 +26,7 @@ export interface CopilotToolsParts {
 }
 
 /** The operations under the names, and with the texts, of the Copilot runtime's tools. */
-export function createCopilotTools({ machine, writer, shells, rootsOf }: CopilotToolsParts): readonly ToolLike[] {
+export function createCopilotTools({ machine, writer, lines, shells, rootsOf }: CopilotToolsParts): readonly ToolLike[] {
   const ofFiles = [
     toToolLike(viewTool, rootsOf),
     toToolLike(createCreateTool(writer), rootsOf),
@@ -35,9 +37,9 @@ export function createCopilotTools({ machine, writer, shells, rootsOf }: Copilot
   ];
   if (shells === undefined) return ofFiles;
   const ofShells = [
-    toToolLike(createBashTool(shells), rootsOf),
+    toToolLike(createBashTool(shells, lines), rootsOf),
     toToolLike(createReadBashTool(shells), rootsOf),
-    toToolLike(createWriteBashTool(shells), rootsOf),
+    toToolLike(createWriteBashTool(shells, lines), rootsOf),
     toToolLike(createStopBashTool(shells), rootsOf),
     toToolLike(createListBashTool(shells), rootsOf),
   ];

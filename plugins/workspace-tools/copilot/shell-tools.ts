@@ -1,3 +1,5 @@
+import { limitsNote } from "../fault-texts.ts";
+import type { ConfinedLines } from "../operations/confined-lines.ts";
 import { describeCommand } from "../operations/describe-command.ts";
 import type { Shell } from "../operations/shell.ts";
 import type { Shells } from "../operations/shells.ts";
@@ -34,7 +36,7 @@ export function createReadBashTool(shells: Shells): PresentedTool<ReadArgs> {
   };
 }
 
-export function createWriteBashTool(shells: Shells): PresentedTool<WriteArgs> {
+export function createWriteBashTool(shells: Shells, lines: ConfinedLines): PresentedTool<WriteArgs> {
   return {
     name: "write_bash",
     description: `Gives input to a command that was started with mode "async", and then does what read_bash does. A line break is added at the end, and {enter} stands for one.`,
@@ -46,11 +48,13 @@ export function createWriteBashTool(shells: Shells): PresentedTool<WriteArgs> {
     },
     annotations: { destructiveHint: true, openWorldHint: true },
     timeout,
-    describe({ shellId: id, input }, call) {
+    async describe({ shellId: id, input }, call) {
       const shell = shells.find(call.sessionId, id);
       if (shell === undefined) return { refusal: unknownText(id, call, shells) };
       // What reads it may be anything, so that nothing is said of commands: they may not be ones.
-      const facts = { ...describeCommand(toInput(input).trimEnd()), commands: [], canOfferSessionApproval: false };
+      const line = toInput(input).trimEnd();
+      const isConfined = await lines.covers(shell.spec.limits, line, call);
+      const facts = { ...describeCommand(line), commands: [], canOfferSessionApproval: false, ...(isConfined && { isConfined }) };
       return { request: { kind: "shell", intention: `Give input to: ${shell.spec.command.slice(0, 500)}`, ...facts } };
     },
     async run({ shellId: id, input, delay: seconds }, call) {
@@ -98,7 +102,7 @@ async function waitAndRead(shell: Shell, seconds: number, call: Call, shells: Sh
   const { id } = shell.spec;
   if (shell.exitCode === undefined) return withLine(output, runningText(id, seconds, output !== ""));
   shells.forget(call.sessionId, shell);
-  return withLine(output, laterExitText(id, shell.exitCode));
+  return withLine(output, laterExitText(id, shell.exitCode)) + limitsNote(shell.exitCode, shell.spec.limits);
 }
 
 function unknownText(id: string, { sessionId }: Call, shells: Shells): string {

@@ -1,5 +1,4 @@
-import { type FetchedPage, fetchPage } from "../operations/fetch-page.ts";
-import type { Machine } from "../operations/machine.ts";
+import { type FetchedPage, fetchPage, type WebMachine } from "../operations/fetch-page.ts";
 import { addressFault, pageFaultText, shortened } from "../page-texts.ts";
 import { failure, type PresentedTool } from "../presented-tool.ts";
 import { cutFetchText, fetchEndText, fetchedText } from "./texts.ts";
@@ -14,7 +13,7 @@ interface WebFetchArgs {
 const defaultLength = 5_000;
 const maxLength = 20_000;
 
-export function createWebFetchTool(machine: Pick<Machine, "fetch">): PresentedTool<WebFetchArgs> {
+export function createWebFetchTool(machine: WebMachine): PresentedTool<WebFetchArgs> {
   return {
     name: "web_fetch",
     description: `Gets a page over HTTP and gives what it says as text with Markdown, a part at a time.
@@ -41,11 +40,11 @@ Redirects to another host are told, not followed.`,
       const refusal = addressFault(url);
       return refusal === undefined ? { request: { kind: "url", intention: "Fetch a web page", url } } : { refusal };
     },
-    async run(args, { context }) {
+    async run(args, { context, roots }) {
       const { url, raw = false } = args;
       const refusal = addressFault(url);
       if (refusal !== undefined) return failure(refusal);
-      const page = await fetchPage(url, raw, context.invocation.signal, machine);
+      const page = await fetchPage(url, { raw, signal: context.invocation.signal, roots }, machine);
       return page.kind === "page" ? part(page, args) : failure(`Fetching ${shortened(url)} failed: ${pageFaultText(page, "web_fetch")}`);
     },
   };

@@ -1,4 +1,6 @@
 import type { ToolContext, ToolLike } from "skillhost";
+import type { ConfinedLines } from "../operations/confined-lines.ts";
+import type { WebMachine } from "../operations/fetch-page.ts";
 import type { Machine } from "../operations/machine.ts";
 import type { Roots } from "../operations/places.ts";
 import type { Shells } from "../operations/shells.ts";
@@ -22,8 +24,9 @@ import { createRunTestsTool } from "./run-tests.ts";
 
 /** What the tools work with. */
 export interface EditorToolsParts {
-  readonly machine: Pick<Machine, "fetch" | "startProcess">;
+  readonly machine: WebMachine & Pick<Machine, "startProcess">;
   readonly writer: FileWriter;
+  readonly lines: ConfinedLines;
   /** Undefined: there is no bash here, so no command line can be run. */
   readonly shells: Shells | undefined;
   readonly bash: string | undefined;
@@ -34,7 +37,7 @@ export interface EditorToolsParts {
 }
 
 /** The operations under the names that editors give them, as language servers and their models know them. */
-export function createEditorTools({ machine, writer, shells, bash, runsPrograms, rootsOf }: EditorToolsParts): readonly ToolLike[] {
+export function createEditorTools({ machine, writer, lines, shells, bash, runsPrograms, rootsOf }: EditorToolsParts): readonly ToolLike[] {
   return [
     toToolLike(toPresented(insertEditTool, writer), rootsOf),
     toToolLike(toPresented(replaceStringTool, writer), rootsOf),
@@ -47,9 +50,9 @@ export function createEditorTools({ machine, writer, shells, bash, runsPrograms,
     toToolLike(fileSearchTool, rootsOf),
     toToolLike(grepSearchTool, rootsOf),
     toToolLike(findTestFilesTool, rootsOf),
-    ...(shells === undefined ? [] : [toToolLike(createTerminalTool(shells), rootsOf)]),
-    ...(runsPrograms ? [toToolLike(createRunTestsTool({ machine, bash }), rootsOf)] : []),
+    ...(shells === undefined ? [] : [toToolLike(createTerminalTool(shells, lines), rootsOf)]),
+    ...(runsPrograms ? [toToolLike(createRunTestsTool({ machine, lines, bash }), rootsOf)] : []),
     toToolLike(createFetchTool(machine), rootsOf),
-    toToolLike(createErrorsTool(runsPrograms ? machine : undefined), rootsOf),
+    toToolLike(createErrorsTool(runsPrograms ? { machine, lines } : undefined), rootsOf),
   ];
 }

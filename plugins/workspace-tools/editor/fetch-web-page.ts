@@ -1,5 +1,4 @@
-import { type FetchedPage, fetchPage } from "../operations/fetch-page.ts";
-import type { Machine } from "../operations/machine.ts";
+import { type FetchedPage, fetchPage, type WebMachine } from "../operations/fetch-page.ts";
 import { selectPassages } from "../operations/select-passages.ts";
 import { addressFault, pageFaultText } from "../page-texts.ts";
 import { failure, type PresentedTool } from "../presented-tool.ts";
@@ -27,7 +26,7 @@ const parameters = {
   required: ["urls"],
 } as const;
 
-export function createFetchTool(machine: Pick<Machine, "fetch">): PresentedTool<FetchArgs> {
+export function createFetchTool(machine: WebMachine): PresentedTool<FetchArgs> {
   return {
     name: "fetch_web_page",
     description: `Gets web pages and gives what they say as text with Markdown; of long ones the parts that are about the query.
@@ -42,13 +41,13 @@ Redirects to another host are told, not followed.`,
       const intention = urls.length === 1 ? "Fetch a web page" : `Fetch ${urls.length} web pages`;
       return { request: { kind: "url", intention, url, ...(urls.length > 1 && { possibleUrls: urls.map((each) => ({ url: each })) }) } };
     },
-    async run({ urls, query = "" }, { context }) {
+    async run({ urls, query = "" }, { context, roots }) {
       const { signal } = context.invocation;
       const room = Math.floor(maxChars / urls.length);
       const pages = await Promise.all(
         urls.map(async (url) => ({
           url,
-          page: addressFault(url) === undefined ? await fetchPage(url, false, signal, machine) : undefined,
+          page: addressFault(url) === undefined ? await fetchPage(url, { raw: false, signal, roots }, machine) : undefined,
         })),
       );
       const text = pages

@@ -3,7 +3,7 @@ import type { ToolContext } from "skillhost";
 import { missingText } from "../fault-texts.ts";
 import { type CheckOptions, checkPython } from "../operations/check-python.ts";
 import { checkTypes, compilerLine, findProject, type TypeScriptProject } from "../operations/check-types.ts";
-import { describeCommand } from "../operations/describe-command.ts";
+import type { ConfinedLines } from "../operations/confined-lines.ts";
 import { checkSyntax, type FilesChecked, type SyntaxCheck, syntaxCheckOf } from "../operations/file-checks.ts";
 import type { Machine } from "../operations/machine.ts";
 import type { Place } from "../operations/places.ts";
@@ -15,7 +15,12 @@ interface ErrorsArgs {
   readonly filePaths?: readonly string[];
 }
 
-type Parts = Pick<Machine, "startProcess">;
+type Programs = Pick<Machine, "startProcess">;
+
+interface Parts {
+  readonly machine: Programs;
+  readonly lines: ConfinedLines;
+}
 
 const timeout = 120_000;
 const maxFiles = 2_000;
@@ -34,8 +39,9 @@ const parameters = {
 } as const;
 
 /** Without a machine no programs are run: neither the TypeScript compiler nor Python. */
-export function createErrorsTool(machine: Parts | undefined): PresentedTool<ErrorsArgs> {
+export function createErrorsTool(parts: Parts | undefined): PresentedTool<ErrorsArgs> {
   // A compiler that comes to be there while somebody is asked was not what they were asked about.
+  const machine = parts?.machine;
   const permitted = new WeakMap<ToolContext, ReadonlySet<string>>();
   return {
     name: "get_errors",
@@ -52,7 +58,8 @@ export function createErrorsTool(machine: Parts | undefined): PresentedTool<Erro
       permitted.set(call.context, new Set(lines));
       const intention = "Check files for errors";
       // The compiler is a program of the workspace; all else only reads.
-      if (lines.length > 0) return { request: { kind: "shell", intention, ...describeCommand(lines.join(" && ")) }, places };
+      if (lines.length > 0)
+        return { request: { kind: "shell", intention, ...(await parts!.lines.describe(lines.join(" && "), call)) }, places };
       const reals = places.map(({ real }) => real);
       return { request: { kind: "read", intention, path: reals[0], ...(reals.length > 1 && { possiblePaths: reals }) }, places };
     },
@@ -60,7 +67,8 @@ export function createErrorsTool(machine: Parts | undefined): PresentedTool<Erro
       const found = await findTargets(args, call, machine !== undefined);
       if ("refusal" in found) return failure(found.refusal);
       const { groups, root, isPart } = found;
-      const options = { cwd: root.real, signal: call.context.invocation.signal, timeout };
+      const limits = await parts?.lines.limits("", call);
+      const options = { cwd: root.real, signal: call.context.invocation.signal, timeout, limits };
       const mayRun = (line: string): boolean => permitted.get(call.context)?.has(line) !== false;
       const checks: FilesChecked[] = [];
       for (const group of groups) {
@@ -73,7 +81,7 @@ export function createErrorsTool(machine: Parts | undefined): PresentedTool<Erro
 }
 
 interface Means {
-  readonly machine: Parts | undefined;
+  readonly machine: Programs | undefined;
   mayRun(line: string): boolean;
 }
 

@@ -1,4 +1,5 @@
-import { describeCommand } from "../operations/describe-command.ts";
+import { limitsNote } from "../fault-texts.ts";
+import type { ConfinedLines } from "../operations/confined-lines.ts";
 import type { Shell } from "../operations/shell.ts";
 import type { ShellStart, Shells } from "../operations/shells.ts";
 import { type Call, failure, type PresentedTool } from "../presented-tool.ts";
@@ -15,7 +16,7 @@ const maxTimeout = 600_000;
 /** How long a command in the background is listened to, so that one that fails at once says so. */
 const firstWords = 1_000;
 
-export function createTerminalTool(shells: Shells): PresentedTool<TerminalArgs> {
+export function createTerminalTool(shells: Shells, lines: ConfinedLines): PresentedTool<TerminalArgs> {
   return {
     name: "run_in_terminal",
     description: `Runs a command with bash in the working directory and gives what it writes, each in a shell of its own: neither variables nor the folder last until the next. Its input is empty.
@@ -39,13 +40,15 @@ With isBackground it goes on until the session ends, for servers and watchers: t
     // Longer than it ever waits.
     timeout: maxTimeout + 30_000,
     overridesBuiltInTool: true,
-    describe({ command, explanation = "Run a command" }) {
-      return { request: { kind: "shell", intention: explanation, ...describeCommand(command) } };
+    async describe({ command, explanation = "Run a command" }, call) {
+      return { request: { kind: "shell", intention: explanation, ...(await lines.describe(command, call)) } };
     },
     async run(args, call) {
       const { command, isBackground = false } = args;
       const mode = isBackground ? "async" : "sync";
-      const started = await shells.start(call.sessionId, { command, workingDirectory: call.workingDirectory, mode, isDetached: false });
+      const limits = await lines.limits(command, call);
+      const request = { command, workingDirectory: call.workingDirectory, mode, isDetached: false, limits } as const;
+      const started = await shells.start(call.sessionId, request);
       if (started.kind !== "started") return failure(startFaults[started.kind]);
       return isBackground ? listenFirst(started.shell, call, shells) : waitForEnd(started.shell, args, call, shells);
     },
@@ -74,7 +77,9 @@ async function listenFirst(shell: Shell, call: Call, shells: Shells): Promise<un
 function ended(shell: Shell, exitCode: number, call: Call, shells: Shells): string {
   shells.forget(call.sessionId, shell);
   const output = shell.output.take();
-  return exitCode === 0 && output.trim() !== "" ? output : withLine(output, `Command exited with code ${exitCode}`);
+  return exitCode === 0 && output.trim() !== ""
+    ? output
+    : withLine(output, `Command exited with code ${exitCode}`) + limitsNote(exitCode, shell.spec.limits);
 }
 
 const startFaults: Readonly<Record<Exclude<ShellStart["kind"], "started">, string>> = {

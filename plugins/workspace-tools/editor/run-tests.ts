@@ -1,6 +1,7 @@
 import { relative, sep } from "node:path";
 import type { ToolContext } from "skillhost";
-import { describeCommand } from "../operations/describe-command.ts";
+import { limitsNote } from "../fault-texts.ts";
+import type { ConfinedLines, Limits } from "../operations/confined-lines.ts";
 import type { Machine } from "../operations/machine.ts";
 import type { Place } from "../operations/places.ts";
 import { type ProgramRun, runProgram } from "../operations/run-program.ts";
@@ -17,6 +18,7 @@ interface RunTestsArgs {
 
 export interface RunTestsParts {
   readonly machine: Pick<Machine, "startProcess">;
+  readonly lines: ConfinedLines;
   /** Undefined: there is none, so only what the project says is run. */
   readonly bash: string | undefined;
 }
@@ -46,7 +48,7 @@ const parameters = {
   required: [],
 } as const;
 
-export function createRunTestsTool({ machine, bash }: RunTestsParts): PresentedTool<RunTestsArgs> {
+export function createRunTestsTool({ machine, lines, bash }: RunTestsParts): PresentedTool<RunTestsArgs> {
   // What was permitted is what is run, whatever becomes of the project's files meanwhile.
   const permitted = new WeakMap<ToolContext, Plan>();
   return {
@@ -63,7 +65,7 @@ export function createRunTestsTool({ machine, bash }: RunTestsParts): PresentedT
       if ("refusal" in planned) return planned;
       permitted.set(call.context, planned);
       return {
-        request: { kind: "shell", intention: args.explanation ?? "Run tests", ...describeCommand(planned.line) },
+        request: { kind: "shell", intention: args.explanation ?? "Run tests", ...(await lines.describe(planned.line, call)) },
         places: planned.places,
       };
     },
@@ -72,8 +74,9 @@ export function createRunTestsTool({ machine, bash }: RunTestsParts): PresentedT
       if ("refusal" in planned) return failure(planned.refusal);
       const { timeout = defaultTimeout } = args;
       const { signal } = call.context.invocation;
-      const run = await runProgram({ ...planned.program, cwd: call.workingDirectory, timeout, signal }, machine);
-      return signal.aborted ? failure("The tests were interrupted.") : toResult(planned, run, timeout);
+      const limits = await lines.limits(planned.line, call);
+      const run = await runProgram({ ...planned.program, cwd: call.workingDirectory, timeout, signal, limits }, machine);
+      return signal.aborted ? failure("The tests were interrupted.") : toResult(planned, run, { timeout, limits });
     },
   };
 }
@@ -121,11 +124,16 @@ function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-function toResult({ line, because, program }: Plan, run: ProgramRun, timeout: number): unknown {
+function toResult(
+  { line, because, program }: Plan,
+  run: ProgramRun,
+  { timeout, limits }: { timeout: number; limits: Limits | undefined },
+): unknown {
   const head = because === undefined ? `$ ${line}` : `$ ${line} (because of ${because})`;
   if (run.kind === "missing") return failure(`The tests could not be run: there is no ${program.command} on this machine.\n${head}`);
   if (run.kind === "failed") return failure(`The tests could not be run: ${program.command} could not be started.\n${head}`);
   const output = middleCut(run.output.trimEnd(), maxOutput);
-  if (run.kind === "ended") return [`Exit code: ${run.exitCode}`, head, ...(output === "" ? [] : [output])].join("\n");
+  if (run.kind === "ended")
+    return [`Exit code: ${run.exitCode}`, head, ...(output === "" ? [] : [output])].join("\n") + limitsNote(run.exitCode, limits);
   return failure([`The tests were stopped after ${timeout / 1000} seconds.`, head, ...(output === "" ? [] : [output])].join("\n"));
 }

@@ -1,3 +1,4 @@
+import type { Limits } from "./confined-lines.ts";
 import type { FileProblem, FilesChecked } from "./file-checks.ts";
 import type { Machine } from "./machine.ts";
 import { runProgram } from "./run-program.ts";
@@ -19,6 +20,8 @@ export interface CheckOptions {
   readonly signal: AbortSignal;
   /** Milliseconds. */
   readonly timeout: number;
+  /** What programs are kept from. */
+  readonly limits?: Limits | undefined;
 }
 
 /** Parses files with the machine's Python. */

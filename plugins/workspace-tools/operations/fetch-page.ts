@@ -1,5 +1,6 @@
 import { htmlToText } from "./html-text.ts";
 import type { Machine } from "./machine.ts";
+import type { Roots } from "./places.ts";
 
 export type FetchedPage =
   | { readonly kind: "page"; readonly text: string; readonly isPart: boolean }
@@ -9,11 +10,24 @@ export type FetchedPage =
   | { readonly kind: "binary"; readonly contentType: string }
   | { readonly kind: "failed"; readonly message: string };
 
+/** What pages are fetched by. */
+export interface WebMachine extends Pick<Machine, "fetch"> {
+  /** Hosts whose names may stand for addresses of a private network. */
+  readonly privateHosts: readonly string[];
+}
+
 const maxBytes = 5 * 1024 * 1024;
 const timeout = 30_000;
 
-/** Gets a page over HTTP and gives what it says. Redirects are followed on the same host only. `raw`: HTML stays HTML. */
-export async function fetchPage(url: string, raw: boolean, signal: AbortSignal, machine: Pick<Machine, "fetch">): Promise<FetchedPage> {
+export interface FetchPageOptions {
+  /** HTML stays HTML. */
+  readonly raw: boolean;
+  readonly signal: AbortSignal;
+  readonly roots: Pick<Roots, "isAddressKeptBack">;
+}
+
+/** Gets a page over HTTP and gives what it says. Redirects are followed on the same host only. */
+export async function fetchPage(url: string, { raw, signal, roots }: FetchPageOptions, machine: WebMachine): Promise<FetchedPage> {
   const first = new URL(url);
   let elsewhere: string | undefined;
   const answer = await machine.fetch({
@@ -22,6 +36,10 @@ export async function fetchPage(url: string, raw: boolean, signal: AbortSignal, 
     headers: { accept: "text/html, text/markdown, text/plain, application/json;q=0.9, */*;q=0.5", "user-agent": "skillhost" },
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeout)]),
     maxBytes,
+    guardsPrivateNetworks: !machine.privateHosts.includes(first.hostname),
+    allowAddress: (address, { protocol, port }) =>
+      roots.isAddressKeptBack?.(`${protocol}//${address.includes(":") ? `[${address}]` : address}${port === "" ? "" : `:${port}`}/`) !==
+      true,
     allowHost(next) {
       if (isSameHost(first, next)) return true;
       elsewhere = next.href;

@@ -1,6 +1,7 @@
 import { lstat, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import type { PluginSession } from "skillhost";
 
 /** The folders that calls of one session may reach. Absolute. */
 export interface Roots {
@@ -11,6 +12,10 @@ export interface Roots {
   readonly readable: readonly string[];
   /** Whether rules forbid to read what is at a path. Undefined: there are no such rules. */
   readonly isKeptBack?: ((path: string) => boolean) | undefined;
+  /** The same for addresses. */
+  readonly isAddressKeptBack?: PluginSession["isAddressKeptBack"];
+  /** What a command line is to be kept from. */
+  readonly limitsOf?: PluginSession["limitsOf"];
 }
 
 /** A path that may be used. */

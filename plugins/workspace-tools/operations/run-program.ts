@@ -1,3 +1,4 @@
+import type { Limits } from "./confined-lines.ts";
 import type { Machine } from "./machine.ts";
 import { Shell } from "./shell.ts";
 
@@ -10,6 +11,8 @@ export interface ProgramSpec {
   readonly signal: AbortSignal;
   /** What it reads. Default: nothing. */
   readonly input?: string;
+  /** What it is kept from. */
+  readonly limits?: Limits | undefined;
 }
 
 /** What a program came to; `output` is what it wrote on either stream. */
@@ -21,8 +24,8 @@ export type ProgramRun =
 
 /** Runs a program to its end, without a shell, and stops it with all it started when it takes too long. */
 export async function runProgram(spec: ProgramSpec, machine: Pick<Machine, "startProcess">): Promise<ProgramRun> {
-  const { command, args, cwd, timeout, signal, input = "" } = spec;
-  const started = await machine.startProcess({ command, args, cwd });
+  const { command, args, cwd, timeout, signal, limits, input = "" } = spec;
+  const started = await machine.startProcess({ command, args, cwd, limits });
   if (started.kind === "not-found") return { kind: "missing" };
   if (started.kind !== "spawned") return { kind: "failed" };
   started.process.stdin.end(input);

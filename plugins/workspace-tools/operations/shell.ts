@@ -1,5 +1,6 @@
 import { constants } from "node:os";
 import { StringDecoder } from "node:string_decoder";
+import type { Limits } from "./confined-lines.ts";
 import { OutputBuffer } from "./output-buffer.ts";
 
 /** What a shell is started with. */
@@ -9,6 +10,8 @@ export interface ShellSpec {
   readonly mode: "sync" | "async";
   /** It outlives the session that started it. */
   readonly isDetached: boolean;
+  /** What the command is kept from. */
+  readonly limits?: Limits | undefined;
 }
 
 /** The running program behind a shell. */

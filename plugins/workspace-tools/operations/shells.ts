@@ -14,6 +14,7 @@ export interface StartRequest {
   readonly isDetached: boolean;
   /** Absent: the next number that is free. */
   readonly id?: string | undefined;
+  readonly limits?: ShellSpec["limits"];
 }
 
 export type ShellStart =
@@ -56,12 +57,13 @@ export class Shells {
     }
   }
 
-  async #start(sessionId: string, { id, command, mode, isDetached }: ShellSpec, workingDirectory: string): Promise<ShellStart> {
-    const spec: ShellSpec = { id, command, mode, isDetached };
+  async #start(sessionId: string, { id, command, mode, isDetached, limits }: ShellSpec, workingDirectory: string): Promise<ShellStart> {
+    const spec: ShellSpec = { id, command, mode, isDetached, limits };
     const started = await this.#options.machine.startProcess({
       command: this.#options.bash,
       args: ["--noprofile", "--norc", "-c", scriptOf(spec)],
       cwd: workingDirectory,
+      limits,
     });
     if (started.kind !== "spawned") return { kind: "failed", message: started.message };
     const shell = new Shell(spec, started.process);

@@ -36,7 +36,7 @@ export async function doctor(context: CommandContext, { timeout = 20_000 }: Doct
 
 async function examine(context: CommandContext, host: Host, timeout: number): Promise<DoctorReport> {
   const resolved = resolveHostOptions(toHostOptions(context, [], false));
-  const machine = readMachine(resolved.roots);
+  const machine = await readMachine(resolved.roots);
   const found = [...checkMachine(machine), ...checkFolders(foldersOf(resolved))];
   const servers = await checkServers(context, host, resolved, timeout);
   const configured = readConfiguredServers(context).diagnostics;

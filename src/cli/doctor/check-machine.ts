@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { satisfies } from "semver";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
+import { findConfinement } from "../../io/confine-process.ts";
 
 /** What this package runs on, as its package.json says. */
 export const supportedNode = "^20.19.0 || >=22.12.0";
@@ -13,11 +14,15 @@ export interface MachineFacts {
   readonly watchLimit: number | undefined;
   /** Folders below the skill directories, or as many as were counted. */
   readonly folders: number;
+  /** Whether programs can be kept to what rules about paths and addresses allow: "enforced (…)" or "not enforced (why)". */
+  readonly confinement: string;
 }
 
 /** What is to be known of this machine for skills in these directories. */
-export function readMachine(roots: readonly string[]): MachineFacts {
-  return { nodeVersion: process.versions.node, watchLimit: readWatchLimit(), folders: countFolders(roots) };
+export async function readMachine(roots: readonly string[]): Promise<MachineFacts> {
+  const found = await findConfinement();
+  const confinement = found.kind === "enforced" ? `enforced (${found.by})` : `not enforced (${found.why})`;
+  return { nodeVersion: process.versions.node, watchLimit: readWatchLimit(), folders: countFolders(roots), confinement };
 }
 
 /** Says what is wrong with a machine. */

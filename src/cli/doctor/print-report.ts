@@ -18,6 +18,7 @@ export function printReport({ machine, skills, servers, findings }: DoctorReport
   const { style } = out;
   const limit = machine.watchLimit === undefined ? "" : `, ${machine.watchLimit} watches`;
   out.line(`${style.bold("machine")}  Node ${machine.nodeVersion}, ${counted(machine.folders, "folder")} to watch${limit}`);
+  out.line(`${style.bold("shell")}    rules about paths and addresses are ${machine.confinement} for programs`);
   out.line(`${style.bold("skills")}   ${counted(skills.loaded, "skill")}, ${counted(skills.tools, "tool")}`);
   for (const server of servers) printServer(server, out);
   if (findings.length > 0) out.line();

@@ -3,8 +3,10 @@ import type { PermissionRequest, Tool } from "../../tools/tool.ts";
 import { allowsArguments, forbidsArguments, readArgumentPatterns } from "./permission-arguments.ts";
 import { type CommandPattern, forbidsCommands, type RequestedCommands, readCommands, wordsOf } from "./permission-commands.ts";
 import { globFault, matchesWildcard } from "./permission-globs.ts";
-import { allowsPath, forbidsPath, readPath, toPathPattern } from "./permission-paths.ts";
+import { type LineVerdict, reachesAddress, reachesPath } from "./permission-lines.ts";
+import { allowsPath, forbiddenOnDisk, forbidsPath, readPath, toPathPattern } from "./permission-paths.ts";
 import { allowsUrl, forbidsUrl, readUrl, readUrlPattern } from "./permission-urls.ts";
+import { reachOf, type ShellReach } from "./shell-reach.ts";
 
 /** A call as rules see it. */
 export interface RuledCall {
@@ -30,6 +32,12 @@ export interface PermissionRule {
   readonly command?: CommandPattern;
   /** For rules about paths: whether one of them is what it is about. */
   readonly forbidsPath?: (path: string) => boolean;
+  /** For rules about paths: those on the disk that it is about; undefined: more than can be looked through. */
+  readonly pathsOnDisk?: () => readonly string[] | undefined;
+  /** For rules about addresses: whether one of them is what it is about. */
+  readonly forbidsAddress?: (url: string) => boolean;
+  /** What a command line means for a rule about paths or addresses. */
+  readonly judgesLine?: (reach: ShellReach) => LineVerdict;
 }
 
 const forms =
@@ -71,7 +79,7 @@ function split(text: string): { name: string; argument: string | null } {
   return { name, argument };
 }
 
-type Judgement = Pick<PermissionRule, "concerns" | "allows" | "forbids" | "command" | "forbidsPath">;
+type Judgement = Omit<PermissionRule, "text" | "kind" | "argument">;
 type KindReader = (argument: string | null, text: string, workingDirectory: string) => Judgement;
 
 const kinds = {
@@ -138,6 +146,7 @@ function pathRule(kind: string, fields: readonly string[], lists: readonly strin
     const pattern = toPathPattern(argument, workingDirectory);
     const pathOf = (request: PermissionRequest): unknown => fields.map((field) => request[field]).find((value) => value !== undefined);
     const listed = (request: PermissionRequest): readonly unknown[] => lists.flatMap((field) => textsOf(request[field]));
+    const judgesLine = (reach: ShellReach): LineVerdict => reachesPath(reach, pattern, kind);
     return {
       concerns: describesItself,
       allows({ request }) {
@@ -149,11 +158,14 @@ function pathRule(kind: string, fields: readonly string[], lists: readonly strin
           return path !== undefined && allowsPath(pattern, path);
         });
       },
-      forbids({ request }) {
-        if (request?.kind === "shell") return listed(request).some(isForbidden);
+      forbids(call) {
+        const { request } = call;
+        if (request?.kind === "shell") return listed(request).some(isForbidden) || forbidsLine(call, workingDirectory, judgesLine);
         return request?.kind === kind && [pathOf(request), ...listed(request)].some(isForbidden);
       },
       forbidsPath: isForbidden,
+      pathsOnDisk: () => forbiddenOnDisk(pattern, kind === "write"),
+      judgesLine,
     };
     function isForbidden(value: unknown): boolean {
       const path = readPath(value, workingDirectory);
@@ -163,7 +175,7 @@ function pathRule(kind: string, fields: readonly string[], lists: readonly strin
   };
 }
 
-function urlRule(argument: string | null, text: string): Judgement {
+function urlRule(argument: string | null, text: string, workingDirectory: string): Judgement {
   if (argument === null || argument === "*") return wholeKind("url");
   const pattern = readUrlPattern(argument);
   if (pattern === undefined) throw fault(text, `${JSON.stringify(argument)} is neither a host nor an address`);
@@ -171,13 +183,18 @@ function urlRule(argument: string | null, text: string): Judgement {
     const url = readUrl(value);
     return url === undefined || forbidsUrl(pattern, url);
   };
+  const judgesLine = (reach: ShellReach): LineVerdict => reachesAddress(reach, pattern);
   return {
     concerns: describesItself,
+    forbidsAddress: isForbidden,
+    judgesLine,
     allows({ request }) {
       return request?.kind === "url" && urlsOf(request).every((url) => url !== undefined && allowsUrl(pattern, url));
     },
-    forbids({ request }) {
-      if (request?.kind === "shell") return textsOf(request["possibleUrls"]).some(isForbidden);
+    forbids(call) {
+      const { request } = call;
+      if (request?.kind === "shell")
+        return textsOf(request["possibleUrls"]).some(isForbidden) || forbidsLine(call, workingDirectory, judgesLine);
       return request?.kind === "url" && [request["url"], ...textsOf(request["possibleUrls"])].some(isForbidden);
     },
   };
@@ -186,6 +203,33 @@ function urlRule(argument: string | null, text: string): Judgement {
 /** All addresses that a request to fetch is about; undefined for what is none. */
 export function urlsOf(request: PermissionRequest): readonly (URL | undefined)[] {
   return [request["url"], ...textsOf(request["possibleUrls"])].map(readUrl);
+}
+
+/** A line that surely reaches what is forbidden is; one that may reach it as well, unless the machine keeps it from that. */
+function forbidsLine({ tool, request }: RuledCall, workingDirectory: string, judgesLine: (reach: ShellReach) => LineVerdict): boolean {
+  const reach = reachOfRequest(request!, workingDirectory);
+  const verdict = reach === undefined ? "unsure" : judgesLine(reach);
+  return verdict === "reaches" || (verdict === "unsure" && !isConfined(tool, request!));
+}
+
+/** Only plugins start programs by themselves and can say so; what the tools of skills say of it means nothing. */
+function isConfined({ origin }: Tool, { isConfined }: PermissionRequest): boolean {
+  return isConfined === true && (origin.kind === "plugin" || origin.kind === "builtin");
+}
+
+// One call meets all rules: its line is taken apart once.
+const reachedBefore = new WeakMap<PermissionRequest, ShellReach>();
+
+/** Undefined: the request does not say which line it would run. */
+function reachOfRequest(request: PermissionRequest, workingDirectory: string): ShellReach | undefined {
+  const { fullCommandText } = request;
+  if (typeof fullCommandText !== "string") return undefined;
+  let reach = reachedBefore.get(request);
+  if (reach === undefined) {
+    reach = reachOf(fullCommandText, workingDirectory);
+    reachedBefore.set(request, reach);
+  }
+  return reach;
 }
 
 function always(concerns: (tool: Tool) => boolean): Judgement {

@@ -1,6 +1,9 @@
+import { maxLimitedPaths, type ProcessLimits } from "../../io/confine-process.ts";
+import { isPrivateHost } from "../../io/private-network.ts";
 import type { Tool } from "../../tools/tool.ts";
 import { allowsCommands, type CommandPattern } from "./permission-commands.ts";
-import { commandsOf, type PermissionRule, parsePermissionRule, type RuledCall } from "./permission-rule.ts";
+import { commandsOf, type PermissionRule, parsePermissionRule, type RuledCall, urlsOf } from "./permission-rule.ts";
+import { reachOf, type ShellReach } from "./shell-reach.ts";
 
 /** What is decided beforehand about calls. A rule of `deny` beats one of `ask`, and that one of `allow`. */
 export interface PermissionRuleOptions {
@@ -28,6 +31,13 @@ export interface PermissionRules {
    * about a folder that it lies in. Undefined: no rule is about paths that are read. Never throws.
    */
   readonly isKeptBack: ((path: string) => boolean) | undefined;
+  /** The same for addresses. */
+  readonly isAddressKeptBack: ((url: string) => boolean) | undefined;
+  /**
+   * What a line must be kept from where rules cannot tell by reading it whether it reaches what they forbid, or want somebody
+   * asked about. "unenforceable": they are about more, or other, than limits can express. Undefined: there are no such rules.
+   */
+  readonly limitsOf: ((line: string) => ProcessLimits | "unenforceable") | undefined;
 }
 
 /** @throws HostError `PERMISSION_RULE` naming the rule that cannot be read. */
@@ -35,7 +45,7 @@ export function compilePermissionRules(options: PermissionRuleOptions, workingDi
   const read = (texts: readonly string[] = []): readonly PermissionRule[] =>
     texts.map((text) => parsePermissionRule(text, workingDirectory));
   const all: RuleLists = { deny: read(options.deny), ask: read(options.ask), allow: read(options.allow) };
-  return isEmpty(all) ? noRules : new CompiledRules(all);
+  return isEmpty(all) ? noRules : new CompiledRules(all, workingDirectory);
 }
 
 interface RuleLists {
@@ -44,17 +54,31 @@ interface RuleLists {
   readonly allow: readonly PermissionRule[];
 }
 
-const noRules: PermissionRules = Object.freeze({ mayStop: () => false, judge: () => undefined, isKeptBack: undefined });
+const noRules: PermissionRules = Object.freeze({
+  mayStop: () => false,
+  judge: () => undefined,
+  isKeptBack: undefined,
+  isAddressKeptBack: undefined,
+  limitsOf: undefined,
+});
 const noLists: RuleLists = Object.freeze({ deny: [], ask: [], allow: [] });
 const allowed: RuleVerdict = Object.freeze({ kind: "allow" });
 
 class CompiledRules implements PermissionRules {
   readonly isKeptBack: ((path: string) => boolean) | undefined;
+  readonly isAddressKeptBack: ((url: string) => boolean) | undefined;
+  readonly limitsOf: ((line: string) => ProcessLimits | "unenforceable") | undefined;
   readonly #all: RuleLists;
   readonly #byTool = new WeakMap<Tool, RuleLists>();
 
-  constructor(all: RuleLists) {
+  constructor(all: RuleLists, workingDirectory: string) {
     this.#all = all;
+    const forbidding = [...all.deny, ...all.ask];
+    const ofAddresses = forbidding.filter(({ forbidsAddress }) => forbidsAddress !== undefined);
+    this.isAddressKeptBack =
+      ofAddresses.length === 0 ? undefined : (url) => ofAddresses.some(({ forbidsAddress }) => forbidsAddress?.(url));
+    const isAboutLines = forbidding.some(({ judgesLine }) => judgesLine !== undefined);
+    this.limitsOf = isAboutLines ? (line) => limitsOf(all, reachOf(line, workingDirectory)) : undefined;
     const rules = [...all.deny, ...all.ask].filter(({ kind, forbidsPath }) => kind === "read" && forbidsPath !== undefined);
     this.isKeptBack = rules.length === 0 ? undefined : (path) => rules.some(({ forbidsPath }) => forbidsPath?.(path));
   }
@@ -84,6 +108,25 @@ class CompiledRules implements PermissionRules {
   }
 }
 
+/** A line that surely reaches what a rule of `ask` is about runs without limits by that rule, once somebody has allowed it. */
+function limitsOf({ deny, ask }: RuleLists, reach: ShellReach): ProcessLimits | "unenforceable" {
+  const rules = [...deny, ...ask.filter(({ judgesLine }) => judgesLine?.(reach) !== "reaches")];
+  const pathsOf = (kind: string): readonly string[] | undefined => {
+    const found = new Set<string>();
+    for (const { pathsOnDisk } of rules.filter((rule) => rule.kind === kind)) {
+      const paths = pathsOnDisk === undefined ? [] : pathsOnDisk();
+      if (paths === undefined) return undefined;
+      for (const path of paths) found.add(path);
+    }
+    return [...found];
+  };
+  const [unreadable, unwritable] = [pathsOf("read"), pathsOf("write")];
+  if (unreadable === undefined || unwritable === undefined || unreadable.length + unwritable.length > maxLimitedPaths)
+    return "unenforceable";
+  const isOffline = rules.some(({ kind, judgesLine }) => kind === "url" && judgesLine?.(reach) === "unsure");
+  return { unreadable, unwritable, isOffline };
+}
+
 function isEmpty({ deny, ask, allow }: RuleLists): boolean {
   return deny.length + ask.length + allow.length === 0;
 }
@@ -99,11 +142,17 @@ function isForbidden(rule: PermissionRule, call: RuledCall): boolean {
 
 function isAllowed(rules: readonly PermissionRule[], call: RuledCall): boolean {
   try {
-    return rules.some((rule) => rule.allows(call)) || areCommandsAllowed(rules, call);
+    const fitting = isPrivate(call) ? rules.filter(({ forbidsAddress }) => forbidsAddress !== undefined) : rules;
+    return fitting.some((rule) => rule.allows(call)) || areCommandsAllowed(fitting, call);
   } catch {
     // The other way round: what cannot be looked at is allowed by nothing.
     return false;
   }
+}
+
+/** What belongs to a private network is allowed by rules that name it, and by none that only say "all": it trusts whoever is inside. */
+function isPrivate({ request }: RuledCall): boolean {
+  return request?.kind === "url" && urlsOf(request).some((url) => url !== undefined && isPrivateHost(url.hostname));
 }
 
 function areCommandsAllowed(rules: readonly PermissionRule[], { request }: RuledCall): boolean {

@@ -1,4 +1,6 @@
+import { canonicalHost } from "../../io/private-network.ts";
 import { matchesWildcard } from "./permission-globs.ts";
+import { hostsIn, isThisMachine } from "./permission-hosts.ts";
 
 /** What a url rule names: a host, and perhaps scheme, port and path. */
 export interface UrlPattern {
@@ -43,15 +45,26 @@ export function allowsUrl(pattern: UrlPattern, url: URL): boolean {
 
 /** Neither port nor query get anything past a rule that does not name them, and `*.host` is the host itself as well. */
 export function forbidsUrl(pattern: UrlPattern, url: URL): boolean {
-  const { protocol = url.protocol, host, port = portOf(url) } = pattern;
-  const isHost = isHostOf(pattern, url) || host === `*.${hostOf(url)}`;
+  const { protocol = url.protocol, port = portOf(url) } = pattern;
+  const isHost = forbidsHost(pattern, hostOf(url));
   const isPath = isPathOf(pattern, url.pathname) || isPathOf(pattern, url.pathname + url.search);
   return protocol === url.protocol && port === portOf(url) && isHost && isPath;
 }
 
+/** Whether a word of a command line names the host of a pattern. An address is held against the whole pattern. */
+export function forbidsWord(pattern: UrlPattern, word: string): boolean {
+  const url = /^https?:\/\//i.test(word) ? readUrl(word) : undefined;
+  if (url !== undefined && url.username === "" && url.password === "" && !/[{}[\]\\]/.test(word)) return forbidsUrl(pattern, url);
+  return hostsIn(word).some((host) => forbidsHost(pattern, host));
+}
+
+function forbidsHost({ host: wanted }: UrlPattern, host: string): boolean {
+  if (isThisMachine(wanted) && isThisMachine(host)) return true;
+  return wanted === `*.${host}` || (wanted.startsWith("*.") ? host.endsWith(wanted.slice(1)) : host === wanted);
+}
+
 export function hostOf({ hostname }: URL): string {
-  // "example.com." is the same host.
-  return hostname.toLowerCase().replace(/\.$/, "");
+  return canonicalHost(hostname);
 }
 
 function isWeb({ protocol }: URL): boolean {

@@ -306,7 +306,7 @@ describe("rules about addresses", () => {
     ["url(https://example.com/docs/*)", "https://example.com/docs/a", both],
     ["url(https://example.com/docs)", "https://example.com/docs?x=1", onlyDenies],
     ["url(https://example.com/find?q=*)", "https://example.com/find?q=a", both],
-    ["url", "ftp://anything/", both],
+    ["url", "ftp://anything.example/", both],
     ["url(127.0.0.1)", "http://2130706433/", both],
     ["url([::1])", "http://[::1]/", both],
     ["url(https://example.com/*)", "http://example.com/x", neither],
@@ -324,6 +324,41 @@ describe("rules about addresses", () => {
     ["url(example.com)", undefined, onlyDenies],
   ])("%s about %j: %s", (rule, url, expected) => {
     expect(effects(rule, describing(), { request: { kind: "url", url } })).toBe(expected);
+  });
+
+  test.each<[string, string]>([
+    ["url(169.254.169.254)", "http://[::ffff:a9fe:a9fe]/"],
+    ["url(169.254.169.254)", "http://[::ffff:169.254.169.254]/latest"],
+    ["url(169.254.169.254)", "http://2852039166/"],
+    ["url(169.254.169.254)", "http://0xa9.0376.169.254/"],
+    ["url([::ffff:a9fe:a9fe])", "http://169.254.169.254/"],
+    ["url(127.0.0.1)", "http://localhost/"],
+    ["url(localhost)", "http://[::1]/"],
+    ["url(localhost)", "http://127.1.2.3/"],
+    ["url(localhost)", "http://0.0.0.0/"],
+    ["url(evil.example)", "http://EVIL.example./"],
+    ["url(evil.example)", "http://ｅｖｉｌ。example/"],
+  ])("%s denies %s", (rule, url) => {
+    expect(judge({ deny: [rule] }, describing(), { request: { kind: "url", url } })).toBe("deny");
+  });
+
+  test("what belongs to a private network is allowed only by rules that name it", () => {
+    for (const url of [
+      "http://127.0.0.1:8080/",
+      "http://localhost/",
+      "http://192.168.1.1/",
+      "http://[fe80::1]/",
+      "http://intranet/",
+      "http://[::ffff:a00:1]/",
+    ]) {
+      const of = (...allow: readonly string[]) => judge({ allow }, describing(), { request: { kind: "url", url } });
+      expect(of("url"), url).toBeUndefined();
+      expect(of("url(*)", "t", "*"), url).toBeUndefined();
+      expect(of(`url(${new URL(url).host})`), url).toBe("allow");
+    }
+    const mixed = { kind: "url", url: "https://example.com/", possibleUrls: [{ url: "http://10.0.0.1/" }] };
+    expect(judge({ allow: ["url"] }, describing(), { request: mixed })).toBeUndefined();
+    expect(judge({ allow: ["url"] }, describing(), { request: { kind: "url", url: "https://example.com/" } })).toBe("allow");
   });
 
   test("memory is a kind of its own", () => {

@@ -150,7 +150,8 @@ describe("rules for several files or addresses at once", () => {
     [{ allow: ["url(127.0.0.1:9)"] }, ["rejected", 1]],
     [{ allow: ["url(127.0.0.1:9)", "url(localhost:9)"] }, ["rejected", 1]],
     [{ allow: ["url"], deny: ["url(localhost:9)"] }, ["denied", 0]],
-    [{ allow: ["url"] }, ["failure", 0]],
+    [{ allow: ["url"] }, ["rejected", 1]],
+    [{ allow: ["url(127.0.0.1:9)"], deny: ["url(evil.example)"] }, ["rejected", 1]],
   ])("of addresses, too: %j", async (permissions, outcome) => {
     const { call, asked } = await openEditor({}, { permissions }, () => ({ kind: "reject" }));
     const { resultType } = await call("fetch_web_page", { urls: ["http://127.0.0.1:9/", "http://localhost:9/"] });

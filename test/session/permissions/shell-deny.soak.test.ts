@@ -1,0 +1,13 @@
+import { expect, test } from "vitest";
+import { assembleLeaks } from "./assembled-leaks.ts";
+import { runLines } from "./run-lines.ts";
+import { hasBash } from "./secret-folder.ts";
+
+test.skipIf(!hasBash)("of 4,000 assembled lines, none that shows a secret in bash would have been allowed", () => {
+  for (const seed of [1, 2, 3, 4]) {
+    const { leaks, unasked, shown } = runLines(assembleLeaks(1_000, seed), ["read(secret/**)"]);
+    expect(leaks).toEqual([]);
+    expect(unasked).toEqual([]);
+    expect(shown).toBeGreaterThan(700);
+  }
+});

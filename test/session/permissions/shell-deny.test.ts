@@ -1,0 +1,67 @@
+import { spawnSync } from "node:child_process";
+import { describe, expect, test } from "vitest";
+import { compilePermissionRules } from "../../../src/session/permissions/permission-rules.ts";
+import { toolOf } from "../session-kit.ts";
+import { reachingLines } from "./address-lines.ts";
+import { assembleLeaks } from "./assembled-leaks.ts";
+import { everydayLines } from "./everyday-lines.ts";
+import { leakingLines } from "./leaking-lines.ts";
+import { bashTool, openSecrets, runLines, verdictOf } from "./run-lines.ts";
+import { hasBash } from "./secret-folder.ts";
+
+const deny = ["read(secret/**)", "read(~/.ssh/**)"];
+
+describe.skipIf(!hasBash)("what rules keep from being read is read by no command line", () => {
+  test.each([
+    ["written by hand", leakingLines],
+    ["assembled", assembleLeaks(120, 7)],
+  ] as const)(
+    "%s",
+    (_name, lines) => {
+      const { leaks, unasked, shown } = runLines(lines, deny);
+      expect(leaks).toEqual([]);
+      expect(unasked).toEqual([]);
+      // The lines are what they are meant to be.
+      expect(shown).toBeGreaterThan(lines.length * 0.7);
+    },
+    120_000,
+  );
+});
+
+test("what rules keep from being reached is reached by no command line, in no notation", () => {
+  const folder = openSecrets();
+  const [deny, ask] = [["url(evil.example)", "url(169.254.169.254)"]].flatMap((list) => [{ deny: list }, { ask: list }]);
+  const allow = ["shell"];
+  const [denying, asking] = [
+    compilePermissionRules({ allow, ...deny }, folder.project),
+    compilePermissionRules({ allow, ...ask }, folder.project),
+  ];
+  expect(reachingLines.filter((line) => verdictOf(denying, line) !== "deny")).toEqual([]);
+  expect(reachingLines.filter((line) => verdictOf(asking, line) !== "ask")).toEqual([]);
+});
+
+// The rest runs code that is not in the line: `npm test`, `make`, `python3 main.py`.
+test.each<[what: string, rules: readonly string[], share: number, request: object]>([
+  ["paths", deny, 0.23, {}],
+  ["paths by a pattern", ["read(**/.env)", "read(**/*.pem)"], 0.23, {}],
+  ["paths that are written", ["write(secret/**)"], 0.28, {}],
+  ["addresses", ["url(evil.example)", "url(169.254.169.254)"], 0.26, {}],
+  ["paths, where the machine enforces them", [...deny, "write(secret/**)"], 0, { isConfined: true }],
+  ["addresses, where the machine enforces them", ["url(evil.example)"], 0, { isConfined: true }],
+])("of everyday lines that have nothing to do with a rule for %s, at most this share is denied", (_what, rules, share, request) => {
+  const folder = openSecrets();
+  spawnSync("git", ["init", "-q", "."], { cwd: folder.project });
+  const compiled = compilePermissionRules({ allow: ["shell"], deny: rules }, folder.project);
+  const isDenied = (line: string): boolean => verdictOf(compiled, line, request) === "deny";
+  expect(everydayLines.length).toBeGreaterThan(200);
+  expect(everydayLines.filter(isDenied).length / everydayLines.length).toBeLessThanOrEqual(share);
+});
+
+test("what a tool of a skill says of being confined means nothing", () => {
+  const folder = openSecrets();
+  const skill = toolOf("skill", "s", { name: "sh", handler: () => "", permission: () => null });
+  const rules = compilePermissionRules({ allow: ["shell"], deny }, folder.project);
+  const request = { kind: "shell", fullCommandText: "node x.js", isConfined: true };
+  expect(rules.judge({ tool: skill, request, args: {} })?.kind).toBe("deny");
+  expect(rules.judge({ tool: bashTool, request, args: {} })?.kind).toBe("allow");
+});
