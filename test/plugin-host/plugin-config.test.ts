@@ -156,5 +156,6 @@ test("the tools for a workspace can be configured, and say what they cannot be",
   expect((await kit.call("view", { path: join(elsewhere, "far.txt") })).textResultForLlm).toContain("Far away.");
   const { host } = await hostWith([{ use, config: { presentation: "paper" } }], { workingDirectory });
   expect(found(host, "PLUGIN_CONFIG")[0]!.message).toContain("presentation");
-  expect(Object.keys(configSchema["properties"] as object)).toEqual(["presentation", "roots", "shell", "web", "environment"]);
+  const settings = ["presentation", "roots", "shell", "web", "environment", "privateHosts", "confinement"];
+  expect(Object.keys(configSchema["properties"] as object)).toEqual(settings);
 });
