@@ -36,7 +36,7 @@ function validatorFor(schema: object): (value: unknown) => Validated | Promise<V
 }
 
 /** A schema that cannot be compiled says so to its author, in place of what it says of arguments. */
-function compiled(schema: JsonSchema): (value: unknown) => Validated {
+function compiled(schema: JsonSchema): (value: unknown) => Validated | Promise<Validated> {
   const problems: string[] = [];
   const validate = compileSchema(schema, { onDiagnostic: ({ message }) => void problems.push(message) });
   return (value) => {

@@ -141,11 +141,8 @@ function stageJson(entry: Exclude<ToolEntry, { kind: "module" }>, files: Set<str
   try {
     const handler = handlerOf(tool, entry, { ...context, folder, files, scope });
     const permission = permissionOf(tool, folder);
-    const made = makeTools(
-      [{ ...tool.definition, ...(handler && { handler }), ...(permission && { permission }) }],
-      entry.file,
-      context.target,
-    );
+    const definition = { ...tool.definition, ...(handler && { handler }), ...(permission && { permission }) };
+    const made = makeTools([definition], entry.file, context.target, { isDeclared: true });
     return { tools: made.tools, diagnostics: [...diagnostics, ...made.diagnostics], uses: usesOf(tool.handler), rights };
   } catch (error) {
     for (const path of filesOf(error, entry.file, context)) files.add(path);

@@ -1,5 +1,4 @@
-import type { ErrorObject } from "ajv";
-import { type Fault, foldUnions } from "./fold-unions.ts";
+import type { Fault } from "./schema/evaluation-run.ts";
 import type { ArgumentIssue } from "./tool.ts";
 
 export const maxIssues = 8;
@@ -7,10 +6,9 @@ const maxValuesListed = 20;
 const maxPathLength = 120;
 
 /** Says in plain words what is wrong with the arguments: the first eight faults, each with the argument's path. */
-export function issuesOf(errors: readonly ErrorObject[], args: unknown, schema: unknown): readonly ArgumentIssue[] {
+export function issuesOf(faults: readonly Fault[], args: unknown): readonly ArgumentIssue[] {
   const issues: ArgumentIssue[] = [];
   const known = new Set<string>();
-  const faults = foldUnions(errors, schema).filter((fault, index) => fault.keyword !== "if" || index === 0);
   for (const error of faults) {
     if (issues.length === maxIssues) break;
     const issue = toIssue(error, args);
@@ -36,21 +34,16 @@ export function pathText(segments: readonly PropertyKey[], root: unknown): strin
 }
 
 function toIssue(error: Fault, args: unknown): ArgumentIssue {
-  const segments = error.instancePath.split("/").slice(1).map(unescapePointer);
   const extra =
     error.params["missingProperty"] ??
     error.params["additionalProperty"] ??
     error.params["unevaluatedProperty"] ??
     error.params["propertyName"];
   const isOfMember = typeof extra === "string" && memberKeywords.has(error.keyword);
-  return { path: pathText(isOfMember ? [...segments, extra] : segments, args), message: describe(error, args) };
+  return { path: pathText(isOfMember ? [...error.path, extra] : error.path, args), message: describe(error, args) };
 }
 
 const memberKeywords = new Set(["required", "additionalProperties", "unevaluatedProperties", "propertyNames"]);
-
-function unescapePointer(segment: string): string {
-  return segment.replaceAll("~1", "/").replaceAll("~0", "~");
-}
 
 function describe(error: Fault, args: unknown): string {
   const { keyword, params } = error;
@@ -92,13 +85,12 @@ const sentences: Readonly<Record<string, (params: Params, error: Fault) => strin
   dependencies: (params) => `also needs ${shown(params["missingProperty"])}, as ${shown(params["property"])} is given`,
   propertyNames: () => "is not an allowed name",
   not: () => "must not have the form that the schema excludes",
-  if: () => "does not fit the schema's condition",
 };
 
 function describeUnion(error: Fault, args: unknown): string {
   if (Array.isArray(error.params["passingSchemas"])) return "fits more than one of the forms of which exactly one must fit";
   const branches = flat(error.branches ?? []);
-  const isPlain = branches.every((branch) => branch.instancePath === error.instancePath && plainKeywords.has(branch.keyword));
+  const isPlain = branches.every((branch) => branch.path.length === error.path.length && plainKeywords.has(branch.keyword));
   if (isPlain && branches.length > 0) return `must be ${[...new Set(branches.map(wanted))].join(" or ")}`;
   const forms = branches.slice(0, 3).map((branch) => {
     const issue = toIssue(branch, args);
@@ -114,7 +106,7 @@ function flat(branches: readonly Fault[]): readonly Fault[] {
 
 const plainKeywords = new Set(["type", "const", "enum"]);
 
-function wanted(branch: ErrorObject): string {
+function wanted(branch: Fault): string {
   const params: Params = branch.params;
   if (branch.keyword === "type") return listOfTypes([params["type"]].flat());
   return listOfValues(branch.keyword === "enum" ? params["allowedValues"] : [params["allowedValue"]]);
@@ -135,8 +127,7 @@ function listOfTypes(types: readonly unknown[]): string {
 }
 
 /** Only the type of what was given: its value may be long, or not for others' eyes. */
-function whatItIs(error: ErrorObject): string {
-  if (!("data" in error)) return "";
+function whatItIs(error: Fault): string {
   const { data } = error;
   if (typeof data === "number" && !Number.isFinite(data)) return `, not ${data}`;
   if (typeof data === "number" && error.params["type"] === "integer") return "";
@@ -144,8 +135,8 @@ function whatItIs(error: ErrorObject): string {
   return type === "boolean" ? ", not a boolean" : `, not ${typeNames.get(type) ?? `a ${type}`}`;
 }
 
-function knownNames(error: ErrorObject): string {
-  const properties: unknown = error.parentSchema?.["properties"];
+function knownNames(error: Fault): string {
+  const properties: unknown = error.parentSchema["properties"];
   if (typeof properties !== "object" || properties === null) return "";
   const names = Object.keys(properties);
   return names.length === 0 || names.length > maxValuesListed ? "" : ` (known: ${names.join(", ")})`;

@@ -1,10 +1,10 @@
-import type { Ajv, ValidateFunction } from "ajv";
 import type { Diagnostic, Severity } from "../base/diagnostic.ts";
 import { issuesOf } from "./argument-issues.ts";
-import { resolvePointer } from "./fold-unions.ts";
-import { createAjv, dialectOf } from "./json-schema-validator.ts";
-import type { Dialect } from "./repair-schema.ts";
-import { boundedPattern, trustedPattern } from "./schema-pattern.ts";
+import { EvaluationRun, pause } from "./schema/evaluation-run.ts";
+import { SchemaEvaluator } from "./schema/schema-evaluator.ts";
+import { SchemaIndex } from "./schema/schema-index.ts";
+import { type Dialect, dialectOf } from "./schema-dialect.ts";
+import { boundedPattern, nativePattern } from "./schema-pattern.ts";
 import { isRecord, type SchemaNode, walkSchema } from "./walk-schema.ts";
 
 export interface CheckOptions {
@@ -44,12 +44,17 @@ function checkType(schema: unknown, what: string): readonly Diagnostic[] {
 
 function checkAgainstMeta(schema: unknown, what: string): readonly Diagnostic[] {
   if (!isRecord(schema)) return [report("error", "SCHEMA_INVALID", `${what} must be a JSON Schema object.`)];
-  const check = metaValidator(dialectOf(schema));
-  if (check(schema)) return [];
-  return issuesOf(check.errors ?? [], schema, undefined).map((issue) =>
+  const evaluator = metaEvaluator(dialectOf(schema));
+  const run = new EvaluationRun(evaluator.index.rootBase, { limit: maxSteps, faults: "first" });
+  let fits = evaluator.advance(schema, run);
+  while (fits === pause) fits = evaluator.advance(schema, run);
+  return issuesOf(run.faults ?? [], schema).map((issue) =>
     report("error", "SCHEMA_INVALID", `${issue.path === "" ? what : `${what}.${issue.path}`} ${issue.message}.`),
   );
 }
+
+// A schema of a million characters takes a fraction of it.
+const maxSteps = 2_000_000;
 
 const metaSchemas: Readonly<Record<Dialect, string>> = {
   "2020-12": "https://json-schema.org/draft/2020-12/schema",
@@ -57,27 +62,28 @@ const metaSchemas: Readonly<Record<Dialect, string>> = {
   "draft-07": "http://json-schema.org/draft-07/schema",
 };
 
-const metaValidators = new Map<Dialect, ValidateFunction>();
+const metaEvaluators = new Map<Dialect, SchemaEvaluator>();
 
-/** Compiled once per draft and shared for ever: only the meta-schemas ever get into these instances. */
-function metaValidator(dialect: Dialect): ValidateFunction {
-  const known = metaValidators.get(dialect);
+/** Prepared once per draft and shared for ever. */
+function metaEvaluator(dialect: Dialect): SchemaEvaluator {
+  const known = metaEvaluators.get(dialect);
   if (known !== undefined) return known;
-  const ajv: Ajv = createAjv(dialect, { validateFormats: false, allErrors: false, verbose: true });
-  const validate = ajv.getSchema(metaSchemas[dialect]);
-  if (validate === undefined) throw new Error(`No meta-schema for ${dialect}`);
-  metaValidators.set(dialect, validate);
-  return validate;
+  const address = metaSchemas[dialect];
+  const evaluator = new SchemaEvaluator({ $schema: address, $ref: address }, { toPattern: nativePattern, formats: new Map() });
+  metaEvaluators.set(dialect, evaluator);
+  return evaluator;
 }
 
 function checkParts(schema: unknown, what: string, untrustedPatterns: boolean): readonly Diagnostic[] {
   const found: Diagnostic[] = [];
+  const index = new SchemaIndex(schema);
   const add = (severity: Severity, code: string, path: readonly string[], text: string): void => {
-    found.push(report(severity, code, `${[what, ...path].join(".")}: ${text}`));
+    if (found.length < maxFound) found.push(report(severity, code, `${[what, ...path].join(".")}: ${text}`));
   };
   walkSchema(schema, (part, path) => {
+    if (found.length >= maxFound) return;
     const reference = part["$ref"];
-    if (typeof reference === "string" && !leadsSomewhere(reference, schema)) {
+    if (typeof reference === "string" && !index.leadsSomewhere(reference, part)) {
       const text = `"$ref": ${JSON.stringify(reference)} leads nowhere in this schema. Nothing is fetched: copy what it refers to into "$defs".`;
       add("error", "SCHEMA_REF_UNRESOLVED", path, text);
     }
@@ -86,25 +92,10 @@ function checkParts(schema: unknown, what: string, untrustedPatterns: boolean): 
       if (problem !== null) add("warning", "SCHEMA_PATTERN_UNSUPPORTED", path, `the pattern ${JSON.stringify(pattern)} ${problem}`);
     }
   });
-  return found.slice(0, 8);
+  return found;
 }
 
-/** References relative to an `$id` are left to the compiler; here only what certainly leads nowhere is named. */
-function leadsSomewhere(reference: string, root: unknown): boolean {
-  if (reference === "#" || /^https?:\/\/json-schema\.org\//.test(reference)) return true;
-  if (reference.startsWith("#/") && resolvePointer(root, reference.slice(2)) !== undefined) return true;
-  const ids = idsIn(root);
-  return ids.has(reference) || [...ids].some((id) => !id.startsWith("#"));
-}
-
-function idsIn(schema: unknown): ReadonlySet<string> {
-  const ids = new Set<string>();
-  walkSchema(schema, (part) => {
-    if (typeof part["$id"] === "string") ids.add(part["$id"]);
-    for (const keyword of ["$anchor", "$dynamicAnchor"]) if (typeof part[keyword] === "string") ids.add(`#${part[keyword]}`);
-  });
-  return ids;
-}
+const maxFound = 8;
 
 function patternsOf(part: SchemaNode): readonly string[] {
   if (part["pattern"] === undefined && part["patternProperties"] === undefined) return [];
@@ -113,7 +104,7 @@ function patternsOf(part: SchemaNode): readonly string[] {
 }
 
 function patternProblem(pattern: string, untrusted: boolean): string | null {
-  if (trustedPattern(pattern) === null) return "is not a regular expression, so it is not checked. Correct it.";
+  if (nativePattern(pattern) === null) return "is not a regular expression, so it is not checked. Correct it.";
   if (untrusted && boundedPattern(pattern) === null)
     return "cannot be matched in bounded time (look-around, back-references), so it is not checked.";
   return null;

@@ -17,7 +17,7 @@ export interface CreateToolOptions {
   readonly generation?: string | number;
   /** Told of what is wrong but not fatal: no description, a field that was left out, a doubtful schema. */
   readonly onDiagnostic?: (diagnostic: Diagnostic) => void;
-  /** The schema comes from a stranger. Default: true for `mcp` and `external` tools. */
+  /** The schema was declared and not written in code: its patterns are matched in linear time, or not at all. Default: true for `mcp` and `external` tools. */
   readonly untrustedSchema?: boolean;
   /** False: skips the check of the schemas against their meta-schema. */
   readonly checkSchemas?: boolean;

@@ -5,8 +5,8 @@ import type { JsonSchema } from "./tool.ts";
 
 export interface CompileOptions {
   /**
-   * The schema comes from a stranger: its patterns are matched in bounded time (what cannot be is not checked), and
-   * references that multiply the work end the check.
+   * The schema was declared, in JSON or by somebody else's program: patterns that cannot be matched in linear time are not
+   * checked. Those of the host's own code are then matched as JavaScript does. The work of a check is bounded either way.
    */
   readonly untrustedPatterns?: boolean;
   /** Told once, at the first call, when the schema cannot be compiled. */
@@ -16,7 +16,7 @@ export interface CompileOptions {
 /**
  * A validator of arguments for a JSON Schema. Nothing is compiled before its first call; equal schemas share one
  * compiled validator. It applies defaults to a copy, never coerces, never throws and never changes the arguments;
- * absent arguments count as `{}`. A schema that cannot be compiled refuses every call and says why as a diagnostic.
+ * absent arguments count as `{}`. Large arguments are checked in slices, and answered with a promise. A schema that cannot be compiled refuses every call and says why as a diagnostic.
  */
 export function compileSchema(schema: JsonSchema, options: CompileOptions = {}): JsonValidator {
   let validate: JsonValidator | undefined;
@@ -38,7 +38,7 @@ function compileShared(schema: JsonSchema, options: CompileOptions): JsonValidat
 
 function shareCompiled(text: string, untrustedPatterns: boolean): CompiledSchema {
   const key = `${untrustedPatterns} ${sha256(text)}`;
-  const compiled = shared.get(key) ?? compileSchemaText(text, untrustedPatterns);
+  const compiled = shared.get(key) ?? compileSchemaText(text, !untrustedPatterns);
   shared.delete(key);
   shared.set(key, compiled);
   const oldest = shared.keys().next();

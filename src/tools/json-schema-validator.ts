@@ -1,15 +1,21 @@
-import type { Ajv, Options, ValidateFunction } from "ajv";
 import { errorMessage } from "../base/errors.ts";
 import { issuesOf } from "./argument-issues.ts";
-import { allFormats, makeAjv, missingRefOf } from "./load-ajv.ts";
-import { type Dialect, repairSchema } from "./repair-schema.ts";
-import { boundedPattern, type Pattern, trustedPattern } from "./schema-pattern.ts";
-import { createStepBudget, type StepBudget, StepsExceeded } from "./step-budget.ts";
+import { repairSchema } from "./repair-schema.ts";
+import { checkKeywords } from "./schema/check-keywords.ts";
+import { EvaluationRun, pause, type RunOptions, StepsExceeded, TooDeep } from "./schema/evaluation-run.ts";
+import { SchemaEvaluator } from "./schema/schema-evaluator.ts";
+import { UnresolvedReference } from "./schema/schema-index.ts";
+import { allFormats } from "./schema/string-formats.ts";
+import { dialectOf } from "./schema-dialect.ts";
+import { boundedPattern, trustedPattern } from "./schema-pattern.ts";
 import type { ArgumentIssue, Validated } from "./tool.ts";
 import { isRecord, walkSchema } from "./walk-schema.ts";
 
-/** Checks arguments and applies defaults, on a copy. Never throws, never changes what it is given. */
-export type JsonValidator = (args: unknown) => Validated;
+/**
+ * Checks arguments and applies defaults, on a copy. Never throws, never changes what it is given. Answers at once; with a
+ * promise only where the work is more than the event loop should wait for: that is done in slices.
+ */
+export type JsonValidator = (args: unknown) => Validated | Promise<Validated>;
 
 /** A schema that cannot be compiled: why, for the people who can change it. */
 export interface SchemaProblem {
@@ -23,111 +29,104 @@ export interface CompiledSchema {
 }
 
 const maxSchemaLength = 1_000_000;
+/** For a quarter of a million records, and some seconds of references that multiply. */
+const maxSteps = 10_000_000;
 const maxNodesExplained = 20_000;
 
 /**
- * Compiles a schema, given as its JSON text, with a validator instance of its own: one that lives on would keep every
- * schema it ever compiled. A stranger's schema gets patterns and references whose work is bounded. A schema that cannot be compiled gives a validator that refuses every call.
+ * Prepares a schema, given as its JSON text. The work of a check is bounded by steps, whatever the schema says; patterns
+ * are matched in linear time unless `isCode`, and then where that is possible. A schema that cannot be used gives a
+ * validator that refuses every call.
  */
-export function compileSchemaText(text: string, untrusted: boolean): CompiledSchema {
+export function compileSchemaText(text: string, isCode: boolean): CompiledSchema {
   try {
     if (text.length > maxSchemaLength) throw new Error(`it is larger than ${maxSchemaLength} characters`);
-    return { validate: createValidator(text, untrusted), problem: null };
+    return { validate: createValidator(text, isCode), problem: null };
   } catch (error) {
     return refuseAll(error);
   }
 }
 
-export function dialectOf(schema: unknown): Dialect {
-  const named = isRecord(schema) ? schema["$schema"] : undefined;
-  if (typeof named !== "string") return "2020-12";
-  if (/draft-0[3-7]/.test(named)) return "draft-07";
-  return named.includes("2019-09") ? "2019-09" : "2020-12";
-}
-
-export function createAjv(dialect: Dialect, options: Options): Ajv {
-  const common: Options = { strict: false, strictNumbers: true, logger: false, messages: false, ...options };
-  return makeAjv(dialect, common);
-}
-
-function createValidator(text: string, untrusted: boolean): JsonValidator {
-  const budget = untrusted ? createStepBudget() : null;
-  const check = compile(text, budget, {});
-  const copyArguments = copierFor(text);
-  let explain: ValidateFunction | undefined;
-  const explainAll = (value: unknown): readonly ArgumentIssue[] => {
-    const first = check.errors ?? [];
-    // All errors of a huge value could be millions: then only the first is told.
-    if (countNodes(value, maxNodesExplained) >= maxNodesExplained) return issuesOf(first, value, undefined);
-    explain ??= compile(text, budget, { allErrors: true, verbose: true });
-    explain(value);
-    return issuesOf(explain.errors ?? first, value, explain.schema);
-  };
+function createValidator(text: string, isCode: boolean): JsonValidator {
+  const schema: unknown = JSON.parse(text);
+  const toPattern = isCode ? trustedPattern : boundedPattern;
+  repairSchema(schema, dialectOf(schema), toPattern);
+  const evaluator = new SchemaEvaluator(schema, { toPattern, formats: allFormats() });
+  checkKeywords(evaluator.index);
+  const copyArguments = copierFor(text, schema);
   return (args) => {
     try {
-      budget?.restart();
       const value = copyArguments(args ?? {});
-      return check(value) ? { ok: true, value } : { ok: false, issues: explainAll(value) };
+      const run = new EvaluationRun(evaluator.index.rootBase, { limit: maxSteps, appliesDefaults: true });
+      const fits = evaluator.advance(value, run);
+      if (fits === true) return { ok: true, value };
+      return fits === pause ? finish(evaluator, value, run) : explain(evaluator, value);
     } catch (error) {
-      return { ok: false, issues: [{ path: "", message: refusalOf(error) }] };
+      return refuse(error);
     }
   };
 }
 
-function compile(text: string, budget: StepBudget | null, options: Options): ValidateFunction {
-  const schema: unknown = JSON.parse(text);
-  const dialect = dialectOf(schema);
-  const toPattern = budget === null ? trustedPattern : boundedPattern;
-  repairSchema(schema, dialect, toPattern);
-  budget?.mark(schema);
-  const ajv = createAjv(dialect, {
-    meta: /"\$ref":"https?:\/\/json-schema\.org\//.test(text),
-    validateSchema: false,
-    useDefaults: true,
-    inlineRefs: false,
-    multipleOfPrecision: 9,
-    formats: allFormats(),
-    keywords: budget === null ? [] : [budget.definition],
-    // Names that every object inherits (`constructor`) would count as present arguments.
-    ownProperties: /"(?:constructor|toString|toLocaleString|valueOf|hasOwnProperty|isPrototypeOf|propertyIsEnumerable)"/.test(text),
-    code: { optimize: false, regExp: patternEngine(toPattern) },
-    ...options,
-  });
-  return ajv.compile(schema as object);
+async function finish(evaluator: SchemaEvaluator, value: unknown, run: EvaluationRun): Promise<Validated> {
+  try {
+    return (await advanceToEnd(evaluator, value, run)) ? { ok: true, value } : await explain(evaluator, value);
+  } catch (error) {
+    return refuse(error);
+  }
 }
 
-function patternEngine(toPattern: (source: string) => Pattern | null): NonNullable<NonNullable<Options["code"]>["regExp"]> {
-  const engine = (source: string): Pattern & { toString(): string } => {
-    const pattern = toPattern(source);
-    if (pattern === null) throw new Error(`the pattern ${JSON.stringify(source)} cannot be matched`);
-    // The validator tells patterns apart by their text form.
-    return { test: (text) => pattern.test(text), toString: () => JSON.stringify(source) };
-  };
-  return Object.assign(engine, { code: "skillhostPattern" });
+async function advanceToEnd(evaluator: SchemaEvaluator, value: unknown, run: EvaluationRun): Promise<boolean> {
+  for (;;) {
+    await new Promise(setImmediate);
+    const fits = evaluator.advance(value, run);
+    if (fits !== pause) return fits;
+  }
+}
+
+/** All faults of a huge value could be millions: then only the first is told. */
+function explain(evaluator: SchemaEvaluator, value: unknown): Validated | Promise<Validated> {
+  const isHuge = countNodes(value, maxNodesExplained) >= maxNodesExplained;
+  const options: RunOptions = { limit: maxSteps, faults: isHuge ? "first" : "all" };
+  const run = new EvaluationRun(evaluator.index.rootBase, options);
+  const told = (): Validated => ({ ok: false, issues: toIssues(run, value) });
+  const fits = evaluator.advance(value, run);
+  return fits === pause ? advanceToEnd(evaluator, value, run).then(told, refuse) : told();
+}
+
+function toIssues({ faults }: EvaluationRun, value: unknown): readonly ArgumentIssue[] {
+  return issuesOf(faults ?? [], value);
 }
 
 /** Defaults are written into the value, so it is copied as far as the schema has defaults, and not at all without. */
-function copierFor(text: string): (args: unknown) => unknown {
+function copierFor(text: string, schema: unknown): (args: unknown) => unknown {
   if (!text.includes('"default"')) return (args) => args;
   const depths = new Set<"top" | "deep">();
   // A reference may lead to where no schema is expected, and so to defaults that a walk does not see.
   if (/"\$(?:ref|dynamicRef|recursiveRef)"/.test(text)) depths.add("deep");
-  walkSchema(JSON.parse(text), (schema, path) => {
-    if (schema["default"] !== undefined) depths.add(path.length === 2 && path[0] === "properties" ? "top" : "deep");
+  walkSchema(schema, (part, path) => {
+    if (part["default"] !== undefined) depths.add(path.length === 2 && path[0] === "properties" ? "top" : "deep");
   });
-  if (depths.has("deep")) return (args) => copyDeep(args, new Map());
+  if (depths.has("deep")) return copyDeep;
   return depths.has("top") ? (args) => (isRecord(args) ? { ...args } : args) : (args) => args;
 }
 
-function copyDeep(value: unknown, copies: Map<object, unknown>): unknown {
-  if (typeof value !== "object" || value === null) return value;
-  const known = copies.get(value);
-  if (known !== undefined) return known;
-  const copy: unknown = Array.isArray(value) ? [...value] : { ...value };
-  copies.set(value, copy);
-  if (Array.isArray(copy)) for (const [index, member] of copy.entries()) copy[index] = copyDeep(member, copies);
-  else if (isRecord(copy)) {
-    for (const key of Object.keys(copy)) if (key !== "__proto__") copy[key] = copyDeep(copy[key], copies);
+/** Without recursion: what is nested too deeply is found while it is checked, and what contains itself stays so. */
+function copyDeep(root: unknown): unknown {
+  const copies = new Map<object, object>();
+  const waiting: object[] = [];
+  const copyOf = (value: unknown): unknown => {
+    if (typeof value !== "object" || value === null) return value;
+    const known = copies.get(value);
+    if (known !== undefined) return known;
+    const copy: object = Array.isArray(value) ? [...value] : { ...value };
+    copies.set(value, copy);
+    waiting.push(copy);
+    return copy;
+  };
+  const copy = copyOf(root);
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const members = next as Record<string, unknown>;
+    for (const key of Object.keys(members)) if (key !== "__proto__") members[key] = copyOf(members[key]);
   }
   return copy;
 }
@@ -146,13 +145,17 @@ function countNodes(value: unknown, limit: number): number {
   return count;
 }
 
+function refuse(error: unknown): Validated {
+  return { ok: false, issues: [{ path: "", message: refusalOf(error) }] };
+}
+
 function refusalOf(error: unknown): string {
-  if (error instanceof StepsExceeded) return "cannot be checked: the schema of this tool takes too long to follow";
-  return error instanceof RangeError ? "is nested too deeply, or contains itself" : "cannot be read";
+  if (error instanceof StepsExceeded) return "cannot be checked: that takes too long by the schema of this tool. Give less, or in parts";
+  return error instanceof TooDeep || error instanceof RangeError ? "is nested too deeply, or contains itself" : "cannot be read";
 }
 
 function refuseAll(error: unknown): CompiledSchema {
-  const reference = missingReference(error);
+  const reference = error instanceof UnresolvedReference ? error.reference : undefined;
   const message =
     reference === undefined
       ? "cannot be checked: the schema of this tool is faulty"
@@ -168,8 +171,4 @@ function refuseAll(error: unknown): CompiledSchema {
           message: `"$ref": ${JSON.stringify(reference)} leads nowhere in this schema, and nothing is fetched. Copy what it refers to into "$defs".`,
         };
   return { validate: () => ({ ok: false, issues: [{ path: "", message }] }), problem };
-}
-
-function missingReference(error: unknown): string | undefined {
-  return missingRefOf(error);
 }

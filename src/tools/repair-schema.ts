@@ -1,7 +1,6 @@
+import type { Dialect } from "./schema-dialect.ts";
 import type { Pattern } from "./schema-pattern.ts";
 import { isRecord, type SchemaNode, walkSchema } from "./walk-schema.ts";
-
-export type Dialect = "2020-12" | "2019-09" | "draft-07";
 
 const types = new Set(["string", "number", "integer", "boolean", "object", "array", "null"]);
 

@@ -37,11 +37,18 @@ export const schemaKeywords: ReadonlyMap<string, "schema" | "named"> = new Map([
 ]);
 
 function addChildren(schema: SchemaNode, path: readonly string[], waiting: Waiting[]): void {
+  for (const [child, keyword, name] of childSchemas(schema)) {
+    waiting.push({ schema: child, path: name === undefined ? [...path, keyword] : [...path, keyword, name] });
+  }
+}
+
+/** What stands where a schema is expected, with its keyword, and its name or index where the keyword has several. */
+export function* childSchemas(schema: SchemaNode): Generator<readonly [child: unknown, keyword: string, name?: string]> {
   for (const keyword of Object.keys(schema)) {
     const kind = schemaKeywords.get(keyword);
     const value = kind === undefined ? undefined : schema[keyword];
     if (typeof value !== "object" || value === null) continue;
-    if (kind === "schema" && !Array.isArray(value)) waiting.push({ schema: value, path: [...path, keyword] });
-    else for (const [name, child] of Object.entries(value)) waiting.push({ schema: child, path: [...path, keyword, name] });
+    if (kind === "schema" && !Array.isArray(value)) yield [value, keyword];
+    else for (const [name, child] of Object.entries(value)) yield [child, keyword, name];
   }
 }

@@ -17,8 +17,15 @@ test("key order and white space do not change the text", () => {
 test("refuses cyclic data and what JSON cannot hold", () => {
   const cyclic: unknown[] = [];
   cyclic.push(cyclic);
-  expect(() => canonicalJson(cyclic)).toThrow(TypeError);
+  expect(() => canonicalJson(cyclic)).toThrow(expect.objectContaining({ code: "JSON_TOO_DEEP" }));
   expect(() => canonicalJson(undefined)).toThrow(TypeError);
+});
+
+test("refuses what is nested too deeply, at the same depth everywhere, and never overflows the stack", () => {
+  const nested = (depth: number): unknown => JSON.parse(`${"[".repeat(depth)}1${"]".repeat(depth)}`);
+  expect(canonicalJson(nested(256))).toHaveLength(513);
+  for (const depth of [257, 4_000, 300_000])
+    expect(() => canonicalJson(nested(depth))).toThrow(expect.objectContaining({ code: "JSON_TOO_DEEP" }));
 });
 
 test("hashes the UTF-8 bytes of a text", () => {

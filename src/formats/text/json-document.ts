@@ -1,4 +1,5 @@
 import type { Severity } from "../../base/diagnostic.ts";
+import { maxJsonDepth } from "../../base/json-limits.ts";
 
 export type JsonPath = readonly (string | number)[];
 
@@ -65,7 +66,6 @@ class SyntaxFault extends Error {
   }
 }
 
-const maxDepth = 200;
 const numberText = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const wordText = /[\p{L}_$][\p{L}\p{N}_$-]*/uy;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the ones that RFC 8259 forbids in text
@@ -97,7 +97,7 @@ class JsonReader {
 
   #value(depth: number): unknown {
     const next = this.#peek();
-    if (depth > maxDepth) this.#fail(`The JSON is nested more than ${maxDepth} levels deep. Make it flatter.`);
+    if (depth > maxJsonDepth) this.#fail(`The JSON is nested more than ${maxJsonDepth} levels deep. Make it flatter.`);
     if (next === "{") return this.#object(depth);
     if (next === "[") return this.#array(depth);
     if (next === '"') return this.#string();

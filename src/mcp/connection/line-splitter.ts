@@ -1,15 +1,18 @@
+import { JsonValueCount } from "../../base/json-limits.ts";
+
 const lineBreak = 0x0a;
 const carriageReturn = 0x0d;
 // The id of a message stands at its beginning or at its end, whoever wrote it.
 const edge = 512;
 
-/** The two ends of a line that was longer than allowed. */
+/** The two ends of a line that is not read, for its length or because it holds too many values. */
 export interface LongLine {
+  readonly why: "bytes" | "values";
   readonly head: string;
   readonly tail: string;
 }
 
-/** Cuts a stream of bytes into lines of UTF-8. A line over the limit is not kept: only its ends are told. */
+/** Cuts a stream of bytes into lines of UTF-8. A line over the limits is not kept: only its ends are told. */
 export class LineSplitter {
   readonly #limit: number;
   readonly #onLine: (line: string) => void;
@@ -17,6 +20,9 @@ export class LineSplitter {
   #chunks: Buffer[] = [];
   #length = 0;
   #head: string | undefined;
+  #why: LongLine["why"] = "bytes";
+  /** Of the line that is coming in, in more than one chunk. */
+  #values = new JsonValueCount();
 
   constructor(limit: number, onLine: (line: string) => void, onLong: (line: LongLine) => void) {
     this.#limit = limit;
@@ -36,7 +42,10 @@ export class LineSplitter {
   #keep(part: Buffer): void {
     this.#chunks.push(part);
     this.#length += part.length;
-    if (this.#length <= this.#limit) return;
+    // As it comes, so that nobody waits for the whole to be looked through.
+    if (this.#head === undefined) this.#values.add(part);
+    if (this.#length <= this.#limit && !this.#values.isTooMany) return;
+    if (this.#head === undefined && this.#length <= this.#limit) this.#why = "values";
     const all = Buffer.concat(this.#chunks);
     this.#head ??= all.toString("utf8", 0, edge);
     // A copy: a slice would keep the megabytes alive that it was cut from.
@@ -53,11 +62,14 @@ export class LineSplitter {
     this.#keep(rest);
     const line = Buffer.concat(this.#chunks);
     const head = this.#head;
+    const why = this.#why;
     this.#chunks = [];
     this.#length = 0;
     this.#head = undefined;
+    this.#why = "bytes";
+    this.#values = new JsonValueCount();
     if (head === undefined) this.#emit(line);
-    else this.#onLong({ head, tail: line.toString("utf8") });
+    else this.#onLong({ why, head, tail: line.toString("utf8") });
   }
 
   #emit(line: Buffer): void {

@@ -1,4 +1,6 @@
 import type { JSONRPCMessage, RequestId, Transport, TransportSendOptions } from "@modelcontextprotocol/client";
+import { toError } from "../../base/errors.ts";
+import { isNestedTooDeep, maxJsonDepth } from "../../base/json-limits.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
 import type { FrameDirection } from "./frame-log.ts";
 import type { PendingRequest } from "./pending-request.ts";
@@ -94,6 +96,11 @@ export class ObservedTransport implements Transport {
 
   #receive(message: JSONRPCMessage): void {
     this.#frames?.("in", message);
+    if (isNestedTooDeep(message)) this.#refuse(message);
+    else this.#pass(message);
+  }
+
+  #pass(message: JSONRPCMessage): void {
     if ("method" in message) {
       if (message.method !== "notifications/progress" || !this.#takeProgress(message.params)) this.onmessage?.(message);
       return;
@@ -106,6 +113,26 @@ export class ObservedTransport implements Transport {
     // The SDK would report an answer that comes after its request was given up, whole, as an error.
     if (!isOurs) return;
     this.onmessage?.(pending?.take(message) ?? message);
+  }
+
+  /** Nothing that is nested so deep gets to code that follows it: whoever waits for it is told, and so is the server. */
+  #refuse(message: JSONRPCMessage): void {
+    const what = `sent a message that is nested more than ${maxJsonDepth} levels deep, which is not read`;
+    if (!("method" in message)) {
+      this.#giveUp(idOf(message), what);
+      return;
+    }
+    this.onerror?.(new Error(`The server ${what}: ${message.method.slice(0, 100)}`));
+    if (!("id" in message)) return;
+    const error = { code: -32600, message: `Invalid Request: nested more than ${maxJsonDepth} levels deep.` };
+    void this.#link.send({ jsonrpc: "2.0", id: message.id, error }).catch((failure) => this.onerror?.(toError(failure)));
+  }
+
+  #giveUp(id: RequestId, what: string): void {
+    const pending = this.#byId.get(id);
+    if (pending !== undefined) pending.giveUp("unreadable", `the server ${what}`);
+    // The SDK's own requests are those of the handshake.
+    else if (this.#byId.has(id)) this.#link.lose(`The server ${what}`);
   }
 
   /** The SDK handles progress a moment later than an answer that came with it, which then finds nobody to tell. */

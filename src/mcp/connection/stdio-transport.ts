@@ -1,5 +1,6 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
+import { maxJsonValues } from "../../base/json-limits.ts";
 import { type Logger, redactText } from "../../base/logger.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
 import type { ManagedProcess, ProcessExit } from "../../io/spawn-process.ts";
@@ -132,7 +133,8 @@ export class StdioTransport implements ServerLink {
 
   /** The request that it answers fails; when that cannot be told, nobody knows who waits for what. */
   #takeLong(line: LongLine): void {
-    const text = `The MCP server ${this.#options.serverName} sent a message of over ${this.#options.maxMessageBytes} bytes, which is not read`;
+    const size = line.why === "bytes" ? `${this.#options.maxMessageBytes} bytes` : `${maxJsonValues} values`;
+    const text = `The MCP server ${this.#options.serverName} sent a message of over ${size}, which is not read`;
     const id = idOf(line);
     if (id === undefined || this.onunreadable?.(id, text) !== true) this.lose(text);
   }

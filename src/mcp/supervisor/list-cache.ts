@@ -50,10 +50,20 @@ export class ListCache implements AsyncDisposable {
 
   /** In the background; the latest wins. */
   write(id: string, server: CachedServer): void {
-    const content = contentOf(server);
-    if (this.#kept.get(id) === content) return;
+    const content = this.#contentOf(id, server);
+    if (content === undefined || this.#kept.get(id) === content) return;
     this.#kept.set(id, content);
     this.#writes.add(id, () => this.#save(id, server));
+  }
+
+  /** What no cache needs to hold must not keep the server from being used. */
+  #contentOf(id: string, server: CachedServer): string | undefined {
+    try {
+      return contentOf(server);
+    } catch (error) {
+      this.#log.warning("The lists of an MCP server are not kept for the next start.", { id, error });
+      return undefined;
+    }
   }
 
   /** Waits for what is being written. */

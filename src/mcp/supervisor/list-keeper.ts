@@ -1,5 +1,5 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { errorMessage, HostError } from "../../base/errors.ts";
+import { errorMessage, HostError, toError } from "../../base/errors.ts";
 import type { McpConnection, ServerList } from "../connection/connection.ts";
 import type { Clock } from "./clock.ts";
 import { fetchList } from "./fetch-list.ts";
@@ -14,6 +14,8 @@ export interface ListKeeperParts {
   publish(lists: ServerLists): void;
   /** A fetch failed. */
   failed(error: Error): void;
+  /** What the server sent could not be used, through a fault of the host's. */
+  onError(error: Error): void;
 }
 
 /** Lists that are asked for together are told together, unless one takes so much longer than the others. */
@@ -62,6 +64,7 @@ export class ListKeeper implements Disposable {
       clock: this.#parts.clock,
       fetch: () => fetchList(this.#connection, list, this.#over.signal),
       fetched: (error) => this.#fetched(list, error),
+      onError: (error) => this.#unusable(list, error),
     });
   }
 
@@ -71,7 +74,21 @@ export class ListKeeper implements Disposable {
     if (error !== undefined) this.#parts.failed(error);
     if (this.#over.signal.aborted) return;
     if (![...this.#lanes.values()].some((lane) => lane.isFetching)) this.#publish();
-    else this.#grace ??= this.#parts.clock.after(graceMs, () => this.#publish());
+    else this.#grace ??= this.#parts.clock.after(graceMs, () => this.#publishLate(list));
+  }
+
+  #publishLate(list: ListName): void {
+    try {
+      this.#publish();
+    } catch (error) {
+      this.#unusable(list, toError(error));
+    }
+  }
+
+  /** Whatever a server sends, it takes nobody with it: it is said of this server, and the others go on. */
+  #unusable(list: ListName, error: Error): void {
+    this.#faults.set(list, describe(list, error, this.#parts.name));
+    this.#parts.onError(error);
   }
 
   #publish(): void {

@@ -9,6 +9,8 @@ export interface LaneParts {
   fetch(): Promise<readonly Json[]>;
   /** After each fetch; the error of one that failed. */
   fetched(error: Error | undefined): void;
+  /** What follows a fetch failed. */
+  onError(error: Error): void;
 }
 
 /** Announcements that come closer to each other than this are one. */
@@ -57,7 +59,7 @@ export class ListLane implements Disposable {
     this.#timer?.[Symbol.dispose]();
     this.#isStale = false;
     this.#state = "fetching";
-    void this.#run();
+    this.#run().catch((error: unknown) => this.#parts.onError(toError(error)));
   }
 
   /** The server says that it changed. */

@@ -171,6 +171,7 @@ export class ServerLife {
       previous: this.#lists,
       publish: (next) => this.#publish(next, startedAt),
       failed: (error) => this.faulted(live, error),
+      onError: (error) => this.#parts.log.error("What an MCP server offers cannot be used.", { server: this.#owner.name, error }),
     });
     this.#live = live;
     void connection.ended.then(({ message }) => this.#lost(live, { code: "MCP_CLOSED", message }, false));

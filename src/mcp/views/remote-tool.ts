@@ -7,6 +7,7 @@ import { checkSchema } from "../../tools/check-schema.ts";
 import { createTool } from "../../tools/create-tool.ts";
 import type { ToolLike } from "../../tools/define-tool.ts";
 import { compileSchema } from "../../tools/input-schema.ts";
+import type { JsonValidator } from "../../tools/json-schema-validator.ts";
 import type { PermissionRequest, ToolContext, ToolDefinition, ToolResult, ToolsFound } from "../../tools/tool.ts";
 import { isRecord } from "../../tools/walk-schema.ts";
 import type { CallRequestOptions } from "../connection/connection.ts";
@@ -126,7 +127,7 @@ function remoteCall({ options, nativeName, definition }: RemoteDefinition, outpu
           context,
           definition,
         });
-        return noteMismatch(callToolResult(raw), checkOutput);
+        return await noteMismatch(callToolResult(raw), checkOutput);
       } catch (error) {
         return failureOf(error, serverName);
       }
@@ -143,19 +144,16 @@ function progressOf({ progress, total, message }: Parameters<NonNullable<CallReq
 }
 
 /** What does not fit the schema is still what the server answered: it is noted for whoever wonders, and given. */
-function noteMismatch(
-  result: ToolResult,
-  check: ((value: unknown) => ReturnType<ReturnType<typeof compileSchema>>) | undefined,
-): ToolResult {
+async function noteMismatch(result: ToolResult, check: JsonValidator | undefined): Promise<ToolResult> {
   if (check === undefined || result.resultType !== "success") return result;
-  const note = mismatchOf(result.structuredContent, check);
+  const note = await mismatchOf(result.structuredContent, check);
   if (note === undefined) return result;
   return { ...result, sessionLog: result.sessionLog === undefined ? note : `${result.sessionLog}\n${note}` };
 }
 
-function mismatchOf(structured: unknown, check: ReturnType<typeof compileSchema>): string | undefined {
+async function mismatchOf(structured: unknown, check: JsonValidator): Promise<string | undefined> {
   if (structured === undefined) return "The tool has an output schema and answered without structured content.";
-  const checked = check(structured);
+  const checked = await check(structured);
   if (checked.ok) return undefined;
   const faults = checked.issues.slice(0, 5).map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
   return `The structured content does not fit the tool's output schema: ${faults.join("; ")}`;

@@ -122,7 +122,7 @@ export class OfferBuilder {
   }
 
   async #make(lists: ServerLists, spec: McpServerSpec, names: OwnNames): Promise<Made> {
-    const tools = this.#tools.make(lists, spec, names.tools);
+    const tools = await this.#tools.make(lists, spec, names.tools);
     const skills = this.#skills.make(lists, spec, names.skills);
     const material = this.#material.make(lists, spec);
     const bound = skills.found.filter((skill) => this.#mayOffer(skill));

@@ -1,6 +1,7 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { exactJson } from "../../base/hidden-characters.ts";
+import { WorkSlices } from "../../base/work-slices.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { Tool, ToolsFound } from "../../tools/tool.ts";
 import { digestOf } from "../../trust/digests.ts";
@@ -38,8 +39,12 @@ export class ServerTools {
     this.#server = server;
   }
 
-  /** Those of the list that the configuration lets through. `names`: what a model calls them by. */
-  make(lists: ServerLists, spec: McpServerSpec, names: ReadonlyMap<string, string>): PinnedFound<Tool> {
+  /**
+   * Those of the list that the configuration lets through. `names`: what a model calls them by. One list at a time: others
+   * run in between.
+   */
+  async make(lists: ServerLists, spec: McpServerSpec, names: ReadonlyMap<string, string>): Promise<PinnedFound<Tool>> {
+    const slices = new WorkSlices(toolsPerSlice);
     const isWanted = filterOf(spec);
     const generation = this.#server.status.id ?? spec.name;
     const identity = serverIdentity(this.#server.resolvedSpec ?? spec);
@@ -55,13 +60,16 @@ export class ServerTools {
       const options = { server: this.#server, serverName: spec.name, identity, name: modelName, timeout: spec.timeout, generation };
       const facts = JSON.stringify([modelName, spec.timeout, generation, identity]);
       const made = this.#made.take(name, definition, facts, () => makeTool(definition, name, spec, options));
-      diagnostics.push(...made.diagnostics);
+      for (const diagnostic of made.diagnostics) diagnostics.push(diagnostic);
       if (made.pinned !== undefined) found.push(made.pinned);
+      await slices.spend(1);
     }
     this.#made.endRound();
     return { found, diagnostics };
   }
 }
+
+const toolsPerSlice = 20;
 
 interface MadeTool {
   readonly pinned: Pinned<Tool> | undefined;

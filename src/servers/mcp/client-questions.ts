@@ -108,6 +108,8 @@ function formQuestion(message: string, requestedSchema: JsonSchema, toAnswer: (a
       const answer = readAction(response);
       if (answer?.action !== "accept") return answer && toAnswer(answer);
       const content = check(answer.content);
+      // So large that it would be checked in slices: that is nothing that a person filled in.
+      if (content instanceof Promise) return undefined;
       return content.ok ? toAnswer({ ...answer, content: content.value as Readonly<Record<string, unknown>> }) : undefined;
     },
   };

@@ -1,4 +1,5 @@
 import { createMcpHandler, isJsonContentType, isLegacyRequest } from "@modelcontextprotocol/server";
+import { hasTooManyValues, isNestedTooDeep, maxJsonDepth, maxJsonValues } from "../../base/json-limits.ts";
 import type { Logger } from "../../base/logger.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
 import { onAbort } from "../../io/on-abort.ts";
@@ -50,11 +51,15 @@ export async function createHttpRoutes(face: Face, limits: LegacySessionLimits, 
 async function readBody(request: Request): Promise<unknown> {
   if (request.method !== "POST") return undefined;
   if (!isJsonContentType(request.headers.get("content-type"))) return refuse(415, -32000, "Content-Type must be application/json.");
+  const bytes = Buffer.from(await request.arrayBuffer());
+  if (hasTooManyValues(bytes)) return refuse(413, -32600, `Invalid Request: it holds more than ${maxJsonValues} values.`);
   try {
-    return JSON.parse(await request.text());
+    const body: unknown = JSON.parse(bytes.toString("utf8"));
+    if (!isNestedTooDeep(body)) return body;
   } catch {
     return refuse(400, -32700, "Parse error: the body is not JSON.");
   }
+  return refuse(400, -32600, `Invalid Request: it is nested more than ${maxJsonDepth} levels deep.`);
 }
 
 function parameterFault(body: unknown, headers: Headers, { served }: OpenFace): string | undefined {

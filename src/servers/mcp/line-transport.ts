@@ -1,5 +1,6 @@
 import type { Readable } from "node:stream";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/server";
+import { hasTooManyValues, isNestedTooDeep, maxJsonDepth, maxJsonValues } from "../../base/json-limits.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
 
 /** Where a server's lines go. Writing never throws. */
@@ -103,6 +104,10 @@ export class LineTransport implements Transport {
     const line = this.#parts.length === 0 ? end : Buffer.concat([...this.#parts, end]);
     this.#parts = [];
     this.#size = 0;
+    if (hasTooManyValues(line)) {
+      this.onerror?.(new Error(`A message holds more than ${maxJsonValues} values. The connection is closed.`));
+      return void this.close();
+    }
     const text = line.toString("utf8").trim();
     if (text !== "") this.#receive(text);
   }
@@ -112,9 +117,9 @@ export class LineTransport implements Transport {
     if (!isPlainRecord(message)) {
       // Without an id there is nobody to answer.
       this.onerror?.(new Error(`A line is no JSON-RPC message and was passed over: ${text.slice(0, 100)}`));
-    } else if (isMessage(message)) {
-      this.#pass(message);
-    } else this.#refuse(message["id"]);
+    } else if (isNestedTooDeep(message)) this.#refuse(message["id"], `it is nested more than ${maxJsonDepth} levels deep`);
+    else if (isMessage(message)) this.#pass(message);
+    else this.#refuse(message["id"], "this is not a message of JSON-RPC 2.0");
   }
 
   #pass(message: Readonly<Record<string, unknown>>): void {
@@ -128,10 +133,10 @@ export class LineTransport implements Transport {
   }
 
   /** Whoever sent something with an id waits for an answer to it. */
-  #refuse(id: unknown): void {
-    this.onerror?.(new Error("A message is not JSON-RPC 2.0 and was refused."));
+  #refuse(id: unknown, why: string): void {
+    this.onerror?.(new Error(`A message was refused: ${why}.`));
     if (!isId(id)) return;
-    const error = { code: -32600, message: "Invalid Request: this is not a message of JSON-RPC 2.0." };
+    const error = { code: -32600, message: `Invalid Request: ${why}.` };
     void this.send({ jsonrpc: "2.0", id, error });
   }
 

@@ -38,7 +38,7 @@ test.each([
   ["a missing value", '{"a": }', /^1:7 "}" stands where a value should be/],
   ["text after the end", '{}\n{"b": 1}', /^2:1 There is more text after the end/],
   ["a wrong bracket", '{"a": [1}', /^1:9 A comma or \] is missing/],
-  ["deep nesting", "[".repeat(100_000), /^1:201 The JSON is nested more than 200 levels/],
+  ["deep nesting", "[".repeat(100_000), /^1:129 The JSON is nested more than 128 levels/],
   ["a link that was stored as text", "../../shared/skill.json", /^1:1 "\." stands where a value should be/],
 ])("names the place and the remedy: %s", (_what, text, expected) => {
   expect(faultAt(text)).toMatch(expected);

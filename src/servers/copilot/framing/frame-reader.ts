@@ -1,4 +1,5 @@
 import { isUtf8 } from "node:buffer";
+import { hasTooManyValues, isNestedTooDeep, maxJsonDepth, maxJsonValues } from "../../../base/json-limits.ts";
 
 /** A message may not be longer: whoever announces more is not waited for. */
 export const maxFrameBytes: number = 64 * 1024 * 1024;
@@ -132,8 +133,10 @@ const nothing: Buffer = Buffer.alloc(0);
 /** The value, or what is wrong. */
 function parse(body: Buffer): { readonly value: unknown } | string {
   if (!isUtf8(body)) return "A message is not UTF-8.";
+  if (hasTooManyValues(body)) return `A message holds more than ${maxJsonValues} values.`;
   try {
-    return { value: JSON.parse(body.toString("utf8")) };
+    const value: unknown = JSON.parse(body.toString("utf8"));
+    return isNestedTooDeep(value) ? `A message is nested more than ${maxJsonDepth} levels deep.` : { value };
   } catch {
     // What the parser says quotes the message, which may hold anything.
     return "A message is not JSON.";

@@ -1,0 +1,90 @@
+/** How deep data from a peer, a file or a model may be nested. Code that follows data by recursion relies on it. */
+export const maxJsonDepth = 128;
+
+/** How many values one message may hold: parsing more of them would keep everybody else waiting. */
+export const maxJsonValues = 500_000;
+
+/** Whether data is nested deeper than that, or contains itself. Without recursion, so that nothing is too deep for it. */
+export function isNestedTooDeep(root: unknown, limit: number = maxJsonDepth): boolean {
+  let level: object[] = isContainer(root) ? [root] : [];
+  for (let depth = 1; level.length > 0; depth++) {
+    if (depth > limit) return true;
+    const next: object[] = [];
+    for (const container of level) addContainers(container, next);
+    level = next;
+  }
+  return false;
+}
+
+function isContainer(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
+}
+
+function addContainers(container: object, found: object[]): void {
+  if (Array.isArray(container)) for (const member of container as readonly unknown[]) if (isContainer(member)) found.push(member);
+  if (Array.isArray(container)) return;
+  for (const key of Object.keys(container)) {
+    const member = (container as Readonly<Record<string, unknown>>)[key];
+    if (isContainer(member)) found.push(member);
+  }
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+
+/** Counts the values of a JSON text in UTF-8 before it is parsed, in as many pieces as it comes in. */
+export class JsonValueCount {
+  #count = 1;
+  #isInText = false;
+  /** The piece before ended with a backslash that escapes what follows. */
+  #isEscaped = false;
+
+  get count(): number {
+    return this.#count;
+  }
+
+  get isTooMany(): boolean {
+    return this.#count > maxJsonValues;
+  }
+
+  add(piece: Buffer): void {
+    for (let at = 0; at < piece.length && !this.isTooMany; at++) {
+      if (this.#isInText) at = this.#skipText(piece, at);
+      else this.#look(piece[at] as number);
+    }
+  }
+
+  #look(byte: number): void {
+    if (byte === quote) this.#isInText = true;
+    // A comma, and each beginning of a list or an object.
+    else if (byte === 0x2c || byte === 0x5b || byte === 0x7b) this.#count++;
+  }
+
+  /** Gives the place of the quote that ends the text, or the end of the piece. */
+  #skipText(piece: Buffer, from: number): number {
+    let start = from;
+    if (this.#isEscaped) start++;
+    this.#isEscaped = false;
+    for (let at = piece.indexOf(quote, start); at !== -1; at = piece.indexOf(quote, at + 1)) {
+      if (backslashesBefore(piece, at, start) % 2 === 1) continue;
+      this.#isInText = false;
+      return at;
+    }
+    this.#isEscaped = backslashesBefore(piece, piece.length, start) % 2 === 1;
+    return piece.length;
+  }
+}
+
+function backslashesBefore(piece: Buffer, end: number, start: number): number {
+  let count = 0;
+  while (end - count > start && piece[end - count - 1] === backslash) count++;
+  return count;
+}
+
+/** Whether a whole JSON text holds more values than may be parsed. What is short cannot. */
+export function hasTooManyValues(text: Buffer): boolean {
+  if (text.length <= maxJsonValues) return false;
+  const count = new JsonValueCount();
+  count.add(text);
+  return count.isTooMany;
+}

@@ -1,0 +1,158 @@
+import type { SchemaNode } from "../walk-schema.ts";
+
+/** What does not fit, where, and by which keyword. That of a union none of whose branches fits holds the branches' faults. */
+export interface Fault {
+  readonly keyword: string;
+  readonly path: readonly (string | number)[];
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly data: unknown;
+  readonly parentSchema: SchemaNode;
+  readonly branches?: readonly Fault[];
+}
+
+/** Ends an evaluation that takes more steps than it may. */
+export class StepsExceeded extends Error {}
+
+/** Ends an evaluation whose value or references are nested beyond what is followed. */
+export class TooDeep extends Error {}
+
+/** Unwinds an evaluation at the end of a slice. Each frame that has got further than its beginning saves where it is. */
+export const pause: unique symbol = Symbol("pause");
+
+const stepsPerSlice = 50_000;
+/** More of what cannot be interrupted is not done. */
+const longestStretch = 300_000;
+const maxDepth = 2_000;
+const maxFaults = 200;
+
+export interface RunOptions {
+  /** Steps in all slices together. */
+  readonly limit: number;
+  /** Undefined: only whether it fits. `first`: the first fault. `all`: every fault, up to a limit. */
+  readonly faults?: "first" | "all";
+  /** Steps in one slice; about five milliseconds of work unless said otherwise. */
+  readonly slice?: number;
+  /** Writes defaults into the value. */
+  readonly appliesDefaults?: boolean;
+}
+
+/**
+ * One evaluation of a value against a schema. It counts steps, so that the work is bounded whatever the schema says, and
+ * can be paused at the end of a slice and resumed later. Resuming calls the same functions again from the outside in; each
+ * takes back what it saved, innermost last.
+ */
+export class EvaluationRun {
+  faults: Fault[] | null;
+  readonly wantsAll: boolean;
+  /** Segments from the root to the value that is being looked at; kept only while faults are collected. */
+  readonly path: (string | number)[] = [];
+  /** Base addresses of the schemas that references entered, outermost first. */
+  readonly scope: string[];
+  /** Above 0 within a union or a condition, where defaults are not applied. */
+  tentative = 0;
+  readonly #leastTentative: number;
+  #depth = 0;
+  #steps = 0;
+  readonly #slice: number;
+  readonly #limit: number;
+  #left: number;
+  readonly #saved: unknown[] = [];
+  readonly #rootBase: string;
+
+  constructor(rootBase: string, { limit, faults, slice = stepsPerSlice, appliesDefaults = false }: RunOptions) {
+    this.#slice = slice;
+    this.#limit = limit;
+    this.#leastTentative = appliesDefaults ? 0 : 1;
+    this.#rootBase = rootBase;
+    this.scope = [rootBase];
+    this.#left = limit;
+    this.faults = faults === undefined ? null : [];
+    this.wantsAll = faults === "all";
+  }
+
+  get stepsTaken(): number {
+    return this.#limit - this.#left - this.#steps;
+  }
+
+  get isResuming(): boolean {
+    return this.#saved.length > 0;
+  }
+
+  /** Before each slice. */
+  beginSlice(): void {
+    // What the slice before took too much counts, too.
+    this.#left += Math.min(0, this.#steps);
+    this.#steps = Math.max(0, Math.min(this.#slice, this.#left));
+    this.#left -= this.#steps;
+    this.#depth = 0;
+    this.tentative = this.#leastTentative;
+    this.path.length = 0;
+    this.scope.length = 0;
+    this.scope.push(this.#rootBase);
+  }
+
+  save(state: unknown): void {
+    this.#saved.push(state);
+  }
+
+  restore<T>(): T {
+    return this.#saved.pop() as T;
+  }
+
+  /** Enters a schema: one step, and a place to pause. */
+  step(): void {
+    if (--this.#steps < 0) this.#endSlice();
+  }
+
+  descend(): void {
+    if (++this.#depth > maxDepth) throw new TooDeep();
+  }
+
+  ascend(): void {
+    this.#depth--;
+  }
+
+  /** Work that cannot be interrupted. */
+  spend(steps: number): void {
+    if (steps > longestStretch) throw new StepsExceeded();
+    this.#steps -= steps;
+  }
+
+  /** A place to pause for loops that enter no schema: true when they are to save what they have and throw `pause`. */
+  get isSliceOver(): boolean {
+    if (this.#steps >= 0) return false;
+    if (this.#left <= 0) throw new StepsExceeded();
+    return true;
+  }
+
+  /** Notes a fault, and says "does not fit". */
+  fail(keyword: string, parentSchema: SchemaNode, data: unknown, params: Fault["params"], branches?: readonly Fault[]): false {
+    if (this.faults !== null && this.faults.length < maxFaults) {
+      this.faults.push({ keyword, path: [...this.path], params, data, parentSchema, ...(branches && { branches }) });
+    }
+    return false;
+  }
+
+  #endSlice(): never {
+    if (this.#left <= 0) throw new StepsExceeded();
+    throw pause;
+  }
+}
+
+/** Which members of a value were looked at by a schema, for `unevaluatedProperties` and `unevaluatedItems`. */
+export class Evaluated {
+  hasAllProperties = false;
+  hasAllItems = false;
+  readonly properties: Set<string> = new Set();
+  /** All items before this one. */
+  itemsBefore = 0;
+  readonly items: Set<number> = new Set();
+
+  add(other: Evaluated): void {
+    this.hasAllProperties ||= other.hasAllProperties;
+    this.hasAllItems ||= other.hasAllItems;
+    this.itemsBefore = Math.max(this.itemsBefore, other.itemsBefore);
+    for (const name of other.properties) this.properties.add(name);
+    for (const index of other.items) this.items.add(index);
+  }
+}

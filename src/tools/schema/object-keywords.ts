@@ -1,0 +1,199 @@
+import type { Pattern } from "../schema-pattern.ts";
+import { isRecord, type SchemaNode } from "../walk-schema.ts";
+import { type EvaluationRun, pause } from "./evaluation-run.ts";
+import type { Check, KeywordCompiler, SchemaEvaluator } from "./schema-evaluator.ts";
+
+export const objectKeywords: readonly (readonly [string, KeywordCompiler])[] = [
+  // Before anything asks what is there.
+  ["properties", (schemas) => defaultsCheck(schemas as SchemaNode)],
+  ["maxProperties", (limit, schema) => sizeCheck("maxProperties", schema, limit as number, (size) => size <= (limit as number))],
+  ["minProperties", (limit, schema) => sizeCheck("minProperties", schema, limit as number, (size) => size >= (limit as number))],
+  ["required", (names, schema) => requiredCheck(names as readonly string[], schema)],
+  [
+    "dependentRequired",
+    (names, schema, { index }) => (index.dialect === "draft-07" ? null : dependenciesCheck(names, schema, "dependentRequired")),
+  ],
+  ["dependencies", (names, schema, evaluator) => dependenciesCheck(names, schema, "dependencies", evaluator)],
+  [
+    "dependentSchemas",
+    (schemas, schema, evaluator) =>
+      evaluator.index.dialect === "draft-07" ? null : dependenciesCheck(schemas, schema, "dependencies", evaluator),
+  ],
+  ["propertyNames", (schema, parent, evaluator) => namesCheck(schema, parent, evaluator)],
+  ["additionalProperties", (schema, parent, evaluator) => additionalCheck(schema, parent, evaluator)],
+  ["properties", (schemas, _, evaluator) => propertiesCheck(schemas as SchemaNode, evaluator)],
+  ["patternProperties", (schemas, _, evaluator) => patternsCheck(schemas as SchemaNode, evaluator)],
+  ["unevaluatedProperties", (schema, parent, evaluator) => unevaluatedCheck(schema, parent, evaluator)],
+];
+
+function has(value: SchemaNode, name: string): boolean {
+  return Object.hasOwn(value, name) && value[name] !== undefined;
+}
+
+function sizeCheck(keyword: string, schema: SchemaNode, limit: number, fits: (size: number) => boolean): Check {
+  const params = { limit };
+  return (value, run) => !isRecord(value) || fits(Object.keys(value).length) || run.fail(keyword, schema, value, params);
+}
+
+function requiredCheck(names: readonly string[], schema: SchemaNode): Check | null {
+  if (names.length === 0) return null;
+  return (value, run) => {
+    if (!isRecord(value)) return true;
+    run.spend(names.length >> 3);
+    let fits = true;
+    for (const name of names) {
+      if (has(value, name)) continue;
+      fits = run.fail("required", schema, value, { missingProperty: name });
+      if (!run.wantsAll) break;
+    }
+    return fits;
+  };
+}
+
+/** What must be there, or must fit, as soon as a property is given: names, or in `dependencies` and `dependentSchemas` a schema. */
+function dependenciesCheck(all: unknown, schema: SchemaNode, keyword: string, evaluator?: SchemaEvaluator): Check {
+  const entries = Object.entries(all as SchemaNode);
+  return (value, run, seen) => {
+    if (!isRecord(value)) return true;
+    return eachOf(entries, run, ([property, asked]) => {
+      if (!has(value, property)) return true;
+      if (!Array.isArray(asked)) return evaluator === undefined || evaluator.checkOf(asked)(value, run, seen);
+      run.spend(asked.length >> 3);
+      const missing = asked.find((name: string) => !has(value, name));
+      return missing === undefined || run.fail(keyword, schema, value, { property, missingProperty: missing });
+    });
+  };
+}
+
+function namesCheck(schema: unknown, parent: SchemaNode, evaluator: SchemaEvaluator): Check {
+  const check = evaluator.checkOf(schema);
+  return (value, run) => {
+    if (!isRecord(value)) return true;
+    return eachOf(Object.keys(value), run, (name) => {
+      const { faults } = run;
+      run.faults = null;
+      let fits: boolean;
+      try {
+        fits = check(name, run, null);
+      } finally {
+        run.faults = faults;
+      }
+      return fits || run.fail("propertyNames", parent, value, { propertyName: name });
+    });
+  };
+}
+
+/** Applies defaults, unless it is only tried out whether the value fits. */
+function defaultsCheck(schemas: SchemaNode): Check | null {
+  const defaults = Object.entries(schemas).flatMap(([name, schema]) => {
+    const given = isRecord(schema) ? schema["default"] : undefined;
+    return given === undefined ? [] : [{ name, given }];
+  });
+  if (defaults.length === 0) return null;
+  return (value, run) => {
+    if (!isRecord(value) || run.tentative > 0) return true;
+    for (const { name, given } of defaults) {
+      if (has(value, name)) continue;
+      run.spend(1);
+      value[name] = typeof given === "object" ? structuredClone(given) : given;
+    }
+    return true;
+  };
+}
+
+function propertiesCheck(schemas: SchemaNode, evaluator: SchemaEvaluator): Check {
+  const entries = Object.entries(schemas).map(([name, schema]) => [name, evaluator.checkOf(schema)] as const);
+  return (value, run, seen) => {
+    if (!isRecord(value)) return true;
+    run.spend(entries.length >> 3);
+    return eachOf(entries, run, ([name, check]) => {
+      if (!has(value, name)) return true;
+      seen?.properties.add(name);
+      return inMember(value, name, check, run);
+    });
+  };
+}
+
+function patternsCheck(schemas: SchemaNode, evaluator: SchemaEvaluator): Check {
+  const patterns = Object.entries(schemas).flatMap(([source, schema]) => {
+    const pattern = evaluator.parts.toPattern(source);
+    return pattern === null ? [] : [{ pattern, check: evaluator.checkOf(schema) }];
+  });
+  return (value, run, seen) => {
+    if (!isRecord(value)) return true;
+    return eachOf(Object.keys(value), run, (name) =>
+      eachOf(patterns, run, ({ pattern, check }) => {
+        if (!matches(pattern, name, run)) return true;
+        seen?.properties.add(name);
+        return inMember(value, name, check, run);
+      }),
+    );
+  };
+}
+
+function additionalCheck(schema: unknown, parent: SchemaNode, evaluator: SchemaEvaluator): Check {
+  const { properties, patternProperties } = parent;
+  const known = new Set(isRecord(properties) ? Object.keys(properties) : []);
+  const sources = isRecord(patternProperties) ? Object.keys(patternProperties) : [];
+  const patterns = sources.map(evaluator.parts.toPattern).filter((pattern) => pattern !== null);
+  const check = evaluator.checkOf(schema);
+  return (value, run, seen) => {
+    if (!isRecord(value)) return true;
+    if (seen !== null) seen.hasAllProperties = true;
+    if (schema === true) return true;
+    return eachOf(Object.keys(value), run, (name) => {
+      if (known.has(name) || patterns.some((pattern) => matches(pattern, name, run))) return true;
+      if (schema === false) return run.fail("additionalProperties", parent, value, { additionalProperty: name });
+      return inMember(value, name, check, run);
+    });
+  };
+}
+
+function unevaluatedCheck(schema: unknown, parent: SchemaNode, evaluator: SchemaEvaluator): Check {
+  const check = evaluator.checkOf(schema);
+  return (value, run, seen) => {
+    if (!isRecord(value) || seen === null || seen.hasAllProperties) return true;
+    const open = Object.keys(value).filter((name) => !seen.properties.has(name));
+    const fits = eachOf(open, run, (name) => {
+      if (schema === false) return run.fail("unevaluatedProperties", parent, value, { unevaluatedProperty: name });
+      return inMember(value, name, check, run);
+    });
+    if (fits) seen.hasAllProperties = true;
+    return fits;
+  };
+}
+
+function matches(pattern: Pattern, name: string, run: EvaluationRun): boolean {
+  run.spend(pattern.stepsFor(name));
+  return pattern.test(name);
+}
+
+function inMember(value: SchemaNode, name: string, check: Check, run: EvaluationRun): boolean {
+  if (run.faults !== null) run.path.push(name);
+  const fits = check(value[name], run, null);
+  if (run.faults !== null) run.path.pop();
+  return fits;
+}
+
+interface Progress<T> {
+  /** As they were when it began: what is looked at may not change underneath. */
+  readonly all: readonly T[];
+  readonly at: number;
+  readonly fits: boolean;
+}
+
+function eachOf<T>(given: readonly T[], run: EvaluationRun, check: (each: T) => boolean): boolean {
+  let { all, at, fits }: Progress<T> = run.isResuming ? run.restore<Progress<T>>() : { all: given, at: 0, fits: true };
+  try {
+    for (; at < all.length; at++) {
+      if (run.isSliceOver) throw pause;
+      if (check(all[at] as T)) continue;
+      fits = false;
+      if (!run.wantsAll) return false;
+    }
+  } catch (error) {
+    if (error === pause) run.save({ all, at, fits } satisfies Progress<T>);
+    throw error;
+  }
+  return fits;
+}

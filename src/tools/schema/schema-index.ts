@@ -1,0 +1,145 @@
+import { createRequire } from "node:module";
+import { type Dialect, dialectOf } from "../schema-dialect.ts";
+import { childSchemas, isRecord, type SchemaNode } from "../walk-schema.ts";
+import { resolvePointer } from "./json-pointer.ts";
+
+/** A reference that leads nowhere in its schema. Nothing is fetched. */
+export class UnresolvedReference extends Error {
+  readonly reference: string;
+
+  constructor(reference: string) {
+    super(`the reference ${JSON.stringify(reference)} leads nowhere`);
+    this.reference = reference;
+  }
+}
+
+const load: NodeJS.Require = createRequire(import.meta.url);
+
+/** Where the parts of a schema are: by address (`$id`), by anchor and by pointer, as its draft has them. */
+export class SchemaIndex {
+  readonly root: unknown;
+  readonly dialect: Dialect;
+  readonly rootBase: string;
+  /** Whether any reference depends on where it was reached from. */
+  hasDynamic = false;
+  readonly #bases = new Map<object, string>();
+  readonly #documents = new Map<string, unknown>();
+  readonly #anchors = new Map<string, SchemaNode>();
+  readonly #dynamicAnchors = new Map<string, SchemaNode>();
+
+  constructor(root: unknown) {
+    this.root = root;
+    this.dialect = dialectOf(root);
+    this.#documents.set("", root);
+    this.#add(root, "");
+    this.rootBase = this.baseOf(root);
+    this.#documents.set(this.rootBase, root);
+  }
+
+  /** The address that references of this schema are relative to. */
+  baseOf(schema: unknown): string {
+    return (isRecord(schema) ? this.#bases.get(schema) : undefined) ?? "";
+  }
+
+  /** @throws UnresolvedReference */
+  resolve(reference: string, from: SchemaNode): unknown {
+    const [document, fragment] = splitFragment(resolveAddress(this.baseOf(from), reference));
+    if (!this.#documents.has(document)) this.#addMetaSchema(document);
+    if (!this.#documents.has(document)) throw new UnresolvedReference(reference);
+    const root = this.#documents.get(document);
+    const found = fragment === "" ? root : this.#find(document, root, fragment);
+    if (found === undefined) throw new UnresolvedReference(reference);
+    // A pointer may lead to where no schema was expected.
+    if (isRecord(found) && !this.#bases.has(found)) this.#add(found, document);
+    return found;
+  }
+
+  leadsSomewhere(reference: string, from: SchemaNode): boolean {
+    try {
+      this.resolve(reference, from);
+      return true;
+    } catch (error) {
+      if (error instanceof UnresolvedReference) return false;
+      throw error;
+    }
+  }
+
+  /** Where a `$dynamicRef` leads when these schemas were entered, outermost first; undefined: where it says. */
+  findDynamic(name: string, scope: readonly string[]): SchemaNode | undefined {
+    for (const base of scope) {
+      const found = this.#dynamicAnchors.get(`${base}#${name}`);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  /** The outermost of the schemas that were entered which says `$recursiveAnchor`, as long as all within it do. */
+  findRecursive(scope: readonly string[]): SchemaNode | undefined {
+    let outermost: SchemaNode | undefined;
+    for (const base of [...scope].reverse()) {
+      const document = this.#documents.get(base);
+      if (!isRecord(document) || document["$recursiveAnchor"] !== true) break;
+      outermost = document;
+    }
+    return outermost;
+  }
+
+  #find(document: string, root: unknown, fragment: string): unknown {
+    if (fragment.startsWith("/")) return resolvePointer(root, fragment.slice(1));
+    return this.#anchors.get(`${document}#${fragment}`);
+  }
+
+  #add(root: unknown, base: string): void {
+    const waiting: { readonly schema: unknown; readonly base: string }[] = [{ schema: root, base }];
+    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+      if (!isRecord(next.schema) || this.#bases.has(next.schema)) continue;
+      const own = this.#note(next.schema, next.base);
+      for (const [schema] of childSchemas(next.schema)) waiting.push({ schema, base: own });
+    }
+  }
+
+  #note(schema: SchemaNode, outer: string): string {
+    const id = schema["$id"];
+    const address = typeof id === "string" ? splitFragment(resolveAddress(outer, id)) : undefined;
+    const base = address?.[0] ?? outer;
+    this.#bases.set(schema, base);
+    if (address !== undefined && address[1] === "" && !this.#documents.has(base)) this.#documents.set(base, schema);
+    // Up to draft 7 an anchor was an `$id` that began with "#".
+    const names = [schema["$anchor"], schema["$dynamicAnchor"], address?.[1]].filter((name) => typeof name === "string" && name !== "");
+    for (const name of names) this.#anchors.set(`${base}#${name}`, schema);
+    if (typeof schema["$dynamicAnchor"] === "string") this.#dynamicAnchors.set(`${base}#${schema["$dynamicAnchor"]}`, schema);
+    this.hasDynamic ||= "$dynamicRef" in schema || "$recursiveRef" in schema;
+    return base;
+  }
+
+  #addMetaSchema(address: string): void {
+    const file = metaSchemaFile(address);
+    if (file === undefined) return;
+    const schema: unknown = structuredClone(load(file));
+    this.#documents.set(address, schema);
+    this.#add(schema, address);
+  }
+}
+
+/** The drafts' own schemas, which the package of Ajv brings. */
+function metaSchemaFile(address: string): string | undefined {
+  const draft = /^https:\/\/json-schema\.org\/draft\/(2019-09|2020-12)\/(schema|meta\/[a-z-]+)$/.exec(address);
+  if (draft !== null) return `ajv/dist/refs/json-schema-${draft[1]}/${draft[2]}.json`;
+  const older = /^https?:\/\/json-schema\.org\/draft-0([67])\/schema$/.exec(address);
+  return older === null ? undefined : `ajv/dist/refs/json-schema-draft-0${older[1]}.json`;
+}
+
+function splitFragment(address: string): readonly [document: string, fragment: string] {
+  const at = address.indexOf("#");
+  return at === -1 ? [address, ""] : [address.slice(0, at), address.slice(at + 1)];
+}
+
+function resolveAddress(base: string, reference: string): string {
+  if (reference.startsWith("#")) return base + reference;
+  try {
+    return new URL(reference, base === "" ? "schema:///" : base).href;
+  } catch {
+    // No address at all: it can still be the name of a part.
+    return reference;
+  }
+}
