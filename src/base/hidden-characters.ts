@@ -20,7 +20,7 @@ function anyOf(scripts: readonly string[]): string {
 /** What is written with characters of the table for a reason. Each alternative is one such character, or a whole flag. */
 const legitimate = [
   // The emoji form of a character, keycaps, and emoji of several parts.
-  String.raw`(?<=\p{Extended_Pictographic})[\ufe0e\ufe0f]`,
+  String.raw`(?<=\p{Extended_Pictographic})[\ufe0e\ufe0f]|(?<=\ufffd)\ufe0f`,
   String.raw`(?<=[#*0-9])\ufe0f(?=\u20e3)`,
   String.raw`(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}]\ufe0f?)\u200d(?=\p{Extended_Pictographic})`,
   // The flags of England, Scotland and Wales: the only sequences of tags that are recommended for general interchange.

@@ -52,7 +52,8 @@ test("says how to begin where there is nothing", async () => {
 test("writes control characters of skills as escapes, so that they cannot repaint a terminal", async () => {
   using place = workplace({ "skills/evil/SKILL.md": `---\nname: evil\ndescription: "\\e[2J\\u202Egone\\r\\nnew"\n---\nbody\n` });
   const { stdout } = await runCli(["list"], { cwd: place.path, isTTY: true, env: { NO_COLOR: "1" } });
-  expect(stdout).toContain("\\x1b[2J\\u{202e}gone new");
+  expect(stdout).toContain("[2Jgone new");
+  expect(stdout).toContain("TEXT_HIDDEN The value of `description` has 2 hidden characters (U+001B, U+202E)");
   // biome-ignore lint/suspicious/noControlCharactersInRegex: that there is none is the point
   expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/);
 });

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { escapeHidden } from "../../base/hidden-characters.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
 import type { AskKind } from "../../session/asks/ask-kinds.ts";
 import { compileSchema } from "../../tools/input-schema.ts";
@@ -102,7 +103,7 @@ type ElicitationAnswer = Asks["elicitation"]["answer"];
 function formQuestion(message: string, requestedSchema: JsonSchema, toAnswer: (answer: ElicitationAnswer) => unknown): ClientQuestion {
   const check = compileSchema(requestedSchema, { untrustedPatterns: true });
   return {
-    request: { method: "elicitation/create", params: { mode: "form", message, requestedSchema } },
+    request: { method: "elicitation/create", params: { mode: "form", message: escapeHidden(message), requestedSchema } },
     requires: form,
     read(response) {
       const answer = readAction(response);
