@@ -1,4 +1,5 @@
-import { mkdir, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
+import { HeldFolder } from "../operations/held-folder.ts";
 import { failure, type PresentedTool, placeFor } from "../presented-tool.ts";
 
 interface CreateDirectoryArgs {
@@ -32,7 +33,9 @@ export const createDirectoryTool: PresentedTool<CreateDirectoryArgs> = {
     if ("refusal" in found) return failure(found.refusal);
     const { path, real } = found.place;
     try {
-      return (await mkdir(real, { recursive: true })) === undefined ? `Folder ${path} already exists.` : `Created folder ${path}`;
+      const { folder, made } = await HeldFolder.make(real);
+      await folder[Symbol.asyncDispose]();
+      return made.length === 0 ? `Folder ${path} already exists.` : `Created folder ${path}`;
     } catch {
       // The system's words name paths of the host.
       const isThere = (await stat(real).catch(() => undefined)) !== undefined;

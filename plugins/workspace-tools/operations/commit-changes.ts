@@ -1,6 +1,6 @@
-import { chmod, mkdir, rmdir, unlink, writeFile } from "node:fs/promises";
-import { dirname } from "node:path";
+import { basename, dirname } from "node:path";
 import type { FileChange } from "./draft.ts";
+import { HeldFolder } from "./held-folder.ts";
 import type { Machine } from "./machine.ts";
 import type { Place } from "./places.ts";
 import { encodeText } from "./text-encoding.ts";
@@ -30,24 +30,35 @@ export async function commitChanges(changes: readonly FileChange[], machine: Pic
 
 async function put({ place: { real }, before, after, mode }: FileChange, undo: Undo[], machine: Pick<Machine, "writeFile">): Promise<void> {
   if (before === undefined) return after === undefined ? undefined : create(real, after, mode, undo);
+  const name = basename(real);
   const original = encodeText(before.text, before);
-  if (after === undefined) await unlink(real);
-  else await machine.writeFile(real, encodeText(after, before));
-  undo.push(() => machine.writeFile(real, original));
+  if (after === undefined) {
+    await within(real, (folder) => folder.remove(name));
+    undo.push(() => within(real, (folder) => folder.create(name, original, mode)));
+    return;
+  }
+  await within(real, (folder) => folder.replace(name, encodeText(after, before), machine));
+  undo.push(() => within(real, (folder) => folder.replace(name, original, machine)));
+}
+
+async function within(real: string, step: (folder: HeldFolder) => Promise<void>): Promise<void> {
+  await using folder = await HeldFolder.open(dirname(real));
+  await step(folder);
 }
 
 async function create(real: string, text: string, mode: number | undefined, undo: Undo[]): Promise<void> {
-  const folder = dirname(real);
-  const first = await mkdir(folder, { recursive: true });
-  if (first !== undefined) undo.push(() => removeFolders(folder, first));
-  // "wx": neither over a file nor through a link that has come to lie there.
-  await writeFile(real, text, { flag: "wx" });
-  undo.push(() => unlink(real));
-  if (mode !== undefined) await chmod(real, mode);
+  const { folder, made } = await HeldFolder.make(dirname(real));
+  await using held = folder;
+  if (made.length > 0) undo.push(() => removeFolders(made));
+  const name = basename(real);
+  await held.create(name, text);
+  undo.push(() => within(real, (again) => again.remove(name)));
+  if (mode !== undefined) await held.chmod(name, mode);
 }
 
-async function removeFolders(folder: string, first: string): Promise<void> {
-  for (let at = folder; at.length >= first.length; at = dirname(at)) await rmdir(at);
+/** The outermost first. */
+async function removeFolders(made: readonly string[]): Promise<void> {
+  for (const path of made.toReversed()) await within(path, (folder) => folder.removeFolder(basename(path)));
 }
 
 async function undoAll(undo: readonly Undo[]): Promise<void> {

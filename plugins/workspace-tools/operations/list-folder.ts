@@ -1,4 +1,5 @@
 import { opendir } from "node:fs/promises";
+import { HeldFolder } from "./held-folder.ts";
 import type { Place } from "./places.ts";
 
 export interface FolderListing {
@@ -15,12 +16,14 @@ export async function listFolder({ real }: Place, max: number): Promise<FolderLi
   const names: string[] = [];
   const folders = new Set<string>();
   try {
-    for await (const entry of await opendir(real)) {
+    await using folder = await HeldFolder.open(real);
+    for await (const entry of await opendir(folder.pathOf("."))) {
       // One more than is given: then it is known that there are more.
       if (names.length > max) break;
       names.push(entry.name);
       if (entry.isDirectory()) folders.add(entry.name);
     }
+    await folder.assertInPlace();
   } catch {
     // It went away, or is closed to us: there is nothing to list either way.
     return undefined;

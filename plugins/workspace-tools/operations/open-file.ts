@@ -1,5 +1,6 @@
 import { constants } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
+import { openExactly } from "./held-folder.ts";
 import type { Place } from "./places.ts";
 
 /** Why something cannot be read as a file. */
@@ -10,13 +11,13 @@ export type Opened =
   | { readonly ok: false; readonly fault: FileFault };
 
 /**
- * Opens a regular file for reading. A pipe or device is refused and cannot make us wait, and a link that has come to lie
- * where the place leads is not followed any more.
+ * Opens a regular file for reading. A pipe or device is refused and cannot make us wait, and what has come to lie where the
+ * place leads, or on the way there, is not read.
  */
 export async function openFile({ real }: Pick<Place, "real">): Promise<Opened> {
   let file: FileHandle | undefined;
   try {
-    file = await open(real, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0));
+    file = await openExactly(real, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     const stats = await file.stat();
     if (stats.isFile()) return { ok: true, file, size: stats.size };
     await file.close();

@@ -1,5 +1,6 @@
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { basename, dirname, extname, join, relative } from "node:path";
+import { openFile, readWhole } from "./open-file.ts";
 
 /** How the tests of a project are run. */
 export interface TestRun {
@@ -134,9 +135,13 @@ const maxManifestBytes = 1024 * 1024;
 
 /** Empty for what is not there, no file, or too large to be what is looked for. */
 async function textOf(file: string): Promise<string> {
-  const stats = await stat(file).catch(() => undefined);
-  if (stats?.isFile() !== true || stats.size > maxManifestBytes) return "";
-  return readFile(file, "utf8").catch(() => "");
+  const opened = await openFile({ real: file });
+  if (!opened.ok) return "";
+  try {
+    return (await readWhole(opened.file, opened.size, maxManifestBytes))?.toString("utf8") ?? "";
+  } finally {
+    await opened.file.close();
+  }
 }
 
 async function firstOf(folder: string, names: readonly string[]): Promise<string | undefined> {

@@ -1,6 +1,6 @@
 import type { Dirent } from "node:fs";
-import { readdir } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
+import { HeldFolder } from "./held-folder.ts";
 import { type IgnoreRules, isIgnored, parseIgnoreFile } from "./ignore-rules.ts";
 import { openFile, readWhole } from "./open-file.ts";
 
@@ -87,8 +87,9 @@ async function startAt(folder: string, top: string): Promise<Level> {
 
 async function readFolder(path: string): Promise<readonly Dirent[]> {
   try {
-    const entries = await readdir(path, { withFileTypes: true });
-    return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+    await using folder = await HeldFolder.open(path);
+    const entries = await folder.entries();
+    return entries.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   } catch {
     // It went away, or is closed to us: the rest is searched all the same.
     return [];

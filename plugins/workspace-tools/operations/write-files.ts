@@ -1,8 +1,8 @@
-import { mkdir, writeFile } from "node:fs/promises";
-import { dirname } from "node:path";
+import { basename, dirname } from "node:path";
 import { type CommitFault, commitChanges } from "./commit-changes.ts";
 import type { FileChange } from "./draft.ts";
 import { replaceOnce, type TextEdit } from "./edit-text.ts";
+import { HeldFolder } from "./held-folder.ts";
 import type { Machine } from "./machine.ts";
 import type { Place } from "./places.ts";
 import { readText, type TextFault } from "./read-text.ts";
@@ -39,9 +39,9 @@ export class FileWriter {
     const { real } = place;
     return this.alone([place], async () => {
       try {
-        await mkdir(dirname(real), { recursive: true });
-        // "wx": neither over a file nor through a link that has come to lie there.
-        await writeFile(real, text, { flag: "wx" });
+        const { folder } = await HeldFolder.make(dirname(real));
+        await using held = folder;
+        await held.create(basename(real), text);
         return { kind: "created" };
       } catch (cause) {
         return (cause as NodeJS.ErrnoException).code === "EEXIST" ? { kind: "exists" } : { kind: "failed", cause };
@@ -55,7 +55,8 @@ export class FileWriter {
       const planned = await planEdit(place, passage);
       if (planned.kind !== "edited") return planned;
       try {
-        await this.#machine.writeFile(place.real, encodeText(planned.text, planned.decoded));
+        await using folder = await HeldFolder.open(dirname(place.real));
+        await folder.replace(basename(place.real), encodeText(planned.text, planned.decoded), this.#machine);
         return planned;
       } catch (cause) {
         return { kind: "failed", fault: "unwritable", cause };
