@@ -145,5 +145,7 @@ function failure(use: Plugin | string, name: string | undefined, error: unknown)
   const code = error instanceof HostError && codes.has(error.code) ? error.code : "PLUGIN_ACTIVATION";
   const source = name ?? (typeof use === "string" ? use : use.name);
   const what = ownWords.has(code) ? "" : `Plugin "${typeof use === "string" ? use : use.name}" cannot be loaded: `;
-  return { severity: "error", code, source, message: `${what}${errorMessage(error)}` };
+  // A host that was ended before its plugins were there is no fault of theirs.
+  const severity = error instanceof HostError && error.code === "HOST_CLOSED" ? "info" : "error";
+  return { severity, code, source, message: `${what}${errorMessage(error)}` };
 }

@@ -1,6 +1,19 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Server } from "@modelcontextprotocol/server";
+import { onTestFinished } from "vitest";
 import { Lifetime } from "../../src/base/lifetime.ts";
+import { silentLogger } from "../../src/base/logger.ts";
 import { ResourceWatches } from "../../src/mcp/connection/resource-watches.ts";
+import { SessionExtensions } from "../../src/servers/copilot/extensions/session-extensions.ts";
+import { Wire, type WireStreams } from "../../src/servers/copilot/framing/wire.ts";
+import { LegacySessions, type ServedConnection } from "../../src/servers/mcp/legacy-sessions.ts";
+import { initialize } from "../servers/mcp/serving-kit.ts";
 import { closesWhileOpening } from "./closes-while-opening.ts";
+
+const extensionSdk = fileURLToPath(new URL("../fixtures/extension-sdk", import.meta.url));
 
 /** Something slow to open, and how many of it are open. */
 function slowThing(): { open(): Promise<AsyncDisposable>; countOpen(): number } {
@@ -44,5 +57,53 @@ closesWhileOpening("the subscriptions to resources of one MCP connection", () =>
       await watches.close();
     },
     countOpen,
+  };
+});
+
+closesWhileOpening("the MCP sessions of clients over HTTP", () => {
+  const { open, countOpen } = slowThing();
+  const connect = async (): Promise<ServedConnection> => {
+    const thing = await open();
+    const server = new Server({ name: "test", version: "1.0.0" }, { capabilities: {} });
+    return { server, end: async () => thing[Symbol.asyncDispose]() };
+  };
+  const sessions = new LegacySessions(connect, { maxSessions: 10, idleMs: 60_000 }, silentLogger);
+  const headers = { "Content-Type": "application/json", Accept: "application/json, text/event-stream" };
+  return {
+    open: () => sessions.fetch(new Request("http://localhost/mcp", { method: "POST", headers, body: "{}" }), initialize),
+    close: () => sessions[Symbol.asyncDispose](),
+    countOpen,
+  };
+});
+
+closesWhileOpening("the extensions of a session", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "skillhost-openers-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, ".github/extensions/idle/extension.mjs");
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, "setInterval(() => {}, 1_000);\n");
+  const clients = new Set<Wire>();
+  // What a session of the Copilot server is to its extensions.
+  const session = { id: "s", session: { isOpen: false, events: { append() {} }, config: { workingDirectory: folder, sessionId: "s" } } };
+  const accept = (streams: WireStreams): object => {
+    const wire = new Wire(streams, () => null, silentLogger);
+    clients.add(wire);
+    void streams.input.once("close", () => clients.delete(wire));
+    return { wire, admit() {} };
+  };
+  const server = { log: silentLogger, options: { environment: {} }, accept };
+  const extensions = new SessionExtensions(server as never, session as never, extensionSdk);
+  return {
+    // One that never joins keeps its turn until it is ended.
+    open: async () => {
+      void extensions.reload();
+      await new Promise(setImmediate);
+      const [first] = extensions.list();
+      // What was switched on while it waited for its turn, and after the end, is not started.
+      if (first !== undefined) void Promise.all([extensions.disable(first.id), extensions.enable(first.id)]).catch(() => {});
+      await new Promise(setImmediate);
+    },
+    close: () => extensions.close(),
+    countOpen: () => clients.size,
   };
 });

@@ -47,6 +47,8 @@ export interface CopilotServerOptions {
   readonly orphanTimeout?: number | undefined;
 }
 
+/** A tool that ignores that its call was cancelled may run for ever. */
+const endingMs = 2_000;
 /** Milliseconds that those who list sessions may be behind. */
 const newsMs = 50;
 
@@ -192,6 +194,12 @@ export class CopilotServer implements AsyncDisposable {
   async end(session: WireSession): Promise<void> {
     this.sessions.delete(session.id);
     await session.close();
+  }
+
+  /** Ends all sessions, as far as that takes no longer than whoever ends the server should wait. */
+  async endSessions(): Promise<void> {
+    const ended = Promise.allSettled([...this.sessions.values()].map((session) => this.end(session)));
+    await Promise.race([ended, delay(endingMs, undefined, { ref: false })]);
   }
 
   requestShutdown(): void {

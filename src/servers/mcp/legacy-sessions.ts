@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { isInitializeRequest, type Server, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
-import { toError } from "../../base/errors.ts";
+import { HostError, toError } from "../../base/errors.ts";
+import { Lifetime } from "../../base/lifetime.ts";
 import type { Logger } from "../../base/logger.ts";
 
 export interface LegacySessionLimits {
@@ -31,6 +32,7 @@ export class LegacySessions implements AsyncDisposable {
   readonly #log: Logger;
   readonly #entries = new Map<string, Entry>();
   readonly #sweeper: NodeJS.Timeout;
+  readonly #life = new Lifetime(() => new HostError("HTTP_CLOSED", "The server is ending."));
   /** Sessions that are being made. */
   #beginning = 0;
 
@@ -56,6 +58,7 @@ export class LegacySessions implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#sweeper);
+    await this.#life.end();
     await Promise.all([...this.#entries.keys()].map((id) => this.#end(id)));
   }
 
@@ -63,7 +66,12 @@ export class LegacySessions implements AsyncDisposable {
     if (this.#beginning >= this.#limits.maxSessions) return refuse(503, -32000, "Too many sessions begin at the same time. Try again.");
     this.#beginning++;
     try {
-      return await this.#open(await this.#connect(), request, parsedBody);
+      const begin = async (): Promise<Response> => this.#open(await this.#connect(), request, parsedBody);
+      // A session that came late has been ended by then.
+      return await this.#life.open(begin, () => {});
+    } catch (error) {
+      if (!this.#life.isOver) throw error;
+      return refuse(503, -32000, "The server is ending.");
     } finally {
       this.#beginning--;
     }
@@ -86,7 +94,7 @@ export class LegacySessions implements AsyncDisposable {
       return await this.#answer(entry, request, parsedBody);
     } finally {
       // What was refused has no session.
-      if (transport.sessionId === undefined) await transport.close();
+      if (transport.sessionId === undefined || this.#life.isOver) await transport.close();
       else this.#makeRoom();
     }
   }

@@ -25,6 +25,8 @@ export interface Offers {
   findResource(uri: string): Resource | ResourceTemplate | undefined;
   /** The template that is written like this. */
   findTemplate(uriTemplate: string): ResourceTemplate | undefined;
+  /** What one MCP server offers, also where something else has won its name or address. */
+  ofServer(serverName: string): Offers;
 }
 
 // As for tools: each kind wins over those before it.
@@ -76,6 +78,18 @@ class AssembledOffers implements Offers {
 
   findTemplate(uriTemplate: string): ResourceTemplate | undefined {
     return this.#chosenTemplates().byKey.get(uriTemplate);
+  }
+
+  ofServer(serverName: string): Offers {
+    const isOf = ({ origin }: Item): boolean => origin.kind === "mcp" && origin.source === serverName;
+    return new AssembledOffers(
+      this.#sources.map((source) => ({
+        ...source,
+        prompts: source.prompts?.filter(isOf),
+        resources: source.resources?.filter(isOf),
+        resourceTemplates: source.resourceTemplates?.filter(isOf),
+      })),
+    );
   }
 
   #chosenPrompts(): Chosen<Prompt> {

@@ -1,7 +1,7 @@
 import type { Completion, PromptDefinition, PromptResult } from "../../tools/prompt.ts";
 import type { ResourceContents, ResourceDefinition, ResourceTemplateDefinition } from "../../tools/resource.ts";
 import type { Offers } from "./offers.ts";
-import type { CompletionOptions, CompletionRef, OfferOptions, OffersChange, SessionOffers } from "./session-offers.ts";
+import type { CompletionOptions, CompletionRef, OfferOptions, OffersChange, ReadOptions, SessionOffers } from "./session-offers.ts";
 
 /** What a session offers beside tools: prompts, which people ask for by name, and resources, which are read by address. */
 export class SessionOffering {
@@ -48,7 +48,7 @@ export class SessionOffering {
    * @throws HostError `RESOURCE_UNKNOWN` when there is none, `RESOURCE_RESULT` when reading gives no contents,
    * `SESSION_CLOSED`; what its handler throws; the signal's reason.
    */
-  readResource(uri: string, options: OfferOptions = {}): Promise<readonly ResourceContents[]> {
+  readResource(uri: string, options: ReadOptions = {}): Promise<readonly ResourceContents[]> {
     return this.#offers.readResource(uri, options);
   }
 

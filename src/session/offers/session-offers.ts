@@ -21,6 +21,11 @@ export interface OfferOptions {
   readonly answers?: AskHandlers | undefined;
 }
 
+export interface ReadOptions extends OfferOptions {
+  /** Reads only what this MCP server offers, also where something else has its address. */
+  readonly serverName?: string | undefined;
+}
+
 /** What a completion is wanted for: an argument of a prompt, or a variable of a template. */
 export type CompletionRef =
   | { readonly type: "ref/prompt"; readonly name: string }
@@ -99,8 +104,10 @@ export class SessionOffers {
     return this.#use(prompt.origin, options, (context) => prompt.get(args, context));
   }
 
-  async readResource(uri: string, options: OfferOptions): Promise<readonly ResourceContents[]> {
-    const source = this.current.findResource(uri);
+  async readResource(uri: string, options: ReadOptions): Promise<readonly ResourceContents[]> {
+    const { serverName } = options;
+    const offers = serverName === undefined ? this.current : this.current.ofServer(serverName);
+    const source = offers.findResource(uri);
     if (source === undefined) throw unknownResource(uri);
     // The one address that the resource knows itself by.
     const address = "uri" in source.definition ? source.definition.uri : uri;

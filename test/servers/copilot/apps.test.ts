@@ -43,6 +43,26 @@ async function session(options: object = {}): Promise<{ readonly client: TestCli
   return { client, sessionId: await client.create({ model: "m", mcpServers: { shop: server }, ...options }) };
 }
 
+/** A server with resources and templates, whose texts say whose they are. */
+const notes = `
+import { createInterface } from "node:readline";
+const [name, ...uris] = process.argv.slice(2);
+const answers = {
+  initialize: () => ({ protocolVersion: "2025-06-18", capabilities: { resources: {} }, serverInfo: { name, version: "1" } }),
+  "resources/list": () => ({ resources: uris.map((uri) => ({ uri, name: uri })) }),
+  "resources/templates/list": () => ({ resourceTemplates: [{ uriTemplate: "note://all/{id}", name: "notes of " + name }] }),
+  "resources/read": ({ uri }) => ({ contents: [{ uri, text: name + " says" }] }),
+  ping: () => ({}),
+};
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, method, params } = JSON.parse(line);
+  if (id === undefined) continue;
+  const answer = answers[method];
+  const reply = answer ? { result: answer(params) } : { error: { code: -32601, message: "no such method" } };
+  process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, ...reply }) + "\\n");
+}
+`;
+
 const own = { serverName: "shop", originServerName: "shop" };
 
 describe("MCP Apps", () => {
@@ -163,4 +183,32 @@ describe("the prompt of an agent", () => {
     expect(served.server.sessions.get(sessionId)?.session.config.agents.all.get("explore")?.prompt).toBe("Look twice.");
     expect((await client.refusal("session.agent.setPrompt", { sessionId, id: "nobody", prompt: "x" })).message).toContain("no agent");
   });
+});
+
+describe("resources of one of several servers", () => {
+  test.each(["session.mcp.apps.readResource", "session.mcp.resources.read"])(
+    "%s reads what that server offers, and nothing of others",
+    async (method) => {
+      served = await Served.start({ files: { "notes.mjs": notes } });
+      const client = await served.connect();
+      const server = (...args: string[]): object => ({ command: process.execPath, args: [join(served.folder, "notes.mjs"), ...args] });
+      const mcpServers = { alpha: server("alpha", "ui://same", "ui://alpha"), beta: server("beta", "ui://same", "ui://beta") };
+      const sessionId = await client.create({ model: "m", mcpServers, requestMcpApps: true });
+      const read = async (serverName: string, uri: string): Promise<Json> =>
+        (await client.request(method, { sessionId, serverName, uri })).contents[0].text;
+      for (const name of ["alpha", "beta"]) {
+        expect(await read(name, "ui://same")).toBe(`${name} says`);
+        expect(await read(name, `ui://${name}`)).toBe(`${name} says`);
+        expect(await read(name, "note://all/1")).toBe(`${name} says`);
+        const { resources } = await client.request("session.mcp.resources.list", { sessionId, serverName: name });
+        expect(resources.map(({ uri }: Json) => uri)).toEqual(["ui://same", `ui://${name}`]);
+      }
+      for (const [serverName, uri] of [
+        ["alpha", "ui://beta"],
+        ["beta", "ui://alpha"],
+        ["alpha", "ui://nobody"],
+      ] as const)
+        expect((await client.refusal(method, { sessionId, serverName, uri })).message).toContain(uri);
+    },
+  );
 });

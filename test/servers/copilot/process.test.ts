@@ -153,6 +153,23 @@ describe("the process", () => {
     connection.dispose();
   });
 
+  test("answers runtime.shutdown over TCP when its sessions have ended, and then ends", async () => {
+    const started = start([], { COPILOT_CONNECTION_TOKEN: "secret" });
+    await expect.poll(() => started.stdoutText(), { timeout: 10_000 }).toMatch(/listening on port \d+/i);
+    const socket = connect(Number(/port (\d+)/.exec(started.stdoutText())?.[1]), "127.0.0.1");
+    const connection = createMessageConnection(new StreamMessageReader(socket), new StreamMessageWriter(socket));
+    const types: string[] = [];
+    connection.onNotification("session.event", ({ event }: { event: { type: string } }) => types.push(event.type));
+    connection.listen();
+    await connection.sendRequest("connect", { token: "secret" });
+    await connection.sendRequest("session.create", {});
+    expect(await connection.sendRequest("runtime.shutdown", {})).toBe(null);
+    expect(types).toContain("session.shutdown");
+    const [code] = await once(started, "exit");
+    expect(code).toBe(0);
+    connection.dispose();
+  });
+
   test("makes up a token where none is set, and says it on stderr before the port on stdout", async () => {
     const started = start([], { COPILOT_CONNECTION_TOKEN: "" });
     let stderr = "";

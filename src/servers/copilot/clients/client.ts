@@ -49,6 +49,7 @@ export class Client {
     });
     this.wire = new Wire(streams, (method, params, signal) => answer(this)(method, params, signal), log);
     this.wire.limitInput(introduction);
+    void this.wire.closed.then(() => this.modelRequests.close());
   }
 
   /** Whether it may call. */

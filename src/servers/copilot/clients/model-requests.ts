@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { toError } from "../../../base/errors.ts";
 import { onAbort } from "../../../io/on-abort.ts";
 import type { ModelFetch } from "../../../models/http.ts";
 import type { Client } from "./client.ts";
@@ -8,6 +9,8 @@ type FetchResponse = Awaited<ReturnType<ModelFetch>>;
 
 /** The headers of the wire: every name may have several values. */
 export type WireHeaders = Readonly<Record<string, unknown>>;
+
+const cancelMs = 10_000;
 
 interface Exchange {
   begin(status: number, headers: WireHeaders): void;
@@ -43,24 +46,31 @@ export class ModelRequests {
     return exchange !== undefined;
   }
 
+  /** The client has gone: nobody answers what is open. */
+  close(): void {
+    for (const exchange of [...this.#exchanges.values()]) exchange.fail(new Error("The client that carries requests has gone."));
+  }
+
   fail(requestId: string, message: string): boolean {
     const exchange = this.#exchanges.get(requestId);
     exchange?.fail(new Error(message));
     return exchange !== undefined;
   }
 
-  async #send(sessionId: string, url: string, { method, headers, body, signal }: FetchRequest): Promise<FetchResponse> {
+  #send(sessionId: string, url: string, { method, headers, body, signal }: FetchRequest): Promise<FetchResponse> {
     const requestId = randomUUID();
-    const { wire } = this.#client;
     const answer = this.#await(requestId, signal);
     const lists = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]));
-    try {
-      await wire.request("llmInference.httpRequestStart", { requestId, sessionId, method, url, headers: lists, transport: "http" }, signal);
-      await wire.request("llmInference.httpRequestChunk", { requestId, data: body ?? "", binary: false, end: true }, signal);
-    } catch (error) {
-      this.#exchanges.get(requestId)?.fail(error instanceof Error ? error : new Error(String(error)));
-    }
+    const start = { requestId, sessionId, method, url, headers: lists, transport: "http" };
+    // Not waited for: the answer may come, or fail, before the client has taken all of the request.
+    this.#write(start, body ?? "", signal).catch((error: unknown) => this.#exchanges.get(requestId)?.fail(toError(error)));
     return answer;
+  }
+
+  async #write(start: { readonly requestId: string }, data: string, signal: AbortSignal): Promise<void> {
+    const { wire } = this.#client;
+    await wire.request("llmInference.httpRequestStart", start, signal);
+    await wire.request("llmInference.httpRequestChunk", { requestId: start.requestId, data, binary: false, end: true }, signal);
   }
 
   #await(requestId: string, signal: AbortSignal): Promise<FetchResponse> {
@@ -85,9 +95,6 @@ export class ModelRequests {
         },
         fail,
       });
-      void this.#client.wire.closed.then(() =>
-        this.#exchanges.get(requestId)?.fail(new Error("The client that carries requests has gone.")),
-      );
       const listening = onAbort(signal, () => {
         if (this.#client.wire.isOpen && this.#exchanges.has(requestId)) void this.#cancel(requestId);
         fail(signal.reason instanceof Error ? signal.reason : new Error("The request was cancelled."));
@@ -97,7 +104,8 @@ export class ModelRequests {
 
   async #cancel(requestId: string): Promise<void> {
     try {
-      await this.#client.wire.request("llmInference.httpRequestChunk", { requestId, data: "", end: true, cancel: true });
+      const params = { requestId, data: "", end: true, cancel: true };
+      await this.#client.wire.request("llmInference.httpRequestChunk", params, AbortSignal.timeout(cancelMs));
     } catch {
       // It is over here, whatever the client makes of that.
     }

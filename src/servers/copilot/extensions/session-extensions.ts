@@ -1,4 +1,5 @@
-import { HostError } from "../../../base/errors.ts";
+import { errorMessage, HostError } from "../../../base/errors.ts";
+import { Lifetime } from "../../../base/lifetime.ts";
 import type { CopilotServer } from "../server.ts";
 import type { WireSession } from "../sessions/wire-session.ts";
 import { discoverExtensions, type FoundExtension } from "./discover-extensions.ts";
@@ -33,12 +34,13 @@ export class SessionExtensions {
   readonly #disabled = new Set<string>();
   #entries = new Map<string, Entry>();
   #work: Promise<void> = Promise.resolve();
-  #isClosed = false;
+  readonly #life: Lifetime;
 
   /** `sdkPath`: where a client wants extensions to have the SDK from. */
   constructor(server: CopilotServer, session: WireSession, sdkPath: string | undefined) {
     this.#server = server;
     this.#session = session;
+    this.#life = new Lifetime(() => new HostError("SESSION_CLOSED", `Session ${session.id} is closed.`));
     this.#sdkPath = sdkPath;
   }
 
@@ -61,7 +63,7 @@ export class SessionExtensions {
   reload(): Promise<void> {
     return this.#next(async () => {
       await this.#stopAll();
-      if (this.#isClosed) return;
+      if (this.#life.isOver) return;
       const { workingDirectory } = this.#session.session.config;
       const found = discoverExtensions({ workingDirectory, userDirectory: this.#server.options.extensionsDirectory });
       this.#entries = new Map(found.map((each) => [each.id, this.#launch(each)]));
@@ -73,6 +75,7 @@ export class SessionExtensions {
   /** @throws HostError `EXTENSION_UNKNOWN`. */
   enable(id: string): Promise<void> {
     return this.#next(async () => {
+      this.#life.assertOpen();
       const entry = this.#find(id);
       this.#disabled.delete(id);
       if (entry.status === "running") return;
@@ -93,10 +96,10 @@ export class SessionExtensions {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
+    const ended = this.#life.end();
     // Not in turn: what is being waited for may be one that never joins.
     await this.#stopAll();
-    await this.#work;
+    await Promise.all([ended, this.#work]);
   }
 
   /** One after the other: two reloads at a time would start everything twice. */
@@ -114,14 +117,16 @@ export class SessionExtensions {
 
   async #run(entry: Entry): Promise<void> {
     const { workingDirectory, sessionId } = this.#session.session.config;
-    const launched = await launchExtension(entry.found, {
-      server: this.#server,
-      sessionId,
-      workingDirectory,
-      sdkPath: this.#sdkPath,
-      onJoined: () => this.#conclude(entry, "running"),
-      onFailed: (why) => this.#conclude(entry, "failed", why),
-    });
+    const launch = (): Promise<ExtensionProcess | string> =>
+      launchExtension(entry.found, {
+        server: this.#server,
+        sessionId,
+        workingDirectory,
+        sdkPath: this.#sdkPath,
+        onJoined: () => this.#conclude(entry, "running"),
+        onFailed: (why) => this.#conclude(entry, "failed", why),
+      });
+    const launched = await this.#life.open(launch, (late) => typeof late === "string" || late.stop()).catch((error) => errorMessage(error));
     if (typeof launched === "string") return this.#conclude(entry, "failed", launched);
     entry.process = launched;
     // It was switched off while its process was being made.

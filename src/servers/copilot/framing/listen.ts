@@ -3,6 +3,7 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { HostError, toError } from "../../../base/errors.ts";
 import { ConnectionGate } from "../../../io/connection-gate.ts";
 import type { CopilotServer } from "../server.ts";
+import type { Wire } from "./wire.ts";
 
 export interface Listening extends AsyncDisposable {
   readonly port: number;
@@ -15,12 +16,11 @@ export async function listenForClients(
   server: CopilotServer,
   { port, host }: { readonly port: number; readonly host: string },
 ): Promise<Listening> {
-  const sockets = new Set<Socket>();
+  const wires = new Map<Socket, Wire>();
   const gate = new ConnectionGate(limits);
   const listener = createServer({ noDelay: true }, (socket) => {
     if (!gate.add(socket)) return;
-    sockets.add(socket);
-    socket.on("close", () => sockets.delete(socket));
+    socket.on("close", () => wires.delete(socket));
     // The line is closed then; there is nobody left to tell.
     socket.on("error", () => socket.destroy());
     const { wire, admitted } = server.accept({
@@ -32,6 +32,7 @@ export async function listenForClients(
         },
       },
     });
+    wires.set(socket, wire);
     void admitted.then(() => gate.admit(socket));
     void wire.closed.then(() => endSocket(socket));
   });
@@ -46,7 +47,8 @@ export async function listenForClients(
     async [Symbol.asyncDispose]() {
       const closed = once(listener, "close");
       listener.close();
-      for (const socket of sockets) endSocket(socket);
+      // What was written over each goes out first.
+      for (const wire of wires.values()) wire.close();
       await closed;
     },
   };

@@ -8,7 +8,7 @@ import {
 } from "vscode-jsonrpc/node.js";
 import { toError } from "../../../base/errors.ts";
 import type { Logger } from "../../../base/logger.ts";
-import { onAbort } from "../../../io/on-abort.ts";
+import { onAbort, unlessAborted } from "../../../io/on-abort.ts";
 import type { FrameLimits } from "./frame-reader.ts";
 import { FrameWriter, type WireOutput } from "./frame-writer.ts";
 import { WireReader, WireWriter } from "./wire-streams.ts";
@@ -78,7 +78,8 @@ export class Wire {
     const cancelling = new CancellationTokenSource();
     const listening = signal && onAbort(signal, () => cancelling.cancel());
     try {
-      return await this.#connection.sendRequest(method, params, cancelling.token);
+      // A client may never answer what was cancelled.
+      return await unlessAborted(this.#connection.sendRequest(method, params, cancelling.token), signal);
     } finally {
       listening?.[Symbol.dispose]();
       cancelling.dispose();

@@ -39,7 +39,7 @@ export const apps: MethodFamily = {
     await session.ready(call.signal());
     const serverName = call.params.text("serverName");
     connected(session, serverName);
-    return { contents: await session.readResource(call.params.text("uri"), { signal: call.signal() }) };
+    return { contents: await session.readResource(call.params.text("uri"), { serverName, signal: call.signal() }) };
   },
   async "session.mcp.apps.diagnose"(call) {
     const { session, rendersApps } = findSession(call.server, call.params);

@@ -27,8 +27,9 @@ export const handshake: MethodFamily = {
   },
   "status.get": ({ client }) => ({ version: packageVersion, protocolVersion: versionOf(client) }),
   "auth.getStatus": (call) => authStatus(call),
-  "runtime.shutdown"({ server }) {
-    // After the answer has gone out.
+  async "runtime.shutdown"({ server }) {
+    await server.endSessions();
+    // After the answer was written.
     setImmediate(() => server.requestShutdown());
   },
 };

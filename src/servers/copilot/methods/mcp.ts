@@ -76,16 +76,16 @@ export const mcp: MethodFamily = {
     return authorizationUrl === undefined ? {} : { authorizationUrl };
   },
   async "session.mcp.resources.list"(call) {
-    const { session, isOfServer } = await offersOf(call);
-    return { resources: session.offers.resources.filter(isOfServer).map(({ definition }) => definition) };
+    const { session, serverName } = await connectedTo(call);
+    return { resources: session.offers.ofServer(serverName).resources.map(({ definition }) => definition) };
   },
   async "session.mcp.resources.listTemplates"(call) {
-    const { session, isOfServer } = await offersOf(call);
-    return { resourceTemplates: session.offers.resourceTemplates.filter(isOfServer).map(({ definition }) => definition) };
+    const { session, serverName } = await connectedTo(call);
+    return { resourceTemplates: session.offers.ofServer(serverName).resourceTemplates.map(({ definition }) => definition) };
   },
   async "session.mcp.resources.read"(call) {
-    const { session } = await offersOf(call);
-    return { contents: await session.readResource(call.params.text("uri"), { signal: call.signal() }) };
+    const { session, serverName } = await connectedTo(call);
+    return { contents: await session.readResource(call.params.text("uri"), { serverName, signal: call.signal() }) };
   },
   async "mcp.discover"({ server }) {
     const all = (await server.host()).listServers();
@@ -147,12 +147,7 @@ function connected(session: Session, name: string): ServerInfo {
   throw new Error(`MCP server ${JSON.stringify(name)} is not connected: ${why}.`);
 }
 
-interface OfServer {
-  readonly origin: { readonly kind: string; readonly source: string };
-}
-
-async function offersOf(call: Call): Promise<{ readonly session: Session; readonly isOfServer: (offer: OfServer) => boolean }> {
+async function connectedTo(call: Call): Promise<{ readonly session: Session; readonly serverName: string }> {
   const session = await started(call);
-  const { name } = connected(session, call.params.text("serverName"));
-  return { session, isOfServer: ({ origin }) => origin.kind === "mcp" && origin.source === name };
+  return { session, serverName: connected(session, call.params.text("serverName")).name };
 }

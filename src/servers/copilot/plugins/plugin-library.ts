@@ -46,7 +46,7 @@ export class PluginLibrary {
     this.#place = place;
     const { plugins, marketplaces } = readIndex(this.#index);
     this.#plugins = plugins;
-    this.#shelf = new MarketplaceShelf(marketplaces, () => this.#save());
+    this.#shelf = new MarketplaceShelf(marketplaces, () => this.#oneByOne(() => this.#save()));
   }
 
   get plugins(): readonly InstalledPlugin[] {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { isAbsolute } from "node:path";
-import { HostError } from "../../../base/errors.ts";
+import { HostError, toError } from "../../../base/errors.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
 import type { Client } from "../clients/client.ts";
 import { toClientHooks } from "../clients/client-hooks.ts";
@@ -30,7 +30,10 @@ export async function createWireSession(server: CopilotServer, client: Client, p
   const files = filesAt(client, sessionId);
   const place = files === undefined ? {} : { storage: storageIn(files) };
   const given = { ...inClientsFolder(client), ...withPlugins, ...(customInstructions && { customInstructions }), ...fixed };
-  const session = await host.createSession(given, { ...soon, ...place });
+  const session = await host.createSession(given, { ...soon, ...place }).catch((error: unknown) => {
+    plugins[Symbol.dispose]();
+    throw error;
+  });
   const wireSession = new WireSession(session, server, plugins);
   wireSession.files = files;
   server.sessions.set(sessionId, wireSession);
@@ -69,11 +72,17 @@ export async function resumeWireSession(server: CopilotServer, client: Client, p
   };
   const files = filesAt(client, sessionId);
   const place = files === undefined || known?.session.isOpen ? {} : { storage: await findStorage(files, sessionId) };
-  const session = await host.resumeSession(
+  const resuming = host.resumeSession(
     sessionId,
     { ...plugins.addToChange(options), ...fixed },
     { ...soon, ...place, tellsResume: !params.flag("disableResume") },
   );
+  const session = await resuming.catch((error: unknown) => {
+    // The session goes on with the plugins that it has.
+    if (plugins !== known?.plugins) plugins[Symbol.dispose]();
+    throw error;
+  });
+  if (plugins !== known?.plugins) known?.plugins[Symbol.dispose]();
   const wireSession = known?.session === session ? known : new WireSession(session, server, plugins);
   if (known !== wireSession) wireSession.files = files;
   // The one that kept it may have gone.
@@ -85,6 +94,8 @@ export async function resumeWireSession(server: CopilotServer, client: Client, p
     wireSession.join(client, offer, { past, continuesWork: params.flag("continuePendingWork") });
   } catch (error) {
     if (wireSession.clients.length === 0) await server.end(wireSession);
+    // Nobody is asked who is not in the session.
+    else if (offer.hooks) await updateHooks(wireSession);
     throw error;
   }
   followJoin(server, wireSession, client, params);
@@ -101,7 +112,6 @@ async function pluginsOf(
 ): Promise<ClientPlugins> {
   const own = params.optionalTexts("pluginDirectories");
   if (known !== undefined && own === undefined) return known.plugins;
-  known?.plugins[Symbol.dispose]();
   return loadClientPlugins(server, own ?? [], known?.session.config.workingDirectory ?? workingDirectory);
 }
 
@@ -138,7 +148,9 @@ export async function leaveSession(server: CopilotServer, session: WireSession, 
 
 /** The client's line was closed. Its sessions go on without it; those that nobody else is in wait a while for it. */
 export async function dropClient(server: CopilotServer, client: Client): Promise<void> {
-  for (const session of [...client.sessions]) await parkSession(server, session, client);
+  const parked = await Promise.allSettled([...client.sessions].map((session) => parkSession(server, session, client)));
+  const failed = parked.flatMap((one) => (one.status === "rejected" ? [toError(one.reason)] : []));
+  if (failed.length > 0) throw new AggregateError(failed, `${failed.length} sessions of a client that has gone could not be kept for it.`);
 }
 
 /** A session goes on without a client; what it left open waits for another, where it was the last. */
