@@ -72,7 +72,7 @@ function restCheck(keyword: string, schema: unknown, from: number, parent: Schem
     if (!Array.isArray(value)) return true;
     if (seen !== null) seen.hasAllItems = true;
     if (schema === false) return value.length <= from || run.fail(keyword, parent, value, { limit: from });
-    return schema === true || eachItem(value, from, value.length, () => check, run);
+    return schema === true || eachItem(value, from, value.length, check, run);
   };
 }
 
@@ -86,7 +86,7 @@ function tupleCheck(schemas: readonly unknown[], evaluator: SchemaEvaluator): Ch
     if (!Array.isArray(value)) return true;
     if (run.tentative === 0) for (const { index, given } of defaults) if (value[index] === undefined) value[index] = structuredClone(given);
     if (seen !== null) seen.itemsBefore = Math.max(seen.itemsBefore, schemas.length);
-    return eachItem(value, 0, Math.min(schemas.length, value.length), (index) => checks[index] as Check, run);
+    return eachItem(value, 0, Math.min(schemas.length, value.length), checks, run);
   };
 }
 
@@ -95,12 +95,16 @@ interface Progress {
   readonly fits: boolean;
 }
 
-function eachItem(items: readonly unknown[], from: number, to: number, checkFor: (index: number) => Check, run: EvaluationRun): boolean {
-  let { at, fits }: Progress = run.isResuming ? run.restore<Progress>() : { at: from, fits: true };
+/** `checks`: one for all, or one for each. */
+function eachItem(items: readonly unknown[], from: number, to: number, checks: Check | readonly Check[], run: EvaluationRun): boolean {
+  let at = from;
+  let fits = true;
+  if (run.isResuming) ({ at, fits } = run.restore<Progress>());
   try {
     for (; at < to; at++) {
+      const check = typeof checks === "function" ? checks : (checks[at] as Check);
       if (run.faults !== null) run.path.push(at);
-      const isFitting = checkFor(at)(items[at], run, null);
+      const isFitting = check(items[at], run, null);
       if (run.faults !== null) run.path.pop();
       if (isFitting) continue;
       fits = false;
@@ -158,7 +162,8 @@ function unevaluatedItems(schema: unknown, parent: SchemaNode, evaluator: Schema
     if (open === -1) return true;
     if (schema === false) return run.fail("unevaluatedItems", parent, value, { len: open });
     const isOpen = (index: number): boolean => index >= seen.itemsBefore && !seen.items.has(index);
-    const fits = eachItem(value, 0, value.length, (index) => (isOpen(index) ? check : accept), run);
+    const checks = value.map((_, index) => (isOpen(index) ? check : accept));
+    const fits = eachItem(value, 0, value.length, checks, run);
     if (fits) seen.hasAllItems = true;
     return fits;
   };

@@ -44,10 +44,12 @@ export interface RunOptions {
 export class EvaluationRun {
   faults: Fault[] | null;
   readonly wantsAll: boolean;
+  /** Frames are to take back what they saved. */
+  isResuming = false;
   /** Segments from the root to the value that is being looked at; kept only while faults are collected. */
   readonly path: (string | number)[] = [];
   /** Base addresses of the schemas that references entered, outermost first. */
-  readonly scope: string[];
+  scope: string[];
   /** Above 0 within a union or a condition, where defaults are not applied. */
   tentative = 0;
   readonly #leastTentative: number;
@@ -74,10 +76,6 @@ export class EvaluationRun {
     return this.#limit - this.#left - this.#steps;
   }
 
-  get isResuming(): boolean {
-    return this.#saved.length > 0;
-  }
-
   /** Before each slice. */
   beginSlice(): void {
     // What the slice before took too much counts, too.
@@ -86,17 +84,19 @@ export class EvaluationRun {
     this.#left -= this.#steps;
     this.#depth = 0;
     this.tentative = this.#leastTentative;
-    this.path.length = 0;
-    this.scope.length = 0;
-    this.scope.push(this.#rootBase);
+    if (this.path.length > 0) this.path.length = 0;
+    if (this.scope.length > 1) this.scope = [this.#rootBase];
   }
 
   save(state: unknown): void {
     this.#saved.push(state);
+    this.isResuming = true;
   }
 
   restore<T>(): T {
-    return this.#saved.pop() as T;
+    const state = this.#saved.pop() as T;
+    this.isResuming = this.#saved.length > 0;
+    return state;
   }
 
   /** Enters a schema: one step, and a place to pause. */

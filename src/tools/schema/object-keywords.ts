@@ -26,8 +26,9 @@ export const objectKeywords: readonly (readonly [string, KeywordCompiler])[] = [
   ["unevaluatedProperties", (schema, parent, evaluator) => unevaluatedCheck(schema, parent, evaluator)],
 ];
 
+/** What is undefined counts as absent, and so does what every object inherits. */
 function has(value: SchemaNode, name: string): boolean {
-  return Object.hasOwn(value, name) && value[name] !== undefined;
+  return value[name] !== undefined && (!(name in Object.prototype) || Object.hasOwn(value, name));
 }
 
 function sizeCheck(keyword: string, schema: SchemaNode, limit: number, fits: (size: number) => boolean): Check {
@@ -101,17 +102,41 @@ function defaultsCheck(schemas: SchemaNode): Check | null {
   };
 }
 
+/** The loop that every call goes through: hence none of the conveniences of the others. */
 function propertiesCheck(schemas: SchemaNode, evaluator: SchemaEvaluator): Check {
-  const entries = Object.entries(schemas).map(([name, schema]) => [name, evaluator.checkOf(schema)] as const);
+  const names = Object.keys(schemas);
+  const checks = names.map((name) => evaluator.checkOf(schemas[name]));
+  const inherited = names.map((name) => name in Object.prototype);
   return (value, run, seen) => {
     if (!isRecord(value)) return true;
-    run.spend(entries.length >> 3);
-    return eachOf(entries, run, ([name, check]) => {
-      if (!has(value, name)) return true;
-      seen?.properties.add(name);
-      return inMember(value, name, check, run);
-    });
+    let at = 0;
+    let fits = true;
+    if (run.isResuming) ({ at, fits } = run.restore<PropertiesProgress>());
+    else run.spend(names.length >> 3);
+    try {
+      for (; at < names.length; at++) {
+        const name = names[at] as string;
+        const member = value[name];
+        if (member === undefined || (inherited[at] && !Object.hasOwn(value, name))) continue;
+        if (seen !== null) seen.properties.add(name);
+        if (run.faults !== null) run.path.push(name);
+        const isFitting = (checks[at] as Check)(member, run, null);
+        if (run.faults !== null) run.path.pop();
+        if (isFitting) continue;
+        fits = false;
+        if (!run.wantsAll) return false;
+      }
+    } catch (error) {
+      if (error === pause) run.save({ at, fits } satisfies PropertiesProgress);
+      throw error;
+    }
+    return fits;
   };
+}
+
+interface PropertiesProgress {
+  readonly at: number;
+  readonly fits: boolean;
 }
 
 function patternsCheck(schemas: SchemaNode, evaluator: SchemaEvaluator): Check {
