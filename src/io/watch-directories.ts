@@ -11,6 +11,8 @@ export interface Root {
   readonly spelled: string;
   readonly path: string;
   readonly depth: number;
+  /** What lies deeper is not what anybody meant: it is told. */
+  readonly tellsTooDeep: boolean;
 }
 
 const NOWHERE = { device: -1, inode: -1, birth: -1 };
@@ -185,6 +187,7 @@ export class DirectoryTree implements NodeOwner {
   }
 
   #mayEnter(parent: DirectoryNode, name: string, identity: Identity, links: number): boolean {
+    if (parent.depth === 0 && this.#root.tellsTooDeep) this.#context.problem("too-deep", parent.pathTo(name), "");
     if (parent.depth === 0 || links > MAX_NESTED_LINKS) return false;
     // Only a link can lead back to where one comes from.
     if (links > 0 && isAncestor(parent, identity)) return false;

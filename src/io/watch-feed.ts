@@ -2,7 +2,7 @@ import type { ChangeBatch } from "./watch-batch.ts";
 import { type HintListener, type Opened, openDirectoryWatch } from "./watch-native.ts";
 import type { PathResolutions } from "./watch-resolution.ts";
 
-export type WatchTrouble = "limit" | "unreadable" | "too-many";
+export type WatchTrouble = "limit" | "unreadable" | "too-many" | "too-deep";
 
 /** What the trees of one watcher share. */
 export interface TreeContext {

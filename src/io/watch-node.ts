@@ -16,10 +16,12 @@ export interface NodeOwner {
 /** Links inside linked folders inside linked folders: far more than anybody means, far less than a maze of them has. */
 export const MAX_NESTED_LINKS = 8;
 
-/** A directory whose entries are known. There are many thousands of them: hence no field that can be derived. */
+/** A directory whose entries are known. */
 export class DirectoryNode implements Identity, HintListener {
   readonly parent: DirectoryNode | undefined;
   readonly name: string;
+  /** Kept, though it could be derived: it is needed at each look, and its parents may be many. */
+  readonly path: string;
   readonly entries: Map<string, Entry> = new Map();
   readonly device: number;
   readonly inode: number;
@@ -36,15 +38,12 @@ export class DirectoryNode implements Identity, HintListener {
     this.#owner = owner;
     this.parent = parent;
     this.name = name;
+    this.path = parent === undefined ? owner.path : parent.pathTo(name);
     this.device = identity.device;
     this.inode = identity.inode;
     this.birth = identity.birth;
     this.depth = depth;
     this.links = links;
-  }
-
-  get path(): string {
-    return this.parent === undefined ? this.#owner.path : this.parent.pathTo(this.name);
   }
 
   // The imagined directory at the top has the root for its only entry.
@@ -67,10 +66,10 @@ function childPath(path: string, name: string): string {
 
 /** Every node below this one, parents first. */
 export function* nodesBelow(node: DirectoryNode): Generator<DirectoryNode> {
-  for (const entry of [...node.entries.values()]) {
-    if (typeof entry !== "object") continue;
-    yield entry;
-    yield* nodesBelow(entry);
+  const waiting: DirectoryNode[] = [node];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (next !== node) yield next;
+    for (const entry of next.entries.values()) if (typeof entry === "object") waiting.push(entry);
   }
 }
 

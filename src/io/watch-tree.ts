@@ -6,7 +6,7 @@ import { createChokidarFeed } from "./watch-chokidar.ts";
 import { DirectoryTree, type Root } from "./watch-directories.ts";
 import { type HintFeed, nativeFeed, type TreeContext, type WatchTrouble } from "./watch-feed.ts";
 import { PathResolutions } from "./watch-resolution.ts";
-import { watchDiagnostic } from "./watch-trouble.ts";
+import { maxLevels, watchDiagnostic } from "./watch-trouble.ts";
 
 export type { PathChange } from "./watch-batch.ts";
 
@@ -25,7 +25,7 @@ export interface WatchOptions {
   ignore?(path: string): boolean;
   /** "auto", the default: SKILLHOST_WATCHER if it is set, else "directory" on Linux and "chokidar" elsewhere. */
   readonly backend?: WatchBackend | "auto";
-  /** Levels below a root that are entered; 0: its own entries only. Default: all. */
+  /** Levels below a root that are entered; 0: its own entries only. Default: 64, and a diagnostic names what lies deeper. */
   readonly depth?: number;
   /** Milliseconds between looks at what cannot be watched, default 1000. */
   readonly pollInterval?: number;
@@ -68,6 +68,7 @@ const USUALLY_IGNORED: ReadonlySet<string> = new Set([".git", ".hg", ".svn", "no
 // The kernel drops events beyond 16,384 waiting ones, and the runtime does not say so. A batch of this size is a
 // reason to compare everything.
 const MAYBE_LOST = 4096;
+const mostTold = 1_000;
 // File times and our clock differ by some clock ticks, and the next events arrive while a batch is looked at.
 const CLOCK_MARGIN = 1000;
 
@@ -111,8 +112,8 @@ class RootsWatcher implements TreeWatcher {
     if (this.#isClosed) throw new HostError("WATCHER_CLOSED", `This watcher is closed and cannot watch ${root}.`);
     const spelled = withoutEnd(root);
     if (this.#trees.has(spelled)) return;
-    const depth = options.depth ?? this.#options.depth ?? Number.POSITIVE_INFINITY;
-    const described: Root = { spelled, path: resolve(root), depth };
+    const wanted = options.depth ?? this.#options.depth;
+    const described: Root = { spelled, path: resolve(root), depth: wanted ?? maxLevels, tellsTooDeep: wanted === undefined };
     const tree: DirectoryTree = new DirectoryTree(described, this.#context, (path, onHint) =>
       this.#backend === "directory" ? nativeFeed : this.#chokidarFeed(tree, described, path, onHint),
     );
@@ -198,8 +199,8 @@ class RootsWatcher implements TreeWatcher {
 
   #problem(trouble: WatchTrouble, path: string, code: string): void {
     // The limit concerns thousands of folders at once: it is said once.
-    const key = trouble === "unreadable" ? `${trouble}:${path}` : trouble;
-    if (this.#told.has(key)) return;
+    const key = trouble === "unreadable" || trouble === "too-deep" ? `${trouble}:${path}` : trouble;
+    if (this.#told.has(key) || this.#told.size >= mostTold) return;
     this.#told.add(key);
     this.#options.onProblem(watchDiagnostic(trouble, path, code));
   }

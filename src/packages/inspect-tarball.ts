@@ -1,6 +1,7 @@
 import { createGunzip } from "node:zlib";
 import { Parser } from "tar";
 import { HostError } from "../base/errors.ts";
+import { foldedName } from "../trust/folder-digests.ts";
 import { counted } from "./words.ts";
 
 export interface TarballLimits {
@@ -49,7 +50,13 @@ export async function inspectTarball(
   done.catch(() => {});
   gunzip.on("data", (chunk: Buffer) => {
     inspection.unpacked(chunk.length);
-    if (!inspection.isRefused) parser.write(chunk);
+    if (inspection.isRefused) return;
+    // What follows the end of the archive would be kept by the parser, and copied with each chunk.
+    if (inspection.hasEnded) inspection.trailing(chunk.length);
+    else parser.write(chunk);
+  });
+  parser.on("eof", () => {
+    inspection.hasEnded = true;
   });
   gunzip.on("end", () => parser.end());
   try {
@@ -88,16 +95,23 @@ interface TarEntry {
   resume(): void;
 }
 
+/** Archives are padded to whole records, which are far smaller. */
+const maxTrailing = 1024 * 1024;
+
 class Inspection {
   isRefused = false;
+  hasEnded = false;
   onRefused: (error: Error) => void = () => {};
   onStop: () => void = () => {};
   readonly #limits: TarballLimits;
   readonly #names = new Map<string, string>();
+  /** Each with a file in it. */
+  readonly #folders = new Map<string, string>();
   #files = 0;
   #bytes = 0;
   #packed = 0;
   #unpacked = 0;
+  #trailing = 0;
 
   constructor(limits: TarballLimits) {
     this.#limits = limits;
@@ -116,6 +130,11 @@ class Inspection {
     else if (this.#unpacked > 1024 * 1024 && this.#unpacked > ratio * this.#packed) {
       this.#refuse(`Unpacked it is over ${ratio} times as large as packed.`);
     }
+  }
+
+  trailing(bytes: number): void {
+    this.#trailing += bytes;
+    if (this.#trailing > maxTrailing) this.#refuse(`More than ${megabytes(maxTrailing)} follow the end of the archive.`);
   }
 
   enter(entry: TarEntry): void {
@@ -144,10 +163,24 @@ class Inspection {
   }
 
   #clashOf(path: string): string | undefined {
-    const folded = path.normalize("NFC").toLowerCase();
-    const other = this.#names.get(folded);
+    const folded = foldedName(path);
+    const other = this.#names.get(folded) ?? this.#folders.get(folded) ?? this.#fileAbove(folded);
     this.#names.set(folded, path);
+    for (let end = folded.lastIndexOf("/"); end > 0; end = folded.lastIndexOf("/", end - 1)) {
+      // A folder is noted with all that it lies in.
+      if (this.#folders.has(folded.slice(0, end))) break;
+      this.#folders.set(folded.slice(0, end), path);
+    }
     return other === undefined ? undefined : `has the name of ${JSON.stringify(other)}, at least on some systems.`;
+  }
+
+  /** A file in whose place this one needs a folder. */
+  #fileAbove(folded: string): string | undefined {
+    for (let end = folded.lastIndexOf("/"); end > 0; end = folded.lastIndexOf("/", end - 1)) {
+      const file = this.#names.get(folded.slice(0, end));
+      if (file !== undefined) return file;
+    }
+    return undefined;
   }
 
   #refuse(why: string): void {
@@ -165,8 +198,29 @@ function faultOfName(path: string): string | undefined {
   if (path.includes("\\")) return "has a backslash in its name, which Windows takes for a folder.";
   const parts = path.split("/");
   if (parts.includes("..")) return "leads out of its folder.";
-  if (parts.slice(1).some((part) => part.toLowerCase() === ".git")) return "belongs to a git checkout.";
-  return path.length > 1_024 ? "has a name of over 1024 characters." : undefined;
+  if (path.length > 1_024) return "has a name of over 1024 characters.";
+  if (parts.slice(1).some(isGitFolder)) return "belongs to a git checkout, at least on some systems.";
+  return parts
+    .slice(1)
+    .map(faultOfPart)
+    .find((fault) => fault !== undefined);
+}
+
+/** macOS passes over characters that nobody sees, Windows over dots and spaces at the end; the last is a short name of Windows'. */
+function isGitFolder(part: string): boolean {
+  const folded = foldedName(part).replace(/[. ]+$/, "");
+  return folded === ".git" || /^git~\d+$/.test(folded) || folded.startsWith(".git:");
+}
+
+const devices = /^(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])$/;
+
+function faultOfPart(part: string): string | undefined {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is looked for
+  if (/[\u0000-\u001f\u007f]|\p{Default_Ignorable_Code_Point}/u.test(part)) return "has characters in its name that nobody sees.";
+  if (part.includes(":")) return "has a colon in its name, which Windows takes for a drive or a stream.";
+  if (/[. ]$/.test(part) && part !== ".") return "has a dot or a space at the end of its name, which Windows drops.";
+  const stem = foldedName(part).replace(/\..*$/, "").trimEnd();
+  return devices.test(stem) ? "has the name of a device of Windows." : undefined;
 }
 
 function megabytes(bytes: number): string {

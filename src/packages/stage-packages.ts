@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { HostError } from "../base/errors.ts";
+import { errorMessage, HostError } from "../base/errors.ts";
 import { readManifest } from "../skills/direct-dependencies.ts";
 import type { Staging } from "./commit.ts";
 import { inspectTarball, type TarballSummary, tarballLimits } from "./inspect-tarball.ts";
@@ -133,7 +133,11 @@ function checkManifest({ name, version }: WantedPackage, folder: string): void {
 function explain(error: unknown, { name, version }: WantedPackage): unknown {
   const what = `${name}@${version}`;
   if (error instanceof HostError) return new HostError(error.code, `${what}: ${error.message}`, { cause: error });
-  if ((error as { code?: unknown }).code !== "EINTEGRITY") return error;
+  const { code } = error as { readonly code?: unknown };
+  // What the looking through did not foresee, and the unpacking does not take.
+  if (code === "EEXIST" || (typeof code === "string" && code.startsWith("TAR_")))
+    return new HostError("PACKAGE_TARBALL", `${what}: This tarball cannot be unpacked: ${errorMessage(error)}`, { cause: error });
+  if (code !== "EINTEGRITY") return error;
   const message = `${what}: the registry serves other bytes than those that the lock names. Nothing was installed. Find out why before you trust either.`;
   return new HostError("PACKAGE_INTEGRITY", message, { cause: error });
 }

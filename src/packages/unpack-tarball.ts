@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { extract } from "tar";
+import { errorMessage, HostError } from "../base/errors.ts";
 import { digestFolder } from "../trust/folder-digests.ts";
 import { inspectTarball } from "./inspect-tarball.ts";
 
@@ -22,7 +23,7 @@ export async function unpackTarball(tarball: Buffer): Promise<UnpackedTarball> {
     await pipeline(Readable.from([tarball]), extract({ cwd: folder, strip: 1, strict: true, preserveOwner: false }));
   } catch (error) {
     remove();
-    throw error;
+    throw new HostError("PACKAGE_TARBALL", `This tarball cannot be unpacked: ${errorMessage(error)}`, { cause: error });
   }
   const files = [...digestFolder(folder).files].map(([path, { size }]) => ({ path, size }));
   return { folder, files, [Symbol.dispose]: remove };

@@ -1,4 +1,4 @@
-import { realpathSync } from "node:fs";
+import { lstatSync, realpathSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 import type { PathChange } from "../io/watch-tree.ts";
 import type { FolderParts, SkillFolder } from "./skill-folder.ts";
@@ -16,7 +16,8 @@ export interface ChangedFoldersPlace {
  */
 export function findChangedFolders(changes: readonly PathChange[], place: ChangedFoldersPlace): ReadonlyMap<string, ReadonlySet<string>> {
   const { folders, watch, parts } = place;
-  const edited = changes.flatMap((change) => spellingsOf(change)).filter(({ path }) => parts.hashes.changed(path));
+  const realFolders = new Map<string, string | undefined>();
+  const edited = changes.flatMap((change) => spellingsOf(change, realFolders)).filter(({ path }) => parts.hashes.changed(path));
   const paths = edited.map(({ path }) => path);
   parts.onEdited?.(paths);
   const forgotten = parts.loader.invalidate(paths);
@@ -31,8 +32,8 @@ export function findChangedFolders(changes: readonly PathChange[], place: Change
 }
 
 /** A change under the name it was seen by, and under the real one of what it happened to. */
-function spellingsOf(change: PathChange): PathChange[] {
-  const real = realPathOf(change.path);
+function spellingsOf(change: PathChange, realFolders: Map<string, string | undefined>): PathChange[] {
+  const real = realPathOf(change.path, realFolders);
   return real === undefined || real === change.path ? [change] : [change, { ...change, path: real }];
 }
 
@@ -56,14 +57,30 @@ export function folderOf(path: string, folders: ReadonlyMap<string, SkillFolder>
   }
 }
 
-/** Where a path really lies. What is gone is looked up by its folder. */
-function realPathOf(path: string): string | undefined {
-  for (const lookUp of [() => realpathSync.native(path), () => join(realpathSync.native(dirname(path)), basename(path))]) {
-    try {
-      return lookUp();
-    } catch {
-      // Gone: the next look-up, or none.
-    }
+/** Where a path really lies. What is gone is looked up by its folder; each folder once for all that changed in it. */
+function realPathOf(path: string, realFolders: Map<string, string | undefined>): string | undefined {
+  const target = isLink(path) ? realOf(path) : undefined;
+  if (target !== undefined) return target;
+  const folder = dirname(path);
+  if (!realFolders.has(folder)) realFolders.set(folder, realOf(folder));
+  const real = realFolders.get(folder);
+  return real === undefined ? undefined : join(real, basename(path));
+}
+
+function isLink(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+  } catch {
+    // In a folder that became a file: it is gone.
+    return false;
   }
-  return undefined;
+}
+
+function realOf(path: string): string | undefined {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    // Gone.
+    return undefined;
+  }
 }

@@ -63,9 +63,14 @@ export function digestBytes(bytes: Uint8Array): string {
   return `sha256:${hash("sha256", bytes, "hex")}`;
 }
 
-/** Equal for names that some file system takes for one: macOS and Windows pass over case, macOS over composition. */
+/**
+ * Equal for names that some file system takes for one: macOS and Windows pass over case, macOS over composition and over
+ * characters that nobody sees.
+ */
 export function foldedName(path: string): string {
-  return path.normalize("NFC").toLowerCase();
+  const visible = path.normalize("NFKC").replace(/\p{Default_Ignorable_Code_Point}/gu, "");
+  // By way of the capitals: the long s and the sharp s are lower-case letters whose capitals are those of others.
+  return visible.toLowerCase().toUpperCase().toLowerCase().normalize("NFKC");
 }
 
 interface Place {

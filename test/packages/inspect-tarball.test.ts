@@ -1,4 +1,4 @@
-import { gzipSync } from "node:zlib";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { inspectTarball, type TarballLimits, tarballLimits } from "../../src/packages/inspect-tarball.ts";
 import { extended, type TarItem, tarball } from "./tar-kit.ts";
@@ -36,11 +36,30 @@ test.each<[string, readonly TarItem[], string]>([
   ["lies in a git folder", [{ path: "package/.git/hooks/post-checkout" }], "git checkout"],
   ["has another's name", [good], "has the name of"],
   ["has another's name on some systems", [{ path: "package/PACKAGE.json" }], "has the name of"],
+  ["has another's name by the long s", [{ path: "package/tools/s" }, ...extended("package/tools/\u017f", {})], "has the name of"],
+  ["has another's name by the sharp s", [{ path: "package/tools/ss" }, ...extended("package/tools/ß", {})], "has the name of"],
+  ["has another's name by a ligature", [{ path: "package/tools/fi" }, ...extended("package/tools/\ufb01", {})], "has the name of"],
+  ["has another's name by composition", [...extended("package/é", {}), ...extended("package/e\u0301", {})], "has the name of"],
+  ["is a file where another needs a folder", [{ path: "package/a" }, { path: "package/A/b" }], "has the name of"],
+  ["needs a folder where another is a file", [{ path: "package/A/b" }, { path: "package/a" }], "has the name of"],
+  ["lies in a git folder by a joiner", extended("package/.g\u200cit/config", {}), "git checkout"],
+  ["lies in a git folder by its short name", [{ path: "package/GIT~1/config" }], "git checkout"],
+  ["lies in a git folder by what Windows drops", [{ path: "package/.git . ./config" }], "git checkout"],
+  ["lies in a git folder by a stream", [{ path: "package/.git::$INDEX_ALLOCATION/config" }], "git checkout"],
+  ["lies in a git folder by wide letters", extended("package/.\uff47it/config", {}), "git checkout"],
+  ["is a stream", [{ path: "package/a.md:b" }], "colon"],
+  ["is a device of Windows", [{ path: "package/tools/CON" }], "device"],
+  ["is a device of Windows with an ending", [{ path: "package/nul.txt" }], "device"],
+  ["is a device of Windows with a number", extended("package/com\u00b9.x", {}), "device"],
+  ["lies in a device of Windows", [{ path: "package/aux. /a" }], "dot or a space"],
+  ["ends with a space", [{ path: "package/a " }], "dot or a space"],
+  ["has characters that nobody sees", extended("package/a\u200b.md", {}), "nobody sees"],
   ["has a name without end", extended(`package/${"x".repeat(2_000)}`, {}), "over 1024 characters"],
 ])("a tarball is refused when an entry %s", async (_what, items, why) => {
   expect(await inspect(tarball([good, ...items]))).toMatch(new RegExp(`^PACKAGE_TARBALL: This tarball is not unpacked\\. .*${why}`));
 });
 
+const tarballOf = (...items: readonly TarItem[]): Buffer => gunzipSync(tarball(items));
 const zeros = (bytes: number): Buffer => Buffer.alloc(bytes);
 
 test.each<[string, Buffer, Partial<TarballLimits>, string]>([
@@ -64,6 +83,15 @@ test.each<[string, Buffer, Partial<TarballLimits>, string]>([
 ])("a tarball is refused for %s", async (_what, packed, limits, why) => {
   expect(await inspect(packed, limits)).toContain(`PACKAGE_TARBALL: This tarball is not unpacked.`);
   expect(await inspect(packed, limits)).toContain(why);
+});
+
+test.each([16, 256])("a tarball of %i MB of zeros is refused after a megabyte of them", async (megabytes) => {
+  const bomb = gzipSync(Buffer.concat([tarballOf(good), zeros(megabytes * 1024 * 1024)]));
+  expect(await inspect(bomb, { ratio: 1e9 })).toContain("More than 1 MB follow the end of the archive.");
+});
+
+test("what pads the end of an archive is no fault", async () => {
+  expect(await inspect(gzipSync(Buffer.concat([tarballOf(good), zeros(64 * 1024)])))).toBe("1 files, 30 bytes");
 });
 
 test.each([
