@@ -3,14 +3,23 @@ import { constants } from "node:fs";
 import { chmod, type FileHandle, open, realpath, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { HostError } from "../base/errors.ts";
+import { isReallyInside } from "./confine-path.ts";
+
+export interface WriteOptions {
+  readonly mode?: number;
+  /** A folder that the file must be in, with links followed: for files of projects, which may contain links to anything. */
+  readonly inside?: string;
+}
 
 /**
  * Replaces a file as a whole: readers see the old text or the new one, never half of one, also after a power cut. An
- * existing file keeps its mode, and a link stays a link: what it leads to is replaced. Rejects with the system's error,
+ * existing file keeps its mode, and a link stays a link: what it leads to is replaced. Rejects with the system's error, or with `PATH_OUTSIDE`,
  * and then everything is as before. While it writes, a file `.<name>.<random>.tmp` lies beside it.
  */
-export async function writeFileAtomic(path: string, data: string | Uint8Array, options: { readonly mode?: number } = {}): Promise<void> {
+export async function writeFileAtomic(path: string, data: string | Uint8Array, options: WriteOptions = {}): Promise<void> {
   const target = await realpath(path).catch(() => path);
+  if (options.inside !== undefined && !isReallyInside(options.inside, target)) throw leadsOut(path, options.inside);
   const mode = await modeOf(target);
   const temporary = join(dirname(target), `.${basename(target)}.${randomBytes(6).toString("hex")}.tmp`);
   try {
@@ -22,6 +31,10 @@ export async function writeFileAtomic(path: string, data: string | Uint8Array, o
     throw error;
   }
   await syncDirectory(dirname(target));
+}
+
+function leadsOut(path: string, folder: string): HostError {
+  return new HostError("PATH_OUTSIDE", `${path} was not written: it is or passes a link that leads out of ${folder}. Remove the link.`);
 }
 
 async function modeOf(path: string): Promise<number | undefined> {

@@ -41,6 +41,16 @@ export function isInside(root: string, path: string): boolean {
   return way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
+/** The same with links followed, as far as there is something. A link that leads nowhere is not inside. */
+export function isReallyInside(root: string, path: string): boolean {
+  try {
+    return isInside(realPathOfDeepest(resolve(root)), realPathOfDeepest(resolve(path)));
+  } catch {
+    // What is written through it would be made wherever it points.
+    return false;
+  }
+}
+
 type Refusal = Extract<Confined, { ok: false }>;
 
 // Windows opens these names in every folder, with any extension, as the device.

@@ -22,7 +22,7 @@ export interface Staging {
 
 const stagingPrefix = ".skillhost-";
 // What a command may change beside packages.
-const manifests = ["package.json", "package-lock.json", "skillhost-lock.json", "node_modules/.package-lock.json"];
+export const manifests: readonly string[] = ["package.json", "package-lock.json", "skillhost-lock.json", "node_modules/.package-lock.json"];
 
 export async function openStaging(project: string): Promise<Staging> {
   const folder = join(project, "node_modules", `${stagingPrefix}${randomBytes(6).toString("hex")}`);
@@ -72,7 +72,7 @@ export async function commitChanges(
   const { project } = staging;
   const journal: Journal = { staging: relative(project, staging.folder), changes, manifests: readManifests(project) };
   stageLinks(changes, staging);
-  await writeFileAtomic(journalOf(project), JSON.stringify(journal));
+  await writeFileAtomic(journalOf(project), JSON.stringify(journal), { inside: project });
   try {
     onStep?.({ kind: "journal" });
     for (const [index, change] of changes.entries()) carryOut(change, index, staging, onStep);
@@ -142,16 +142,16 @@ async function takeBack(project: string, journal: Journal, { onStep }: CommitOpt
       onStep?.({ kind: "returned", path: change.path });
     }
   }
-  for (const [name, text] of Object.entries(journal.manifests)) await restore(join(project, name), text);
+  for (const [name, text] of Object.entries(journal.manifests)) await restore(join(project, name), text, project);
   onStep?.({ kind: "restored" });
   await rm(journalOf(project), { force: true });
   onStep?.({ kind: "settled" });
   await rm(folder, { recursive: true, force: true });
 }
 
-async function restore(file: string, text: string | null): Promise<void> {
+async function restore(file: string, text: string | null, project: string): Promise<void> {
   if (text === null) await rm(file, { force: true });
-  else if (!existsSync(file) || readFileSync(file, "utf8") !== text) await writeFileAtomic(file, text);
+  else if (!existsSync(file) || readFileSync(file, "utf8") !== text) await writeFileAtomic(file, text, { inside: project });
 }
 
 function readManifests(project: string): Record<string, string | null> {

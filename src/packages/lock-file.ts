@@ -84,7 +84,7 @@ function mapValues<T>(record: Readonly<Record<string, T>>, to: (value: T) => T):
 }
 
 export async function writeLock(project: string, lock: PackagesLock): Promise<void> {
-  await writeFileAtomic(join(project, lockFileName), lockText(lock));
+  await writeFileAtomic(join(project, lockFileName), lockText(lock), { inside: project });
 }
 
 /** Sorted, and a fact a line, so that a change shows in a review as what it is. */

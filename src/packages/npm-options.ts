@@ -22,7 +22,7 @@ export function readNpmOptions({ project, env }: NpmPlace): NpmOptions {
   const all = new Map([
     ...readNpmrc(machine, env),
     ...readNpmrc(user, env),
-    ...(user === join(project, ".npmrc") ? [] : readNpmrc(join(project, ".npmrc"), env)),
+    ...(user === join(project, ".npmrc") ? [] : ofProject(readNpmrc(join(project, ".npmrc"), env))),
     ...fromEnv,
   ]);
   const cache = resolve(project, all.get("cache") ?? join(homedir(), ".npm"));
@@ -45,6 +45,11 @@ const fixed = {
   allowFile: "root",
   allowDirectory: "root",
 } as const;
+
+/** A project does not say where on this machine something is written. */
+function ofProject(found: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  return new Map([...found].filter(([key]) => key !== "cache"));
+}
 
 function readNpmrc(file: string, env: NpmPlace["env"]): ReadonlyMap<string, string> {
   const found = new Map<string, string>();

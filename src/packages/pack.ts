@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
-import { rm, writeFile } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative, resolve, sep } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
@@ -58,7 +58,10 @@ export async function packSkills(folder: string, options: PackOptions): Promise<
   const place = isChanged && !options.writes ? copyOf(source) : { folder: source, remove: async () => {} };
   let unpacked: UnpackedTarball | undefined;
   try {
-    if (isChanged) await writeFileAtomic(join(place.folder, "package.json"), `${JSON.stringify(completed.manifest, null, 2)}\n`);
+    if (isChanged)
+      await writeFileAtomic(join(place.folder, "package.json"), `${JSON.stringify(completed.manifest, null, 2)}\n`, {
+        inside: place.folder,
+      });
     const tarball = await pack(place.folder, options.npm);
     unpacked = await unpackTarball(tarball);
     const checked = await checkPacked({ source, folders: found.folders, skills, manifest: completed.manifest, unpacked }, options);
@@ -136,7 +139,7 @@ function copyOf(source: string): { readonly folder: string; remove(): Promise<vo
 
 async function restore(file: string, before: string | undefined): Promise<void> {
   if (before === undefined) await rm(file, { force: true });
-  else await writeFile(file, before);
+  else await writeFileAtomic(file, before);
 }
 
 function noSkills(folder: string, diagnostics: readonly Diagnostic[]): HostError {

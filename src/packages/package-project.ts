@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { HostError } from "../base/errors.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
+import { isReallyInside } from "../io/confine-path.ts";
 import { type FileLock, takeFileLock } from "../io/file-lock.ts";
-import { recoverProject } from "./commit.ts";
+import { manifests, recoverProject } from "./commit.ts";
 
 /** A folder with a package.json whose dependencies bring skills. */
 export interface PackageProject {
@@ -35,6 +36,7 @@ const longestWait = 120_000;
  */
 export async function claimProject(project: PackageProject, { signal, manager = "npm", onWait }: ClaimOptions): Promise<ProjectClaim> {
   if (manager === "npm") refuseOtherManagers(project.folder);
+  refuseLinksOut(project.folder);
   await prepare(project);
   const lock = await waitForLock(projectLock(project.folder), signal, onWait);
   try {
@@ -49,6 +51,14 @@ export async function claimProject(project: PackageProject, { signal, manager = 
 /** The file that whoever changes a project's packages holds. */
 export function projectLock(folder: string): string {
   return join(folder, "node_modules", ".skillhost.lock");
+}
+
+/** npm's own library writes through links, and git stores them. */
+function refuseLinksOut(folder: string): void {
+  const linked = ["node_modules", ...manifests].find((name) => !isReallyInside(folder, join(folder, name)));
+  if (linked === undefined) return;
+  const message = `${join(folder, linked)} is or passes a link that leads out of the project, so nothing was changed. Remove the link.`;
+  throw new HostError("PATH_OUTSIDE", message);
 }
 
 function refuseOtherManagers(folder: string): void {

@@ -40,6 +40,6 @@ export async function signFolder(folder: string, request: SignRequest, { publicK
     files,
   };
   const file = join(folder, signatureFileName);
-  await writeFileAtomic(file, formatSignature(statement, sign(null, signedBytes(statement), privateKey)));
+  await writeFileAtomic(file, formatSignature(statement, sign(null, signedBytes(statement), privateKey)), { inside: folder });
   return { ok: true, file, statement };
 }

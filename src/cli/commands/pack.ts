@@ -40,7 +40,7 @@ export async function pack(
   const file = resolve(io.cwd, to, packed.fileName);
   if (!dryRun) {
     mkdirSync(resolve(io.cwd, to), { recursive: true });
-    await writeFileAtomic(file, packed.tarball);
+    await writeFileAtomic(file, packed.tarball, { inside: resolve(io.cwd, to) });
   }
   if (out.isJson) out.envelope({ ok: true, data: { ...dataOf(packed), ...(!dryRun && { file }) }, diagnostics: packed.diagnostics });
   else {
