@@ -65,12 +65,16 @@ try {
   run("install", "npm", ["install", "--no-audit", "--no-fund", "--omit=dev", tarball], project);
   measureInstalled(join(project, "node_modules"));
   const bin = join(project, "node_modules/.bin/skillhost");
-  expectEqual("packed command", run("call", bin, ["call", "greet", '{"name":"Ada"}', "--yes"], project).trim(), "Hello Ada");
+  expectEqual(
+    "packed command",
+    run("call", bin, ["--skills", "skills", "call", "greet", '{"name":"Ada"}', "--yes"], project).trim(),
+    "Hello Ada",
+  );
   writeFileSync(
     join(project, "use.mjs"),
     `import { approveAll, createHost, HostError } from "skillhost";
      import { createTestHost } from "skillhost/testing";
-     const host = await createHost({ watch: false });
+     const host = await createHost({ skillDirectories: ["./skills"], watch: false });
      const session = await host.createSession({ onPermissionRequest: approveAll, persist: false });
      const result = await session.callTool("greet", { name: "Grace" });
      await host.close();

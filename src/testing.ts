@@ -84,7 +84,8 @@ export async function createTestHost(options: TestHostOptions = {}): Promise<Tes
     sessionsDirectory: join(scratch, "sessions"),
     approvalsDirectory: join(scratch, "approvals"),
     ...hostOptions,
-    trust: { directory: join(scratch, "trust"), ...hostOptions.trust },
+    // A test is code of the project already.
+    trust: { directory: join(scratch, "trust"), folders: true, ...hostOptions.trust },
   });
   const close = async (): Promise<void> => {
     await host.close();

@@ -113,7 +113,7 @@ function advise(
 }
 
 /** Parses each file once, however many tools it serves. */
-function createParser(): (file: string) => ModuleSource | undefined {
+export function createParser(): (file: string) => ModuleSource | undefined {
   const parsed = new Map<string, ModuleSource | undefined>();
   return (file) => {
     if (!parsed.has(file)) {

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
-import type { RunCommand } from "./command-context.ts";
 import type { KeyOptions } from "./commands/keys.ts";
 import type { SignOptions } from "./commands/sign.ts";
+import type { Choose } from "./program.ts";
 
 /** The commands about whose skills are believed. */
-export function addTrust(program: Command, choose: (name: string, run: RunCommand) => void): void {
+export function addTrust(program: Command, choose: Choose): void {
   program
     .command("sign")
     .summary("sign a skill, so that others can tell that it is as you left it")
@@ -16,12 +16,31 @@ export function addTrust(program: Command, choose: (name: string, run: RunComman
     .option("--expires <when>", "until when it is good, such as 90d or 2030-01-31 (default: for ever)")
     .option("--passphrase-file <file>", "a file that holds the key's passphrase (default: SKILLHOST_KEY_PASSPHRASE)")
     .action((skill: string, options: SignOptions) =>
-      choose("sign", async (context) => (await import("./commands/sign.ts")).sign(context, skill, options)),
+      choose("sign", async (context) => (await import("./commands/sign.ts")).sign(context, skill, options), {}),
     );
+  addFolders(program.command("trust").description("the folders whose code may run"), choose);
   addKeys(program.command("keys").description("your keys, and those of others that you trust"), choose);
 }
 
-function addKeys(keys: Command, choose: (name: string, run: RunCommand) => void): void {
+function addFolders(trust: Command, choose: Choose): void {
+  const load = () => import("./commands/trust-folders.ts");
+  trust
+    .command("add")
+    .description("let the code of a folder, and of everything below it, run from now on")
+    .argument("[folder]", "the folder (default: the top of the checkout that you are in, or where you are)")
+    .action((folder: string | undefined) => choose("trust add", async (context) => (await load()).trustFolder(context, folder)));
+  trust
+    .command("list")
+    .description("list the folders that you trust")
+    .action(() => choose("trust list", async (context) => (await load()).listFolders(context)));
+  trust
+    .command("remove")
+    .description("trust a folder no longer")
+    .argument("[folder]", "the folder, as listed (default: as for add)")
+    .action((folder: string | undefined) => choose("trust remove", async (context) => (await load()).distrustFolder(context, folder)));
+}
+
+function addKeys(keys: Command, choose: Choose): void {
   const load = () => import("./commands/keys.ts");
   keys
     .command("list")

@@ -1,13 +1,17 @@
+import type { Diagnostic } from "../base/diagnostic.ts";
 import type { Logger, LogLevel } from "../base/logger.ts";
 import type { TrustOptions } from "../trust/trust-settings.ts";
 import type { CliIo } from "./cli-io.ts";
 import type { Output } from "./output.ts";
+import type { ProjectConsent } from "./project-consent.ts";
 
 /** The options that every command takes. */
 export interface CommonOptions {
   readonly skills?: readonly string[];
   readonly config?: string;
   readonly mcpConfig?: readonly string[];
+  /** The code of the project may run, this time. */
+  readonly trust?: boolean;
   readonly json?: boolean;
   readonly quiet?: boolean;
   readonly color: boolean;
@@ -22,7 +26,18 @@ export interface CommandContext {
   readonly options: CommonOptions;
   /** The host's options that the configuration gives; the command line's are in `options`. */
   readonly config: ConfiguredOptions;
+  /** Whether what is found in the project may run. */
+  readonly consent: ProjectConsent;
   readonly log: Logger;
+}
+
+/** Where a configuration was read from. */
+interface ConfigOrigin {
+  readonly file: string;
+  /** Somebody named the file on the command line, rather than that it was found in the project. */
+  readonly isNamed: boolean;
+  /** What in it does not count. */
+  readonly diagnostics: readonly Diagnostic[];
 }
 
 /** What a configuration file says, with its paths absolute. */
@@ -39,9 +54,15 @@ export interface ConfiguredOptions {
   readonly trust?: TrustOptions;
   readonly logLevel?: LogLevel;
   readonly logFile?: string;
+  readonly origin?: ConfigOrigin;
   /** The file that names MCP servers under this key; they are read when they are needed. */
   readonly serversIn?: { readonly file: string; readonly at: readonly string[] };
 }
 
 /** Runs a command; settles with its exit code. */
 export type RunCommand = (context: CommandContext) => Promise<number>;
+
+/** Whether what the configuration says may run: it was named itself, or it is a trusted project's. */
+export function countsAsNamed({ consent, config }: Pick<CommandContext, "consent" | "config">): boolean {
+  return consent.isTrusted || config.origin?.isNamed === true;
+}

@@ -1,17 +1,30 @@
-import { closeSync, mkdirSync, openSync, writeSync } from "node:fs";
+import { closeSync, constants, mkdirSync, openSync, writeSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { errorMessage } from "../base/errors.ts";
 import { createLogger, type Logger, type LogLevel } from "../base/logger.ts";
 import { CliError } from "./cli-error.ts";
 import type { CliIo } from "./cli-io.ts";
+import type { CommonOptions, ConfiguredOptions } from "./command-context.ts";
 
 /** The log of one run; disposing of it closes its file. */
 export interface CommandLog extends Disposable {
   readonly log: Logger;
 }
 
+export interface LogChoice {
+  readonly level?: LogLevel | undefined;
+  readonly file?: string | undefined;
+}
+
+/** What the command line says, else the configuration; one that was only found in a project has no say about a file. */
+export function logChoice(options: Pick<CommonOptions, "logLevel" | "logFile">, config: ConfiguredOptions): LogChoice {
+  const file = options.logFile ?? config.logFile;
+  const ofConfig = file === undefined || config.origin?.isNamed === true ? config.logLevel : undefined;
+  return { level: options.logLevel ?? ofConfig, file };
+}
+
 /** JSON lines on stderr, or added to a file. A file that was asked for without a level gets `info`. */
-export function openLog(level: LogLevel | undefined, file: string | undefined, io: CliIo): CommandLog {
+export function openLog({ level, file }: LogChoice, io: CliIo): CommandLog {
   if (file === undefined) {
     const log = createLogger({ level: level ?? "error", write: (line) => io.stderr.write(`${line}\n`) });
     return { log, [Symbol.dispose]: () => {} };
@@ -25,8 +38,8 @@ export function openLog(level: LogLevel | undefined, file: string | undefined, i
 function openForAppend(path: string): number {
   try {
     mkdirSync(dirname(path), { recursive: true });
-    // Logs may hold what tools were called with.
-    return openSync(path, "a", 0o600);
+    // Logs may hold what tools were called with. A link could lead to any file; Windows has no such flag.
+    return openSync(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), 0o600);
   } catch (error) {
     throw new CliError("LOG_FILE", `The log file ${path} cannot be opened (${errorMessage(error)}). Name another with --log-file.`, 2);
   }

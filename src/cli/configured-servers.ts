@@ -8,8 +8,9 @@ import { toServerConfig } from "../formats/mcp/server-config.ts";
 import { decodeText } from "../formats/text/decode-text.ts";
 import { maxJsonBytes } from "../formats/text/limits.ts";
 import { readTextFile } from "../io/read-bounded.ts";
+import { untrustedFolder } from "../trust/folder-trust.ts";
 import { CliError } from "./cli-error.ts";
-import type { CommandContext } from "./command-context.ts";
+import { type CommandContext, countsAsNamed } from "./command-context.ts";
 
 /** A server with the file that configures it. */
 export interface ConfiguredServer {
@@ -38,7 +39,8 @@ export function readConfiguredServers(context: CommandContext): ConfiguredServer
   return known;
 }
 
-function readAll({ io, options, config }: CommandContext): ConfiguredServers {
+function readAll(context: CommandContext): ConfiguredServers {
+  const { io, options, config } = context;
   const byName = new Map<string, ConfiguredServer>();
   const diagnostics: Diagnostic[] = [];
   const add = (file: string, found: McpConfig): void => {
@@ -51,9 +53,23 @@ function readAll({ io, options, config }: CommandContext): ConfiguredServers {
       byName.set(server.name, { server, file, start: found.places.get(server.name) });
     }
   };
-  if (config.serversIn !== undefined) add(config.serversIn.file, readFile(config.serversIn.file, io.env, io.cwd, config.serversIn.at));
+  if (config.serversIn !== undefined) {
+    const found = readFile(config.serversIn.file, io.env, io.cwd, config.serversIn.at);
+    add(config.serversIn.file, countsAsNamed(context) ? found : withheld(found, context.consent.folder, config.serversIn.file));
+  }
   for (const name of options.mcpConfig ?? []) add(resolve(io.cwd, name), readFile(resolve(io.cwd, name), io.env, io.cwd));
   return { all: [...byName.values()], diagnostics };
+}
+
+/** The servers of a project that is not trusted, known by their names only, so that none can be started. */
+function withheld({ servers, diagnostics, ...rest }: McpConfig, folder: string, file: string): McpConfig {
+  const { code, message } = untrustedFolder(folder);
+  const refused = servers.map(({ name }): ParsedServer => ({ state: "refused", name }));
+  const why = servers.map(({ name }): Diagnostic => {
+    const start = rest.places.get(name);
+    return { severity: "error", code, message, file, ...(start && { range: { start } }), source: name };
+  });
+  return { ...rest, servers: refused, diagnostics: [...diagnostics, ...why] };
 }
 
 function replaced(name: string, before: string, file: string, start: Position | undefined): Diagnostic {

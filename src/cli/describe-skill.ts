@@ -5,7 +5,8 @@ import { visibleLine } from "./visible-text.ts";
 /** `name 1.2.0  active  skills/name` */
 export function skillHeading(skill: SkillInfo, { style, path }: Output): string {
   const version = skill.version === undefined ? "" : ` ${visibleLine(skill.version)}`;
-  const color = { active: style.green, disabled: style.dim, shadowed: style.yellow, refused: style.red, failed: style.red }[skill.state];
+  const { green, yellow, red, dim } = style;
+  const color = { active: green, disabled: dim, shadowed: yellow, refused: red, untrusted: yellow, failed: red }[skill.state];
   const stale = skill.stale ? ` ${style.red("(stale: the last good generation serves)")}` : "";
   const trust = skill.trust === undefined ? "" : `  ${trustWords(skill.trust, style)}`;
   return `${style.bold(visibleLine(skill.name))}${version}  ${color(skill.state)}${stale}${trust}${packageWords(skill.package, style)}  ${style.dim(path(skill.folder))}`;

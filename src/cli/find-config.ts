@@ -5,11 +5,12 @@ import { errorMessage } from "../base/errors.ts";
 import { createTextReport } from "../formats/skills/text-report.ts";
 import { decodeText } from "../formats/text/decode-text.ts";
 import { parseJson } from "../formats/text/json-document.ts";
-import { isJsonObject } from "../formats/text/json-fields.ts";
+import { isJsonObject, type JsonComplain } from "../formats/text/json-fields.ts";
 import { maxJsonBytes } from "../formats/text/limits.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import { CliError } from "./cli-error.ts";
 import type { ConfiguredOptions } from "./command-context.ts";
+import { narrowConfig } from "./narrow-config.ts";
 import { readConfig } from "./read-config.ts";
 
 /**
@@ -18,10 +19,13 @@ import { readConfig } from "./read-config.ts";
  * counts, because what lies above it may be anybody's.
  */
 export function loadConfig(named: string | undefined, cwd: string): ConfiguredOptions {
-  if (named !== undefined) return readFile(resolve(cwd, named), named.endsWith("package.json"), true) ?? {};
+  if (named !== undefined)
+    return readFile(resolve(cwd, named), { isPackage: named.endsWith("package.json"), mustBeThere: true, isNamed: true }) ?? {};
   for (const folder of searchedFolders(cwd)) {
     const own = join(folder, "skillhost.json");
-    const found = existsSync(own) ? readFile(own, false, true) : readFile(join(folder, "package.json"), true, false);
+    const found = existsSync(own)
+      ? readFile(own, { isPackage: false, mustBeThere: true, isNamed: false })
+      : readFile(join(folder, "package.json"), { isPackage: true, mustBeThere: false, isNamed: false });
     if (found !== undefined) return found;
   }
   return {};
@@ -36,8 +40,14 @@ function searchedFolders(cwd: string): readonly string[] {
   }
 }
 
+interface ConfigFile {
+  readonly isPackage: boolean;
+  readonly mustBeThere: boolean;
+  readonly isNamed: boolean;
+}
+
 /** Undefined: there is nothing for us in it. */
-function readFile(file: string, isPackage: boolean, mustBeThere: boolean): ConfiguredOptions | undefined {
+function readFile(file: string, { isPackage, mustBeThere, isNamed }: ConfigFile): ConfiguredOptions | undefined {
   if (!mustBeThere && !existsSync(file)) return undefined;
   const text = readText(file);
   const report = createTextReport(text, file);
@@ -48,12 +58,14 @@ function readFile(file: string, isPackage: boolean, mustBeThere: boolean): Confi
   const value = isPackage && isJsonObject(document.value) ? withoutPlugin(document.value["skillhost"]) : document.value;
   if (isPackage && value === undefined) return mustBeThere ? refuse(file, [noKey(file)]) : undefined;
   const prefix = isPackage ? ["skillhost"] : [];
-  const config = readConfig(value, dirname(file), (severity, code, message, path) =>
-    report.add(severity, code, message, document.offsetOf([...prefix, ...path])),
-  );
+  const complain: JsonComplain = (severity, code, message, path) =>
+    report.add(severity, code, message, document.offsetOf([...prefix, ...path]));
+  const whole = readConfig(value, dirname(file), complain);
+  const config = isNamed ? whole : narrowConfig(whole, file, complain);
   if (report.diagnostics.some(({ severity }) => severity === "error")) return refuse(file, report.diagnostics);
   const hasServers = isJsonObject(value) && Object.hasOwn(value, "mcpServers");
-  return hasServers ? { ...config, serversIn: { file, at: [...prefix, "mcpServers"] } } : config;
+  const origin = { file, isNamed, diagnostics: report.diagnostics };
+  return { ...config, origin, ...(hasServers && { serversIn: { file, at: [...prefix, "mcpServers"] } }) };
 }
 
 /** What a package says of the plugin that it is configures no host. */

@@ -14,6 +14,8 @@ export interface HeadlessArguments {
   readonly authTokenVariable?: string;
   readonly idleTimeoutSeconds?: number;
   readonly allowsAll: boolean;
+  /** The code of the project may run. */
+  readonly trusts: boolean;
   readonly skills: readonly string[];
   readonly config?: string;
   readonly mcpConfig: readonly string[];
@@ -45,6 +47,7 @@ const options = {
   "disable-builtin-mcps": { type: "boolean" },
   quiet: { type: "boolean" },
   "plugin-dir": { type: "string", multiple: true },
+  trust: { type: "boolean" },
   skills: { type: "string", multiple: true },
   config: { type: "string" },
   "mcp-config": { type: "string", multiple: true },
@@ -70,6 +73,7 @@ export function parseHeadlessArguments(argv: readonly string[]): ParsedHeadless 
       ...given("idleTimeoutSeconds", idleTimeoutSeconds === 0 ? undefined : idleTimeoutSeconds),
       allowsNoToken,
       allowsAll: (values.yolo ?? values["allow-all"] ?? values["allow-all-tools"]) === true,
+      trusts: values.trust === true,
       skills: values.skills ?? [],
       ...given("config", values.config),
       mcpConfig: values["mcp-config"] ?? [],

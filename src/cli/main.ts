@@ -16,7 +16,7 @@ export async function main(argv: readonly string[], io: CliIo): Promise<number> 
   const out = createOutput(io, { json, quiet, color, command: parsed.name });
   const stray = io.onStrayError?.((error) => out.complain(strayError(error)));
   try {
-    return await run(parsed, argv, io, out);
+    return await run(parsed, io, out);
   } catch (error) {
     return fail(toError(error), out);
   } finally {
@@ -24,15 +24,22 @@ export async function main(argv: readonly string[], io: CliIo): Promise<number> 
   }
 }
 
-async function run(parsed: Extract<ParsedCommand, { kind: "command" }>, argv: readonly string[], io: CliIo, out: Output): Promise<number> {
-  const [{ loadConfig }, { openLog }] = await Promise.all([import("./find-config.ts"), import("./command-log.ts")]);
+async function run(parsed: Extract<ParsedCommand, { kind: "command" }>, io: CliIo, out: Output): Promise<number> {
+  const [{ loadConfig }, { logChoice, openLog }, { readConsent, requireConsent }] = await Promise.all([
+    import("./find-config.ts"),
+    import("./command-log.ts"),
+    import("./project-consent.ts"),
+  ]);
   const { options } = parsed;
   const config = loadConfig(options.config, io.cwd);
-  const opened = openLog(options.logLevel ?? config.logLevel, options.logFile ?? config.logFile, io);
+  const opened = openLog(logChoice(options, config), io);
   try {
-    const context: CommandContext = { io, out, options, config, log: opened.log };
-    opened.log.debug("A command begins.", { command: parsed.name, argv, cwd: io.cwd, config });
-    return await parsed.run(context);
+    const consent = readConsent(io, options);
+    const context: CommandContext = { io, out, options, config, consent, log: opened.log };
+    // Neither arguments nor configuration: both may hold secrets, and the configuration is somebody else's text.
+    opened.log.debug("A command begins.", { command: parsed.name, cwd: io.cwd });
+    for (const diagnostic of config.origin?.diagnostics ?? []) out.complainOf(diagnostic);
+    return await parsed.run(parsed.code === undefined ? context : await requireConsent(context, parsed.code));
   } catch (error) {
     opened.log.debug("The command failed.", { stack: toError(error).stack });
     throw error;

@@ -8,6 +8,7 @@ import { loadConfig } from "./find-config.ts";
 import type { HeadlessArguments } from "./headless-arguments.ts";
 import { toHostOptions } from "./open-host.ts";
 import { createOutput } from "./output.ts";
+import { readConsent, withheldCode } from "./project-consent.ts";
 import { settlePackages } from "./settle-packages.ts";
 
 /** The host behind a server for the Copilot SDK: configured as for any command, and watching. */
@@ -19,8 +20,12 @@ export async function openHeadlessHost(options: HeadlessArguments, io: CliIo, lo
     out: createOutput(io, { json: false, quiet: true, color: false, command: "headless" }),
     options: { ...(skills.length > 0 && { skills }), ...(mcpConfig.length > 0 && { mcpConfig }), color: false },
     config,
+    consent: readConsent(io, { trust: options.trusts }),
     log,
   };
+  for (const { code, message, file } of config.origin?.diagnostics ?? []) log.warning(message, { code, file });
+  const withheld = withheldCode(context);
+  if (withheld !== undefined) io.stderr.write(`error: ${withheld.code} ${withheld.message}\n`);
   const hostOptions = toHostOptions(context, [], true);
   await settlePackages(hostOptions, context);
   return startHost({

@@ -1,8 +1,10 @@
 import { resolve } from "node:path";
 import type { Host } from "../host/host.ts";
 import type { HostOptions } from "../host/host-options.ts";
-import type { CommandContext } from "./command-context.ts";
+import { isBundledSpecifier } from "../plugin-host/bundled.ts";
+import { type CommandContext, type ConfiguredOptions, countsAsNamed } from "./command-context.ts";
 import { readConfiguredServers, toHostServers } from "./configured-servers.ts";
+import { runnableFolders, withheldCode } from "./project-consent.ts";
 import { settlePackages } from "./settle-packages.ts";
 
 // A tool that ignores that its call was cancelled may run for ever; whoever waits for the answer should not.
@@ -24,6 +26,9 @@ export async function withHost<T>(
   // Whoever serves or looks at skills wants those: a shell for every client that connects would be a surprise.
   const host = await createHost(options.workspace === true ? hostOptions : { plugins: [], ...hostOptions });
   try {
+    const withheld = withheldCode(context, options);
+    const isTold = host.diagnostics.some(({ code }) => code === withheld?.code);
+    if (withheld !== undefined && !isTold) context.out.complainOf(withheld);
     return await use(host);
   } finally {
     await close(host, context);
@@ -54,19 +59,31 @@ export function skillDirectories({ options, config }: CommandContext, directorie
 
 export function toHostOptions(context: CommandContext, directories: readonly string[], watch: boolean): HostOptions {
   const { config, io, log, options } = context;
-  const { logLevel: _level, logFile: _file, serversIn: _servers, ...rest } = config;
+  const { logLevel: _level, logFile: _file, serversIn: _servers, origin: _origin, trust, ...rest } = config;
   const servers = readConfiguredServers(context);
+  const roots = skillDirectories(context, directories).map((entry) => absolute(entry, io.cwd));
   return {
     workingDirectory: io.cwd,
     // Whoever names skills means those.
     packageSkills: directories.length === 0 && options.skills === undefined,
     ...(rest as HostOptions),
-    skillDirectories: skillDirectories(context, directories).map((entry) => absolute(entry, io.cwd)),
+    skillDirectories: roots,
+    ...(config.plugins !== undefined && { plugins: usablePlugins(context, config.plugins) }),
+    trust: { ...trust, folders: runnableFolders(context, directories, roots) },
     ...(servers.all.length > 0 && { mcpServers: toHostServers(servers) }),
     watch,
     logger: log,
     guardExit: true,
   };
+}
+
+/** One that comes with skillhost may run anywhere, but not configured by a project that is not trusted. */
+function usablePlugins(
+  context: CommandContext,
+  plugins: NonNullable<ConfiguredOptions["plugins"]>,
+): NonNullable<ConfiguredOptions["plugins"]> {
+  if (countsAsNamed(context)) return plugins;
+  return plugins.filter((plugin) => !isBundledSpecifier(typeof plugin === "string" ? plugin : plugin.use));
 }
 
 // The configuration may name another working directory; what was typed is relative to where it was typed.

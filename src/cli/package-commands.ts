@@ -1,11 +1,11 @@
 import { type Command, Option } from "commander";
-import type { RunCommand } from "./command-context.ts";
 import type { ChangeCommandOptions } from "./commands/change-packages.ts";
 import type { PackCommandOptions, PublishCommandOptions } from "./commands/pack.ts";
 import type { ScopeOptions } from "./package-context.ts";
+import type { Choose } from "./program.ts";
 
 /** The commands for skills that travel as npm packages. What they are made of is loaded when one of them runs. */
-export function addPackageCommands(program: Command, choose: (name: string, run: RunCommand) => void): void {
+export function addPackageCommands(program: Command, choose: Choose): void {
   addChanges(program, choose);
   addLocks(program, choose);
   addPublishing(program, choose);
@@ -14,7 +14,7 @@ export function addPackageCommands(program: Command, choose: (name: string, run:
 const user = ["-g, --user", "for this user, in every project"] as const;
 const yes = ["-y, --yes", "do not ask"] as const;
 
-function addChanges(program: Command, choose: (name: string, run: RunCommand) => void): void {
+function addChanges(program: Command, choose: Choose): void {
   const change = (name: "add" | "remove" | "update", names: readonly string[], options: ChangeCommandOptions): void =>
     choose(name, async (context) => (await import("./commands/change-packages.ts")).changeCommand(context, name, names, options));
   program
@@ -44,7 +44,7 @@ function addChanges(program: Command, choose: (name: string, run: RunCommand) =>
     .action((names: string[], options: ChangeCommandOptions) => change("update", names, options));
 }
 
-function addLocks(program: Command, choose: (name: string, run: RunCommand) => void): void {
+function addLocks(program: Command, choose: Choose): void {
   program
     .command("lock")
     .summary("write down what skills there are: versions, files, tools")
@@ -52,7 +52,7 @@ function addLocks(program: Command, choose: (name: string, run: RunCommand) => v
     .option("--run", "run the modules whose tools are computed, to know those, too")
     .option(...user)
     .action((options: ScopeOptions & { run?: boolean }) =>
-      choose("lock", async (context) => (await import("./commands/lock.ts")).lock(context, options)),
+      choose("lock", async (context) => (await import("./commands/lock.ts")).lock(context, options), options.run === true ? {} : undefined),
     );
   program
     .command("verify")
@@ -60,7 +60,11 @@ function addLocks(program: Command, choose: (name: string, run: RunCommand) => v
     .option("--run", "run the modules whose tools are computed, and compare those, too")
     .option(...user)
     .action((options: ScopeOptions & { run?: boolean }) =>
-      choose("verify", async (context) => (await import("./commands/lock.ts")).verify(context, options)),
+      choose(
+        "verify",
+        async (context) => (await import("./commands/lock.ts")).verify(context, options),
+        options.run === true ? {} : undefined,
+      ),
     );
   program
     .command("ci")
@@ -69,7 +73,7 @@ function addLocks(program: Command, choose: (name: string, run: RunCommand) => v
     .action(() => choose("ci", async (context) => (await import("./commands/ci.ts")).ci(context)));
 }
 
-function addPublishing(program: Command, choose: (name: string, run: RunCommand) => void): void {
+function addPublishing(program: Command, choose: Choose): void {
   program
     .command("pack")
     .summary("make an npm package of skills")

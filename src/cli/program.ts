@@ -10,19 +10,27 @@ import type { LoginOptions } from "./commands/login.ts";
 import type { McpCommandOptions } from "./commands/mcp.ts";
 import type { RunCommandOptions } from "./commands/run.ts";
 import { addPackageCommands } from "./package-commands.ts";
+import type { CodeUse } from "./project-consent.ts";
 
 /** A command line that was understood, or what it came to at once: help, the version, or a complaint. */
 export type ParsedCommand =
-  | { readonly kind: "command"; readonly name: string; readonly options: CommonOptions; readonly run: RunCommand }
+  | {
+      readonly kind: "command";
+      readonly name: string;
+      readonly options: CommonOptions;
+      readonly run: RunCommand;
+      /** What of the project it runs. Undefined: nothing, so that nobody has to have trusted the project. */
+      readonly code: CodeUse | undefined;
+    }
   | { readonly kind: "ended"; readonly exitCode: number };
 
 /** Parses the arguments after the program's name. What is wrong with them has been said when this returns. */
 export function parseCommandLine(argv: readonly string[], io: CliIo): ParsedCommand {
   // Before anything is parsed: the complaint about what cannot be parsed has a form too.
   const json = argv.includes("--json");
-  let chosen: { name: string; run: RunCommand } | undefined;
-  const program = createProgram((name, run) => {
-    chosen = { name, run };
+  let chosen: { name: string; run: RunCommand; code: CodeUse | undefined } | undefined;
+  const program = createProgram((name, run, code) => {
+    chosen = { name, run, code };
   });
   configure(program, io, json);
   try {
@@ -31,13 +39,17 @@ export function parseCommandLine(argv: readonly string[], io: CliIo): ParsedComm
     if (!(error instanceof CommanderError)) throw error;
     return { kind: "ended", exitCode: endOf(error, io, json) };
   }
-  const { name, run } = chosen!;
-  return { kind: "command", name, options: program.opts<CommonOptions>(), run };
+  const { name, run, code } = chosen!;
+  return { kind: "command", name, options: program.opts<CommonOptions>(), run, code };
 }
 
-type Choose = (name: string, run: RunCommand) => void;
+/**
+ * Takes note of the command that was chosen. A command that runs code of the project says so by `code`; for one that does
+ * not say it, nothing of a project that is not trusted runs.
+ */
+export type Choose = (name: string, run: RunCommand, code?: CodeUse) => void;
 
-function createProgram(choose: Choose): Command {
+export function createProgram(choose: Choose): Command {
   const program = new Command("skillhost")
     .description("Runs agent skills and their tools, and loads what you save.")
     .version(packageVersion, "-V, --version", "print the version")
@@ -46,6 +58,7 @@ function createProgram(choose: Choose): Command {
     .option("--skills <dir>", "skills, or folders of them; repeatable (default: ./skills)", collect)
     .option("--config <file>", "configuration (default: the nearest skillhost.json, or package.json with a skillhost key)")
     .option("--mcp-config <file>", "MCP servers, as any client configures them; repeatable", collect)
+    .option("--trust", "let code of this project run, this time (default: SKILLHOST_TRUST)")
     .option("--json", "print JSON, nothing else, to stdout")
     .option("--quiet", "print the answer and errors only")
     .option("--no-color", "print without colours")
@@ -75,7 +88,7 @@ function addServing(program: Command, choose: Choose): void {
       new Option("--watch <when>", "go on watching; auto: only on a terminal").choices(["always", "auto", "never"]).default("always"),
     )
     .action((directories: string[], options: { watch: "always" | "auto" | "never" }) =>
-      choose("dev", async (context) => (await import("./commands/dev.ts")).dev(context, directories, options)),
+      choose("dev", async (context) => (await import("./commands/dev.ts")).dev(context, directories, options), { directories }),
     );
   program
     .command("call")
@@ -86,7 +99,7 @@ function addServing(program: Command, choose: Choose): void {
     .option("--yes", "allow the call without asking")
     .option("--timeout <ms>", "cancel it after this many milliseconds", milliseconds)
     .action((tool: string, json: string | undefined, options: { arg?: string[]; yes?: boolean; timeout?: number }) =>
-      choose("call", async (context) => (await import("./commands/call.ts")).call(context, tool, json, options)),
+      choose("call", async (context) => (await import("./commands/call.ts")).call(context, tool, json, options), {}),
     );
   addMcp(program, choose);
   addSigningIn(program, choose);
@@ -112,7 +125,9 @@ function addMcp(program: Command, choose: Choose): void {
     .option("--agent <name>", "only the tools of this agent")
     .option("--available <pattern>", "only these tools; repeatable", collect)
     .option("--excluded <pattern>", "all tools but these; repeatable", collect)
-    .action((options: McpCommandOptions) => choose("mcp", async (context) => (await import("./commands/mcp.ts")).mcp(context, options)));
+    .action((options: McpCommandOptions) =>
+      choose("mcp", async (context) => (await import("./commands/mcp.ts")).mcp(context, options), { agent: options.agent }),
+    );
 }
 
 function addAsking(program: Command, choose: Choose): void {
@@ -133,7 +148,7 @@ function addAsking(program: Command, choose: Choose): void {
     .option("--export <file>", "write the session to a .md file to read, or a .jsonl file with every event")
     .option("--no-stream", "print the answer when it is complete")
     .action((prompt: string, options: RunCommandOptions) =>
-      choose("run", async (context) => (await import("./commands/run.ts")).run(context, prompt, options)),
+      choose("run", async (context) => (await import("./commands/run.ts")).run(context, prompt, options), { agent: options.agent }),
     );
   addAgent(program, choose);
 }
@@ -155,6 +170,7 @@ function addAgent(program: Command, choose: Choose): void {
     .option("--available <pattern>", "only these tools; repeatable", collect)
     .option("--excluded <pattern>", "all tools but these; repeatable", collect)
     .action((prompt: string, options: AgentCommandOptions) =>
+      // It may work elsewhere, so it asks by itself when it knows where.
       choose("agent", async (context) => (await import("./commands/agent.ts")).agent(context, prompt, options)),
     );
 }
@@ -228,7 +244,7 @@ function addSigningIn(program: Command, choose: Choose): void {
     .argument("[tool]", "only this tool, by the server's own name")
     .option("-y, --yes", "do not ask")
     .action((server: string, tool: string | undefined, options: ApproveOptions) =>
-      choose("approve", async (context) => (await import("./commands/approve.ts")).approve(context, server, tool, options)),
+      choose("approve", async (context) => (await import("./commands/approve.ts")).approve(context, server, tool, options), {}),
     );
   program
     .command("login")
@@ -238,13 +254,13 @@ function addSigningIn(program: Command, choose: Choose): void {
     .option("--browser", "open the browser, and do not only print the address")
     .option("--again", "sign in anew, such as to another account")
     .action((server: string, options: LoginOptions) =>
-      choose("login", async (context) => (await import("./commands/login.ts")).login(context, server, options)),
+      choose("login", async (context) => (await import("./commands/login.ts")).login(context, server, options), {}),
     );
   program
     .command("logout")
     .description("sign out of a remote MCP server")
     .argument("<server>", "its name, as in the configuration")
-    .action((server: string) => choose("logout", async (context) => (await import("./commands/login.ts")).logout(context, server)));
+    .action((server: string) => choose("logout", async (context) => (await import("./commands/login.ts")).logout(context, server), {}));
 }
 
 function port(value: string): number {

@@ -34,14 +34,15 @@ interface ProjectAgent extends ParsedAgent {
  * @throws CliError `AGENT_UNKNOWN`; `AGENT_FILE` for a file that describes none; `AGENT_NOT_INVOCABLE` for one that only
  * other agents may start.
  */
-export function chooseAgent({ io, config }: CommandContext, name: string): ChosenAgent {
+export function chooseAgent({ io, config, consent }: CommandContext, name: string): ChosenAgent {
   const directory = config.workingDirectory ?? io.cwd;
   const variables = createVariableLookup({
     environment: io.env,
     places: { folder: directory, workspace: directory, home: homedir(), separator: sep },
   });
   const outside = folders.flatMap((folder) => linkOut(directory, folder));
-  const agents = readProject(directory, variables);
+  // Agents may bring MCP servers: of a project that is not trusted there is only the one whose file was named.
+  const agents = consent.isTrusted ? readProject(directory, variables) : [];
   const isFile = /\.md$/i.test(name) || /[\\/]/.test(name);
   const chosen = isFile ? readOne(resolve(io.cwd, name), variables) : find(name, agents, directory);
   if (!chosen.userInvocable) {

@@ -20,6 +20,7 @@ import { describeSkills, packagesIn } from "./describe-skills.ts";
 import { createEnvironmentParts } from "./environment-parts.ts";
 import { type Explanation, explainName } from "./explain.ts";
 import { type ExportFormat, exportEvents } from "./export-session.ts";
+import { FolderConsent } from "./folder-consent.ts";
 import type { ConnectServersOptions, Host, HostEvents, SkillInfo } from "./host.ts";
 import { type HostOptions, type ResolvedHostOptions, resolveHostOptions } from "./host-options.ts";
 import { HostProblems } from "./host-problems.ts";
@@ -81,24 +82,33 @@ class SkillHost implements Host {
       guardExit: options.guardExit,
       onDiagnostic: this.#problems.report,
     });
+    const { folderTrust: trust, workingDirectory } = options;
+    const consent = new FolderConsent({ trust, workingDirectory, report: this.#problems.report });
     const skillTrust = this.#trust.settings.skills;
-    this.#plugins = new PluginHost({ ...options, loader: this.#loader, skillTrust, onProblem: this.#problems.report });
+    this.#plugins = new PluginHost({
+      ...options,
+      loader: this.#loader,
+      skillTrust,
+      onProblem: this.#problems.report,
+      ...(!options.namesPlugins && { consent }),
+    });
     // Those of plugins come when they are active, before any skill is loaded.
     const runners = [createModuleRunner(this.#loader)];
     const ofStore = { loader: this.#loader, runners, hostVersion: packageVersion, onEdited: this.#problems.forget };
-    this.#store = new SkillStore({ ...options, ...ofStore, ...this.#trust.ofSkills });
+    this.#store = new SkillStore({ ...options, ...ofStore, ...this.#trust.ofSkills, consent: consent.forSkills(this.#loader) });
     this.#store.onProblem(this.#problems.report);
     this.#store.onChange((change) => this.#tell("skills.changed", change));
     const plugins = this.#plugins;
     plugins.onChange((change) => this.#tell("plugins.changed", change));
     this.#servers = new ServerSets(options, approvals);
-    const shared = { plugins, store: this.#store, approvals, pushTrust: this.#trust.pushed, sets: this.#servers };
+    const shared = { plugins, store: this.#store, approvals, pushTrust: this.#trust.pushed, sets: this.#servers, consent };
     this.#parts = createEnvironmentParts(options, shared);
     const sessionStore = createSessionStore(options.sessionsDirectory, this.#problems.reportLog);
     this.#sessions = new HostSessions(this.#parts, sessionStore, this.#problems.report);
     this.#updates = new PluginUpdates({
       plugins,
       store: this.#store,
+      consent,
       runners,
       roots: [...options.packageRoots, ...options.roots],
       onAdapted: () => this.#parts.servers.configured.forgetPlugins(),

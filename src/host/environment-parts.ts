@@ -5,7 +5,7 @@ import type { ServerSets } from "./server-sets.ts";
 import type { EnvironmentParts } from "./session-environment.ts";
 import { createSkillViews } from "./skill-views.ts";
 
-type Given = Pick<EnvironmentParts, "plugins" | "store" | "approvals" | "pushTrust"> & { readonly sets: ServerSets };
+type Given = Pick<EnvironmentParts, "plugins" | "store" | "approvals" | "pushTrust" | "consent"> & { readonly sets: ServerSets };
 
 /** Puts together what the sessions of a host share. */
 export function createEnvironmentParts(options: ResolvedHostOptions, { sets, ...given }: Given): EnvironmentParts {

@@ -20,12 +20,14 @@ import type { PluginUse } from "../plugin-host/prepare-plugin.ts";
 import { readServerMap } from "../session/agents/agent-options.ts";
 import { readServers, type ServersRead } from "../session/servers/server-options.ts";
 import type { ServerPolicy } from "../session/servers/session-servers.ts";
-import { findProject } from "../skills/direct-dependencies.ts";
-import { resolveRoot } from "../skills/discover.ts";
+import { findProject, packagePlaces } from "../skills/direct-dependencies.ts";
+import { fixedPart, resolveRoot } from "../skills/discover.ts";
 import { packagesRoot } from "../skills/package-skills.ts";
 import type { ConflictPolicy, ConflictRules } from "../skills/resolve-overrides.ts";
+import { type FolderChoice, FolderTrust, readTrustVariable } from "../trust/folder-trust.ts";
 import type { PinPolicy } from "../trust/pins/pins.ts";
 import { readDefinitions, readProvenance, readPolicy as readTrustPolicy } from "../trust/read-policy.ts";
+import { trustFileIn } from "../trust/trust-file.ts";
 import type { TrustOptions } from "../trust/trust-settings.ts";
 
 export interface HostOptions {
@@ -139,6 +141,10 @@ export interface ResolvedHostOptions {
   /** Where lasting approvals are kept: with the user, wherever sessions are. */
   readonly approvalsDirectory: string;
   readonly trust: TrustOptions;
+  /** The folders whose code may run. */
+  readonly folderTrust: FolderTrust;
+  /** Whether plugins may run wherever they lie: the program itself named them. */
+  readonly namesPlugins: boolean;
   readonly guardExit: boolean;
 }
 
@@ -167,6 +173,8 @@ export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
     log: given.logger ?? createLogger({ level: given.logLevel ?? "error", write: (line) => void process.stderr.write(`${line}\n`) }),
     sessionsDirectory: resolve(workingDirectory, given.sessionsDirectory ?? join(homeFolder(), "sessions")),
     trust: resolveTrust(given.trust ?? {}, workingDirectory),
+    folderTrust: resolveFolders(given, workingDirectory),
+    namesPlugins: given.trust?.folders === undefined,
     approvalsDirectory: resolve(workingDirectory, given.approvalsDirectory ?? join(homeFolder(), "approvals")),
     guardExit: given.guardExit ?? false,
   });
@@ -196,6 +204,17 @@ function resolveMcp(given: McpOptions, workingDirectory: string): ResolvedMcpOpt
 
 function resolveTrust({ directory, ...rest }: TrustOptions, workingDirectory: string): TrustOptions {
   return Object.freeze({ ...rest, directory: resolve(workingDirectory, directory ?? homeFolder()) });
+}
+
+/** What a program names is trusted by that. `./skills`, unless it is named, and the packages of a project that is only found are not. */
+function resolveFolders({ skillDirectories = [], packageSkills = false, trust = {} }: HostOptions, workingDirectory: string): FolderTrust {
+  const projects = typeof packageSkills === "boolean" ? [] : packageSkills.map((folder) => resolveRoot(folder, workingDirectory));
+  const roots = skillDirectories.map((entry) => fixedPart(resolveRoot(entry, workingDirectory)));
+  const named = trust.folders ?? [...roots, ...projects.flatMap(packagePlaces)];
+  const ofUser = readTrustVariable(process.env["SKILLHOST_TRUST"]);
+  const all = named === true || ofUser === true ? true : [...named, ...ofUser].map((folder) => resolve(workingDirectory, folder));
+  const { directory = homeFolder() } = resolveTrust(trust, workingDirectory);
+  return new FolderTrust({ file: trustFileIn(directory), home: homeFolder(), named: all });
 }
 
 function homeFolder(): string {
@@ -236,10 +255,15 @@ const readers: FieldReaders<HostOptions> = {
     provenance: readProvenance,
     keys: readTexts,
     onlyKeys: readTexts,
+    folders: readFolders,
     directory: readText,
   }),
   guardExit: readFlag,
 };
+
+function readFolders(value: unknown, path: string): FolderChoice {
+  return value === true ? true : readTexts(value, path);
+}
 
 function readConflicts(value: unknown, path: string): ConflictRules {
   if (typeof value === "string") return readPolicy(value, path);

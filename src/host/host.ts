@@ -23,8 +23,11 @@ export interface SkillInfo {
   readonly folder: string;
   /** The npm package that it came with. */
   readonly package?: SkillPackage;
-  /** `shadowed`: another skill has its name. `refused`: what it requires is not there. `failed`: nothing of it could be loaded. */
-  readonly state: "active" | "disabled" | "shadowed" | "refused" | "failed";
+  /**
+   * `shadowed`: another skill has its name. `refused`: what it requires is not there. `untrusted`: its folder is not trusted, so
+   * nothing of it was run. `failed`: nothing of it could be loaded.
+   */
+  readonly state: "active" | "disabled" | "shadowed" | "refused" | "untrusted" | "failed";
   /** The rule that decided the state. */
   readonly rule: string;
   /** True: the files hold a fault, and the last generation that worked serves. */

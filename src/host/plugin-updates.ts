@@ -1,10 +1,12 @@
 import type { PluginHost } from "../plugin-host/plugin-host.ts";
 import type { RootsLease, SkillStore } from "../skills/skill-store.ts";
 import type { ToolRunner } from "../skills/tool-runner.ts";
+import type { FolderConsent } from "./folder-consent.ts";
 
 export interface PluginUpdatesParts {
   readonly plugins: PluginHost;
   readonly store: SkillStore;
+  readonly consent: FolderConsent;
   /** The store's own list: the host's runner first, then those of plugins. */
   readonly runners: ToolRunner[];
   /** The host's own skill directories, as paths. */
@@ -41,8 +43,10 @@ export class PluginUpdates {
   }
 
   #acquire(): RootsLease {
-    const { store, plugins, roots } = this.#parts;
+    const { store, plugins, roots, consent } = this.#parts;
     this.#directories = plugins.skillDirectories;
+    // A plugin that is active was trusted, with what it brings.
+    consent.name(this.#directories);
     this.#lease = store.acquire([...this.#directories, ...roots]);
     return this.#lease;
   }

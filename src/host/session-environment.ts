@@ -16,6 +16,7 @@ import type { SkillStore } from "../skills/skill-store.ts";
 import type { SkillEntry, SourceSnapshot } from "../tools/tool-source.ts";
 import type { ApprovalStore } from "../trust/approvals.ts";
 import type { PushTrust } from "../trust/push-trust.ts";
+import type { FolderConsent } from "./folder-consent.ts";
 import type { ResolvedHostOptions } from "./host-options.ts";
 import { HostedServers, type HostedServersParts } from "./hosted-servers.ts";
 import { RootsClaim } from "./roots-claim.ts";
@@ -31,6 +32,7 @@ export interface EnvironmentParts {
   /** What people approved for a place or for ever. */
   readonly approvals: ApprovalStore;
   readonly pushTrust: PushTrust | undefined;
+  readonly consent: FolderConsent;
   readonly servers: HostedServersParts;
 }
 
@@ -43,9 +45,10 @@ export function createSessionEnvironment(
   onRelease: (sessionId: string) => void,
   { loadsLate = false, plan }: { readonly loadsLate?: boolean; readonly plan?: PlanStorage | undefined } = {},
 ): SessionEnvironment {
-  const { options, plugins, store, views, memo, approvals, pushTrust } = parts;
+  const { options, plugins, store, views, memo, approvals, pushTrust, consent } = parts;
   const claim = new RootsClaim(store, loadsLate);
   let adopted: ResolvedSessionConfig | undefined;
+  let reconsidered: Promise<void> | undefined;
   const rootsOf = (directories: readonly string[]): string[] => directories.map((entry) => resolveRoot(entry, options.workingDirectory));
   const resolve = (view: SkillChoice): ResolvedSkills => views.resolve(rootsOf(view.skillDirectories), view.disabledSkills);
   const servers = new HostedServers(parts.servers, () => resolve(adopted?.view ?? allSkills));
@@ -98,13 +101,16 @@ export function createSessionEnvironment(
     },
     adopt(config) {
       adopted = config;
-      claim.change(rootsOf(config.view.skillDirectories));
+      const roots = rootsOf(config.view.skillDirectories);
+      const freed = consent.name(roots);
+      if (freed.length > 0) reconsidered = store.reconsider(freed);
+      claim.change(roots);
       servers.adopt(config);
       plugins.sessions.open(toPluginSession(config, this));
     },
     async ready(signal) {
       signal.throwIfAborted();
-      await untilAborted(Promise.all([claim.ready, plugins.ready()]), signal);
+      await untilAborted(Promise.all([claim.ready, reconsidered, plugins.ready()]), signal);
     },
     sessionDirectory: (sessionId) => join(options.sessionsDirectory, sessionId),
     release() {

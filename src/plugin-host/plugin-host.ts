@@ -23,7 +23,7 @@ import { PluginReloads } from "./plugin-reloads.ts";
 import { PluginSessions } from "./plugin-sessions.ts";
 import { type ActivePlugin, createSlot, type PluginSlot } from "./plugin-slot.ts";
 import type { PluginsChange } from "./plugins-change.ts";
-import type { PluginUse } from "./prepare-plugin.ts";
+import type { PluginConsent, PluginUse } from "./prepare-plugin.ts";
 import { offersOf, sourcesOf } from "./published-source.ts";
 
 export interface PluginHostOptions {
@@ -47,6 +47,8 @@ export interface PluginHostOptions {
   readonly importModule?: ImportModule | undefined;
   /** What ranges of `engines.skillhost` are held against. Default: that of this package. */
   readonly hostVersion?: string | undefined;
+  /** Says which plugins may run. Absent: all that are named. */
+  readonly consent?: PluginConsent | undefined;
   /** Told of trouble with watching. */
   onProblem?(problem: Diagnostic): void;
 }

@@ -8,7 +8,7 @@ import { type ActivationLimits, withinActivation } from "./activate.ts";
 import { isBundleFolder } from "./bundles/find-manifest.ts";
 import type { Plugin } from "./define-plugin.ts";
 import { type FindOptions, filesOfFailure, findPlugin } from "./find-plugin.ts";
-import { locatePlugin } from "./locate-plugin.ts";
+import { type LocatedPlugin, locatePlugin } from "./locate-plugin.ts";
 import { checkConfig, plainConfig } from "./plugin-config.ts";
 import { type Requirement, requirementsOf } from "./plugin-requirements.ts";
 
@@ -46,7 +46,14 @@ export type Prepared =
       readonly scope: OwnedScope;
     };
 
+/** Says which plugins may run, by the path of the module or folder. */
+export interface PluginConsent {
+  mayRun(path: string): boolean;
+  explain(path: string): Diagnostic;
+}
+
 export interface PrepareOptions extends Omit<FindOptions, "onDiagnostic"> {
+  readonly consent?: PluginConsent | undefined;
   readonly hostVersion: string;
 }
 
@@ -107,6 +114,7 @@ async function find(
   const located = locatePlugin(specifier, { workingDirectory, onDiagnostic, files, isBundle: isBundleFolder });
   const { manifest } = located;
   attempt.name = manifest?.name;
+  assertMayRun(specifier, located, options);
   const called = manifest?.name ?? specifier;
   checkEngine(called, manifest?.engines, options.hostVersion);
   const config = manifest?.configSchema === undefined ? given : await configOf(called, manifest.configSchema, given, limits);
@@ -117,6 +125,18 @@ async function find(
     throw new HostError("PLUGIN_INVALID", `Its manifest names it "${manifest.name}" and its code "${plugin.name}". Use one name.`);
   }
   return { plugin, manifest, config, identity: located.kind === "bundled" ? undefined : sourceIdentity(located.path) };
+}
+
+/**
+ * A package is reached through the folder that it is installed for, also where a link there leads elsewhere.
+ * @throws HostError `FOLDER_UNTRUSTED`
+ */
+function assertMayRun(specifier: string, { kind, path }: LocatedPlugin, { consent, workingDirectory }: PrepareOptions): void {
+  if (consent === undefined || kind === "bundled" || consent.mayRun(path)) return;
+  const isPath = /^(?:file:|[.~/\\]|[a-zA-Z]:)/.test(specifier);
+  if (!isPath && consent.mayRun(workingDirectory)) return;
+  const { code, message } = consent.explain(isPath ? path : workingDirectory);
+  throw new HostError(code, message);
 }
 
 /** @throws HostError `PLUGIN_ENGINE` */
@@ -139,7 +159,8 @@ async function configOf(name: string, schema: object | undefined, given: unknown
 }
 
 const ownWords: ReadonlySet<string> = new Set(["PLUGIN_ENGINE", "PLUGIN_CONFIG"]);
-const codes: ReadonlySet<string> = new Set(["PLUGIN_UNTRUSTED", ...ownWords, "PLUGIN_NOT_FOUND", "PLUGIN_INVALID", "PLUGIN_MANIFEST"]);
+const found = ["PLUGIN_NOT_FOUND", "PLUGIN_INVALID", "PLUGIN_MANIFEST"];
+const codes: ReadonlySet<string> = new Set(["PLUGIN_UNTRUSTED", "FOLDER_UNTRUSTED", ...ownWords, ...found]);
 
 function failure(use: Plugin | string, name: string | undefined, error: unknown): Diagnostic {
   const code = error instanceof HostError && codes.has(error.code) ? error.code : "PLUGIN_ACTIVATION";

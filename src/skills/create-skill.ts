@@ -22,12 +22,13 @@ export interface SkillParts {
   readonly offers: SkillOffers;
   readonly listing: FolderListing;
   readonly generation: number;
+  readonly mayRun: boolean;
   /** Where the signature is required: the only files that may be used. */
   readonly tree?: CheckedTree | undefined;
 }
 
 /** Puts a generation of a skill together from its text, its tools, and what else it offers. */
-export function createSkill(folder: string, { text, tools, uses, offers, listing, generation, tree }: SkillParts): Skill {
+export function createSkill(folder: string, { text, tools, uses, offers, listing, generation, mayRun, tree }: SkillParts): Skill {
   const { manifest, document } = text;
   const read = (path: string): Promise<Uint8Array> => readResource(folder, path, tree);
   let signature: string | undefined;
@@ -42,6 +43,7 @@ export function createSkill(folder: string, { text, tools, uses, offers, listing
     promptMode,
     prompts: text.prompts,
     enabled: manifest?.enabled ?? true,
+    mayRun,
     hiddenFromModel: document?.disableModelInvocation ?? false,
     tools,
     offeredPrompts: offers.prompts,

@@ -28,7 +28,7 @@ const mostDependencies = 5_000;
 
 /** The direct dependencies of the project in a folder that are installed, by name. What they depend on is none of them. */
 export function listDirectDependencies(project: string): DirectDependencies {
-  const searched = placesOf(project);
+  const searched = packagePlaces(project);
   const names = dependencyNames(readManifest(project)).slice(0, mostDependencies);
   const fluxOf = memo(namesInFlux);
   return { packages: names.flatMap((name) => findInstalled(name, searched, fluxOf) ?? []), searched };
@@ -66,7 +66,7 @@ function isPackageName(name: string): boolean {
 }
 
 /** As Node.js looks for packages, but not above the checkout or the workspace: what lies there may be anybody's. */
-function placesOf(project: string): readonly string[] {
+export function packagePlaces(project: string): readonly string[] {
   return upwards(project).map((folder) => join(folder, "node_modules"));
 }
 

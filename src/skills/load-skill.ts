@@ -67,6 +67,8 @@ export type Staged =
 export interface LoadSkillOptions {
   readonly loader: ModuleLoader;
   readonly runners: readonly ToolRunner[];
+  /** False: the runners only find what modules define, and nothing that could run is made. Default: true. */
+  readonly mayRun?: boolean | undefined;
   readonly hostVersion: string;
   readonly importTimeout: number;
   readonly signal: AbortSignal;
@@ -140,13 +142,16 @@ async function stageSkill(
   const generation = (options.lastGeneration ?? 0) + 1;
   const identity = sourceIdentity(folder, { signedBy: signerOf(admission) });
   const permissions = text.manifest?.permissions;
+  const mayRun = options.mayRun ?? true;
+  // What was made under another consent is made again, and cannot be what this one is measured by.
+  const comparable = before?.skill.mayRun === mayRun ? before : undefined;
   // What was made of other signed files is not a part of these, and what a tool may do depends on what is declared.
   const isSameSource =
-    before?.skill.name === text.name &&
-    before.identity === identity &&
-    before.tree === tree &&
-    canonicalJson(before.text.manifest?.permissions ?? null) === canonicalJson(permissions ?? null);
-  const kept = isSameSource ? before.units.filter((unit) => isUntouched(unit, changed)) : [];
+    comparable?.skill.name === text.name &&
+    comparable.identity === identity &&
+    comparable.tree === tree &&
+    canonicalJson(comparable.text.manifest?.permissions ?? null) === canonicalJson(permissions ?? null);
+  const kept = isSameSource ? comparable.units.filter((unit) => isUntouched(unit, changed)) : [];
   const target = {
     skill: { name: text.name, folder, identity },
     generation,
@@ -172,14 +177,14 @@ async function stageSkill(
     ...judged.diagnostics,
   ];
   const isUseless = refused !== undefined || (text.document === undefined && text.manifest === undefined);
-  if (options.signal.aborted || isUseless || (before && losesSomething(before, { text, listed, units, tools, leftOut, offers }))) {
+  if (options.signal.aborted || isUseless || (comparable && losesSomething(comparable, { text, listed, units, tools, leftOut, offers }))) {
     await discard(
       units.filter((unit) => !kept.includes(unit)),
       options.loader,
     );
     return { kind: "rejected", diagnostics, files: new Set([...files, ...units.flatMap((unit) => [...unit.files])]), held };
   }
-  const skill = createSkill(folder, { text, tools, uses, offers, listing: options.listing, generation, tree });
+  const skill = createSkill(folder, { text, tools, uses, offers, listing: options.listing, generation, mayRun, tree });
   const replaced = before?.units.filter((unit) => !units.includes(unit)) ?? [];
   return { kind: "ready", generation: { skill, identity, text, units, files, diagnostics, tree }, replaced, held, view };
 }

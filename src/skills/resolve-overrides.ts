@@ -22,8 +22,8 @@ export interface SkillsView {
   readonly conflicts: ConflictRules;
 }
 
-/** `refused`: what it requires is not there. */
-export type SkillState = "active" | "disabled" | "shadowed" | "refused";
+/** `refused`: what it requires is not there. `untrusted`: its folder is not trusted, so nothing of it was run. */
+export type SkillState = "active" | "disabled" | "shadowed" | "refused" | "untrusted";
 
 /** A skill in a view, with the rule that decided its state. */
 interface SkillStanding {
@@ -95,10 +95,11 @@ function foldersOf(loaded: SkillsSnapshot, roots: readonly string[]): LoadedFold
   return [...order].flatMap((folder) => loaded.folders.get(folder) ?? []);
 }
 
-function own(skill: Skill, view: SkillsView): { state: "active" | "disabled"; rule: string } {
+function own(skill: Skill, view: SkillsView): { state: "active" | "disabled" | "untrusted"; rule: string } {
   if (view.disabledSkills.has("*")) return { state: "disabled", rule: "disabledSkills has them all" };
   if (view.disabledSkills.has(skill.name)) return { state: "disabled", rule: "its name is in disabledSkills" };
   if (!skill.enabled) return { state: "disabled", rule: 'its manifest says "enabled": false' };
+  if (!skill.mayRun) return { state: "untrusted", rule: "its folder is not trusted: see FOLDER_UNTRUSTED" };
   return { state: "active", rule: "no other skill has its name" };
 }
 

@@ -19,7 +19,7 @@ export interface SkillRequirement {
 /** A skill of a view, before what it requires is looked at. */
 interface Standing {
   readonly skill: Skill;
-  readonly state: "active" | "disabled" | "shadowed";
+  readonly state: "active" | "disabled" | "shadowed" | "untrusted";
   readonly rule: string;
 }
 

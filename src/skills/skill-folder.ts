@@ -11,6 +11,7 @@ import type { FolderNews } from "./folder-news.ts";
 import { type Generation, loadSkill, type Staged, type TrustFindings } from "./load-skill.ts";
 import type { Retirement } from "./retirement.ts";
 import type { LoadedFolder } from "./skill.ts";
+import type { RunConsent } from "./skill-store.ts";
 import type { ToolRunner } from "./tool-runner.ts";
 
 /** What the folders of one store share. */
@@ -22,6 +23,7 @@ export interface FolderParts {
   readonly hashes: FileHashes;
   readonly retirement: Retirement;
   readonly trust?: SkillTrust | undefined;
+  readonly consent?: RunConsent | undefined;
   pinsOf?(folder: string): Pins | undefined;
   onEdited?(files: readonly string[]): void;
   /** Told of trouble with a folder that loading it does not show. */
@@ -137,7 +139,7 @@ export class SkillFolder {
   }
 
   async #stage(changed: ReadonlySet<string>, signal: AbortSignal): Promise<Staged> {
-    const { loader, runners, hostVersion, importTimeout, hashes, trust } = this.#parts;
+    const { loader, runners, hostVersion, importTimeout, hashes, trust, consent } = this.#parts;
     const start = Date.now();
     const seen = new Set<string>();
     const onRead = (file: string, bytes: Uint8Array, hash?: string): void => {
@@ -149,8 +151,11 @@ export class SkillFolder {
       const onResourcesChanged = (): void => this.#parts.onResourcesChanged?.();
       const pinsOf = (folder: string): Pins | undefined => this.#parts.pinsOf?.(folder);
       const lastGeneration = this.#lastGeneration;
+      const mayRun = consent?.mayRun(this.path) ?? true;
+      if (!mayRun) consent?.onWithheld(this.path);
+      const code = { mayRun, runners: mayRun ? runners : ((await consent?.inspect()) ?? []) };
       const ofFolder = { listing, lastGeneration, onResourcesChanged, seen: onRead };
-      const options = { loader, runners, hostVersion, importTimeout, signal, trust, pinsOf, ...ofFolder };
+      const options = { loader, ...code, hostVersion, importTimeout, signal, trust, pinsOf, ...ofFolder };
       const staged = await loadSkill(this.path, this.#generation, changed, options);
       if (staged.kind !== "ready") return staged;
       this.#recordCode(staged, seen, start);

@@ -33,6 +33,16 @@ export interface SkillStoreOptions {
   pinsOf?(folder: string): Pins | undefined;
   /** Told of files that have changed, before anything is made of them again. */
   onEdited?(files: readonly string[]): void;
+  /** Says of which skill folders code may run. Absent: of all. */
+  readonly consent?: RunConsent | undefined;
+}
+
+export interface RunConsent {
+  mayRun(folder: string): boolean;
+  /** Takes the place of the runners for a folder of which nothing may run: finds the tools in the texts of modules. */
+  inspect(): Promise<readonly ToolRunner[]>;
+  /** A folder was listed, and nothing of it was run. */
+  onWithheld(folder: string): void;
 }
 
 /** A claim on some roots. They stay loaded until every claim on them is given back. */

@@ -25,6 +25,8 @@ export interface Skill extends SkillEntry {
   readonly prompts: readonly SkillPrompt[];
   /** False: `enabled: false` in its manifest. It is listed and contributes nothing. */
   readonly enabled: boolean;
+  /** False: its folder is not trusted. Nothing of it was run, it is listed as far as its files tell, and it contributes nothing. */
+  readonly mayRun: boolean;
   /** The model is not told of it; a person may still use it. */
   readonly hiddenFromModel: boolean;
   readonly tools: readonly Tool[];

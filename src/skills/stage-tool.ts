@@ -54,6 +54,8 @@ export interface ToolUnit {
 export interface StageContext {
   readonly loader: ModuleLoader;
   readonly runners: readonly ToolRunner[];
+  /** False: tools get no handler. Default: true. */
+  readonly mayRun?: boolean | undefined;
   readonly target: RunnerTarget;
   /** Milliseconds that a module may take to load. */
   readonly importTimeout: number;
@@ -139,7 +141,7 @@ function stageJson(entry: Exclude<ToolEntry, { kind: "module" }>, files: Set<str
   const faults = useFaults(tool, entry.file, { permissions: context.permissions, rights });
   if (faults.length > 0) return { tools: [], diagnostics: [...diagnostics, ...faults] };
   try {
-    const handler = handlerOf(tool, entry, { ...context, folder, files, scope });
+    const handler = context.mayRun === false ? undefined : handlerOf(tool, entry, { ...context, folder, files, scope });
     const permission = permissionOf(tool, folder);
     const definition = { ...tool.definition, ...(handler && { handler }), ...(permission && { permission }) };
     const made = makeTools([definition], entry.file, context.target, { isDeclared: true });

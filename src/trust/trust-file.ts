@@ -5,6 +5,7 @@ import { type FieldReaders, isPlainRecord, mustBe, readFields, readText } from "
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { takeFileLock } from "../io/file-lock.ts";
 import { readTextFile } from "../io/read-bounded.ts";
+import { describeFolder, type TrustedFolder } from "./folder-identity.ts";
 import { formatKey, isKeyId, type PublicKey, parseKey } from "./key-text.ts";
 import { readDefinitions, readPolicy, readProvenance } from "./read-policy.ts";
 import type { PolicyPart } from "./trust-policy.ts";
@@ -14,6 +15,8 @@ import type { Revocation } from "./trusted-keys.ts";
 export interface TrustFile extends PolicyPart {
   readonly keys?: readonly TrustedKey[] | undefined;
   readonly revoked?: readonly Revocation[] | undefined;
+  /** Folders whose code may run. */
+  readonly folders?: readonly TrustedFolder[] | undefined;
 }
 
 export interface TrustedKey extends PublicKey {
@@ -60,6 +63,16 @@ export async function changeTrustFile(file: string, change: (before: TrustFile) 
   }
 }
 
+/** Keeps that a folder is trusted, as it is now. @throws HostError `FOLDER_MISSING`, `FOLDER_TOO_WIDE`, and as `changeTrustFile`. */
+export async function trustFolderIn(file: string, folder: string): Promise<TrustedFolder> {
+  const described = describeFolder(folder);
+  await changeTrustFile(file, (before) => ({
+    ...before,
+    folders: [...(before.folders ?? []).filter(({ path }) => path !== described.path), described],
+  }));
+  return described;
+}
+
 const maxBytes = 1024 * 1024;
 
 const readers: FieldReaders<TrustFile> = {
@@ -68,6 +81,7 @@ const readers: FieldReaders<TrustFile> = {
   provenance: readProvenance,
   keys: (value, path) => listOf(value, path, readKey),
   revoked: (value, path) => listOf(value, path, readRevocation),
+  folders: (value, path) => listOf(value, path, readFolder),
 };
 
 function listOf<T>(value: unknown, path: string, read: (item: unknown, path: string) => T): readonly T[] {
@@ -85,6 +99,12 @@ function readRevocation(value: unknown, path: string): Revocation {
   if (!isPlainRecord(value) || !isKeyId(value["id"])) return mustBe(path, "an object with the id of a key");
   const { id, at, reason } = value;
   return { id, at: readText(at, `${path}.at`), ...(reason !== undefined && { reason: readText(reason, `${path}.reason`) }) };
+}
+
+function readFolder(value: unknown, path: string): TrustedFolder {
+  if (!isPlainRecord(value)) return mustBe(path, "an object with the path and the identity of a folder");
+  const text = (key: "path" | "identity" | "trustedAt"): string => readText(value[key], `${path}.${key}`);
+  return { path: text("path"), identity: text("identity"), trustedAt: text("trustedAt") };
 }
 
 function unusable(file: string, why: string): HostError {

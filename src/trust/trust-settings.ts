@@ -1,5 +1,6 @@
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
+import type { FolderChoice } from "./folder-trust.ts";
 import type { PinPolicy } from "./pins/pins.ts";
 import { readDefinitions, readPolicy, readProvenance } from "./read-policy.ts";
 import { createSkillTrust, type SkillTrust } from "./skill-trust.ts";
@@ -35,6 +36,12 @@ export interface TrustOptions {
   readonly keys?: readonly string[] | undefined;
   /** The only keys that skills of the project and of packages may be signed with. They are not trusted by being named here. */
   readonly onlyKeys?: readonly string[] | undefined;
+  /**
+   * The folders whose code may run, beside those that the user trusts (`skillhost trust`, `SKILLHOST_TRUST`) and the user's own;
+   * `true`: any. Default: those that the options of this program name. Give it when other options come from somewhere else,
+   * such as from a file of a project: then nothing runs because it is named there.
+   */
+  readonly folders?: FolderChoice | undefined;
   /** The folder with the user's `trust.json`. Default: the one that `SKILLHOST_HOME` names, or `~/.skillhost`. */
   readonly directory?: string | undefined;
 }
@@ -57,7 +64,13 @@ export interface TrustSettings {
  * Puts together what is trusted. The user's file is read, so that neither a program nor a project can have less checked.
  * @throws HostError `TRUST_FILE_INVALID`, `KEY_INVALID`.
  */
-export function loadTrustSettings({ keys = [], onlyKeys, directory = skillhostHome(), ...asked }: TrustOptions = {}): TrustSettings {
+export function loadTrustSettings({
+  keys = [],
+  onlyKeys,
+  folders: _,
+  directory = skillhostHome(),
+  ...asked
+}: TrustOptions = {}): TrustSettings {
   const file = readTrustFile(trustFileIn(directory));
   const joined = stricterPolicy(withRaisedScopes(toPart(asked)), withRaisedScopes(file));
   const policy: TrustPolicy = Object.freeze({ ...defaultPolicy, ...joined.policy });

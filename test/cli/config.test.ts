@@ -1,4 +1,5 @@
-import { expect, test } from "vitest";
+import { existsSync, readFileSync, symlinkSync } from "node:fs";
+import { describe, expect, test } from "vitest";
 import { runCli, skillDocument, workplace } from "./run-cli.ts";
 
 const skills = { "tools-here/a/SKILL.md": skillDocument("a"), "skills/b/SKILL.md": skillDocument("b") };
@@ -83,4 +84,59 @@ test.each([
   const { code, stderr } = await runCli(["list", "--config", file], { cwd: place.path });
   expect(code).toBe(2);
   expect(stderr).toContain(file);
+});
+
+describe("a configuration that was only found", () => {
+  const debug = { logLevel: "debug", logFile: "../outside.log" };
+
+  test("sets no log file, and says so at the place", async () => {
+    using place = workplace({ "p/skillhost.json": JSON.stringify(debug, undefined, 2), "p/skills/b/SKILL.md": skillDocument("b") });
+    const { code, stderr } = await runCli(["list"], { cwd: place.at("p") });
+    expect({ code, hasLog: existsSync(place.at("outside.log")) }).toEqual({ code: 0, hasLog: false });
+    expect(stderr).toContain("skillhost.json:3:3 warning CONFIG_USER_ONLY");
+  });
+
+  test("does the same by a key of package.json, and for a file inside the project", async () => {
+    using place = workplace({ "package.json": JSON.stringify({ skillhost: { logFile: "run.log" } }) });
+    const { stderr } = await runCli(["list"], { cwd: place.path });
+    expect([existsSync(place.at("run.log")), stderr]).toEqual([false, expect.stringContaining("CONFIG_USER_ONLY")]);
+  });
+
+  test("does not say how much is written into a log file that the user names", async () => {
+    using place = workplace({ "skillhost.json": '{ "logLevel": "debug", "disabledSkills": ["$(touch pwned)"] }' });
+    await runCli(["list", "--log-file", "own.log"], { cwd: place.path });
+    expect(readFileSync(place.at("own.log"), "utf8")).not.toContain('"debug"');
+    await runCli(["list", "--log-file", "own.log", "--log-level", "debug"], { cwd: place.path });
+    const text = readFileSync(place.at("own.log"), "utf8");
+    expect([text.includes('"debug"'), text.includes("pwned")]).toEqual([true, false]);
+  });
+
+  test.each(["sessionsDirectory", "workingDirectory"])("keeps %s inside the project, with links followed", async (key) => {
+    using place = workplace({ "p/.git/HEAD": "", "p/inside/x": "", "outside/x": "" });
+    symlinkSync(place.at("outside"), place.at("p/link"), "dir");
+    symlinkSync(place.at("nowhere"), place.at("p/dangling"), "dir");
+    for (const path of ["../outside", place.at("outside"), "link", "link/below", "dangling", "inside/../../outside"]) {
+      place.write("p/skillhost.json", JSON.stringify({ [key]: path }));
+      expect((await runCli(["list"], { cwd: place.at("p") })).stderr, path).toContain("CONFIG_OUTSIDE");
+    }
+    for (const path of ["inside", "inside/new", "."]) {
+      place.write("p/skillhost.json", JSON.stringify({ [key]: path }));
+      expect((await runCli(["list"], { cwd: place.at("p") })).stderr, path).not.toContain("CONFIG_");
+    }
+  });
+});
+
+test("a configuration that is named is the user's own word, also about a log file", async () => {
+  using place = workplace({ "p/mine.json": '{ "logLevel": "info", "logFile": "../own.log" }' });
+  const { code, stderr } = await runCli(["list", "--config", "mine.json"], { cwd: place.at("p") });
+  expect({ code, stderr, hasLog: existsSync(place.at("own.log")) }).toMatchObject({ code: 0, hasLog: true });
+  expect(stderr).not.toContain("CONFIG_");
+});
+
+test.skipIf(process.platform === "win32")("a log file is not written through a link", async () => {
+  using place = workplace({ victim: "mine\n" });
+  symlinkSync(place.at("victim"), place.at("run.log"));
+  const { code, stderr } = await runCli(["list", "--log-file", "run.log"], { cwd: place.path });
+  expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining("run.log") });
+  expect(readFileSync(place.at("victim"), "utf8")).toBe("mine\n");
 });

@@ -14,6 +14,7 @@ describe("the arguments of a runtime", () => {
         idleTimeoutSeconds: 60,
         allowsNoToken: false,
         allowsAll: false,
+        trusts: false,
         skills: [],
         mcpConfig: [],
         pluginDirectories: [],

@@ -19,7 +19,11 @@ interface Ended {
 }
 
 function start(cwd: string, argv: readonly string[]): ChildProcess {
-  return spawn(process.execPath, [built.bin, ...argv], { cwd, stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, LANG: "C.UTF-8" } });
+  return spawn(process.execPath, [built.bin, ...argv], {
+    cwd,
+    stdio: ["pipe", "pipe", "pipe"],
+    env: { ...process.env, LANG: "C.UTF-8", SKILLHOST_TRUST: "1" },
+  });
 }
 
 async function run(cwd: string, argv: readonly string[], stdin = ""): Promise<Ended> {

@@ -9,6 +9,8 @@ export interface CliSetup {
   readonly env?: Readonly<Record<string, string>>;
   /** What stdin holds; absent: nothing stands behind it. */
   readonly stdin?: string;
+  /** False: nobody has said that the folder is trusted. Default: true. */
+  readonly isTrusted?: boolean;
   /** Whether the streams are a terminal's. */
   readonly isTTY?: boolean;
   /** Answers a question on the terminal. */
@@ -27,7 +29,7 @@ export interface RunningCli {
   /** What was written so far. */
   readonly stdout: string;
   readonly stderr: string;
-  /** The next line of stdout that fits, among those not yet taken. Rejects when none comes within five seconds. */
+  /** The next line of stdout that fits, among those not yet taken. Rejects when none comes within fifteen seconds. */
   line(fits: (line: string) => boolean): Promise<string>;
   /** As Ctrl-C does. */
   interrupt(): void;
@@ -42,7 +44,7 @@ export function startCli(argv: readonly string[], setup: CliSetup = {}): Running
   const stop = new AbortController();
   let [stdout, stderr, taken] = ["", "", 0];
   const watchers = new Set<() => void>();
-  const { cwd = tmpdir(), env = {}, stdin, isTTY = false, answer } = setup;
+  const { cwd = tmpdir(), env = {}, stdin, isTTY = false, isTrusted = true, answer } = setup;
   const io: CliIo = {
     stdout: {
       isTTY,
@@ -59,7 +61,7 @@ export function startCli(argv: readonly string[], setup: CliSetup = {}): Running
     },
     stdin: { isTTY, isPiped: stdin !== undefined, read: () => Promise.resolve(stdin ?? "") },
     cwd,
-    env: { LANG: "C.UTF-8", ...env },
+    env: { LANG: "C.UTF-8", ...(isTrusted && { SKILLHOST_TRUST: "1" }), ...env },
     signal: stop.signal,
     ...(answer && { ask: async (question: string) => answer(question) }),
   };
@@ -74,7 +76,7 @@ export function startCli(argv: readonly string[], setup: CliSetup = {}): Running
         settle(() => resolve(lines[at]!));
       };
       const fail = (why: string): void => settle(() => reject(new Error(`${why}\nstdout:\n${stdout}\nstderr:\n${stderr}`)));
-      const timer = setTimeout(() => fail("No such line within five seconds."), 5_000);
+      const timer = setTimeout(() => fail("No such line within fifteen seconds."), 15_000);
       const settle = (end: () => void): void => {
         clearTimeout(timer);
         watchers.delete(look);

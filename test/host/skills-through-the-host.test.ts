@@ -91,7 +91,7 @@ describe("directories", () => {
 
   test("the default is ./skills, relative to the working directory", async () => {
     const root = tempFolder(saying("skills/s", "s", "say"));
-    await using host = await createHost({ workingDirectory: root, watch: false, logger: silentLogger });
+    await using host = await createHost({ workingDirectory: root, watch: false, logger: silentLogger, trust: { folders: [root] } });
     expect(host.skills).toMatchObject([{ name: "s", folder: join(root, "skills/s"), state: "active" }]);
   });
 

@@ -207,7 +207,9 @@ describe.skipIf(isWindows)("files of a project", () => {
     const project = tempFolder({ "agents/mine.md": "---\nname: mine\ndescription: x\n---\nMine." });
     mkdirSync(join(project, ".claude"));
     symlinkSync(outside, join(project, ".claude/agents"));
-    const context = { io: { cwd: project, env: {} }, config: {} } as unknown as Parameters<typeof chooseAgent>[0];
+    const context = { io: { cwd: project, env: {} }, config: {}, consent: { isTrusted: true } } as unknown as Parameters<
+      typeof chooseAgent
+    >[0];
     expect(() => chooseAgent(context, "spy")).toThrow(/No agent is named "spy"/);
     const { options, diagnostics } = chooseAgent(context, "mine");
     expect(options.customAgents?.map(({ name }) => name)).toEqual(["mine"]);

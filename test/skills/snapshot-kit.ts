@@ -22,6 +22,7 @@ function skillIn(folder: string, { name, tools = {}, enabled = true, version, re
     promptMode: "eager",
     prompts: [],
     enabled,
+    mayRun: true,
     hiddenFromModel: false,
     tools: made,
     offeredPrompts: [],

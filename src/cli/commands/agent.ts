@@ -12,6 +12,7 @@ import type { CliIo } from "../cli-io.ts";
 import type { CommandContext, ConfiguredOptions } from "../command-context.ts";
 import { loadConfig } from "../find-config.ts";
 import { withHost } from "../open-host.ts";
+import { readConsent, requireConsent } from "../project-consent.ts";
 import { createTurnReport, type TurnReport } from "../turn-report.ts";
 import { visibleLine } from "../visible-text.ts";
 
@@ -56,7 +57,8 @@ export async function agent(context: CommandContext, given: string, options: Age
   const { io, out } = context;
   const prompt = given === "-" ? await io.stdin.read(io.signal) : given;
   if (prompt.trim() === "") throw usageError("The prompt is empty. Say what is to be done.");
-  const turn = await withHost(inWorkspace(context, options.workspace), { watch: true }, async (host) => {
+  const consented = await requireConsent(inWorkspace(context, options.workspace), { always: true });
+  const turn = await withHost(consented, { watch: true }, async (host) => {
     const session = await host.createSession(toSessionOptions(options));
     const report = createTurnReport(io, out);
     session.on((event) => {
@@ -125,9 +127,11 @@ function inWorkspace(context: CommandContext, given: string | undefined): Comman
   }
   const absolute = (path: string): string => (path.startsWith("~") ? path : resolve(io.cwd, path));
   const config = given === undefined || options.config !== undefined ? context.config : loadConfig(undefined, workspace);
+  const inside = Object.create(io, { cwd: { value: workspace, enumerable: true } }) as CliIo;
   return {
     ...context,
-    io: Object.create(io, { cwd: { value: workspace, enumerable: true } }) as CliIo,
+    io: inside,
+    consent: readConsent(inside, options),
     options: {
       ...options,
       ...(options.skills && { skills: options.skills.map(absolute) }),

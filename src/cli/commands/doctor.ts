@@ -2,6 +2,7 @@ import type { Diagnostic } from "../../base/diagnostic.ts";
 import { createConnector, type OwnedConnector } from "../../host/connect-servers.ts";
 import type { Host } from "../../host/host.ts";
 import { type ResolvedHostOptions, resolveHostOptions } from "../../host/host-options.ts";
+import type { FolderStanding } from "../../trust/folder-trust.ts";
 import type { CommandContext } from "../command-context.ts";
 import { readConfiguredServers } from "../configured-servers.ts";
 import { checkFolders, checkMachine, type MachineFacts, readMachine } from "../doctor/check-machine.ts";
@@ -11,6 +12,7 @@ import { type GatheredServer, gatherServers } from "../doctor/gather-servers.ts"
 import { printReport } from "../doctor/print-report.ts";
 import { readRecordedCalls } from "../doctor/recorded-calls.ts";
 import { toHostOptions, withHost } from "../open-host.ts";
+import { withheldCode } from "../project-consent.ts";
 
 export interface DoctorOptions {
   readonly timeout?: number;
@@ -19,6 +21,8 @@ export interface DoctorOptions {
 /** Everything that was looked at. */
 export interface DoctorReport {
   readonly machine: MachineFacts;
+  /** The project, and whether its code may run. */
+  readonly project: { readonly folder: string; readonly standing: FolderStanding };
   readonly skills: { readonly loaded: number; readonly tools: number; readonly errors: number; readonly warnings: number };
   readonly servers: readonly (CheckedServer & { readonly server: GatheredServer })[];
   readonly findings: readonly Diagnostic[];
@@ -40,9 +44,11 @@ async function examine(context: CommandContext, host: Host, timeout: number): Pr
   const found = [...checkMachine(machine), ...checkFolders(foldersOf(resolved))];
   const servers = await checkServers(context, host, resolved, timeout);
   const configured = readConfiguredServers(context).diagnostics;
+  const withheld = withheldCode(context);
   const skills = summarize(host);
   const findings = [
     ...found,
+    ...(withheld === undefined ? [] : [{ ...withheld, severity: "warning" as const, code: "DOCTOR_UNTRUSTED" }]),
     ...skillFindings(host),
     ...pluginFindings(host),
     ...configured,
@@ -50,7 +56,8 @@ async function examine(context: CommandContext, host: Host, timeout: number): Pr
     ...servers.flatMap(({ findings }) => findings),
     ...(await checkTrust(host, resolved, timeout, context.io.signal)),
   ];
-  return { machine, skills, servers, findings };
+  const { folder, standing } = context.consent;
+  return { machine, project: { folder, standing }, skills, servers, findings: findings.filter(({ code }) => code !== "FOLDER_UNTRUSTED") };
 }
 
 function foldersOf({ sessionsDirectory, approvalsDirectory, mcp, trust }: ResolvedHostOptions): Parameters<typeof checkFolders>[0] {
@@ -142,10 +149,10 @@ function ofOtherServers({ diagnostics }: Host, configured: readonly Diagnostic[]
   return diagnostics.filter(({ code, message }) => code.startsWith("MCP_") && !told.has(message));
 }
 
-function toData({ machine, skills, servers }: DoctorReport): object {
+function toData({ machine, project, skills, servers }: DoctorReport): object {
   const listed = servers.map(({ server, findings: _findings, ...checked }) => {
     const { origin, transport, file } = server.info;
     return { ...checked, origin, ...(transport && { transport }), ...(file !== undefined && { file }) };
   });
-  return { machine, skills, servers: listed };
+  return { machine, project, skills, servers: listed };
 }

@@ -33,7 +33,7 @@ export async function headless(argv: readonly string[], io: CliIo): Promise<numb
 async function serve(options: HeadlessArguments, io: CliIo): Promise<number> {
   // Before anything else is loaded: what other code prints must not get into the protocol.
   const streams = options.transport.kind === "stdio" ? io.takeStreams?.() : undefined;
-  const opened = openLog(options.logLevel, options.logFile, io);
+  const opened = openLog({ level: options.logLevel, file: options.logFile }, io);
   const token = tokenOf(options, io);
   const secrets = new Set<string>(token && [token.text]);
   const log = hideSecrets(opened.log, secrets);
@@ -79,6 +79,7 @@ function createServer(options: HeadlessArguments, io: CliIo, log: Logger, secret
     environment: env,
     token,
     gitHubToken,
+    mayRun: async (path) => (await import("../project-consent.ts")).readConsent(io, { trust: options.trusts }).trust.allows(path),
     sessionsDirectory: join(home, "sessions"),
     pluginDirectories: options.pluginDirectories.map((folder) => resolve(io.cwd, folder)),
     pluginLibraryDirectory: join(home, "plugins"),

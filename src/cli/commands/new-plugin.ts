@@ -4,16 +4,18 @@ import { usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { pluginFiles } from "../scaffold-plugin.ts";
 import { visibleLine } from "../visible-text.ts";
-import { writeScaffold } from "../write-scaffold.ts";
+import { assertOwnPlace, writeTrusted } from "../write-scaffold.ts";
 
 /** Makes a plugin below `plugins`, with a test. */
-export async function newPlugin({ io, out }: CommandContext, name: string): Promise<number> {
+export async function newPlugin(context: CommandContext, name: string): Promise<number> {
+  const { io, out } = context;
   if (!isPluginName(name)) {
     const what = 'must be up to 64 letters, digits, ".", "_" and "-", beginning with a letter or digit';
     throw usageError(`A plugin's name ${what}: ${visibleLine(name)} is none.`);
   }
   const folder = join(io.cwd, "plugins", name);
-  const files = writeScaffold(folder, pluginFiles(name));
+  assertOwnPlace(context, folder);
+  const files = await writeTrusted(context, folder, pluginFiles(name));
   const test = files.find((file) => file.endsWith(".test.mjs"))!;
   const next = [
     `Run its test: node --test ${out.path(test)}`,

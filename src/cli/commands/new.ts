@@ -13,7 +13,7 @@ import { didYouMean } from "../nearest-names.ts";
 import { skillDirectories } from "../open-host.ts";
 import { skillFiles, toolFiles } from "../scaffold-files.ts";
 import { visibleLine } from "../visible-text.ts";
-import { schemaPath, writeScaffold } from "../write-scaffold.ts";
+import { assertOwnPlace, schemaPath, writeScaffold, writeTrusted } from "../write-scaffold.ts";
 
 /** Makes a skill in the first skill directory. */
 export async function newSkill(context: CommandContext, name: string): Promise<number> {
@@ -24,8 +24,8 @@ export async function newSkill(context: CommandContext, name: string): Promise<n
   const folder = join(root, name);
   if (existsSync(folder))
     throw new CliError("FILE_EXISTS", `${folder} is there already and nothing was written. Take another name, or move it away.`, 1);
-  const written = writeScaffold(folder, skillFiles(name, schemaPath(folder)));
-  return tell(context, written, folder, []);
+  assertOwnPlace(context, folder);
+  return tell(context, await writeTrusted(context, folder, skillFiles(name, schemaPath(folder))), folder, []);
 }
 
 /** Makes a tool in a skill: the one that is named, or the only one there is. */
@@ -33,6 +33,7 @@ export async function newTool(context: CommandContext, name: string, options: { 
   const check = checkToolName(name);
   if (!check.ok) throw usageError(visibleLine(check.message));
   const skill = chooseSkill(context, options.skill);
+  assertOwnPlace(context, skill.folder);
   const written = writeScaffold(skill.folder, toolFiles(name));
   return tell(
     context,

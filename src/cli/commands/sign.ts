@@ -13,6 +13,7 @@ import type { CommandContext } from "../command-context.ts";
 import { counted } from "../describe-skill.ts";
 import { skillDirectories } from "../open-host.ts";
 import { chooseKey, readPassphrase } from "../own-keys.ts";
+import { runnableFolders } from "../project-consent.ts";
 import { visibleLine } from "../visible-text.ts";
 
 export interface SignOptions {
@@ -79,9 +80,10 @@ function findFolder(context: CommandContext, wanted: string): string {
 
 /** Its signature is about to be replaced, so it is not asked for. What has a fault is not signed. */
 async function loadToSign(
-  { io, log, config }: CommandContext,
+  context: CommandContext,
   folder: string,
 ): Promise<{ readonly skill: SkillInfo; readonly tools: ReadonlyMap<string, string> }> {
+  const { io, log, config } = context;
   const { createHost } = await import("../../host/create-host.ts");
   const nowhere = join(tmpdir(), `skillhost-${randomUUID()}`);
   const host = await createHost({
@@ -93,7 +95,7 @@ async function loadToSign(
     watch: false,
     logger: log,
     guardExit: true,
-    trust: { directory: nowhere, policy: "off" },
+    trust: { directory: nowhere, policy: "off", folders: runnableFolders(context, [folder], [folder]) },
   });
   try {
     const skill = host.skills[0]!;

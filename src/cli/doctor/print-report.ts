@@ -14,11 +14,13 @@ const words: Readonly<Record<CheckedServer["status"], string>> = {
 };
 
 /** The report for people: what was looked at, then what was found. */
-export function printReport({ machine, skills, servers, findings }: DoctorReport, out: Output): void {
+export function printReport({ machine, project, skills, servers, findings }: DoctorReport, out: Output): void {
   const { style } = out;
+  const isTrusted = project.standing !== "untrusted" && project.standing !== "changed";
   const limit = machine.watchLimit === undefined ? "" : `, ${machine.watchLimit} watches`;
   out.line(`${style.bold("machine")}  Node ${machine.nodeVersion}, ${counted(machine.folders, "folder")} to watch${limit}`);
   out.line(`${style.bold("shell")}    rules about paths and addresses are ${machine.confinement} for programs`);
+  out.line(`${style.bold("project")}  ${visibleLine(project.folder)}, ${isTrusted ? style.green("trusted") : style.yellow("not trusted")}`);
   out.line(`${style.bold("skills")}   ${counted(skills.loaded, "skill")}, ${counted(skills.tools, "tool")}`);
   for (const server of servers) printServer(server, out);
   if (findings.length > 0) out.line();

@@ -2,6 +2,7 @@ import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promi
 import { HostError, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { Host } from "../../host/host.ts";
+import { isInside } from "../../io/confine-path.ts";
 import { createTokenCheck } from "../../io/connection-token.ts";
 import { Client } from "./clients/client.ts";
 import type { WireStreams } from "./framing/wire.ts";
@@ -27,6 +28,8 @@ export interface CopilotServerOptions {
   readonly mcpConfigFile: string;
   /** Where this user keeps extensions for every project. Undefined: only projects have some. */
   readonly extensionsDirectory?: string | undefined;
+  /** Says whether code of a folder may run that nobody named. Absent: all may. */
+  readonly mayRun?: ((path: string) => Promise<boolean>) | undefined;
   /** What the log does not show: see `hideSecrets`. Clients add to it. */
   readonly secrets?: Set<string> | undefined;
   /** Folders of plugins that every session has. */
@@ -200,6 +203,17 @@ export class CopilotServer implements AsyncDisposable {
   async endSessions(): Promise<void> {
     const ended = Promise.allSettled([...this.sessions.values()].map((session) => this.end(session)));
     await Promise.race([ended, delay(endingMs, undefined, { ref: false })]);
+  }
+
+  /** Whether code that was found in a folder may run. */
+  async mayRun(path: string): Promise<boolean> {
+    return this.options.mayRun === undefined || this.isTrusted(path);
+  }
+
+  /** Whether the user trusts a folder, or a client has said so. */
+  async isTrusted(path: string): Promise<boolean> {
+    if ([...this.trustedFolders].some((folder) => isInside(folder, path))) return true;
+    return (await this.options.mayRun?.(path)) ?? false;
   }
 
   requestShutdown(): void {

@@ -120,7 +120,7 @@ export class Runtime implements AsyncDisposable {
 
   get env(): NodeJS.ProcessEnv {
     const { GH_TOKEN: _gh, GITHUB_TOKEN: _github, COPILOT_CLI_PATH: _path, ...environment } = process.env;
-    return { ...environment, COPILOT_API_URL: this.model.url, COPILOT_DEBUG_GITHUB_API_URL: this.model.url };
+    return { ...environment, COPILOT_API_URL: this.model.url, COPILOT_DEBUG_GITHUB_API_URL: this.model.url, SKILLHOST_TRUST: this.folder };
   }
 
   get options(): { readonly env: NodeJS.ProcessEnv; readonly baseDirectory: string } {

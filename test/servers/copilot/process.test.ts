@@ -29,7 +29,7 @@ afterAll(() => {
 });
 
 function start(args: readonly string[], env: object = {}): ChildProcess & { readonly stdoutText: () => string } {
-  const environment = { ...process.env, COPILOT_HOME: join(folder, "home"), ...env };
+  const environment = { ...process.env, COPILOT_HOME: join(folder, "home"), SKILLHOST_TRUST: folder, ...env };
   const started = spawn(process.execPath, [bin, "--headless", "--no-auto-update", ...args], {
     cwd: folder,
     env: environment,

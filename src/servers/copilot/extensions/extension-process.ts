@@ -30,7 +30,8 @@ const endingMs = 1_000;
 /** Starts an extension as a client of the server whose line is the program's own input and output. A text: why it could not. */
 export async function launchExtension({ id, file }: FoundExtension, options: LaunchOptions): Promise<ExtensionProcess | string> {
   const { server, sessionId, workingDirectory, sdkPath } = options;
-  const sdk = findSdk([sdkPath, server.options.environment["COPILOT_SDK_PATH"]], file, workingDirectory);
+  const trusted = (await server.mayRun(workingDirectory)) ? workingDirectory : undefined;
+  const sdk = findSdk([sdkPath, server.options.environment["COPILOT_SDK_PATH"]], file, trusted);
   if (sdk === undefined) {
     return "the Copilot SDK was not found. Install @github/copilot-sdk in the project, or name its folder by extensionSdkPath";
   }

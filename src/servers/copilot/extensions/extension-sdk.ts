@@ -7,11 +7,18 @@ const sdkName = "@github/copilot-sdk";
 
 /**
  * The folder with the modules of the Copilot SDK (`index.js`, `extension.js`) for an extension: the first of those that were
- * named in which there is one, else the SDK that is installed for the extension or for the working directory.
+ * named in which there is one, else the SDK that is installed for the extension or for the working directory. `workingDirectory`
+ * undefined: it is not trusted.
  */
-export function findSdk(named: readonly (string | undefined)[], extension: string, workingDirectory: string): string | undefined {
+export function findSdk(
+  named: readonly (string | undefined)[],
+  extension: string,
+  workingDirectory: string | undefined,
+): string | undefined {
   const folders = named.filter((folder) => folder !== undefined).flatMap((folder) => [folder, join(folder, "dist")]);
-  return folders.find(isSdk) ?? installedFor(dirname(extension)) ?? installedFor(workingDirectory);
+  return (
+    folders.find(isSdk) ?? installedFor(dirname(extension)) ?? (workingDirectory === undefined ? undefined : installedFor(workingDirectory))
+  );
 }
 
 function isSdk(folder: string): boolean {

@@ -1,5 +1,6 @@
 import { errorMessage, HostError } from "../../../base/errors.ts";
 import { Lifetime } from "../../../base/lifetime.ts";
+import { trustRootOf, untrustedFolder } from "../../../trust/folder-trust.ts";
 import type { CopilotServer } from "../server.ts";
 import type { WireSession } from "../sessions/wire-session.ts";
 import { discoverExtensions, type FoundExtension } from "./discover-extensions.ts";
@@ -117,6 +118,10 @@ export class SessionExtensions {
 
   async #run(entry: Entry): Promise<void> {
     const { workingDirectory, sessionId } = this.#session.session.config;
+    const { source, file } = entry.found;
+    if (source === "project" && !(await this.#server.mayRun(file))) {
+      return this.#conclude(entry, "failed", untrustedFolder(trustRootOf(file, workingDirectory)).message);
+    }
     const launch = (): Promise<ExtensionProcess | string> =>
       launchExtension(entry.found, {
         server: this.#server,

@@ -122,9 +122,8 @@ export const permissions: MethodFamily = {
     server.trustedFolders.add(resolve(params.text("path")));
     return { success: true };
   },
-  "session.permissions.folderTrust.isTrusted"({ server, params }) {
-    const path = resolve(params.text("path"));
-    return { trusted: [...server.trustedFolders].some((folder) => isInside(folder, path)) };
+  async "session.permissions.folderTrust.isTrusted"({ server, params }) {
+    return { trusted: await server.isTrusted(resolve(params.text("path"))) };
   },
 };
 

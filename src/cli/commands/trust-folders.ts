@@ -1,0 +1,68 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { HostError } from "../../base/errors.ts";
+import { isInside, realPathOfDeepest } from "../../io/confine-path.ts";
+import { identityOf, type TrustedFolder } from "../../trust/folder-identity.ts";
+import { changeTrustFile, readTrustFile, trustFileIn, trustFolderIn } from "../../trust/trust-file.ts";
+import { skillhostHome } from "../../trust/trust-policy.ts";
+import type { CommandContext } from "../command-context.ts";
+import { visibleLine } from "../visible-text.ts";
+
+/** Lets the code of a folder run from now on. */
+export async function trustFolder(context: CommandContext, given: string | undefined): Promise<number> {
+  const { out } = context;
+  const described = await trustFolderIn(trustFile(), folderOf(context, given));
+  if (out.isJson) out.envelope({ ok: true, data: { trusted: described }, diagnostics: [] });
+  else out.line(`Trusted: ${visibleLine(described.path)} and everything below it.`);
+  return 0;
+}
+
+/** Lists the folders whose code may run, and whether they are still the ones that were trusted. */
+export async function listFolders({ out }: CommandContext): Promise<number> {
+  const folders = kept().map((folder) => ({ ...folder, state: stateOf(folder) }));
+  if (out.isJson) out.envelope({ ok: true, data: { folders }, diagnostics: [] });
+  else for (const { path, trustedAt, state } of folders) out.line(`${visibleLine(path)}  ${trustedAt.slice(0, 10)}${words[state]}`);
+  if (folders.length === 0) out.note('You trust no folder yet. "skillhost trust add" trusts the project that you are in.');
+  return 0;
+}
+
+/** Has nobody run the code of a folder without asking again. */
+export async function distrustFolder(context: CommandContext, given: string | undefined): Promise<number> {
+  const { out } = context;
+  const folder = folderOf(context, given);
+  const names = [folder, ...(existsSync(folder) ? [realPathOfDeepest(folder)] : [])];
+  const isMeant = ({ path }: TrustedFolder): boolean => names.includes(path);
+  if (!kept().some(isMeant)) {
+    const above = kept().find(({ path }) => names.some((name) => isInside(path, name)));
+    const why = above === undefined ? '"skillhost trust list" shows those that are.' : `It lies in ${above.path}, which is: remove that.`;
+    throw new HostError("FOLDER_NOT_TRUSTED", `${folder} is not a folder that you trust. ${why}`);
+  }
+  await changeTrustFile(trustFile(), (before) => ({ ...before, folders: before.folders?.filter((each) => !isMeant(each)) }));
+  if (out.isJson) out.envelope({ ok: true, data: { removed: folder }, diagnostics: [] });
+  else out.line(`No longer trusted: ${visibleLine(folder)}.`);
+  return 0;
+}
+
+const words = {
+  trusted: "",
+  changed: "  not the folder that you trusted: it is asked for again",
+  missing: "  not there any more",
+} as const;
+
+function stateOf({ path, identity }: TrustedFolder): keyof typeof words {
+  const now = identityOf(path);
+  if (now === undefined) return "missing";
+  return now === identity ? "trusted" : "changed";
+}
+
+function folderOf({ io, consent }: CommandContext, given: string | undefined): string {
+  return given === undefined ? consent.folder : resolve(io.cwd, given);
+}
+
+function kept(): readonly TrustedFolder[] {
+  return readTrustFile(trustFile()).folders ?? [];
+}
+
+function trustFile(): string {
+  return trustFileIn(skillhostHome());
+}

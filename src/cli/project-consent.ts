@@ -1,0 +1,149 @@
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { findProject } from "../skills/direct-dependencies.ts";
+import { discoverRoot, fixedPart, resolveRoot } from "../skills/discover.ts";
+import { packagesRoot } from "../skills/package-skills.ts";
+import { describeFolder } from "../trust/folder-identity.ts";
+import {
+  type FolderChoice,
+  type FolderStanding,
+  FolderTrust,
+  readTrustVariable,
+  trustCommand,
+  untrustedFolder,
+} from "../trust/folder-trust.ts";
+import { locationOf } from "../trust/locations.ts";
+import { trustFileIn, trustFolderIn } from "../trust/trust-file.ts";
+import { skillhostHome } from "../trust/trust-policy.ts";
+import { CliError } from "./cli-error.ts";
+import type { CliIo } from "./cli-io.ts";
+import { type CommandContext, type CommonOptions, type ConfiguredOptions, countsAsNamed } from "./command-context.ts";
+import { readConfiguredServers } from "./configured-servers.ts";
+import { counted, named } from "./describe-skill.ts";
+import { visibleLine } from "./visible-text.ts";
+
+/** Whether somebody has said that what is found in the project may run. What is named on the command line may in any case. */
+export interface ProjectConsent {
+  /** The top of the checkout that a command runs in, else the folder that it runs in. */
+  readonly folder: string;
+  readonly standing: FolderStanding;
+  readonly isTrusted: boolean;
+  readonly trust: FolderTrust;
+  /** What `SKILLHOST_TRUST` names. */
+  readonly ofUser: FolderChoice;
+}
+
+/** What a command would run. */
+export interface CodeUse {
+  /** Skill directories that its arguments name. */
+  readonly directories?: readonly string[];
+  /** An agent, by its name or file. */
+  readonly agent?: string | undefined;
+  /** Whether it runs programs of the folder that cannot be listed beforehand. */
+  readonly always?: boolean;
+}
+
+/** Looks up whether the project around a folder is trusted. Asks nobody. */
+export function readConsent(io: Pick<CliIo, "cwd" | "env">, options: Pick<CommonOptions, "trust">): ProjectConsent {
+  const folder = locationOf(io.cwd);
+  const ofUser = options.trust === true ? true : readTrustVariable(io.env["SKILLHOST_TRUST"]);
+  const home = skillhostHome();
+  const trust = new FolderTrust({ file: trustFileIn(home), home, named: ofUser });
+  const standing = trust.standingOf(folder);
+  return { folder, standing, isTrusted: trust.allows(folder), trust, ofUser };
+}
+
+/**
+ * Lets a command run code: gives its context once the project is trusted, or when it has nothing of the project to run. On
+ * a terminal somebody is asked, and the answer is kept.
+ * @throws CliError `FOLDER_UNTRUSTED`; HostError `FOLDER_TOO_WIDE`.
+ */
+export async function requireConsent(context: CommandContext, use: CodeUse): Promise<CommandContext> {
+  const { consent, io, out } = context;
+  if (consent.isTrusted) return context;
+  const found = findCode(context, use);
+  if (found.length === 0 && use.always !== true) return context;
+  const canAsk = io.ask !== undefined && io.stdin.isTTY && io.stderr.isTTY && !out.isJson;
+  if (!canAsk) throw refusal(consent, found);
+  // Before the question: what cannot be trusted is not asked for.
+  describeFolder(consent.folder);
+  if (!(await isAgreed(context, found))) throw refusal(consent, found);
+  await trustFolderIn(trustFileIn(skillhostHome()), consent.folder);
+  return { ...context, consent: { ...consent, standing: "trusted", isTrusted: true } };
+}
+
+/** What a command does not run, for those that go on without it. */
+export function withheldCode(context: CommandContext, use: CodeUse = {}): Diagnostic | undefined {
+  if (context.consent.isTrusted) return undefined;
+  const found = findCode(context, use);
+  return found.length === 0 ? undefined : untrustedFolder(context.consent.folder);
+}
+
+/** The folders whose code a host may run, beside those that the user trusts. */
+export function runnableFolders(context: CommandContext, directories: readonly string[], roots: readonly string[]): FolderChoice {
+  const { consent, options, config } = context;
+  if (consent.ofUser === true) return true;
+  const isOnCommandLine = directories.length > 0 || options.skills !== undefined;
+  const areNamed = isOnCommandLine || consent.isTrusted || namesSkills(config);
+  const ofConfig = countsAsNamed(context) ? [...(listedProjects(config) ?? []), ...pluginPaths(config)] : [];
+  return [...consent.ofUser, ...(consent.isTrusted ? [consent.folder] : []), ...(areNamed ? roots.map(fixedPart) : []), ...ofConfig];
+}
+
+/** Lines for people: what of the project would run. */
+function findCode(context: CommandContext, { directories = [], agent }: CodeUse): readonly string[] {
+  const { config, options, io, consent } = context;
+  const isConfigNamed = config.origin?.isNamed === true;
+  const isImplicit = directories.length === 0 && options.skills === undefined;
+  const roots =
+    isImplicit && !namesSkills(config) ? (config.skillDirectories ?? ["./skills"]).map((entry) => resolveRoot(entry, io.cwd)) : [];
+  const projects = isConfigNamed && listedProjects(config) !== undefined ? [] : (listedProjects(config) ?? [findProject(io.cwd)]);
+  const packages = isImplicit && config.packageSkills !== false ? projects.map(packagesRoot) : [];
+  const folders = [...roots, ...packages].flatMap((root) => discoverRoot(root).folders).filter((folder) => !consent.trust.allows(folder));
+  const plugins = isConfigNamed ? [] : pluginNames(config);
+  const servers = config.serversIn === undefined || isConfigNamed ? [] : serverNames(context);
+  const isProjectAgent = agent !== undefined && !/\.md$|[\\/]/i.test(agent);
+  return [
+    ...(folders.length > 0
+      ? [`${counted(folders.length, "skill")}: ${named(folders.map((folder) => folder.split(/[\\/]/).at(-1)!))}`]
+      : []),
+    ...(plugins.length > 0 ? [`${counted(plugins.length, "plugin")}: ${named(plugins)}`] : []),
+    ...(servers.length > 0 ? [`${counted(servers.length, "MCP server")}: ${named(servers)}`] : []),
+    ...(isProjectAgent ? [`the agent ${visibleLine(agent)}`] : []),
+  ];
+}
+
+function serverNames(context: CommandContext): readonly string[] {
+  const { file } = context.config.serversIn!;
+  return readConfiguredServers(context).all.flatMap((each) => (each.file === file ? [each.server.name] : []));
+}
+
+function pluginNames({ plugins = [] }: ConfiguredOptions): readonly string[] {
+  return plugins.map((plugin) => (typeof plugin === "string" ? plugin : plugin.use));
+}
+
+function pluginPaths(config: ConfiguredOptions): readonly string[] {
+  return pluginNames(config).filter((use) => /^(?:[/\\]|[a-zA-Z]:)/.test(use));
+}
+
+function listedProjects({ packageSkills }: ConfiguredOptions): readonly string[] | undefined {
+  return Array.isArray(packageSkills) ? packageSkills : undefined;
+}
+
+function namesSkills({ origin, skillDirectories }: ConfiguredOptions): boolean {
+  return origin?.isNamed === true && skillDirectories !== undefined;
+}
+
+async function isAgreed({ io, consent }: CommandContext, found: readonly string[]): Promise<boolean> {
+  const { folder, standing } = consent;
+  const shown = visibleLine(folder);
+  const why = standing === "changed" ? "is not the folder that you trusted at this path" : "is not trusted yet, and nothing of it has run";
+  const lines = [`${shown} ${why}. This would run:`, ...found.map((line) => `  ${line}`)];
+  const question = `${lines.join("\n")}\nTrust this folder and everything below it, from now on? [y/N] `;
+  return /^y(es)?$/i.test((await io.ask!(question, io.signal)).trim());
+}
+
+function refusal({ folder, standing }: ProjectConsent, found: readonly string[]): CliError {
+  const what = found.length === 0 ? "" : ` It would run ${found.join("; ")}.`;
+  const why = standing === "changed" ? "is not the folder that you trusted at this path" : "is not trusted";
+  const message = `${folder} ${why}, so nothing of it was run.${what} Look at it, then run: ${trustCommand(folder)}`;
+  return new CliError("FOLDER_UNTRUSTED", message, 1);
+}

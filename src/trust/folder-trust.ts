@@ -1,0 +1,117 @@
+import { realpathSync, statSync } from "node:fs";
+import { delimiter, isAbsolute, resolve } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { HostError } from "../base/errors.ts";
+import { isInside } from "../io/confine-path.ts";
+import { identityOf, type TrustedFolder } from "./folder-identity.ts";
+import { locationOf } from "./locations.ts";
+import { readTrustFile } from "./trust-file.ts";
+
+/** Folders that code may run from, or `true`: any. */
+export type FolderChoice = true | readonly string[];
+
+export interface FolderTrustOptions {
+  /** The user's `trust.json`. */
+  readonly file: string;
+  /** The user's own folder for skillhost, of which everything may run. */
+  readonly home: string;
+  /** What somebody named for this program. */
+  readonly named: FolderChoice;
+}
+
+/** `changed`: it was trusted, and another folder is at its path now. */
+export type FolderStanding = "named" | "own" | "trusted" | "changed" | "untrusted";
+
+/**
+ * Says of which folders code may run: of those that were named for this program, those that the user trusts, and the user's
+ * own. Trust of a folder covers what lies below it, also by a link that lies in it. What the user trusts is read again
+ * when it changes.
+ */
+export class FolderTrust {
+  readonly #options: FolderTrustOptions;
+  readonly #named: Set<string>;
+  #read: { readonly state: string; readonly folders: readonly TrustedFolder[] } | undefined;
+
+  constructor(options: FolderTrustOptions) {
+    this.#options = options;
+    this.#named = new Set(options.named === true ? [] : options.named.flatMap(namesOf));
+  }
+
+  allows(path: string): boolean {
+    const standing = this.standingOf(path);
+    return standing !== "untrusted" && standing !== "changed";
+  }
+
+  standingOf(path: string): FolderStanding {
+    const names = namesOf(path);
+    const isBelow = (folder: string): boolean => names.some((name) => isInside(folder, name));
+    if (this.#options.named === true || [...this.#named].some(isBelow)) return "named";
+    if (namesOf(this.#options.home).some(isBelow)) return "own";
+    const kept = this.#folders.filter((folder) => isBelow(folder.path));
+    if (kept.some((folder) => identityOf(folder.path) === folder.identity)) return "trusted";
+    return kept.length > 0 ? "changed" : "untrusted";
+  }
+
+  /** Has the code of a folder run for as long as this program does. */
+  name(folders: Iterable<string>): void {
+    for (const folder of folders) for (const name of namesOf(folder)) this.#named.add(name);
+  }
+
+  get #folders(): readonly TrustedFolder[] {
+    const { file } = this.#options;
+    const state = stateOf(file);
+    if (this.#read?.state !== state) this.#read = { state, folders: readTrustFile(file).folders ?? [] };
+    return this.#read.folders;
+  }
+}
+
+/** Why nothing of a folder runs, and the one command that changes it. */
+export function untrustedFolder(folder: string): Diagnostic {
+  const message = `Nothing of ${folder} was run: nobody has said that this folder is trusted. Look at it, then run: ${trustCommand(folder)}`;
+  return { severity: "error", code: "FOLDER_UNTRUSTED", file: folder, message };
+}
+
+/** The folder that has to be trusted before something in it may run: that of the program's project, else the one around it. */
+export function trustRootOf(path: string, workingDirectory: string): string {
+  const project = locationOf(workingDirectory);
+  return namesOf(path).some((name) => isInside(project, name)) ? project : locationOf(path);
+}
+
+export function trustCommand(folder: string): string {
+  return `skillhost trust add ${/^[\w@%+=:,./\\-]+$/.test(folder) ? folder : quoted(folder)}`;
+}
+
+/**
+ * Reads the variable `SKILLHOST_TRUST`: 1 for whatever is found, or a list of absolute folders.
+ * @throws HostError `SKILLHOST_TRUST_INVALID`
+ */
+export function readTrustVariable(value: string | undefined): FolderChoice {
+  const text = value?.trim() ?? "";
+  if (text === "" || text === "0" || text === "false") return [];
+  if (text === "1" || text === "true") return true;
+  const folders = text.split(delimiter).filter((folder) => folder !== "");
+  const wrong = folders.find((folder) => !isAbsolute(folder));
+  if (wrong === undefined) return folders;
+  const message = `SKILLHOST_TRUST must be 1, or absolute folders separated by "${delimiter}"; ${JSON.stringify(wrong)} is neither.`;
+  throw new HostError("SKILLHOST_TRUST_INVALID", message);
+}
+
+/** As it is spelled, and where it really is. */
+function namesOf(path: string): readonly string[] {
+  const spelled = resolve(path);
+  try {
+    return [...new Set([spelled, realpathSync.native(spelled)])];
+  } catch {
+    // It is not there yet: there is nothing to run, and its spelling must do.
+    return [spelled];
+  }
+}
+
+function stateOf(file: string): string {
+  const stats = statSync(file, { bigint: true, throwIfNoEntry: false });
+  return stats === undefined ? "absent" : `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`;
+}
+
+function quoted(folder: string): string {
+  return process.platform === "win32" ? `"${folder}"` : `'${folder.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,268 @@
+import { readFileSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import type { Command } from "commander";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { createMessageConnection, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node.js";
+import type { CliIo } from "../../src/cli/cli-io.ts";
+import { headless } from "../../src/cli/commands/headless.ts";
+import { createProgram } from "../../src/cli/program.ts";
+import { type ConfigPlace, type HostileCheckout, hostileCheckout } from "./hostile-checkout-kit.ts";
+import { type CliRun, runCli } from "./run-cli.ts";
+
+afterEach(() => vi.unstubAllEnvs());
+
+function checkout(place: ConfigPlace = "skillhost.json"): HostileCheckout {
+  const made = hostileCheckout(place);
+  onTestFinished(() => made[Symbol.dispose]());
+  vi.stubEnv("SKILLHOST_HOME", made.home);
+  return made;
+}
+
+/** Every command of the command line that does something, by its full name. */
+function leaves(command: Command, names: readonly string[] = []): readonly string[] {
+  if (command.commands.length === 0) return [names.join(" ")];
+  return command.commands.flatMap((child) => leaves(child, [...names, child.name()]));
+}
+
+/**
+ * How each command is called. `asks`: it runs code of the project, so it asks first; `tells`: it shows the project without
+ * running it, and says so; `neither`: it has nothing to do with what would run.
+ */
+const calls: Readonly<Record<string, readonly [kind: "asks" | "tells" | "neither", argv: string]>> = {
+  dev: ["asks", "dev --watch never"],
+  call: ["asks", "call evil {} --yes"],
+  mcp: ["asks", "mcp --yes"],
+  approve: ["asks", "approve evil --yes"],
+  login: ["asks", "login evil"],
+  logout: ["asks", "logout evil"],
+  run: ["asks", "run hello --yes --model m --base-url http://127.0.0.1:9/v1"],
+  agent: ["asks", "agent hello --yes --server /nowhere"],
+  list: ["tells", "list"],
+  explain: ["tells", "explain evil"],
+  check: ["neither", "check"],
+  doctor: ["tells", "doctor --timeout 2000"],
+  "new skill": ["neither", "new skill fresh"],
+  "new tool": ["neither", "new tool fresh --skill evil"],
+  "new plugin": ["neither", "new plugin fresh"],
+  add: ["neither", "add ./nothing --yes"],
+  remove: ["neither", "remove packaged --yes"],
+  update: ["neither", "update nothing --yes"],
+  lock: ["neither", "lock"],
+  verify: ["neither", "verify"],
+  ci: ["neither", "ci"],
+  pack: ["neither", "pack skills/evil"],
+  publish: ["neither", "publish skills/evil --dry-run"],
+  sign: ["asks", "sign evil"],
+  "trust add": ["neither", "trust add /nowhere/at/all"],
+  "trust list": ["neither", "trust list"],
+  "trust remove": ["neither", "trust remove"],
+  "keys list": ["neither", "keys list"],
+  "keys new": ["neither", "keys new me"],
+  "keys trust": ["neither", "keys trust nonsense"],
+  "keys revoke": ["neither", "keys revoke nonsense"],
+  "keys export": ["neither", "keys export"],
+};
+
+/** The same commands with what has more of the project run. */
+const more: readonly (readonly ["asks" | "tells" | "neither", string])[] = [
+  ["asks", "lock --run"],
+  ["asks", "verify --run"],
+  ["asks", "run hello --agent evil --model m --base-url http://127.0.0.1:9/v1"],
+  ["asks", "mcp --http 0 --agent evil"],
+  ["asks", "call evil {} --json"],
+  ["tells", "list --json"],
+  ["tells", "explain spawns --available *"],
+  ["neither", "check --strict"],
+  ["neither", "pack skills/evil --dry-run"],
+];
+
+const all = [...Object.values(calls), ...more];
+const places: readonly ConfigPlace[] = ["skillhost.json", "package.json"];
+
+test("the table below has every command that there is", () => {
+  expect(leaves(createProgram(() => {})).toSorted()).toEqual(Object.keys(calls).toSorted());
+});
+
+describe.each(places)("in a checkout that nobody trusts, configured by %s,", (place) => {
+  test.each(all)("%s: %s runs nothing of it and writes nothing outside of it", async (kind, argv) => {
+    using hostile = checkout(place);
+    const before = hostile.outside();
+    const done = await runCli(argv.split(" "), { cwd: hostile.folder, isTrusted: false });
+    expect(hostile.ran()).toEqual([]);
+    expect(withoutOwn(hostile.outside())).toEqual(withoutOwn(before));
+    if (kind !== "neither") expect(textOf(done)).toContain(`skillhost trust add ${hostile.folder}`);
+    if (kind === "asks")
+      expect({ code: done.code, says: textOf(done) }).toMatchObject({ code: 1, says: expect.stringMatching(/nothing of it was run/) });
+    // Nor does it come to be trusted by that.
+    expect(await standing(hostile)).toBe("untrusted");
+  });
+
+  test.each(all.filter(([, argv]) => !argv.includes("--json")))(
+    "%s: %s asks on a terminal at most once, and a no is a no",
+    async (kind, argv) => {
+      using hostile = checkout(place);
+      const before = hostile.outside();
+      const questions: string[] = [];
+      const answer = (question: string): string => {
+        questions.push(question);
+        return "n";
+      };
+      const done = await runCli(argv.split(" "), { cwd: hostile.folder, isTrusted: false, isTTY: true, answer });
+      expect(hostile.ran()).toEqual([]);
+      expect(withoutOwn(hostile.outside())).toEqual(withoutOwn(before));
+      expect(questions.filter((question) => question.includes("Trust this folder"))).toHaveLength(kind === "asks" ? 1 : 0);
+      if (kind === "asks") expect(done.code).toBe(1);
+    },
+  );
+});
+
+test("what would run is shown before it is asked for, and one yes is enough for all commands from then on", async () => {
+  const hostile = checkout();
+  const questions: string[] = [];
+  const answer = (question: string): string => {
+    questions.push(question);
+    return "y";
+  };
+  const terminal = { cwd: hostile.folder, isTrusted: false, isTTY: true, answer };
+  await runCli(["call", "evil", "{}", "--yes"], terminal);
+  expect(questions).toHaveLength(1);
+  for (const shown of [hostile.folder, "evil", "./plugin.mjs", "1 MCP server: evil"])
+    expect(questions[0]).toContain(shown.replace("./", "/"));
+  expect(hostile.ran()).toEqual(expect.arrayContaining(["module-evil", "module-disguised", "plugin"]));
+  for (const argv of [["call", "evil", "{}", "--yes"], ["list"], ["dev", "--watch", "never"], ["doctor", "--timeout", "2000"]])
+    await runCli(argv, terminal);
+  expect(questions).toHaveLength(1);
+  // What is not for a project to say does not count for one that is trusted, either.
+  expect(readFileSync(join(hostile.folder, "../outside/bashrc"), "utf8")).toBe("# mine\n");
+});
+
+describe("consent is given", () => {
+  const calling = ["call", "evil", "{}", "--yes"];
+  test.each([
+    ["by --trust, this time", ["--trust"], {}],
+    ["by SKILLHOST_TRUST=1", [], { SKILLHOST_TRUST: "1" }],
+  ])("%s", async (_, options, env) => {
+    const hostile = checkout();
+    expect(await runCli([...options, ...calling], { cwd: hostile.folder, isTrusted: false, env })).toMatchObject({
+      code: 0,
+      stdout: "ran\n",
+    });
+    expect(await standing(hostile)).toBe("untrusted");
+  });
+
+  test("by a folder in SKILLHOST_TRUST, and by none that is another", async () => {
+    const hostile = checkout();
+    const asked = (folder: string): Promise<CliRun> =>
+      runCli(calling, { cwd: hostile.folder, isTrusted: false, env: { SKILLHOST_TRUST: folder } });
+    expect(await asked(join(hostile.folder, "../outside"))).toMatchObject({ code: 1 });
+    expect(await asked(`${hostile.folder}-not`)).toMatchObject({ code: 1 });
+    expect(hostile.ran()).toEqual([]);
+    expect(await asked(hostile.folder)).toMatchObject({ code: 0 });
+    const wrong = await asked("relative/folder");
+    expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining("SKILLHOST_TRUST must be 1, or absolute folders") });
+  });
+
+  test("by naming a folder of skills, for that folder and nothing beside it", async () => {
+    const hostile = checkout("none");
+    const done = await runCli(["--skills", "skills/evil", ...calling], { cwd: hostile.folder, isTrusted: false });
+    expect(done).toMatchObject({ code: 0, stdout: "ran\n" });
+    expect(hostile.ran().filter((name) => name !== "server-of-skill")).toEqual(["module-evil"]);
+    const configured = checkout();
+    const refused = await runCli(["--skills", "skills/evil", ...calling], { cwd: configured.folder, isTrusted: false });
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("3 plugins") });
+    expect(configured.ran()).toEqual([]);
+  });
+
+  test("by naming a configuration, for what it says", async () => {
+    const hostile = checkout();
+    renameSync(join(hostile.folder, "skillhost.json"), join(hostile.folder, "named.json"));
+    const done = await runCli(["--config", "named.json", "--skills", "x/node_modules/disguised", "call", "disguised", "{}", "--yes"], {
+      cwd: hostile.folder,
+      isTrusted: false,
+    });
+    expect(done.code).toBe(0);
+    expect(hostile.ran()).toEqual(expect.arrayContaining(["module-disguised", "plugin"]));
+    expect(hostile.ran()).not.toContain("module-evil");
+  });
+
+  test("by trust add until trust remove, and shown by trust list and doctor", async () => {
+    const hostile = checkout();
+    const cli = (...argv: string[]): Promise<CliRun> => runCli(argv, { cwd: hostile.folder, isTrusted: false });
+    expect(await cli("trust", "list")).toMatchObject({ code: 0, stdout: "" });
+    expect((await cli("doctor")).stdout).toContain(`${hostile.folder}, not trusted`);
+    expect(await cli("trust", "add")).toMatchObject({ code: 0, stdout: `Trusted: ${hostile.folder} and everything below it.\n` });
+    expect((await cli("trust", "list")).stdout).toContain(hostile.folder);
+    expect((await cli("doctor", "--timeout", "2000")).stdout).toContain(`${hostile.folder}, trusted`);
+    expect(await cli(...calling)).toMatchObject({ code: 0 });
+    expect(await cli("trust", "remove", join(hostile.folder, "skills"))).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("remove that"),
+    });
+    expect(await cli("trust", "remove", ".")).toMatchObject({ code: 0 });
+    expect(await cli(...calling)).toMatchObject({ code: 1 });
+  });
+});
+
+test("a runtime for the Copilot SDK makes a session without what nobody trusts, and says so", async () => {
+  using hostile = checkout();
+  const before = hostile.outside();
+  const served = await createAndCall(hostile, []);
+  expect(hostile.ran()).toEqual([]);
+  expect(withoutOwn(hostile.outside())).toEqual(withoutOwn(before));
+  expect(served.stderr).toContain(`skillhost trust add ${hostile.folder}`);
+  expect(served.tools).not.toContain("evil");
+  const trusted = await createAndCall(hostile, ["--trust"]);
+  expect(trusted.tools).toContain("evil");
+  expect(hostile.ran()).toEqual(expect.arrayContaining(["module-evil", "extension", "plugin"]));
+});
+
+interface Served {
+  readonly tools: readonly string[];
+  readonly stderr: string;
+}
+
+/** Starts the runtime in the checkout, and makes a session there that wants the extensions of its workspace. */
+async function createAndCall(hostile: HostileCheckout, options: readonly string[]): Promise<Served> {
+  vi.stubEnv("COPILOT_HOME", join(hostile.home, "copilot"));
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const pieces: string[] = [];
+  const streams = { input, output: { write: (text: string) => void output.write(text), pendingBytes: 0 }, [Symbol.dispose]() {} };
+  const none = { isTTY: false, write() {} };
+  const io: CliIo = {
+    stdout: none,
+    stderr: { isTTY: false, write: (text) => void pieces.push(text) },
+    stdin: { isTTY: false, isPiped: true, read: async () => "" },
+    cwd: hostile.folder,
+    env: { COPILOT_HOME: join(hostile.home, "copilot") },
+    signal: new AbortController().signal,
+    takeStreams: () => streams,
+  };
+  const ended = headless(["--headless", "--stdio", "--yolo", ...options], io);
+  const connection = createMessageConnection(new StreamMessageReader(output), new StreamMessageWriter(input));
+  connection.listen();
+  await connection.sendRequest("connect", {});
+  const given = { workingDirectory: hostile.folder, requestExtensions: true };
+  const { sessionId } = await connection.sendRequest<{ sessionId: string }>("session.create", given);
+  await connection.sendRequest("session.tools.initializeAndValidate", { sessionId });
+  await connection.sendRequest("session.extensions.reload", { sessionId }).catch(() => {});
+  const { tools } = await connection.sendRequest<{ tools: { name: string }[] }>("session.tools.getCurrentMetadata", { sessionId });
+  await connection.sendRequest("runtime.shutdown", {});
+  await ended;
+  connection.dispose();
+  return { tools: (tools ?? []).map(({ name }) => name), stderr: pieces.join("") };
+}
+
+function textOf({ stdout, stderr }: CliRun): string {
+  return stdout + stderr;
+}
+
+/** Without what belongs to the user's own folder: keys, caches, what is trusted. */
+function withoutOwn(found: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(found).filter(([path]) => !path.startsWith("home/")));
+}
+
+async function standing({ folder }: HostileCheckout): Promise<string> {
+  const { stdout } = await runCli(["doctor", "--json", "--timeout", "1000"], { cwd: folder, isTrusted: false });
+  return JSON.parse(stdout).data.project.standing;
+}
