@@ -23,6 +23,7 @@ export default defineConfig({
     ],
   },
   test: {
+    globalSetup: ["test/temp-root.ts"],
     setupFiles: ["test/setup.ts"],
     execArgv: ["--expose-gc"],
     // Vitest leaves a core to itself; with two of them that would run one file after the other.

@@ -12,7 +12,7 @@ const config: ViteUserConfig = defineConfig({
   test: {
     ...shared,
     include: [...realPeers, ...contract],
-    globalSetup: ["test/interop/copilot-schemas.ts"],
+    globalSetup: ["test/temp-root.ts", "test/interop/copilot-schemas.ts"],
     exclude: ["**/node_modules/**"],
     testTimeout: 120_000,
     hookTimeout: 300_000,

@@ -1,9 +1,12 @@
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
+import { leftoversIn } from "./temp-root.ts";
 
-// Sessions that no test gives a folder must not end up among the developer's own.
-process.env["SKILLHOST_HOME"] ??= join(tmpdir(), "skillhost-test-home");
+// A file that leaves something in the temporary folder fails: on a developer's machine nobody would ever remove it.
+const folder = mkdtempSync(join(process.env["SKILLHOST_TEST_ROOT"] ?? tmpdir(), "f"));
+for (const name of ["TMPDIR", "TMP", "TEMP"]) process.env[name] = folder;
 
 // A process warning (a leaked listener, a deprecated call, an unhandled rejection) is a fault: it fails the file that caused it.
 const warnings: Error[] = [];
@@ -17,5 +20,8 @@ beforeAll(() => {
 
 afterAll(() => {
   process.off("warning", onWarning);
+  const left = leftoversIn(folder);
+  rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   if (warnings.length > 0) throw new AggregateError(warnings, `Process warnings: ${warnings.map((w) => w.message).join("; ")}`);
+  if (left.length > 0) throw new Error(`This file left ${left.length} entries in the temporary folder: ${left.slice(0, 10).join(", ")}`);
 });

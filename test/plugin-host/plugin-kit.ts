@@ -11,7 +11,7 @@ import { tempFolder } from "../skills/kit.ts";
 export async function hostWith(plugins: TestHostOptions["plugins"], options: TestHostOptions = {}): Promise<TestHost> {
   const workingDirectory = options.workingDirectory ?? tempFolder();
   const kit = await createTestHost({ skillDirectories: [], watch: false, ...options, workingDirectory, plugins });
-  onTestFinished(() => kit.host.close());
+  onTestFinished(() => kit.close());
   return kit;
 }
 

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach } from "vitest";
+import { onTestFinished } from "vitest";
 import type { Logger, LogLevel } from "../../src/base/logger.ts";
 import { createCatalogMemo } from "../../src/session/catalog/catalog-memo.ts";
 import type { CatalogSource } from "../../src/session/catalog/tool-catalog.ts";
@@ -55,17 +55,10 @@ export interface TestEnvironment extends SessionEnvironment {
   readyWhen(promise: Promise<void>): void;
 }
 
-const folders: string[] = [];
-const sessions: Session[] = [];
-
-afterEach(async () => {
-  await Promise.all(sessions.splice(0).map((session) => session.disconnect()));
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
-});
-
 export function createTestEnvironment(...initial: CatalogSource[]): TestEnvironment {
   const folder = mkdtempSync(join(tmpdir(), "session-test-"));
-  folders.push(folder);
+  // Hooks of this module would belong to the first file that imports it, and files share modules.
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const memo = createCatalogMemo();
   const listeners = new Set<() => void>();
   const lines: LogLine[] = [];
@@ -132,7 +125,7 @@ export function createTestEnvironment(...initial: CatalogSource[]): TestEnvironm
 /** A session over an environment, ended after the test. Every call is allowed unless the options say otherwise. */
 export function openSession(environment: TestEnvironment = createTestEnvironment(), options: SessionOptions = {}): Session {
   const session = createSession({ onPermissionRequest: approveAll, ...options }, environment);
-  sessions.push(session);
+  onTestFinished(() => session.disconnect());
   return session;
 }
 

@@ -86,6 +86,7 @@ export class Bridge implements AsyncDisposable {
     } catch (error) {
       await test.close();
       await backend[Symbol.asyncDispose]();
+      rmSync(root, { recursive: true, force: true, maxRetries: 3 });
       throw error;
     }
   }
