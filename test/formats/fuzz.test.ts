@@ -7,8 +7,9 @@ import { parseSkillDocument } from "../../src/formats/skills/skill-document.ts";
 import { parseSkillManifest } from "../../src/formats/skills/skill-manifest.ts";
 import { parseToolJson, toToolJson } from "../../src/formats/skills/tool-json.ts";
 import { decodeText } from "../../src/formats/text/decode-text.ts";
+import { rounds } from "../rounds.ts";
 
-const runs = { numRuns: 10_000 };
+const runs = { numRuns: rounds(300, 10_000) };
 const at = { file: "/s/tidy/SKILL.md", directoryName: "tidy" };
 
 const skillTexts = [

@@ -5,9 +5,9 @@ import { createHost } from "../../src/host/create-host.ts";
 import type { SessionEvent } from "../../src/session/records/events.ts";
 import { type CompiledSources, compileSources } from "../compiled-sources.ts";
 import { emptyFolder } from "../io/temp-folder.ts";
+import { rounds } from "../rounds.ts";
 
-// More for those who doubt: SKILLHOST_KILLS=200 npx vitest run test/host/kill-session.test.ts
-const kills = Number(process.env["SKILLHOST_KILLS"] ?? 6);
+const kills = rounds(3, 40);
 
 const children: ChildProcess[] = [];
 let compiled: CompiledSources;

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { openFileLog } from "../../src/io/file-log.ts";
+import { rounds } from "../rounds.ts";
 import { emptyFolder } from "./temp-folder.ts";
 
-// More for those who doubt: SKILLHOST_KILLS=200 npx vitest run test/io/kill.test.ts
-const kills = Number(process.env["SKILLHOST_KILLS"] ?? 40);
+const kills = rounds(8, 200);
 const writers = 4;
 
 /** Lets a writer go on with a log and kills it once it has kept some records. Gives the number of the last one it told of. */

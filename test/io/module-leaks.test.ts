@@ -4,12 +4,13 @@ import { expect, test } from "vitest";
 import { createHostModules, makeTree } from "../../scripts/module-matrix.mjs";
 import { createModuleLoader } from "../../src/io/module-loader/create-module-loader.ts";
 import { createScope } from "../../src/io/scope.ts";
+import { isSoak, rounds } from "../rounds.ts";
 
-const RELOADS = 300;
+const RELOADS = rounds(60, 300);
 const text = (n: number): string => `import { base } from "./h.ts"; interface A { a: number }
 const padding = "${"x".repeat(1_000)}"; export default (a: A): number => a.a + base + ${n} + padding.length;`;
 
-test("300 reloads free every generation but the last, and keep less than a kilobyte each", async () => {
+test(`${RELOADS} reloads free every generation but the last, and keep less than a kilobyte each`, async () => {
   const root = makeTree({ "package.json": '{"type":"module"}', "tool.ts": text(0), "h.ts": "export const base = 1;" });
   const loader = createModuleLoader({ hostModules: createHostModules() });
   const scope = createScope();
@@ -33,7 +34,8 @@ test("300 reloads free every generation but the last, and keep less than a kilob
   rmSync(root, { recursive: true });
 
   expect(freed).toBeGreaterThanOrEqual(RELOADS - 1);
-  expect(kept).toBeLessThan(1024);
+  // With few rounds the garbage of everything else counts for more than what a reload keeps.
+  if (isSoak) expect(kept).toBeLessThan(1024);
 });
 
 test("what failed to load is freed too", async () => {

@@ -3,6 +3,7 @@ import { createHostModules, features, type ReloadCase, reloadCases, runFeature, 
 import { createModuleLoader, type OwnedModuleLoader } from "../../src/io/module-loader/create-module-loader.ts";
 import type { EngineChoice } from "../../src/io/module-loader.ts";
 import { createScope } from "../../src/io/scope.ts";
+import { rounds } from "../rounds.ts";
 
 const createLoader = (engine?: EngineChoice["engine"]): OwnedModuleLoader =>
   createModuleLoader({ hostModules: createHostModules(), ...(engine ? { engine } : {}) });
@@ -31,9 +32,9 @@ describe("what a module may be written with", () => {
 });
 
 describe("every kind of edit takes effect", () => {
-  const groups = groupBy(reloadCases());
+  const groups = groupBy(sampled(reloadCases(), 7));
 
-  test.each([...groups])("%s, with every kind of helper", async (_name, cases) => {
+  test.each([...groups])("%s, with the kinds of helpers", async (_name, cases) => {
     for (const [index, reload] of cases.entries()) {
       const faults = await runReload(reload, createLoader(), createScope(), { sampleFreed: index % 4 === 0 });
       expect(faults, nameOf(reload)).toEqual({});
@@ -41,7 +42,10 @@ describe("every kind of edit takes effect", () => {
   });
 
   test("with jiti alone too, unless a top-level await makes it asynchronous", async () => {
-    const sample = reloadCases().filter(({ entry, place }) => place === "outside" && (entry === ".ts" || entry === ".cjs"));
+    const sample = sampled(
+      reloadCases().filter(({ entry, place }) => place === "outside" && (entry === ".ts" || entry === ".cjs")),
+      5,
+    );
     for (const reload of sample) {
       const { "top-level await": stale, ...faults } = await runReload(reload, createLoader("jiti"), createScope());
       expect(faults, nameOf(reload)).toEqual({});
@@ -50,6 +54,11 @@ describe("every kind of edit takes effect", () => {
     }
   });
 });
+
+/** All of them in `npm run test:soak`; else every n-th, which meets every kind of entry and of helper. */
+function sampled(cases: readonly ReloadCase[], every: number): readonly ReloadCase[] {
+  return cases.filter((_case, index) => index % rounds(every, 1) === 0);
+}
 
 function groupOf({ entry, packageType, place }: ReloadCase): string {
   return `${entry} entries in ${packageType} packages ${place} a project`;

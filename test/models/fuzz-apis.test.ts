@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { ReplayFields } from "../../src/models/model.ts";
 import { ModelError } from "../../src/models/model-error.ts";
 import type { ScriptedReply } from "../doubles/scripted-model.ts";
+import { rounds } from "../rounds.ts";
 import { fetchSaying, hello, listen } from "./models-kit.ts";
 import { apiModel, wireApis } from "./wire-apis.ts";
 
@@ -111,7 +112,7 @@ describe.each(wireApis.slice(0, 3))("whatever comes in the form of $name", (api)
       for (const { at, bytes: more, length } of changes) mutated.splice(at, length, ...more);
       await settle([Uint8Array.from(mutated)]);
     });
-    await fc.assert(property, { numRuns: 200 });
+    await fc.assert(property, { numRuns: rounds(20, 400) });
   });
 
   test("events left out, doubled and in any order come to a reply or a ModelError", async () => {
@@ -119,14 +120,14 @@ describe.each(wireApis.slice(0, 3))("whatever comes in the form of $name", (api)
     const property = fc.asyncProperty(fc.array(fc.nat(events.length - 1), { maxLength: 30 }), (order) =>
       settle(order.map((at) => events[at] ?? "")),
     );
-    await fc.assert(property, { numRuns: 200 });
+    await fc.assert(property, { numRuns: rounds(20, 400) });
   });
 
   test("events with anything in their fields come to a reply or a ModelError", async () => {
     const property = fc.asyncProperty(fc.array(fc.oneof({ weight: 9, arbitrary: event }, anything), { maxLength: 8 }), (events) =>
       settle(events.length === 1 ? [JSON.stringify(events[0])] : events.map((item) => `data: ${JSON.stringify(item)}\n\n`)),
     );
-    await fc.assert(property, { numRuns: 400 });
+    await fc.assert(property, { numRuns: rounds(40, 800) });
   });
 
   test("whatever a log gives back as a reply's replay is sent or left out", async () => {
@@ -149,6 +150,6 @@ describe.each(wireApis.slice(0, 3))("whatever comes in the form of $name", (api)
       const { reply } = await listen(apiModel(api, "http://model.test", { fetch: fetchSaying(whole) }), { messages });
       expect(reply?.content).toBe("ok");
     });
-    await fc.assert(property, { numRuns: 300 });
+    await fc.assert(property, { numRuns: rounds(30, 300) });
   });
 });

@@ -7,6 +7,7 @@ import { ModelError } from "../../src/models/model-error.ts";
 import { parseArguments } from "../../src/models/tool-arguments.ts";
 import { createWireModel } from "../../src/models/wire-model.ts";
 import { chatChunks, sse } from "../doubles/scripted-model.ts";
+import { rounds } from "../rounds.ts";
 import { fetchSaying, hello, hurriedClock, listen, modelSaying } from "./models-kit.ts";
 
 const encoder = new TextEncoder();
@@ -72,7 +73,7 @@ test("a stream gives the same reply and the same deltas wherever it is cut into 
     fc.asyncProperty(cuts, async (ends) => {
       expect(await read(split(streamBytes, ends))).toEqual(whole);
     }),
-    { numRuns: 100 },
+    { numRuns: rounds(20, 200) },
   );
 });
 
@@ -95,7 +96,7 @@ test("arbitrary bytes come to a reply or a ModelError", async () => {
     fc.uint8Array({ maxLength: 40 }),
     fc.constantFrom("data: ", "\n", "\r", "\n\n", "{", "}", ":", "[DONE]", "\uFEFF", " "),
   );
-  await fc.assert(fc.asyncProperty(fc.array(piece, { maxLength: 12 }), settle), { numRuns: 1_000 });
+  await fc.assert(fc.asyncProperty(fc.array(piece, { maxLength: 12 }), settle), { numRuns: rounds(100, 1_000) });
 });
 
 test("a stream with bytes changed, dropped or doubled comes to a reply or a ModelError", async () => {
@@ -105,7 +106,7 @@ test("a stream with bytes changed, dropped or doubled comes to a reply or a Mode
     for (const { at, bytes, length } of changes) mutated.splice(at, length, ...bytes);
     await settle([Uint8Array.from(mutated)]);
   });
-  await fc.assert(property, { numRuns: 1_000 });
+  await fc.assert(property, { numRuns: rounds(100, 1_000) });
 });
 
 test("chunks with anything in their fields come to a reply or a ModelError", async () => {
@@ -155,7 +156,7 @@ test("chunks with anything in their fields come to a reply or a ModelError", asy
         : [...chunks.map((item) => sse(JSON.stringify(item))), hasEnd ? sse("[DONE]") : ""],
     );
   });
-  await fc.assert(property, { numRuns: 1_000 });
+  await fc.assert(property, { numRuns: rounds(100, 1_000) });
 });
 
 test("any text is arguments or has an error that says why not", () => {
@@ -169,7 +170,7 @@ test("any text is arguments or has an error that says why not", () => {
     if (parsed.argumentsError === undefined) expect(parsed.arguments).toBeTypeOf("object");
     else expect(parsed.arguments).toBe(given);
   });
-  fc.assert(property, { numRuns: 1_000 });
+  fc.assert(property, { numRuns: rounds(100, 1_000) });
 });
 
 test("objects survive being written and read as arguments", () => {
@@ -178,5 +179,5 @@ test("objects survive being written and read as arguments", () => {
     const expected = JSON.parse(text, (key, value) => (key === "__proto__" ? undefined : value));
     expect(parseArguments(text)).toEqual({ arguments: expected });
   });
-  fc.assert(property, { numRuns: 500 });
+  fc.assert(property, { numRuns: rounds(50, 500) });
 });

@@ -1,10 +1,12 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { isSoak, rounds } from "../rounds.ts";
 import { put, tempFolder } from "../skills/kit.ts";
 import { hostWith } from "./plugin-kit.ts";
 
 const collectGarbage = (globalThis as { gc?: () => void }).gc;
-const reloads = 200;
+const reloads = rounds(40, 200);
+const step = reloads / 8;
 // Generous, for what the engine keeps for a while: the ballast of one generation alone is twice that.
 const bytesPerReload = 8 * 1024;
 
@@ -34,7 +36,7 @@ export default definePlugin({
 });
 `;
 
-test("two hundred reloads of a plugin leave no timer, socket or listener behind, and next to no memory", { timeout: 60_000 }, async () => {
+test(`${reloads} reloads of a plugin leave no timer, socket or listener behind, and next to no memory`, { timeout: 60_000 }, async () => {
   expect(collectGarbage).toBeTypeOf("function");
   const workingDirectory = tempFolder({ "greedy.ts": greedy(0) });
   const { host, call, session } = await hostWith(["./greedy.ts"], { workingDirectory });
@@ -53,15 +55,16 @@ test("two hundred reloads of a plugin leave no timer, socket or listener behind,
   for (let n = 1; n <= reloads; n++) {
     put(join(workingDirectory, "greedy.ts"), greedy(n));
     await host.reload();
-    if (n % 25 === 0) {
+    if (n % step === 0) {
       expect((await call("greedy")).textResultForLlm).toBe(String(n));
       watched.register(session.catalog.executables.get("greedy") as object, n);
     }
-    if (n === 50) before = await heap();
+    if (n === 2 * step) before = await heap();
   }
   await expect.poll(() => counts()).toEqual({ timers: 1, sockets: 1, listeners: 1, aborted: reloads });
-  const growth = ((await heap()) - before) / (reloads - 50);
-  expect(growth).toBeLessThan(bytesPerReload);
+  const growth = ((await heap()) - before) / (reloads - 2 * step);
+  // With few rounds the garbage of everything else counts for more than what a reload keeps.
+  if (isSoak) expect(growth).toBeLessThan(bytesPerReload);
   const freedByNow = (): number => {
     collectGarbage?.();
     return freed.length;

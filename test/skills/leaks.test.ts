@@ -1,10 +1,12 @@
 import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { isSoak, rounds } from "../rounds.ts";
 import { openKit, poll, put, skillMd, tempFolder, toolSource } from "./kit.ts";
 
 const collectGarbage = (globalThis as { gc?: () => void }).gc;
-const reloads = 1_000;
+const reloads = rounds(100, 1_000);
+const step = reloads / 10;
 // Generous, for what the engine keeps for a while; a leaked module would be ten times that.
 const bytesPerReload = 4 * 1024;
 
@@ -37,7 +39,9 @@ interface Counts {
   readonly ended: number;
 }
 
-test("a thousand reloads leave no timer, socket or listener behind, and next to no memory", { timeout: 60_000 }, async () => {
+test(`${reloads} reloads leave no timer, socket or listener behind, and next to no memory`, {
+  timeout: 60_000 * rounds(1, 5),
+}, async () => {
   expect(collectGarbage).toBeTypeOf("function");
   const root = tempFolder({
     "s/SKILL.md": skillMd("s"),
@@ -62,19 +66,20 @@ test("a thousand reloads leave no timer, socket or listener behind, and next to 
   for (let n = 1; n <= reloads; n++) {
     put(join(root, "s/tools/greedy.js"), greedy(n));
     await kit.host.reload();
-    if (n % 100 === 0) {
+    if (n % step === 0) {
       expect(await kit.says("greedy")).toBe(String(n));
       watched.register(kit.session.catalog.executables.get("greedy") as object, n);
     }
-    if (n === 200) {
+    if (n === 2 * step) {
       before = await heap();
       resources = open().length;
     }
   }
   await poll("all but the last generation have ended", () => counts().ended === reloads && counts().sockets === 1);
   expect(counts()).toEqual({ timers: 1, sockets: 1, listeners: 1, ended: reloads });
-  const growth = ((await heap()) - before) / (reloads - 200);
-  expect(growth).toBeLessThan(bytesPerReload);
+  const growth = ((await heap()) - before) / (reloads - 2 * step);
+  // With few rounds the garbage of everything else counts for more than what a reload keeps.
+  if (isSoak) expect(growth).toBeLessThan(bytesPerReload);
   expect(open().length).toBeLessThanOrEqual(resources + 2);
   await poll("old handlers are freed", () => {
     collectGarbage?.();

@@ -6,8 +6,9 @@ import { parseMcpConfig } from "../../../src/formats/mcp/mcp-config.ts";
 import type { McpDialect } from "../../../src/formats/mcp/mcp-dialects.ts";
 import { type ParsedServer, parseServerSpec } from "../../../src/formats/mcp/parse-server-spec.ts";
 import { toServerConfig } from "../../../src/formats/mcp/server-config.ts";
+import { rounds } from "../../rounds.ts";
 
-const runs = { numRuns: 5_000 };
+const runs = { numRuns: rounds(200, 5_000) };
 const dialects: readonly McpDialect[] = [
   "session",
   "skillhost",

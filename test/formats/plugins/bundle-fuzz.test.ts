@@ -7,8 +7,9 @@ import { parseHookConfig } from "../../../src/formats/plugins/hook-config.ts";
 import { parseMarketplace } from "../../../src/formats/plugins/marketplace.ts";
 import type { BundleDialect } from "../../../src/formats/plugins/plugin-dialects.ts";
 import { parsePluginManifest } from "../../../src/formats/plugins/plugin-manifest.ts";
+import { rounds } from "../../rounds.ts";
 
-const runs = { numRuns: 1_500 };
+const runs = { numRuns: rounds(150, 5_000) };
 const dialects: readonly BundleDialect[] = ["agent-plugins", "claude", "copilot", "codex", "gemini", "cursor", "openclaw"];
 const pieces = [
   "",
