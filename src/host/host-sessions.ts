@@ -28,6 +28,8 @@ export interface SessionOpening {
   readonly awaitsSources?: boolean | undefined;
   /** False: a session that is open already does not tell that somebody goes on with it. Default: true. */
   readonly tellsResume?: boolean | undefined;
+  /** Told with the resume: whoever resumes the session answers what was left open, too. Default: false. */
+  readonly continuesWork?: boolean | undefined;
   /** Keeps the session elsewhere than in the host's folder for sessions; whoever gives it lists and deletes what is kept there. */
   readonly storage?: SessionStorage | undefined;
 }
@@ -182,7 +184,7 @@ export class HostSessions {
   async #reopen(sessionId: string, changes: ResumeOptions, opening: SessionOpening): Promise<Session> {
     const store = opening.storage?.log ?? (await this.#store.open(sessionId));
     try {
-      const log = await openSessionLog(sessionId, this.#parts.options.log, store);
+      const log = await openSessionLog(sessionId, this.#parts.options.log, store, opening.continuesWork);
       const environment = this.#environment(opening);
       const recorded = withRemembered(log.resumed?.options ?? {}, this.#remembered.get(sessionId) ?? {});
       const options = { ...recorded, ...changes, sessionId };

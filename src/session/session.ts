@@ -278,13 +278,16 @@ export class Session extends SessionOffering implements AsyncDisposable {
    */
   async join(
     { tools, ...change }: SessionChange & Pick<SessionOptions, "tools">,
-    { tellsResume = true }: { readonly tellsResume?: boolean | undefined } = {},
+    {
+      tellsResume = true,
+      continuesWork,
+    }: { readonly tellsResume?: boolean | undefined; readonly continuesWork?: boolean | undefined } = {},
   ): Promise<void> {
     this.#parts.assertOpen();
     changeSessionConfig(this.#parts.config, change, this.#parts.environment.defaults);
     if (tools !== undefined) this.#parts.own.setTools(tools);
     await this.update(change);
-    if (tellsResume) await this.#parts.recording.joined();
+    if (tellsResume) await this.#parts.recording.joined(continuesWork);
   }
 
   /** False once it is being disconnected. */

@@ -109,8 +109,9 @@ export interface Asks {
     data: {
       serverName: string;
       serverUrl: string;
-      reason: "initial" | "refresh" | "upscope";
-      wwwAuthenticateParams?: { scope?: string; resourceMetadataUrl?: string };
+      /** `reauth`: whoever was asked to refresh a token would not, and another sign-in may be wanted. */
+      reason: "initial" | "refresh" | "reauth" | "upscope";
+      wwwAuthenticateParams?: { scope?: string; resourceMetadataUrl?: string; error?: string };
     };
     answer: { kind: "token"; accessToken: string; expiresIn?: number } | { kind: "cancelled" };
   };

@@ -12,14 +12,20 @@ export type TokenReason = Asks["accessToken"]["data"]["reason"];
 /** Asks whoever obtains tokens elsewhere for one. Undefined: nobody does. Rejects when they do not want to. */
 export async function acquireGrant(
   { server }: OAuthTarget,
-  { scope, resourceMetadataUrl }: Challenge,
+  { scope, resourceMetadataUrl, error }: Challenge,
   reason: TokenReason,
   acquire: AcquireToken,
   signal: AbortSignal,
 ): Promise<Grant | undefined> {
-  const said = { ...(scope !== undefined && { scope }), ...(resourceMetadataUrl !== undefined && { resourceMetadataUrl }) };
-  const wanted = { serverName: server.name, serverUrl: server.url, reason, wwwAuthenticateParams: said };
-  const answer = await acquire(wanted, signal);
+  const said = {
+    ...(scope !== undefined && { scope }),
+    ...(resourceMetadataUrl !== undefined && { resourceMetadataUrl }),
+    ...(error !== undefined && { error }),
+  };
+  const wanted = { serverName: server.name, serverUrl: server.url, wwwAuthenticateParams: said };
+  let answer = await acquire({ ...wanted, reason }, signal);
+  // Who cannot renew a token may still have a person sign in again.
+  if (answer?.kind === "cancelled" && reason === "refresh") answer = await acquire({ ...wanted, reason: "reauth" }, signal);
   if (answer === undefined) return undefined;
   if (answer.kind !== "token") throw new HostError("OAUTH_CANCELLED", "whoever was asked for a token gave none");
   const now = Date.now();

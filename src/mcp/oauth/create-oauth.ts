@@ -60,8 +60,8 @@ export function createOAuth(options: OAuthOptions): ServerOAuth {
       token: () => session.token(),
       async onUnauthorized({ response }) {
         const { extractWWWAuthenticateParams } = await import("@modelcontextprotocol/client");
-        const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
-        await session.recover(session.sentWith(response), { scope, resourceMetadataUrl: resourceMetadataUrl?.href });
+        const { scope, resourceMetadataUrl, error } = extractWWWAuthenticateParams(response);
+        await session.recover(session.sentWith(response), { scope, resourceMetadataUrl: resourceMetadataUrl?.href, error });
       },
     },
     wrapFetch: (fetch) => wrapFetch(fetch, session),

@@ -18,6 +18,8 @@ export interface OAuthTarget {
 export interface Challenge {
   readonly scope?: string | undefined;
   readonly resourceMetadataUrl?: string | undefined;
+  /** Why the server refused, such as `invalid_token`. */
+  readonly error?: string | undefined;
 }
 
 export function fetchFor({ server, headers }: OAuthTarget, signal: AbortSignal): FetchLike {

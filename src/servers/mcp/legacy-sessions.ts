@@ -32,7 +32,7 @@ export class LegacySessions implements AsyncDisposable {
   readonly #log: Logger;
   readonly #entries = new Map<string, Entry>();
   readonly #sweeper: NodeJS.Timeout;
-  readonly #life = new Lifetime(() => new HostError("HTTP_CLOSED", "The server is ending."));
+  readonly #life = new Lifetime(() => new HostError("HOST_CLOSED", "The server is ending."));
   /** Sessions that are being made. */
   #beginning = 0;
 

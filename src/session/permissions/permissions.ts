@@ -14,6 +14,9 @@ import type { PermissionRules, RuleVerdict } from "./permission-rules.ts";
 /** Allows every call. For programs that trust every tool they offer. */
 export const approveAll: AskHandler<"permission"> = () => approval;
 
+/** Allows every call that no rule denies or wants asked about, and nobody hears of a question: they might show it to a person. */
+export const approveUnasked: AskHandler<"permission"> = () => approval;
+
 const approval: PermissionDecision = Object.freeze({ kind: "approve-once" });
 
 /** The answer to "may it run?". */
@@ -76,7 +79,11 @@ export interface PermissionHost {
   readonly log: Logger;
   /** Where approvals are kept that outlive the session. Undefined: they last as long as the session does. */
   readonly approvals: ApprovalStore | undefined;
-  readonly config: { readonly permissions: PermissionRules; readonly workingDirectory: string };
+  readonly config: {
+    readonly permissions: PermissionRules;
+    readonly workingDirectory: string;
+    readonly onPermissionRequest: AskHandler<"permission"> | undefined;
+  };
 }
 
 export function createPermissions(host: PermissionHost): Permissions {
@@ -132,6 +139,7 @@ class SessionPermissions implements Permissions {
     const call = { tool, request: requestOf(tool, request, args) };
     if (ruled?.kind === "ask") return this.#ask(question, waits, call);
     if (exemption === "tool" || ruled?.kind === "allow") return allowed;
+    if (this.#host.config.onPermissionRequest === approveUnasked) return allowed;
     const isApproved = this.#wasApproved(call);
     if (!(isApproved instanceof Promise)) return isApproved ? allowed : this.#ask(question, waits, call);
     return isApproved.then((known) => (known ? allowed : this.#ask(question, waits, call)));

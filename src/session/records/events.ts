@@ -24,13 +24,18 @@ export type EventSink = (event: SessionEvent) => void;
 /** Ends a subscription: call it, or let `using` do so. */
 export type Unsubscribe = (() => void) & Disposable;
 
+interface AppendOptions {
+  /** This one is told and not kept, whatever its type. */
+  readonly isEphemeral?: boolean;
+}
+
 /** The one door for a session's events: it gives each its id and its place in the chain, and hands it to whoever listens. */
 export interface SessionEvents {
   /**
    * Tells every sink, in the order they came, before it returns; an event that a sink appends follows the one it is
    * about. With nobody listening to the type nothing is built, and the event is in nobody's chain.
    */
-  append(type: string, data: object, agentId?: string): void;
+  append(type: string, data: object, agentId?: string, options?: AppendOptions): void;
   /** Whether anybody hears of this type: ask before building costly data. */
   wants(type: string): boolean;
   /** Whether anybody but the recorder hears of this type: somebody who waits for news. */
@@ -75,9 +80,9 @@ class EventDoor implements SessionEvents {
     return this.#sinks.length > 0 || this.#sinksByType.has(type);
   }
 
-  append(type: string, data: object, agentId?: string): void {
+  append(type: string, data: object, agentId?: string, { isEphemeral: isMomentary = false }: AppendOptions = {}): void {
     if (!this.wants(type)) return;
-    this.#waiting.push(this.#envelope(type, data, agentId));
+    this.#waiting.push(this.#envelope(type, data, agentId, isMomentary));
     if (this.#telling) return;
     this.#telling = true;
     try {
@@ -130,9 +135,9 @@ class EventDoor implements SessionEvents {
     else this.#sinksByType.delete(type);
   }
 
-  #envelope(type: string, data: object, agentId: string | undefined): SessionEvent {
+  #envelope(type: string, data: object, agentId: string | undefined, isMomentary: boolean): SessionEvent {
     const id = randomUUID();
-    const ephemeral = isEphemeral(type);
+    const ephemeral = isMomentary || isEphemeral(type);
     const event: SessionEvent = Object.freeze({
       type,
       data: Object.freeze(data) as Readonly<Record<string, unknown>>,

@@ -6,7 +6,7 @@ import type { SessionEvent, SessionEvents } from "./events.ts";
 import type { History } from "./history.ts";
 import { findCut, truncationType } from "./kept-events.ts";
 import { toRecordedOptions } from "./recorded-options.ts";
-import { createSessionLog, logVersion, type SessionLog } from "./session-log.ts";
+import { createSessionLog, logVersion, type ResumePoint, type SessionLog } from "./session-log.ts";
 
 /** What a session writes down of itself. */
 export interface Recording {
@@ -22,7 +22,7 @@ export interface Recording {
   /** Settles when everything so far outlives this process, if there is a log that does. @throws HostError `LOG_NOT_WRITTEN`. */
   flush(): Promise<void>;
   /** Tells that somebody goes on with a session that is open. */
-  joined(): Promise<void>;
+  joined(continuesWork?: boolean): Promise<void>;
   /** Records the options if they are others than those before. */
   optionsChanged(before: ResolvedSessionConfig): void;
   /** Ends the log; what cannot be written any more is said to the program's log. */
@@ -80,11 +80,11 @@ class LogRecording implements Recording {
     await this.#log?.flush();
   }
 
-  async joined(): Promise<void> {
+  async joined(continuesWork = false): Promise<void> {
     const { events, config } = this.#host;
     if (!events.wants("session.resume")) return;
     const { length } = await this.read();
-    events.append("session.resume", resumeOf(config, length, true));
+    events.append("session.resume", resumeOf(config, { eventCount: length, continuesWork }, true));
   }
 
   optionsChanged(before: ResolvedSessionConfig): void {
@@ -109,7 +109,7 @@ class LogRecording implements Recording {
     this.#log = log;
     this.#recorder = events.addRecorder((event) => log.record(event));
     if (resumed === undefined) events.append("session.start", startOf(config));
-    else events.append("session.resume", resumeOf(config, resumed.eventCount, false));
+    else events.append("session.resume", resumeOf(config, resumed, false));
     for (const { type, data, agentId } of resumed?.unfinished ?? []) events.append(type, data, agentId);
     return log;
   }
@@ -127,14 +127,20 @@ function startOf(config: ResolvedSessionConfig): object {
   };
 }
 
-function resumeOf(config: ResolvedSessionConfig, eventCount: number, sessionWasActive: boolean): object {
-  return { resumeTime: now(), eventCount, sessionWasActive, ...facts(config) };
+function resumeOf(
+  config: ResolvedSessionConfig,
+  { eventCount, continuesWork }: Pick<ResumePoint, "eventCount" | "continuesWork">,
+  sessionWasActive: boolean,
+): object {
+  return { resumeTime: now(), eventCount, sessionWasActive, continuePendingWork: continuesWork, ...facts(config) };
 }
 
 function facts(config: ResolvedSessionConfig): object {
   const { model } = config.view;
+  const { reasoningEffort } = config.turn;
   return {
     ...(model !== undefined && { selectedModel: model }),
+    ...(reasoningEffort !== undefined && { reasoningEffort }),
     context: { cwd: config.workingDirectory },
     options: toRecordedOptions(config),
   };

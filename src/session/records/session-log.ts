@@ -16,6 +16,7 @@ export interface ResumePoint {
   readonly options: SessionOptions;
   /** The events that end what was left open. */
   readonly unfinished: readonly Settling[];
+  readonly continuesWork: boolean;
 }
 
 /** Everything that happened in a session and is kept. */
@@ -46,7 +47,7 @@ export function createSessionLog(log: Logger, store: AppendLog = createMemoryLog
  * @throws HostError `SESSION_LOG_DAMAGED` when it does not say with which options the session was made: its filters of
  * tools must not get lost by accident. `SESSION_LOG_NEWER` when a newer version wrote it.
  */
-export async function openSessionLog(sessionId: string, log: Logger, store: AppendLog): Promise<SessionLog> {
+export async function openSessionLog(sessionId: string, log: Logger, store: AppendLog, continuesWork = false): Promise<SessionLog> {
   const recorded = await readEvents(store, log);
   refuseNewer(sessionId, recorded);
   // Taking back what was said does not take back how the session was set up.
@@ -62,6 +63,7 @@ export async function openSessionLog(sessionId: string, log: Logger, store: Appe
     lastEventId,
     options,
     unfinished: settleUnfinished(events),
+    continuesWork,
   });
 }
 

@@ -117,7 +117,10 @@ export class ContextKeeper implements Disposable {
   #isWorthwhile({ conversationTokens, tokenLimit }: ContextUse): boolean {
     const { length } = this.#host.history.messages();
     const isNew = this.#hopelessAt === 0 || length < this.#hopelessAt || length >= this.#hopelessAt + fewMessages;
-    return this.#running !== undefined || (isNew && length >= fewMessages && conversationTokens * this.#ratio >= tokenLimit * smallShare);
+    // Who wants a conversation kept that small means it.
+    const threshold = this.#host.config.turn.infinite?.backgroundThreshold ?? 1;
+    const [fewest, share] = threshold < smallShare ? [fewMessages - 1, threshold / 10] : [fewMessages, smallShare];
+    return this.#running !== undefined || (isNew && length >= fewest && conversationTokens * this.#ratio >= tokenLimit * share);
   }
 }
 

@@ -150,6 +150,7 @@ export class SessionTurnAgent implements TurnAgent {
       delivery,
       interactionId,
       messageId,
+      agentMode: this.#host.config.turn.agentMode,
       ...(source !== undefined && { source }),
     };
     events.append("user.message", data);

@@ -86,6 +86,19 @@ describe("a remote server that wants a token", () => {
     await close();
   });
 
+  test("asks once more, for another sign-in, when the client cannot renew it", async () => {
+    const taken = ["host-1"];
+    const { client, sessionId, close } = await session(taken);
+    const answers = [{ kind: "token", accessToken: "host-1" }, { kind: "cancelled" }, { kind: "token", accessToken: "host-2" }];
+    const asked = give(client, sessionId, ...answers);
+    expect(await status(client, sessionId)).toBe("connected");
+    taken.splice(0, 1, "host-2");
+    await client.request("session.mcp.restartServer", { sessionId, serverName: "vault" });
+    expect(await status(client, sessionId)).toBe("connected");
+    expect(asked.map(({ reason }) => reason)).toEqual(["initial", "refresh", "reauth"]);
+    await close();
+  });
+
   test("stays without when the client gives none", async () => {
     const { client, sessionId, close } = await session([]);
     const asked = give(client, sessionId, { kind: "cancelled" });

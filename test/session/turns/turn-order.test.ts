@@ -125,6 +125,7 @@ describe("one turn with two parallel calls", () => {
       delivery: "idle",
       interactionId: expect.any(String),
       messageId: id,
+      agentMode: "interactive",
     });
     expect(dataOf("assistant.turn_start")).toEqual({ turnId: "0", interactionId, model: "fake-model" });
     expect(dataOf("assistant.message")).toEqual({

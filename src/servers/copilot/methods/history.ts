@@ -1,6 +1,7 @@
 import { errorMessage, HostError } from "../../../base/errors.ts";
 import type { ContextUse } from "../../../session/session-conversation.ts";
 import { badParams } from "../framing/rpc-error.ts";
+import { chooseModel } from "../sessions/choose-model.ts";
 import { findSession } from "../sessions/sessions.ts";
 import type { WireSession } from "../sessions/wire-session.ts";
 import type { Call, MethodFamily } from "./method.ts";
@@ -37,6 +38,7 @@ export const history: MethodFamily = {
   },
   async "session.history.compact"(call) {
     const { session } = sessionOf(call);
+    await chooseModel(call.server, session);
     const instructions = call.params.optionalText("customInstructions");
     const end = await session.conversation.compact({ instructions, signal: call.signal() });
     if (end.kind === "failed") throw new HostError("COMPACTION", `Compaction failed: ${errorMessage(end.error)}`);
@@ -58,7 +60,9 @@ export const history: MethodFamily = {
     cancelled: sessionOf(call).session.conversation.cancelCompaction("background"),
   }),
   async "session.history.summarizeForHandoff"(call) {
-    return { summary: await sessionOf(call).session.conversation.summarize(call.signal()) };
+    const { session } = sessionOf(call);
+    await chooseModel(call.server, session);
+    return { summary: await session.conversation.summarize(call.signal()) };
   },
   "session.history.clearContext"(call) {
     const { messagesCleared } = sessionOf(call).session.conversation.clear(call.params.text("prompt"));
@@ -66,6 +70,7 @@ export const history: MethodFamily = {
   },
   async "session.ui.ephemeralQuery"(call) {
     const { session } = sessionOf(call);
+    await chooseModel(call.server, session);
     return { answer: await session.conversation.ask(call.params.text("question"), call.signal()) };
   },
   "session.queue.pendingItems"(call) {

@@ -2,7 +2,7 @@ import { isPlainRecord } from "../../../base/read-fields.ts";
 import type { SendOptions } from "../../../session/turns/send-options.ts";
 import type { Params } from "../framing/params.ts";
 import { badParams } from "../framing/rpc-error.ts";
-import { defaultModel } from "../sessions/model-endpoint.ts";
+import { chooseModel } from "../sessions/choose-model.ts";
 import { findSession } from "../sessions/sessions.ts";
 import type { WireSession } from "../sessions/wire-session.ts";
 import type { Call, MethodFamily } from "./method.ts";
@@ -14,7 +14,7 @@ export const messages: MethodFamily = {
     const session = findSession(call.server, call.params);
     const command = session.commands.find(call.params.text("prompt"));
     if (command !== undefined) return { messageId: await runCommand(session, command) };
-    await chooseModel(call, session);
+    await chooseModel(call.server, session.session);
     await chooseMode(call, session);
     return { messageId: await session.session.send(toMessage(call.params)) };
   },
@@ -32,16 +32,19 @@ export const messages: MethodFamily = {
   },
   "session.log"({ server, params }) {
     const { session } = findSession(server, params);
-    const { level = "info", type = "log" } = { level: params.optionalText("level"), type: params.optionalText("type") };
+    const { level = "info", type = "notification" } = { level: params.optionalText("level"), type: params.optionalText("type") };
     const url = params.optionalText("url");
+    const tip = params.optionalText("tip");
+    const isEphemeral = params.flag("ephemeral");
     const said = { message: params.text("message"), ...(url !== undefined && { url }) };
+    const append = (event: string, data: object): void => session.events.append(event, data, undefined, { isEphemeral });
     let eventId = "";
     const sink = session.events.addSink((event) => {
       eventId ||= event.id;
     });
-    if (level === "error") session.events.append("session.error", { errorType: type, ...said });
-    else if (level === "warning") session.events.append("session.warning", { warningType: type, ...said });
-    else session.events.append("session.info", { infoType: type, ...said });
+    if (level === "error") append("session.error", { errorType: type, ...said });
+    else if (level === "warning") append("session.warning", { warningType: type, ...said });
+    else append("session.info", { infoType: type, ...said, ...(tip !== undefined && { tip }) });
     sink[Symbol.dispose]();
     return { eventId };
   },
@@ -57,15 +60,6 @@ async function runCommand(session: WireSession, { name, args }: { readonly name:
     events.append("session.idle", {});
   });
   return `command-${name}`;
-}
-
-/** The model of a session that named none is found out when it is first needed. */
-async function chooseModel({ server }: Call, { session }: WireSession): Promise<void> {
-  const { turn } = session.config;
-  if (turn.chatModel !== undefined || turn.model !== undefined || turn.provider === undefined) return;
-  const { firstModel } = await import("../sessions/first-model.ts");
-  const model = defaultModel(server.options.environment) ?? (await firstModel(turn.provider));
-  await session.update({ model });
 }
 
 /** The mode that a message is sent in is the session's from then on. */

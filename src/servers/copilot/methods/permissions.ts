@@ -1,7 +1,7 @@
 import { isAbsolute, resolve } from "node:path";
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import { isInside } from "../../../io/confine-path.ts";
-import { approveAll } from "../../../session/permissions/permissions.ts";
+import { approveUnasked } from "../../../session/permissions/permissions.ts";
 import type { Session } from "../../../session/session.ts";
 import { locationOf } from "../../../trust/locations.ts";
 import { badParams, notSupported } from "../framing/rpc-error.ts";
@@ -132,11 +132,11 @@ function sessionOf({ server, params }: Call): Session {
 }
 
 function approvesAll({ config }: Session): boolean {
-  return config.onPermissionRequest === approveAll;
+  return config.onPermissionRequest === approveUnasked;
 }
 
 async function setApproveAll(session: Session, isOn: boolean): Promise<void> {
-  if (isOn !== approvesAll(session)) await session.update({ onPermissionRequest: isOn ? approveAll : undefined });
+  if (isOn !== approvesAll(session)) await session.update({ onPermissionRequest: isOn ? approveUnasked : undefined });
 }
 
 async function setRules(

@@ -1,5 +1,6 @@
 import { errorMessage } from "../../../base/errors.ts";
 import { badParams } from "../framing/rpc-error.ts";
+import { chooseModel } from "../sessions/choose-model.ts";
 import { findSession } from "../sessions/sessions.ts";
 import type { MethodFamily } from "./method.ts";
 
@@ -13,6 +14,7 @@ export const sampling: MethodFamily = {
     session.samplings.set(requestId, stop);
     try {
       const request = params.record("request");
+      await chooseModel(server, session.session);
       const result = await session.session.conversation.sample(request, AbortSignal.any([stop.signal, signal()]));
       return { action: "success", result };
     } catch (error) {

@@ -26,7 +26,12 @@ export const state: MethodFamily = {
     return { status: "changed", modelChanged: false };
   },
   "session.name.get": (call) => ({ name: sessionOf(call).name ?? null }),
-  "session.name.set": (call) => sessionOf(call).setName(call.params.text("name")),
+  "session.name.set"(call) {
+    const session = sessionOf(call);
+    const name = call.params.text("name").trim();
+    if (name === "") throw badParams(call.params.method, "a name must have other characters than blanks.");
+    session.setName(name);
+  },
   "session.name.setAuto"(call) {
     const session = sessionOf(call);
     const summary = call.params.text("summary").trim();

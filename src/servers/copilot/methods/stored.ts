@@ -1,6 +1,6 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { toError } from "../../../base/errors.ts";
+import { HostError, toError } from "../../../base/errors.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import { findSession } from "../sessions/sessions.ts";
 import { workspacePathOf } from "../sessions/workspace.ts";
@@ -91,7 +91,12 @@ export const stored: MethodFamily = {
     await findSession(server, params).session.flush();
     return {};
   },
-  "sessionFs.setProvider"({ client, params }) {
+  "sessionFs.setProvider"({ server, client, params }) {
+    if (server.sessions.size > 0)
+      throw new HostError(
+        "SESSION_FS",
+        "sessionFs.setProvider comes too late: this runtime has sessions. Set it before the first one is made.",
+      );
     client.fileSystem = { statePath: params.text("sessionStatePath"), initialDirectory: params.optionalText("initialCwd") ?? "" };
     return { success: true };
   },

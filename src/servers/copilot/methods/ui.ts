@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { HostError } from "../../../base/errors.ts";
 import { noResult } from "../../../session/asks/ask-kinds.ts";
 import type { JsonSchema } from "../../../tools/tool.ts";
+import { chooseModel } from "../sessions/choose-model.ts";
 import { findSession } from "../sessions/sessions.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
@@ -59,12 +60,15 @@ export const ui: MethodFamily = {
   },
   async "session.commands.enqueue"({ server, params }) {
     const { session } = findSession(server, params);
+    await chooseModel(server, session);
     await session.send({ prompt: params.text("command") });
     return { queued: true };
   },
   "session.commands.handlePendingCommand"({ server, client, params }) {
     const session = findSession(server, params);
-    return { success: session.commands.settle(params.text("requestId"), client, params.optionalText("error")) };
+    session.commands.settle(params.text("requestId"), client, params.optionalText("error"));
+    // Every client hears of a command, and those that do not have it say so: that is no failure.
+    return { success: true };
   },
   // Commands run when they are given, so none is ever queued.
   "session.commands.respondToQueuedCommand": ({ server, params }) => ({ success: !findSession(server, params).session.isOpen }),

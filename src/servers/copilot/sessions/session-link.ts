@@ -13,6 +13,8 @@ interface LinkFacts {
   readonly offer: ClientOffer;
   /** The kinds of events that it says it answers, beside what it offers, by the handle it got. */
   readonly interests: Map<string, Attachment>;
+  /** All handles that it got, of kinds of events that nobody answers, too. */
+  readonly handles: Set<string>;
 }
 
 /** A client within a session, and what it is told. */
@@ -22,17 +24,19 @@ export class SessionLink implements LinkFacts {
   readonly asked: { client: Client };
   readonly offer: ClientOffer;
   readonly interests: Map<string, Attachment>;
+  readonly handles: Set<string>;
   readonly #sessionId: string;
   /** Events that wait until those before them were sent; undefined: none have to. */
   #waiting: SessionEvent[] | undefined = [];
 
-  constructor(sessionId: string, { client, attachment, asked, offer, interests }: LinkFacts) {
+  constructor(sessionId: string, { client, attachment, asked, offer, interests, handles }: LinkFacts) {
     this.#sessionId = JSON.stringify(sessionId);
     this.client = client;
     this.attachment = attachment;
     this.asked = asked;
     this.offer = offer;
     this.interests = interests;
+    this.handles = handles;
   }
 
   /** Whether it has heard of what was before it came. */

@@ -1,7 +1,7 @@
 import { HostError } from "../../../base/errors.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import { noResult } from "../../../session/asks/ask-kinds.ts";
-import { approveAll } from "../../../session/permissions/permissions.ts";
+import { approveUnasked } from "../../../session/permissions/permissions.ts";
 import type { Session } from "../../../session/session.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
 import type { Client } from "../clients/client.ts";
@@ -53,7 +53,7 @@ export function toOptions(
     ...(isPlainRecord(endpoint.capabilities) && options.modelCapabilities === undefined && { modelCapabilities: endpoint.capabilities }),
     ...(systemMessage !== undefined && { systemMessage }),
     ...(hooks !== undefined && { hooks }),
-    ...(server.options.allowsAll === true && { onPermissionRequest: approveAll }),
+    ...(server.options.allowsAll === true && { onPermissionRequest: approveUnasked }),
   };
 }
 

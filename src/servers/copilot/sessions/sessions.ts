@@ -75,7 +75,7 @@ export async function resumeWireSession(server: CopilotServer, client: Client, p
   const resuming = host.resumeSession(
     sessionId,
     { ...plugins.addToChange(options), ...fixed },
-    { ...soon, ...place, tellsResume: !params.flag("disableResume") },
+    { ...soon, ...place, tellsResume: !params.flag("disableResume"), continuesWork: params.flag("continuePendingWork") },
   );
   const session = await resuming.catch((error: unknown) => {
     // The session goes on with the plugins that it has.

@@ -125,7 +125,14 @@ export class WireSession {
       if (attachment !== before?.attachment) void attachment[Symbol.asyncDispose]();
       throw error;
     }
-    const link = new SessionLink(this.id, { client, attachment, asked, offer, interests: before?.interests ?? new Map() });
+    const link = new SessionLink(this.id, {
+      client,
+      attachment,
+      asked,
+      offer,
+      interests: before?.interests ?? new Map(),
+      handles: before?.handles ?? new Set(),
+    });
     this.#links.set(client, link);
     if (before !== undefined && before.attachment !== attachment) void before.attachment[Symbol.asyncDispose]();
     client.sessions.add(this);
@@ -227,16 +234,18 @@ export class WireSession {
   addInterest(client: Client, handle: string, eventType: string): void {
     const kind = answeredBy[eventType];
     const link = this.#links.get(client);
+    link?.handles.add(handle);
     if (kind === undefined || link === undefined) return;
     link.interests.set(handle, this.session.attach({ level: "connection", name: "a client", answers: [kind] }));
   }
 
-  /** False: there is no such interest of this client. */
+  /** False: this client never had such a handle. Releasing one again is no failure. */
   removeInterest(client: Client, handle: string): boolean {
-    const attachment = this.#links.get(client)?.interests.get(handle);
-    this.#links.get(client)?.interests.delete(handle);
+    const link = this.#links.get(client);
+    const attachment = link?.interests.get(handle);
+    link?.interests.delete(handle);
     void attachment?.[Symbol.asyncDispose]();
-    return attachment !== undefined;
+    return link?.handles.has(handle) === true;
   }
 
   /** All events that are kept, as clients see them. */
