@@ -1,6 +1,7 @@
 import { realpathSync } from "node:fs";
 import { canonicalJson } from "../base/canonical-json.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
+import { WorkSlices } from "../base/work-slices.ts";
 import type { FileGuard } from "../io/file-guard.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import type { Tool } from "../tools/tool.ts";
@@ -239,19 +240,26 @@ function isUntouched(unit: ToolUnit, changed: ReadonlySet<string>): boolean {
 }
 
 /** One after the other: modules share the one thread, and their order is what they see of each other. */
+/** Others run in between: a folder can hold thousands of tools. */
 async function stageUnits(entries: readonly ToolEntry[], kept: readonly ToolUnit[], context: StageContext): Promise<ToolUnit[]> {
   const units: ToolUnit[] = [];
+  const reusable = new Map<string, ToolUnit[]>();
+  for (const unit of kept) reusable.set(sameness(unit), [...(reusable.get(sameness(unit)) ?? []), unit]);
+  const slices = new WorkSlices(entriesPerSlice);
   for (const entry of entries) {
     // Whoever wanted this wants something newer by now.
     if (context.signal.aborted) break;
-    units.push(kept.find((unit) => isUnitOf(unit, entry) && !units.includes(unit)) ?? (await stageTool(entry, context)));
+    units.push(reusable.get(sameness(entry))?.shift() ?? (await stageTool(entry, context)));
+    await slices.spend(1);
   }
   return units;
 }
 
-/** A tool in the manifest is known by what it says, whatever its place in the list. */
-function isUnitOf(unit: ToolUnit, entry: ToolEntry): boolean {
-  return unit.state === entry.state && (unit.key === entry.key || entry.kind === "inline");
+const entriesPerSlice = 20;
+
+/** Equal for an entry and what was made of it. A tool in the manifest is known by what it says, whatever its place in the list. */
+function sameness({ key, state }: { readonly key: string; readonly state: string }): string {
+  return JSON.stringify([key.startsWith("inline:") ? "inline" : key, state]);
 }
 
 /** Whether a file says it all: what a module defines may be another thing each time it runs. */

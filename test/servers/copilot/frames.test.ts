@@ -94,6 +94,24 @@ describe("reading frames", () => {
     expect(messages).toEqual([{ after: true }]);
   });
 
+  test("a body that is nested too deeply, or holds too many values, spoils only itself", () => {
+    const bodyOf = (text: string): string => `Content-Length: ${text.length}\r\n\r\n${text}`;
+    const nested = (depth: number): string => bodyOf(`${"[".repeat(depth)}1${"]".repeat(depth)}`);
+    const { messages, faults } = read(
+      nested(128),
+      nested(129),
+      nested(300_000),
+      bodyOf(`[${Array(600_000).fill("{}").join()}]`),
+      frame({ after: true }),
+    );
+    expect(faults).toEqual([
+      "unreadable: A message is nested more than 128 levels deep.",
+      "unreadable: A message is nested more than 128 levels deep.",
+      "unreadable: A message holds more than 500000 values.",
+    ]);
+    expect([messages.length, messages.at(-1)]).toEqual([2, { after: true }]);
+  });
+
   test("a body in a hundred thousand pieces is put together", () => {
     const text = "x".repeat(100_000);
     const { messages } = read(...Array.from(frame({ text }), (byte) => Buffer.from([byte])));

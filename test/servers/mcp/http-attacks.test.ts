@@ -37,6 +37,26 @@ function raw(url: string, method: string, headers: Readonly<Record<string, strin
   });
 }
 
+test.each([
+  ["nested too deeply", `{"a":${"[".repeat(100_000)}1${"]".repeat(100_000)}}`, 400, "levels deep"],
+  ["of too many values", `{"a":[${Array(600_000).fill("{}").join()}]}`, 413, "values"],
+])("a body %s is refused before anything follows it, in both eras", async (_, params, status, why) => {
+  await using served = await serveSkill({});
+  for (const era of [{}, { "MCP-Protocol-Version": "2026-07-28" }] as Readonly<Record<string, string>>[]) {
+    const response = await fetch(served.face.url, {
+      method: "POST",
+      headers: {
+        "Content-Type": "application/json",
+        Accept: "application/json, text/event-stream",
+        ...authorization(served.face.url),
+        ...era,
+      },
+      body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`,
+    });
+    expect([response.status, await response.text()]).toEqual([status, expect.stringContaining(why)]);
+  }
+});
+
 test("pages of other sites are turned away by Host and Origin, whichever era they speak", async () => {
   await using served = await serveSkill({});
   const { url } = served.face;

@@ -117,3 +117,32 @@ test("closes the connection at a message that is too long to be one", async () =
   await transport.closed;
   expect(errors).toEqual([expect.stringContaining("longer than 16777216 bytes")]);
 });
+
+const nested = (depth: number): string => `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
+
+test("refuses what is nested too deeply, with an answer, and goes on", async () => {
+  const { input, received, writes } = await wire();
+  // The message itself is one level.
+  input.write(`{"jsonrpc":"2.0","id":1,"method":"ping","params":${nested(127)}}\n`);
+  for (const depth of [128, 300_000]) input.write(`{"jsonrpc":"2.0","id":${depth},"method":"ping","params":${nested(depth)}}\n`);
+  input.write(`${JSON.stringify(ping(2))}\n`);
+  await turn();
+  await turn();
+  expect(received.map((message) => (message as { id?: unknown }).id)).toEqual([1, 2]);
+  const answers = writes
+    .join("")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(answers).toMatchObject(
+    [128, 300_000].map((id) => ({ id, error: { code: -32600, message: expect.stringContaining("128 levels") } })),
+  );
+});
+
+test("ends the connection of who sends more values than are parsed", async () => {
+  const { input, received, errors, transport } = await wire();
+  input.write(`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":[${Array(600_000).fill("{}").join()}]}}\n`);
+  await transport.closed;
+  expect(received).toEqual([]);
+  expect(errors).toEqual([expect.stringContaining("500000 values")]);
+});
