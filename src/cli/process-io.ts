@@ -3,6 +3,7 @@ import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
 import { isatty } from "node:tty";
 import { toError } from "../base/errors.ts";
+import { onAbort, waitFor } from "../base/wait-for.ts";
 import type { CliInput, CliIo, CliStream, ProtocolStreams } from "./cli-io.ts";
 
 const graceMs = 1_000;
@@ -70,7 +71,11 @@ function toInput(self: NodeJS.Process): CliInput {
   return {
     isTTY: isatty(0),
     isPiped: isPiped(0),
-    read: (signal) => untilAborted(text(self.stdin), signal, () => self.stdin.destroy()),
+    async read(signal) {
+      signal.throwIfAborted();
+      using _closing = onAbort(signal, () => self.stdin.destroy());
+      return await waitFor(text(self.stdin), { signal });
+    },
   };
 }
 
@@ -81,26 +86,6 @@ function isPiped(fd: number): boolean {
   } catch {
     // Closed by whoever started us: there is nothing to read.
     return false;
-  }
-}
-
-async function untilAborted<T>(work: Promise<T>, signal: AbortSignal, cancel: () => void): Promise<T> {
-  signal.throwIfAborted();
-  let stop = (): void => {};
-  const aborted = new Promise<never>((_resolve, reject) => {
-    stop = () => {
-      cancel();
-      reject(signal.reason);
-    };
-    signal.addEventListener("abort", stop, { once: true });
-  });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener("abort", stop);
-    // The loser's rejection is nobody's.
-    work.catch(() => {});
-    aborted.catch(() => {});
   }
 }
 

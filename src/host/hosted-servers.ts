@@ -2,7 +2,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { Emitter } from "../base/emitter.ts";
 import { HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
-import { unlessAborted } from "../io/on-abort.ts";
+import { waitFor } from "../base/wait-for.ts";
 import type { ServerChange, SupervisedServer } from "../mcp/supervisor/lease.ts";
 import type { ServerView } from "../mcp/views/server-view.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
@@ -177,7 +177,7 @@ export class HostedServers implements SessionServers, Disposable {
     const asker = this.#parts.sets.addAsker({ ask: authorize, uses: (url) => "url" in server.spec && server.spec.url === url });
     try {
       if (again) await oauth.signIn({ signal });
-      await unlessAborted(server.restart(), signal);
+      await waitFor(server.restart(), { signal });
       await this.#held.own?.set?.view.ready(signal ?? new AbortController().signal);
     } finally {
       asker[Symbol.dispose]();

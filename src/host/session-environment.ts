@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { join, resolve as resolvePath } from "node:path";
+import { waitFor } from "../base/wait-for.ts";
 import type { PluginHost } from "../plugin-host/plugin-host.ts";
 import type { PluginSession } from "../plugin-host/plugin-sessions.ts";
 import { outputsFolder } from "../session/calls/large-output.ts";
@@ -110,7 +111,7 @@ export function createSessionEnvironment(
     },
     async ready(signal) {
       signal.throwIfAborted();
-      await untilAborted(Promise.all([claim.ready, reconsidered, plugins.ready()]), signal);
+      await waitFor(Promise.all([claim.ready, reconsidered, plugins.ready()]), { signal });
     },
     sessionDirectory: (sessionId) => join(options.sessionsDirectory, sessionId),
     release() {
@@ -180,12 +181,4 @@ function joined(remote: Skills, own: Skills): Skills {
 
 function toSource({ tools, diagnostics }: SourceSnapshot, index: number): CatalogSource {
   return { kind: "external", id: String(index), tools, diagnostics };
-}
-
-function untilAborted(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => reject(signal.reason);
-    signal.addEventListener("abort", stop, { once: true });
-    work.then(() => resolve(), reject).finally(() => signal.removeEventListener("abort", stop));
-  });
 }

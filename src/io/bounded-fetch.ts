@@ -1,4 +1,4 @@
-import { onAbort } from "./on-abort.ts";
+import { onAbort } from "../base/wait-for.ts";
 import { AddressRefused, pinnedFetch } from "./pinned-fetch.ts";
 import { isPrivateAddress, isPrivateHost } from "./private-network.ts";
 

@@ -1,5 +1,5 @@
 import { StringDecoder } from "node:string_decoder";
-import { onAbort } from "./on-abort.ts";
+import { onAbort } from "../base/wait-for.ts";
 import { type ManagedProcess, type ProcessSpec, type SpawnFailure, spawnProcess } from "./spawn-process.ts";
 
 export interface CommandSpec extends ProcessSpec {

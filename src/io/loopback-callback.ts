@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { onAbort } from "./on-abort.ts";
+import { onAbort } from "../base/wait-for.ts";
 
 export interface LoopbackCallbackOptions {
   /** Undefined or 0: any that is free. */

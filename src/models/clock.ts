@@ -1,4 +1,4 @@
-import { onAbort } from "../io/on-abort.ts";
+import { onAbort } from "../base/wait-for.ts";
 
 /** What waits go by, so that tests need not wait. */
 export interface Clock {
@@ -34,17 +34,6 @@ export async function sleep(clock: Clock, milliseconds: number, signal: AbortSig
     await promise;
   } finally {
     timer[Symbol.dispose]();
-    waiting[Symbol.dispose]();
-  }
-}
-
-/** The promise's outcome, or the signal's reason as soon as it fires, whatever becomes of the promise. */
-export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, reject } = withResolvers();
-  const waiting = onAbort(signal, () => reject(signal.reason));
-  try {
-    return (await Promise.race([work, promise])) as T;
-  } finally {
     waiting[Symbol.dispose]();
   }
 }

@@ -1,5 +1,5 @@
-import { onAbort } from "../io/on-abort.ts";
-import { type Clock, sleep, unlessAborted } from "./clock.ts";
+import { onAbort, waitFor } from "../base/wait-for.ts";
+import { type Clock, sleep } from "./clock.ts";
 import { createFault, type Fault } from "./fault.ts";
 import { errorOfStatus } from "./http-error.ts";
 import type { ModelRetry } from "./model.ts";
@@ -104,7 +104,7 @@ async function attemptOnce<T>(call: HttpCall, options: HttpOptions, which: Try, 
   let fault = createFault(call.url, {}, which.attempt);
   const waiting = onAbort(call.signal, () => controller.abort(aborted(fault)));
   try {
-    const headers = await unlessAborted(call.headers(), controller.signal);
+    const headers = await waitFor(call.headers(), { signal: controller.signal });
     fault = createFault(call.url, headers, which.attempt);
     return await send(call, options, { ...which, fault, headers, controller }, read);
   } finally {
@@ -162,9 +162,9 @@ async function respond(call: HttpCall, options: HttpOptions, { fault, controller
   const request = { method, headers, signal: controller.signal, redirect: "manual", ...(body === undefined ? {} : { body }) } as const;
   try {
     // The function may be a stranger's: it may throw at once, or not heed the signal.
-    return await unlessAborted(
+    return await waitFor(
       Promise.resolve().then(() => options.fetch(url.href, request)),
-      controller.signal,
+      { signal: controller.signal },
     );
   } catch (error) {
     throw receiveFailure(error, controller.signal, fault, "cannot be reached");

@@ -1,5 +1,6 @@
 import { errorMessage, toError } from "../base/errors.ts";
-import { type Clock, unlessAborted } from "./clock.ts";
+import { waitFor } from "../base/wait-for.ts";
+import type { Clock } from "./clock.ts";
 import type { Fault } from "./fault.ts";
 import { ModelError } from "./model-error.ts";
 
@@ -78,9 +79,9 @@ export function receiveFailure(error: unknown, signal: AbortSignal, fault: Fault
 async function next(iterator: AsyncIterator<Uint8Array>, { controller, fault }: Receiving): Promise<Uint8Array | undefined> {
   let piece: IteratorResult<unknown>;
   try {
-    piece = await unlessAborted(
+    piece = await waitFor(
       Promise.resolve().then(() => iterator.next()),
-      controller.signal,
+      { signal: controller.signal },
     );
   } catch (error) {
     throw receiveFailure(error, controller.signal, fault, "broke the connection in the middle of its answer");

@@ -1,6 +1,6 @@
-import { withinDeadline } from "../base/deadline.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError } from "../base/errors.ts";
+import { waitFor } from "../base/wait-for.ts";
 import { createScope, type OwnedScope } from "../io/scope.ts";
 import { type Contributions, collectContributions, type PluginPlace } from "./contributions.ts";
 import type { Plugin } from "./define-plugin.ts";
@@ -39,21 +39,19 @@ export async function activatePlugin(plugin: Plugin, place: PluginPlace, limits:
 
 /** Waits for a part of an activation. @throws HostError `PLUGIN_TIMEOUT` when it takes too long. */
 export function withinActivation<T>(work: Promise<T>, { timeout, signal }: ActivationLimits): Promise<T> {
-  return withinDeadline(work, timeout, signal, () => late(timeout));
+  return waitFor(work, { milliseconds: timeout, signal, expired: () => late(timeout) });
 }
 
 /** Ends what a plugin opened and waits for that, though not for ever. What goes wrong is reported and stops nobody. */
 export async function disposeScope(name: string, scope: OwnedScope, timeout: number): Promise<readonly Diagnostic[]> {
   const report = (message: string): Diagnostic => ({ severity: "warning", code: "PLUGIN_DISPOSE", source: name, message });
   try {
-    const errors = await withinDeadline(scope.dispose(), timeout, never, () => late(timeout));
+    const errors = await waitFor(scope.dispose(), { milliseconds: timeout, expired: () => late(timeout) });
     return errors.map((error) => report(`Plugin "${name}" failed while it was disposed of: ${errorMessage(error)}`));
   } catch (error) {
     return [report(`Plugin "${name}" was not waited for while it was disposed of: ${errorMessage(error)}`)];
   }
 }
-
-const never: AbortSignal = new AbortController().signal;
 
 function late(timeout: number): HostError {
   const advice = "Something that it waits for may never come: a connection, a child process, a promise that nobody settles.";

@@ -1,7 +1,7 @@
-import { withinDeadline } from "../base/deadline.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
+import { settlesWithin, waitFor } from "../base/wait-for.ts";
 import type { OwnedScope } from "../io/scope.ts";
 import { countCalls } from "../skills/calls-in-flight.ts";
 import type { ToolSource } from "../tools/tool-source.ts";
@@ -191,11 +191,9 @@ export class PluginLife {
 
   /** A call that ignores that it was told to stop cannot keep the host open. */
   async #endRetiring(): Promise<void> {
-    const late = (): Error => new Error("A call still runs.");
     const ended = Promise.all(Array.from(this.#retiring, (retiring) => retiring.ended)).then(() => {});
-    await withinDeadline(ended, closingGrace, never, late).catch(() => {
-      // What is left is ended below, whatever still uses it.
-    });
+    // What is left is ended below, whatever still uses it.
+    await settlesWithin(ended, closingGrace);
     for (const { slot, plugin } of this.#retiring) {
       this.#options.log.warning("A call of this plugin still runs and is left behind.", { plugin: slot.name });
       await this.#end(slot, plugin);
@@ -223,7 +221,7 @@ export class PluginLife {
       new HostError("PLUGIN_TIMEOUT", `it was not ready within ${timeout / 1000} seconds; what it has later still counts.`);
     try {
       const work = Promise.resolve().then(() => source.ready(signal));
-      await withinDeadline(work, timeout, signal, late);
+      await waitFor(work, { milliseconds: timeout, signal, expired: late });
       // The first snapshot may be there without having been told of.
       this.#options.onChanged();
     } catch (error) {
@@ -251,4 +249,3 @@ export class PluginLife {
 
 // Sessions have told their calls to stop by then.
 const closingGrace = 2_000;
-const never: AbortSignal = new AbortController().signal;

@@ -1,8 +1,8 @@
 import { extname } from "node:path";
 import { canonicalJson, sha256 } from "../base/canonical-json.ts";
-import { withinDeadline } from "../base/deadline.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
+import { waitFor } from "../base/wait-for.ts";
 import type { SkillPermissions } from "../formats/skills/skill-permissions.ts";
 import type { ToolJson } from "../formats/skills/tool-json.ts";
 import type { FileGuard } from "../io/file-guard.ts";
@@ -123,7 +123,8 @@ async function stageModule(file: string, files: Set<string>, context: StageConte
         "MODULE_TIMEOUT",
         `It did not finish loading within ${context.importTimeout} ms: something it awaits while importing never settles.`,
       );
-    const loaded = await withinDeadline(runner.load(file, context.target, scope), context.importTimeout, context.signal, expired);
+    const limits = { milliseconds: context.importTimeout, signal: context.signal, expired };
+    const loaded = await waitFor(runner.load(file, context.target, scope), limits);
     for (const path of loaded.files) files.add(path);
     return loaded;
   } catch (error) {

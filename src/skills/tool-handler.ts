@@ -1,5 +1,5 @@
-import { withinDeadline } from "../base/deadline.ts";
 import { HostError } from "../base/errors.ts";
+import { waitFor } from "../base/wait-for.ts";
 import type { ToolJson } from "../formats/skills/tool-json.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import type { Scope } from "../io/scope.ts";
@@ -68,7 +68,8 @@ function moduleHandler(file: string, toolName: string, exportName: string | unde
   const load = async (): Promise<Handler> => {
     try {
       const expired = () => new HostError("MODULE_TIMEOUT", `${file} did not finish loading within ${place.importTimeout} ms.`);
-      const loaded = await withinDeadline(prepared.evaluate(place.scope), place.importTimeout, place.scope.signal, expired);
+      const limits = { milliseconds: place.importTimeout, signal: place.scope.signal, expired };
+      const loaded = await waitFor(prepared.evaluate(place.scope), limits);
       for (const path of loaded.files) place.files.add(path);
       ready = pickHandler(loaded.exports, toolName, exportName, file);
       registerDisposer(loaded.exports["dispose"], place.scope);

@@ -1,8 +1,8 @@
 import { onTestFinished } from "vitest";
 import { HostError } from "../../src/base/errors.ts";
 import { type Logger, silentLogger } from "../../src/base/logger.ts";
+import { onAbort } from "../../src/base/wait-for.ts";
 import type { LocalServerSpec, RemoteServerSpec } from "../../src/formats/mcp/mcp-server-spec.ts";
-import { onAbort } from "../../src/io/on-abort.ts";
 import type { ConnectionEnd, McpConnection, RequestOptions, ServerList } from "../../src/mcp/connection/connection.ts";
 import type { ConnectRequest, ServerConnector } from "../../src/mcp/supervisor/server-connector.ts";
 import { McpSupervisor, type SupervisorOptions } from "../../src/mcp/supervisor/supervisor.ts";

@@ -1,4 +1,5 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import { whenAborted } from "../../base/wait-for.ts";
 import type { Host } from "../../host/host.ts";
 import type { SkillsChange } from "../../skills/skill.ts";
 import type { CommandContext } from "../command-context.ts";
@@ -33,10 +34,7 @@ function follow(host: Host, report: DevReport, signal: AbortSignal): Promise<voi
   host.on("diagnostic", (diagnostic) => {
     for (const fresh of news([...host.diagnostics, diagnostic])) report.problem(fresh);
   });
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
+  return whenAborted(signal);
 }
 
 /** Gives of all diagnostics those that the time before did not have. */

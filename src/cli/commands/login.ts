@@ -1,3 +1,4 @@
+import { waitFor } from "../../base/wait-for.ts";
 import type { Host } from "../../host/host.ts";
 import type { AskToSignIn } from "../../session/servers/session-servers.ts";
 import type { CommandContext } from "../command-context.ts";
@@ -47,19 +48,14 @@ async function authorize(
     if (!(await openBrowser(url, io))) out.note("The browser could not be opened from here.");
   }
   const { ask } = io;
-  if (ask === undefined || !io.stdin.isTTY || !io.stderr.isTTY) return untilAborted(signal);
+  if (ask === undefined || !io.stdin.isTTY || !io.stderr.isTTY) return waitFor(never, { signal });
   const question = "If the browser is on another machine, paste the address that it ends up at:\n> ";
   const callbackUrl = (await ask(question, signal)).trim();
   // Only Enter: they go on in the browser.
-  return callbackUrl === "" ? untilAborted(signal) : { callbackUrl };
+  return callbackUrl === "" ? waitFor(never, { signal }) : { callbackUrl };
 }
 
-function untilAborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
-}
+const never: Promise<never> = new Promise(() => {});
 
 type ServerInfo = Awaited<ReturnType<Host["signInToServer"]>>;
 

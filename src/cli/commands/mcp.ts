@@ -1,5 +1,5 @@
+import { onAbort } from "../../base/wait-for.ts";
 import { isLoopback } from "../../io/connection-token.ts";
-import { onAbort } from "../../io/on-abort.ts";
 import { type McpHttpFace, serveMcp } from "../../servers/mcp/serve-mcp.ts";
 import { approveAll } from "../../session/permissions/permissions.ts";
 import type { SessionOptions } from "../../session/session-config.ts";

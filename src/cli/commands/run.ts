@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { extname, resolve } from "node:path";
 import { toError } from "../../base/errors.ts";
+import { onAbort } from "../../base/wait-for.ts";
 import type { ExportFormat } from "../../host/export-session.ts";
-import { onAbort } from "../../io/on-abort.ts";
 import { approveAll } from "../../session/permissions/permissions.ts";
 import type { Session } from "../../session/session.ts";
 import type { SessionOptions } from "../../session/session-config.ts";

@@ -2,6 +2,7 @@ import { realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { sha256 } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import { waitFor } from "../../base/wait-for.ts";
 import type { CheckedTree } from "../file-guard.ts";
 import type { EngineChoice, LoadedModule, ModuleLoader, PreparedModule } from "../module-loader.ts";
 import type { Scope } from "../scope.ts";
@@ -23,7 +24,6 @@ import { addedSince, type PrototypeKeys, prototypeKeys } from "./prototype-guard
 import { readSource } from "./read-source.ts";
 import { ModuleResolver } from "./resolve-module.ts";
 import { TransformCache } from "./transform-cache.ts";
-import { untilAborted } from "./until-aborted.ts";
 
 export interface ModuleLoaderOptions {
   /** The host's own modules by specifier; they resolve to these very namespaces wherever the importing file lies. */
@@ -123,7 +123,7 @@ class LocalModuleLoader implements OwnedModuleLoader {
     return toPreparedModule(capture, {
       read: parts.read,
       loadCurrent: (scope) => this.load(entry, scope, tree),
-      loadCaptured: (held, scope) => (isJiti ? untilAborted(this.#jiti.run(held), scope.signal) : loadCaptured(held, parts, scope)),
+      loadCaptured: (held, scope) => (isJiti ? waitFor(this.#jiti.run(held), { signal: scope.signal }) : loadCaptured(held, parts, scope)),
     });
   }
 

@@ -1,9 +1,9 @@
+import { waitFor } from "../../base/wait-for.ts";
 import type { LoadedModule } from "../module-loader.ts";
 import { type FindGeneration, mapStack } from "./error-position.ts";
 import { toModuleError } from "./load-failure.ts";
 import type { ModuleGraph } from "./module-graph.ts";
 import { createNamespace, fillFromCommonJs, type ModuleRecord, withImports } from "./module-record.ts";
-import { untilAborted } from "./until-aborted.ts";
 
 /** Loads entries in the graph and knows who still waits, so that an evaluation nobody waits for is given up. */
 export class GraphLoads {
@@ -18,7 +18,7 @@ export class GraphLoads {
     const record = this.graph.open(entry);
     this.#waiting.set(record, (this.#waiting.get(record) ?? 0) + 1);
     try {
-      await untilAborted(record.settled, signal);
+      await waitFor(record.settled, { signal });
       return { exports: entryExports(record), files: new Set([...withImports(record)].map(({ file }) => file)) };
     } catch (error) {
       if (signal.aborted) throw signal.reason;

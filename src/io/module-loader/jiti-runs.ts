@@ -1,11 +1,11 @@
 import { sep } from "node:path";
+import { waitFor } from "../../base/wait-for.ts";
 import type { LoadedModule } from "../module-loader.ts";
 import { placeIn } from "./error-position.ts";
 import { runWithJiti } from "./jiti-engine.ts";
 import { toModuleError } from "./load-failure.ts";
 import { type Capture, captureModule, pathsOf } from "./module-capture.ts";
 import type { GraphParts } from "./module-graph.ts";
-import { untilAborted } from "./until-aborted.ts";
 
 interface Run {
   readonly capture: Capture;
@@ -30,7 +30,7 @@ export class JitiRuns {
     const run = this.#runs.get(entry) ?? this.#start(entry);
     run.waiting++;
     try {
-      return await untilAborted(run.result, signal);
+      return await waitFor(run.result, { signal });
     } finally {
       run.waiting--;
       if (run.waiting === 0 && !run.isSettled) this.#forget(entry, run);

@@ -1,5 +1,6 @@
 import { isAbsolute, resolve } from "node:path";
 import { HostError } from "../../base/errors.ts";
+import { settlesWithin } from "../../base/wait-for.ts";
 import type { LocalServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { spawnProcess } from "../../io/spawn-process.ts";
 import { type ConnectOptions, defaultMessageBytes } from "./connect-options.ts";
@@ -21,11 +22,13 @@ export async function connectLocal(spec: LocalServerSpec, options: ConnectOption
   const { prior } = options;
   if (prior !== undefined) return outcome(await attempt(tries, prior.era, tries.timeout).shaken);
   const first = attempt(tries, undefined, Math.min(silence, tries.timeout / 4));
-  const early = await settledWithin(first.shaken, tries.timeout / 2);
-  if (early?.kind === "connected") return early.connection;
-  if (early !== undefined && !mayRetry(early)) throw early.error;
-  const second = attempt(tries, early?.wasDiscovered === true ? "modern" : "legacy", tries.timeout);
-  return outcome(early === undefined ? await firstConnected(first, second) : await second.shaken);
+  // One that is stuck is ended before another starts: two at a time would download, lock and listen twice.
+  const isStuck = !(await settlesWithin(first.shaken, tries.timeout / 2));
+  if (isStuck) first.cancel();
+  const early = await first.shaken;
+  if (early.kind === "connected") return early.connection;
+  if (!isStuck && !mayRetry(early)) throw early.error;
+  return outcome(await attempt(tries, early.wasDiscovered ? "modern" : "legacy", tries.timeout).shaken);
 }
 
 interface Tries {
@@ -69,38 +72,8 @@ function folderOf(spec: LocalServerSpec, { workingDirectory }: ConnectOptions): 
   return isAbsolute(spec.cwd) ? spec.cwd : resolve(workingDirectory, spec.cwd);
 }
 
-/** The outcome, or undefined when there is none in time: the try goes on. */
-async function settledWithin(tried: Promise<Handshake>, milliseconds: number): Promise<Handshake | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<undefined>((resolveLimit) => {
-    timer = setTimeout(() => resolveLimit(undefined), milliseconds);
-  });
-  const settled = await Promise.race([tried, limit]);
-  clearTimeout(timer);
-  return settled;
-}
-
 function mayRetry({ error }: FailedHandshake): boolean {
   return !["MCP_NOT_STARTED", "MCP_CANCELLED", "MCP_TIMEOUT", "MCP_UNAUTHORIZED"].includes(error.code);
-}
-
-/** Whichever connects first; the other is ended. */
-async function firstConnected(first: Attempt, second: Attempt): Promise<Handshake> {
-  const winner = await Promise.any([first, second].map(({ shaken }) => onlyConnected(shaken))).catch(() => undefined);
-  if (winner === undefined) return await first.shaken;
-  for (const { shaken, cancel } of [first, second]) {
-    cancel();
-    void shaken.then(async (other) => {
-      if (other.kind === "connected" && other !== winner) await other.connection[Symbol.asyncDispose]();
-    });
-  }
-  return winner;
-}
-
-async function onlyConnected(tried: Promise<Handshake>): Promise<Handshake> {
-  const shaken = await tried;
-  if (shaken.kind === "failed") throw shaken.error;
-  return shaken;
 }
 
 function outcome(shaken: Handshake): McpConnection {

@@ -1,6 +1,6 @@
 import { HostError } from "../../base/errors.ts";
 import { packageVersion } from "../../base/package-version.ts";
-import { onAbort } from "../../io/on-abort.ts";
+import { onAbort } from "../../base/wait-for.ts";
 import { ClientConnection } from "./client-connection.ts";
 import { type ConnectOptions, defaultConnectTimeout } from "./connect-options.ts";
 import type { McpConnection, ProtocolEra } from "./connection.ts";
@@ -71,7 +71,7 @@ class GiveUp implements Disposable {
       void link.close();
     };
     const timer = new HeldTimer(timeout, () => {
-      end(new HostError("MCP_TIMEOUT", `The MCP server ${serverName} was not ready within ${timeout} ms.`));
+      end(new HostError("MCP_TIMEOUT", `The MCP server ${serverName} was not ready within ${Math.round(timeout)} ms.`));
     });
     let hold: Disposable | undefined;
     const waiting = auth?.onWaiting((isWaiting) => {

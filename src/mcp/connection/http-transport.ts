@@ -5,6 +5,7 @@ import type {
   Transport,
   TransportSendOptions,
 } from "@modelcontextprotocol/client";
+import { settlesWithin } from "../../base/wait-for.ts";
 import type { RemoteServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { type ConnectOptions, defaultMessageBytes } from "./connect-options.ts";
 import type { ConnectionEnd } from "./connection.ts";
@@ -79,14 +80,8 @@ export class HttpTransport implements ServerLink {
 
   async #sayFarewell(): Promise<void> {
     const wasOpen = this.#end === undefined;
-    let timer: NodeJS.Timeout | undefined;
-    const patience = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, farewell);
-    });
     // A server that does not take it forgets the session in its own time.
-    const done = wasOpen && "terminateSession" in this.#inner ? this.#inner.terminateSession().catch(() => {}) : undefined;
-    await Promise.race([done, patience]);
-    clearTimeout(timer);
+    if (wasOpen && "terminateSession" in this.#inner) await settlesWithin(this.#inner.terminateSession(), farewell);
     await this.#inner.close();
   }
 

@@ -3,6 +3,8 @@ import { isPlainRecord } from "../../base/read-fields.ts";
 type Json = Readonly<Record<string, unknown>>;
 
 const mostPages = 1000;
+/** Twice as many as are used of any list. */
+const mostItems = 20_000;
 
 export interface ListedPages {
   readonly items: readonly Json[];
@@ -10,7 +12,7 @@ export interface ListedPages {
   readonly fault: string | undefined;
 }
 
-/** Reads a list page by page. A server that gives a cursor twice, or never comes to an end, is read no further. */
+/** Reads a list page by page. A server that gives a cursor twice, or does not come to an end, is read no further. */
 export async function listPages(key: string, fetchPage: (cursor: string | undefined) => Promise<Json>): Promise<ListedPages> {
   const items: Json[] = [];
   const seen = new Set<string>();
@@ -18,8 +20,9 @@ export async function listPages(key: string, fetchPage: (cursor: string | undefi
   for (let cursor: string | undefined; ; ) {
     const page = await fetchPage(cursor);
     for (const item of page[key] as readonly unknown[]) {
-      if (isPlainRecord(item)) items.push(item);
-      else strangers++;
+      if (!isPlainRecord(item)) strangers++;
+      else if (items.length < mostItems) items.push(item);
+      else return { items, fault: `there are more than ${mostItems} entries` };
     }
     const next = page["nextCursor"];
     if (typeof next !== "string") return { items, fault: strangers > 0 ? `${strangers} entries are not objects` : undefined };

@@ -1,6 +1,6 @@
 import type { JSONRPCMessage, JSONRPCResultResponse, RequestId } from "@modelcontextprotocol/client";
 import { isPlainRecord } from "../../base/read-fields.ts";
-import { onAbort } from "../../io/on-abort.ts";
+import { onAbort } from "../../base/wait-for.ts";
 import type { ToolContext } from "../../tools/tool.ts";
 import { standInFor } from "./answer-shape.ts";
 import type { CallRequestOptions } from "./connection.ts";

@@ -3,6 +3,7 @@ import { errorMessage, HostError, toError } from "../../base/errors.ts";
 import { maxJsonValues } from "../../base/json-limits.ts";
 import { type Logger, redactText } from "../../base/logger.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
+import { settlesWithin } from "../../base/wait-for.ts";
 import type { ManagedProcess, ProcessExit } from "../../io/spawn-process.ts";
 import type { ConnectionEnd } from "./connection.ts";
 import { LineSplitter, type LongLine } from "./line-splitter.ts";
@@ -169,12 +170,7 @@ export class StdioTransport implements ServerLink {
 
   async #stopOnce(): Promise<void> {
     this.#process.stdin.end();
-    let timer: NodeJS.Timeout | undefined;
-    const patience = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, inputGrace);
-    });
-    await Promise.race([this.#process.ended, patience]);
-    clearTimeout(timer);
+    await settlesWithin(this.#process.ended, inputGrace);
     await this.#process.stop(signalGrace);
   }
 

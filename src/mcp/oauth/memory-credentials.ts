@@ -1,4 +1,4 @@
-import { unlessAborted } from "../../io/on-abort.ts";
+import { waitFor } from "../../base/wait-for.ts";
 import { type CredentialStore, type Credentials, latestFirst, type ServerKey } from "./credentials.ts";
 
 /** Credentials that end with the program. */
@@ -12,7 +12,7 @@ export function createMemoryCredentials(): CredentialStore {
     async exclusively(server, issuer, signal, work) {
       const key = `${keyOf(server)}\n${issuer}`;
       const before = turns.get(key) ?? Promise.resolve();
-      const turn = unlessAborted(before, signal).then(() => {
+      const turn = waitFor(before, { signal }).then(() => {
         signal.throwIfAborted();
         return work(entryOf(kept, keyOf(server), issuer));
       });

@@ -1,6 +1,6 @@
 import { Emitter } from "../../base/emitter.ts";
 import { HostError } from "../../base/errors.ts";
-import { unlessAborted } from "../../io/on-abort.ts";
+import { waitFor } from "../../base/wait-for.ts";
 import { type AcquireToken, acquireGrant, type TokenReason } from "./acquire-grant.ts";
 import { explain, unauthorized } from "./auth-errors.ts";
 import type { Authorize } from "./await-callback.ts";
@@ -90,7 +90,7 @@ export class OAuthSession {
     if (this.#steppedUp.has(scope)) throw this.#fail(`it asks for the scope "${scope}" again and again`, "Ask those who run it.");
     this.#steppedUp.add(scope);
     const wider: Challenge = { ...this.#challenge, scope: computeScopeUnion(before?.scope, scope) };
-    await unlessAborted(this.#widen(wider, scope), signal);
+    await waitFor(this.#widen(wider, scope), { signal });
     return this.#keeper.grant!.accessToken;
   }
 
@@ -98,7 +98,7 @@ export class OAuthSession {
     this.#refusal = undefined;
     this.#isUnproven = false;
     this.#steppedUp.clear();
-    await unlessAborted(this.#keeper.isOwn ? this.#obtainOwn(true) : this.#askPerson("", this.#challenge), signal);
+    await waitFor(this.#keeper.isOwn ? this.#obtainOwn(true) : this.#askPerson("", this.#challenge), { signal });
   }
 
   async signOut(signal: AbortSignal = this.#over.signal): Promise<void> {

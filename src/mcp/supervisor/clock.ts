@@ -1,4 +1,4 @@
-import { onAbort } from "../../io/on-abort.ts";
+import { onAbort } from "../../base/wait-for.ts";
 
 /** What waits go by, so that tests need not wait. */
 export interface Clock {

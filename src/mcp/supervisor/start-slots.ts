@@ -1,4 +1,4 @@
-import { onAbort } from "../../io/on-abort.ts";
+import { onAbort } from "../../base/wait-for.ts";
 import type { Clock } from "./clock.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { Emitter } from "../../base/emitter.ts";
 import { HostError } from "../../base/errors.ts";
 import { KeyedQueue } from "../../base/keyed-queue.ts";
-import { onAbort } from "../../io/on-abort.ts";
+import { waitFor } from "../../base/wait-for.ts";
 import type { ApprovalStore } from "../../trust/approvals.ts";
 import { type PinPolicy, Pins } from "../../trust/pins/pins.ts";
 import type { ServerLease, SupervisedServer } from "../supervisor/lease.ts";
@@ -66,13 +66,7 @@ export class SharedView {
 
   async ready(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    const { promise, reject } = withReject();
-    const hears = onAbort(signal, () => reject(signal.reason));
-    try {
-      await Promise.race([this.#queue.idle(), promise]);
-    } finally {
-      hears[Symbol.dispose]();
-    }
+    await waitFor(this.#queue.idle(), { signal });
   }
 
   async approve(serverName: string, what: string | HeldDefinition | undefined): Promise<number> {
@@ -180,12 +174,4 @@ function defaultHowTo({ server, name }: HeldDefinition): string {
 function changedAgain({ server, kind, name }: HeldDefinition): HostError {
   const what = name === "" ? kind : `${kind} ${JSON.stringify(name)}`;
   return new HostError("MCP_CHANGED_AGAIN", `The ${what} of MCP server "${server}" is not held back as it was shown. Look at it again.`);
-}
-
-function withReject(): { readonly promise: Promise<never>; readonly reject: (reason: unknown) => void } {
-  let reject: (reason: unknown) => void = () => {};
-  const promise = new Promise<never>((_, fail) => {
-    reject = fail;
-  });
-  return { promise, reject };
 }

@@ -2,7 +2,7 @@ import { createMcpHandler, isJsonContentType, isLegacyRequest } from "@modelcont
 import { hasTooManyValues, isNestedTooDeep, maxJsonDepth, maxJsonValues } from "../../base/json-limits.ts";
 import type { Logger } from "../../base/logger.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
-import { onAbort } from "../../io/on-abort.ts";
+import { onAbort } from "../../base/wait-for.ts";
 import { createMcpServer } from "./create-mcp-server.ts";
 import type { Face, OpenFace } from "./face.ts";
 import { type LegacySessionLimits, LegacySessions } from "./legacy-sessions.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { toError } from "../../base/errors.ts";
-import { onAbort } from "../../io/on-abort.ts";
+import { onAbort } from "../../base/wait-for.ts";
 
 export interface NodeBridgeOptions {
   /** Longer bodies are answered with 413, and the handler never hears of them. */

@@ -1,6 +1,6 @@
 import type { InputRequests, ServerContext } from "@modelcontextprotocol/server";
 import { HostError } from "../../base/errors.ts";
-import { onAbort } from "../../io/on-abort.ts";
+import { onAbort } from "../../base/wait-for.ts";
 import type { ClientCapabilities } from "./client-questions.ts";
 import { type AskedQuestion, Conversation, type ConversationOptions } from "./conversation.ts";
 

@@ -1,5 +1,5 @@
 import { errorMessage, toError } from "../../base/errors.ts";
-import { onAbort } from "../../io/on-abort.ts";
+import { onAbort } from "../../base/wait-for.ts";
 import type { AgentFacts } from "../instructions/model-text.ts";
 import type { TurnEnd, TurnHost } from "../turns/turn-types.ts";
 import type { AgentProfile } from "./agents.ts";

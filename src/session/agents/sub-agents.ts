@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { onAbort } from "../../io/on-abort.ts";
+import { onAbort } from "../../base/wait-for.ts";
 import type { AgentScope } from "../calls/pipeline-types.ts";
 import { agentText } from "../instructions/model-text.ts";
 import type { TurnHost } from "../turns/turn-types.ts";

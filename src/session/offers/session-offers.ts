@@ -1,7 +1,7 @@
 import { Emitter } from "../../base/emitter.ts";
 import { HostError, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
-import { onAbort } from "../../io/on-abort.ts";
+import { waitFor } from "../../base/wait-for.ts";
 import { unknownResource } from "../../tools/create-resource.ts";
 import type { Completion, OfferContext, Prompt, PromptDefinition, PromptResult } from "../../tools/prompt.ts";
 import type { Resource, ResourceContents, ResourceDefinition, ResourceTemplate, ResourceTemplateDefinition } from "../../tools/resource.ts";
@@ -200,11 +200,9 @@ export class SessionOffers {
         return askAround({ signal: () => signal, answers, serverName, key }, this.#host, kind, data);
       },
     };
-    const { promise, end } = untilAborted(signal);
     try {
-      return await Promise.race([run(context), promise]);
+      return await waitFor(run(context), { signal });
     } finally {
-      end[Symbol.dispose]();
       ended.abort();
     }
   }
@@ -214,15 +212,6 @@ type Versions = { readonly [K in keyof OffersChange]: number };
 
 const noSources: readonly OfferSource[] = Object.freeze([]);
 const noCompletion: Completion = Object.freeze({ values: Object.freeze([]) });
-
-function untilAborted(signal: AbortSignal): { readonly promise: Promise<never>; readonly end: Disposable } {
-  let fail: (reason: unknown) => void = () => {};
-  const promise = new Promise<never>((_resolve, reject) => {
-    fail = reject;
-  });
-  promise.catch(() => {});
-  return { promise, end: onAbort(signal, () => fail(signal.reason)) };
-}
 
 function unknownPrompt(name: string): HostError {
   const shown = JSON.stringify(String(name).slice(0, 200));

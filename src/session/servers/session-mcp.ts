@@ -1,5 +1,5 @@
 import { HostError } from "../../base/errors.ts";
-import { onAbort } from "../../io/on-abort.ts";
+import { waitFor } from "../../base/wait-for.ts";
 import type { AskToSignIn, ServerInfo, ServerTool, SessionServers } from "./session-servers.ts";
 
 export interface SessionMcpHost {
@@ -72,7 +72,7 @@ export class SessionMcp {
     return new Promise((resolve, reject) => {
       const authorize: AskToSignIn = ({ url }, signal) => {
         resolve(url);
-        return new Promise((_, stop) => void onAbort(signal, () => stop(signal.reason)));
+        return waitFor(never, { signal });
       };
       // Once there is an address, nobody waits for this any more: the server's status tells what comes of it.
       this.#servers?.signIn(name, { authorize, again }).then(() => resolve(undefined), reject);
@@ -87,3 +87,5 @@ export class SessionMcp {
     throw new HostError("MCP_SERVER_UNKNOWN", `This session has no MCP server ${JSON.stringify(name)}. ${known}`);
   }
 }
+
+const never: Promise<never> = new Promise(() => {});

@@ -1,4 +1,5 @@
 import { HostError } from "../../base/errors.ts";
+import { onAbort, waitFor } from "../../base/wait-for.ts";
 import type { ModelReply } from "../../models/model.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
 import type { History } from "../records/history.ts";
@@ -127,14 +128,9 @@ export class ContextKeeper implements Disposable {
 const fewMessages = 3;
 const smallShare = 0.1;
 
-function untilEnded({ ended, stop }: Running, signal: AbortSignal, stopsIt = false): Promise<Compaction> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      if (stopsIt) stop.abort();
-      reject(signal.reason);
-    };
-    if (signal.aborted) return onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
-    void ended.then(resolve).finally(() => signal.removeEventListener("abort", onAbort));
+async function untilEnded({ ended, stop }: Running, signal: AbortSignal, stopsIt = false): Promise<Compaction> {
+  using _stopping = onAbort(signal, () => {
+    if (stopsIt) stop.abort();
   });
+  return await waitFor(ended, { signal });
 }

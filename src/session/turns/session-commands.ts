@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
-import { onAbort } from "../../io/on-abort.ts";
+import { waitFor } from "../../base/wait-for.ts";
 import type { SessionEvents } from "../records/events.ts";
 
 /** A command that a person gives, such as `/deploy`. */
@@ -60,7 +60,8 @@ export async function runCommand({ command, argumentsText }: CalledCommand, host
   const text = argumentsText === "" ? `/${commandName}` : `/${commandName} ${argumentsText}`;
   if (events.wants("command.execute")) events.append("command.execute", { requestId, commandName, command: text, args: argumentsText });
   try {
-    return await untilAborted(() => command.handler({ sessionId, arguments: argumentsText, signal }), signal);
+    const handled = new Promise((done) => done(command.handler({ sessionId, arguments: argumentsText, signal })));
+    return await waitFor(handled, { signal });
   } catch (error) {
     if (!signal.aborted) log.error(`Command "/${commandName}" failed.`, { sessionId, error: toError(error) });
     throw signal.aborted
@@ -69,12 +70,4 @@ export async function runCommand({ command, argumentsText }: CalledCommand, host
   } finally {
     if (events.wants("command.completed")) events.append("command.completed", { requestId });
   }
-}
-
-function untilAborted(work: () => unknown, signal: AbortSignal): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    const listening = onAbort(signal, () => reject(signal.reason));
-    const end = (): void => listening[Symbol.dispose]();
-    new Promise((done) => done(work())).then(resolve, reject).finally(end);
-  });
 }

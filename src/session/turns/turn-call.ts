@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { onAbort } from "../../io/on-abort.ts";
+import { waitFor } from "../../base/wait-for.ts";
 import type { CompleteOptions, ModelDelta, ModelReply, ModelRequest, ModelRetry } from "../../models/model.ts";
 import { errorType, type StepEnd, type TracedStep } from "../telemetry.ts";
 import type { ModelCall, TurnHost } from "./turn-types.ts";
@@ -25,7 +25,7 @@ export async function callModel(call: ModelCall, host: TurnHost): Promise<ModelR
   const step = beginStep(call, host);
   const complete = (): Promise<ModelReply> => model.chat.complete(request, listening.options);
   try {
-    const reply = await untilAborted(step === undefined ? complete() : step.within(complete), run.signal);
+    const reply = await waitFor(step === undefined ? complete() : step.within(complete), { signal: run.signal });
     step?.end({ attributes: replyAttributes(reply) });
     tellUsage(call, host, reply);
     return reply;
@@ -100,11 +100,4 @@ function tellRetry({ agent, model, run }: ModelCall, { events, log }: TurnHost, 
     { ...data, source, retryDelayMs: delay, ...(status !== undefined && { statusCode: status }) },
     agent.agentId,
   );
-}
-
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const listening = onAbort(signal, () => reject(signal.reason));
-    void work.then(resolve, reject).finally(() => listening[Symbol.dispose]());
-  });
 }

@@ -1,9 +1,11 @@
 import { EventEmitter } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, test } from "vitest";
-import { callContext, connect, failure, isAlive, localDouble, recordingLog, textOf, until } from "../connect-kit.ts";
+import { emptyFolder } from "../../io/temp-folder.ts";
+import { callContext, connect, failure, isAlive, localDouble, nodeProgram, recordingLog, textOf, until } from "../connect-kit.ts";
 
 const raw = (...habits: string[]) => localDouble("raw-server.mjs", ...habits);
 
@@ -58,6 +60,29 @@ describe("connecting to a local server", () => {
     expect(error.message).toContain("code 3");
     expect(error.message).toContain("config missing: set a token");
     expect(heard.join("")).toContain("config missing");
+  });
+
+  test("a second server is not started before the first one has ended", async () => {
+    const folder = emptyFolder();
+    const told = join(folder, "told");
+    // It answers nothing, and tells whether another one runs when it starts.
+    const script = join(folder, "server.mjs");
+    writeFileSync(
+      script,
+      `import { appendFileSync, existsSync, readFileSync } from "node:fs";
+const told = ${JSON.stringify(told)};
+const isAlive = (pid) => { try { process.kill(pid, 0); return true; } catch { return false; } };
+const others = existsSync(told) ? readFileSync(told, "utf8").trim().split("\\n").map((line) => Number(line.split(" ")[0])) : [];
+appendFileSync(told, process.pid + " " + others.filter(isAlive).length + "\\n");
+process.stdin.resume();
+process.stdin.on("end", () => process.exit(0));
+`,
+    );
+    const error = await failure(connect(nodeProgram(script), { timeout: 8_000 }));
+    expect([error.code, error.message]).toEqual(["MCP_TIMEOUT", expect.stringMatching(/within \d+ ms/)]);
+    const starts = readFileSync(told, "utf8").trim().split("\n");
+    expect(starts).toHaveLength(2);
+    expect(starts.map((line) => line.split(" ")[1])).toEqual(["0", "0"]);
   });
 
   test("a server that never answers is given up and ended", async () => {

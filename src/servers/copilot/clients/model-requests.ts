@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { toError } from "../../../base/errors.ts";
-import { onAbort } from "../../../io/on-abort.ts";
+import { onAbort } from "../../../base/wait-for.ts";
 import type { ModelFetch } from "../../../models/http.ts";
 import type { Client } from "./client.ts";
 

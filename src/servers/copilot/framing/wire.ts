@@ -8,7 +8,7 @@ import {
 } from "vscode-jsonrpc/node.js";
 import { toError } from "../../../base/errors.ts";
 import type { Logger } from "../../../base/logger.ts";
-import { onAbort, unlessAborted } from "../../../io/on-abort.ts";
+import { onAbort, waitFor } from "../../../base/wait-for.ts";
 import type { FrameLimits } from "./frame-reader.ts";
 import { FrameWriter, type WireOutput } from "./frame-writer.ts";
 import { WireReader, WireWriter } from "./wire-streams.ts";
@@ -79,7 +79,7 @@ export class Wire {
     const listening = signal && onAbort(signal, () => cancelling.cancel());
     try {
       // A client may never answer what was cancelled.
-      return await unlessAborted(this.#connection.sendRequest(method, params, cancelling.token), signal);
+      return await waitFor(this.#connection.sendRequest(method, params, cancelling.token), { signal });
     } finally {
       listening?.[Symbol.dispose]();
       cancelling.dispose();
