@@ -18,8 +18,10 @@ const files = {
     plugins: [
       { name: "drum", source: "./drum", description: "Drums." },
       { name: "far", source: { source: "github", repo: "acme/far" } },
+      { name: "piccolo", source: "./piccolo", version: "0.2.0", description: "Whistles." },
     ],
   }),
+  "market/piccolo/skills/whistle/SKILL.md": "---\nname: whistle\ndescription: Whistles.\n---\nWhistle.\n",
   "market/drum/plugin.json": JSON.stringify({ name: "drum", version: "3.0.0" }),
   "market/drum/skills/beat/SKILL.md": "---\nname: beat\ndescription: Beats.\n---\nBeat.\n",
 };
@@ -68,6 +70,30 @@ describe("plugins that a client installs", () => {
     expect(new PluginLibrary({ directory, dataDirectory, log }).plugins).toMatchObject([{ name: "tune", version: "1.1.0", enabled: true }]);
   });
 
+  test("from a marketplace need no manifest of their own: what the list says of them counts", async () => {
+    const client = await connected();
+    await client.request("plugins.marketplaces.add", { source: join(served.folder, "market") });
+    const { plugin, skillsInstalled } = await client.request("plugins.install", { source: "piccolo@fair" });
+    expect([plugin, skillsInstalled]).toEqual([{ name: "piccolo", marketplace: "fair", version: "0.2.0", enabled: true }, 1]);
+    expect(await skillsOfNewSession(client)).toEqual(["whistle"]);
+    expect(await client.request("plugins.update", { name: "piccolo" })).toMatchObject({ previousVersion: "0.2.0", newVersion: "0.2.0" });
+    expect(existsSync(join(served.folder, "market/piccolo/plugin.json"))).toBe(false);
+    // Without a list a folder that has no manifest is no plugin.
+    const { message } = await client.refusal("plugins.install", { source: join(served.folder, "market/piccolo") });
+    expect(message).toContain("no manifest");
+  });
+
+  test("are all written down, when many marketplaces come at once", async () => {
+    const client = await connected();
+    const names = Array.from({ length: 20 }, (_value, index) => `fair-${index}`);
+    for (const name of names) served.write(`${name}/marketplace.json`, JSON.stringify({ name, owner: { name: "us" }, plugins: [] }));
+    await Promise.all(names.map((name) => client.request("plugins.marketplaces.add", { source: join(served.folder, name) })));
+    const { PluginLibrary } = await import("../../../src/servers/copilot/plugins/plugin-library.ts");
+    const { pluginLibraryDirectory: directory, pluginDataDirectory: dataDirectory, log } = served.server.options;
+    const kept = new PluginLibrary({ directory, dataDirectory, log }).marketplaces.all;
+    expect(kept.map(({ name }) => name).sort()).toEqual([...names].sort());
+  });
+
   test("from a marketplace go with it", async () => {
     const client = await connected();
     expect(await client.request("plugins.marketplaces.add", { source: join(served.folder, "market") })).toEqual({ name: "fair" });
@@ -76,6 +102,7 @@ describe("plugins that a client installs", () => {
     expect((await client.request("plugins.marketplaces.browse", { name: "fair" })).plugins).toEqual([
       { name: "drum", description: "Drums." },
       { name: "far" },
+      { name: "piccolo", description: "Whistles." },
     ]);
     const { plugin } = await client.request("plugins.install", { source: "drum@fair" });
     expect(plugin).toEqual({ name: "drum", marketplace: "fair", version: "3.0.0", enabled: true });

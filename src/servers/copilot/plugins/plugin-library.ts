@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";
-import { cp, mkdir, rename, rm } from "node:fs/promises";
+import { cp, mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { errorMessage, HostError } from "../../../base/errors.ts";
@@ -8,7 +8,7 @@ import type { Logger } from "../../../base/logger.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import { writeFileAtomic } from "../../../io/atomic-write.ts";
 import type { Bundle } from "../../../plugin-host/bundles/bundle.ts";
-import { MarketplaceShelf, type ShelvedMarketplace } from "./plugin-marketplaces.ts";
+import { type ListedPlugin, MarketplaceShelf, type ShelvedMarketplace } from "./plugin-marketplaces.ts";
 
 /** A plugin that a user installed through a client. */
 export interface InstalledPlugin {
@@ -69,7 +69,7 @@ export class PluginLibrary {
   install(source: string, workingDirectory: string): Promise<Installed> {
     return this.#oneByOne(async () => {
       const listed = await this.#shelf.find(source);
-      if (listed !== undefined) return this.#copy(listed.folder, listed.marketplace, true);
+      if (listed !== undefined) return this.#copy(listed.folder, listed.marketplace, true, listed.entry);
       return this.#copy(localFolder(source, workingDirectory), "", true);
     });
   }
@@ -79,7 +79,7 @@ export class PluginLibrary {
     return this.#oneByOne(async () => {
       const before = this.#find(spec);
       const listed = before.marketplace === "" ? undefined : await this.#shelf.find(`${before.name}@${before.marketplace}`);
-      const installed = await this.#copy(listed?.folder ?? before.origin, before.marketplace, before.enabled);
+      const installed = await this.#copy(listed?.folder ?? before.origin, before.marketplace, before.enabled, listed?.entry);
       return { ...installed, previousVersion: before.version };
     });
   }
@@ -103,14 +103,16 @@ export class PluginLibrary {
     });
   }
 
-  async #copy(origin: string, marketplace: string, enabled: boolean): Promise<Installed> {
+  /** `entry`: what the marketplace says of the plugin, whose folder needs no manifest then. */
+  async #copy(origin: string, marketplace: string, enabled: boolean, entry?: ListedPlugin): Promise<Installed> {
     // Before anything is copied: a folder that is no plugin may hold everything that there is.
-    await this.#read(origin);
+    const { manifestFile } = await this.#read(origin, entry);
     const staged = join(this.#place.directory, `.staged-${randomUUID()}`);
     try {
       await mkdir(this.#place.directory, { recursive: true });
       // Links stay what they are: what leads out of the plugin is refused when it is read.
       await cp(origin, staged, { recursive: true, verbatimSymlinks: true, filter: (path) => !/[\\/](?:\.git|node_modules)$/.test(path) });
+      if (manifestFile === undefined) await writeFile(join(staged, "plugin.json"), manifestOf(entry!), { flag: "wx" });
       const bundle = await this.#read(staged);
       const { name, version, skills } = bundle;
       const folder = join(this.#place.directory, `${name}-${shortHash(`${marketplace}\n${marketplace === "" ? origin : name}`)}`);
@@ -125,10 +127,11 @@ export class PluginLibrary {
     }
   }
 
-  async #read(folder: string): Promise<Bundle> {
+  async #read(folder: string, entry?: ListedPlugin): Promise<Bundle> {
     const { loadBundle } = await import("../../../plugin-host/bundles/load-bundle.ts");
     const bundle = loadBundle(folder, { ...this.#place, workingDirectory: folder, hooks: "off" });
     const fault = bundle.diagnostics.find(({ severity }) => severity === "error");
+    if (!bundle.isRefused && bundle.manifestFile === undefined && entry !== undefined) return bundle;
     const isNamed = /^[A-Za-z0-9][\w.-]{0,63}$/.test(bundle.name) && !bundle.name.startsWith(".staged");
     if (!bundle.isRefused && isNamed && bundle.manifestFile !== undefined) return bundle;
     const why = bundle.isRefused && fault !== undefined ? fault.message : "it has no manifest that gives it a usable name";
@@ -161,6 +164,11 @@ export class PluginLibrary {
   get #index(): string {
     return join(this.#place.directory, "plugins.json");
   }
+}
+
+/** A manifest that says what a marketplace says of a plugin. */
+function manifestOf({ name, version, description }: ListedPlugin): string {
+  return `${JSON.stringify({ name, version, description }, null, 2)}\n`;
 }
 
 /** Tells plugins of one name apart that were installed from folders; undefined for those of marketplaces. */

@@ -6,9 +6,10 @@ export interface ShelvedMarketplace {
   readonly folder: string;
 }
 
-interface ListedPlugin {
+export interface ListedPlugin {
   readonly name: string;
-  readonly description?: string;
+  readonly version?: string | undefined;
+  readonly description?: string | undefined;
   readonly folder?: string;
 }
 
@@ -50,11 +51,11 @@ export class MarketplaceShelf {
    * Where a plugin lies that is named as `plugin@marketplace`; undefined: it is not named so.
    * @throws HostError `MARKETPLACE_UNKNOWN`, `MARKETPLACE_UNUSABLE`, `PLUGIN_SOURCE` when it is not there, or elsewhere than in the marketplace.
    */
-  async find(spec: string): Promise<{ readonly folder: string; readonly marketplace: string } | undefined> {
+  async find(spec: string): Promise<{ readonly folder: string; readonly marketplace: string; readonly entry: ListedPlugin } | undefined> {
     const [, name, marketplace] = /^([\w.-]+)@([\w.-]+)$/.exec(spec) ?? [];
     if (name === undefined || marketplace === undefined) return undefined;
     const listed = (await this.browse(marketplace)).find((plugin) => plugin.name === name);
-    if (listed?.folder !== undefined) return { folder: listed.folder, marketplace };
+    if (listed?.folder !== undefined) return { folder: listed.folder, marketplace, entry: listed };
     const why = listed === undefined ? "it lists no such plugin" : "the plugin lies elsewhere, and skillhost fetches nothing for this";
     throw new HostError("PLUGIN_SOURCE", `${JSON.stringify(spec)} cannot be installed from marketplace "${marketplace}": ${why}.`);
   }
