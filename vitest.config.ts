@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { patience } from "./test/slowness.ts";
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
@@ -28,8 +29,12 @@ export default defineConfig({
     execArgv: ["--expose-gc"],
     // Vitest leaves a core to itself; with two of them that would run one file after the other.
     maxWorkers: Math.max(2, availableParallelism() - 1),
-    testTimeout: 20_000,
-    hookTimeout: 20_000,
+    // Deadlines, and no measurements: on a busy machine they are longer.
+    testTimeout: patience(30_000),
+    hookTimeout: patience(30_000),
+    expect: { poll: { timeout: patience(20_000), interval: 20 } },
+    slowTestThreshold: 2_000,
+    reporters: ["dot"],
     projects: [
       // Files of these folders share modules and nothing else: to load the modules once for each process saves a third of the time.
       { extends: true, test: { name: "shared", include: inFolders(sharing), exclude: soaks, isolate: false } },

@@ -1,4 +1,5 @@
 import { defineConfig, type ViteUserConfig } from "vitest/config";
+import { patience } from "./test/slowness.ts";
 import base, { soaks } from "./vitest.config.ts";
 
 const { projects: _, ...shared } = base.test ?? {};
@@ -21,8 +22,8 @@ const config: ViteUserConfig = defineConfig({
     env: { SKILLHOST_SOAK: "1" },
     include: [...soaks, ...longer],
     exclude: ["**/node_modules/**"],
-    testTimeout: 600_000,
-    hookTimeout: 120_000,
+    testTimeout: patience(600_000),
+    hookTimeout: patience(120_000),
   },
 });
 export default config;

@@ -44,7 +44,7 @@ function countSkip(name) {
 /** A run of vitest: it counts as a step, and each of its tests counts too. */
 function tests(title, args) {
   const report = join(scratch, `${title}.json`);
-  step(title, [...args, "--", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`]);
+  step(title, [...args, "--", "--reporter=dot", "--reporter=json", `--outputFile.json=${report}`]);
   countTests(title, report);
 }
 

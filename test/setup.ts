@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll } from "vitest";
+import { afterAll, afterEach, beforeAll } from "vitest";
 import { leftoversIn } from "./temp-root.ts";
 
 // A file that leaves something in the temporary folder fails: on a developer's machine nobody would ever remove it.
@@ -14,12 +14,28 @@ const onWarning = (warning: Error): void => {
   if (warning.name !== "ExperimentalWarning") warnings.push(warning);
 };
 
+// What a host logs goes to stderr unless it is given a logger. Lines of failures that a test expects help nobody, so only
+// those of a test that fails are shown.
+const write = process.stderr.write;
+const logged: string[] = [];
+
 beforeAll(() => {
   process.on("warning", onWarning);
+  process.stderr.write = function (this: NodeJS.WriteStream, chunk: string | Uint8Array, ...rest: never[]): boolean {
+    if (typeof chunk !== "string" || !/^\{"time":".*\}\n$/s.test(chunk)) return write.call(process.stderr, chunk, ...rest);
+    if (logged.length < 100) logged.push(chunk);
+    return true;
+  } as typeof write;
+});
+
+afterEach(({ task }) => {
+  if (task.result?.state === "fail") for (const line of logged) write.call(process.stderr, line);
+  logged.length = 0;
 });
 
 afterAll(() => {
   process.off("warning", onWarning);
+  process.stderr.write = write;
   const left = leftoversIn(folder);
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   if (warnings.length > 0) throw new AggregateError(warnings, `Process warnings: ${warnings.map((w) => w.message).join("; ")}`);

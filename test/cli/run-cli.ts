@@ -1,8 +1,10 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { onTestFinished } from "vitest";
 import type { CliIo } from "../../src/cli/cli-io.ts";
 import { main } from "../../src/cli/main.ts";
+import { patience } from "../slowness.ts";
 
 export interface CliSetup {
   readonly cwd?: string;
@@ -29,7 +31,7 @@ export interface RunningCli {
   /** What was written so far. */
   readonly stdout: string;
   readonly stderr: string;
-  /** The next line of stdout that fits, among those not yet taken. Rejects when none comes within fifteen seconds. */
+  /** The next line of stdout that fits, among those not yet taken. Rejects when none comes in time. */
   line(fits: (line: string) => boolean): Promise<string>;
   /** As Ctrl-C does. */
   interrupt(): void;
@@ -66,6 +68,8 @@ export function startCli(argv: readonly string[], setup: CliSetup = {}): Running
     ...(answer && { ask: async (question: string) => answer(question) }),
   };
   const done = main(argv, io).then((code) => ({ code, stdout, stderr }));
+  // A test that ran out of time must not go on beside those after it.
+  onTestFinished(() => stop.abort(new Error("The test is over.")));
   const line = (fits: (text: string) => boolean): Promise<string> =>
     new Promise((resolve, reject) => {
       const look = (): void => {
@@ -76,7 +80,7 @@ export function startCli(argv: readonly string[], setup: CliSetup = {}): Running
         settle(() => resolve(lines[at]!));
       };
       const fail = (why: string): void => settle(() => reject(new Error(`${why}\nstdout:\n${stdout}\nstderr:\n${stderr}`)));
-      const timer = setTimeout(() => fail("No such line within fifteen seconds."), 15_000);
+      const timer = setTimeout(() => fail("No such line in time."), patience(15_000));
       const settle = (end: () => void): void => {
         clearTimeout(timer);
         watchers.delete(look);

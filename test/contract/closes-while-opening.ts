@@ -40,7 +40,7 @@ export function closesWhileOpening(title: string, create: () => Opening | Promis
 }
 
 async function expectNoneOpen(countOpen: Opening["countOpen"]): Promise<void> {
-  await expect.poll(async () => await countOpen(), { timeout: 15_000, message: "things that are still open" }).toBe(0);
+  await expect.poll(async () => await countOpen(), { message: "things that are still open" }).toBe(0);
 }
 
 /** Failing is one of the ways to open nothing. */

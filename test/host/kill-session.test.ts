@@ -6,6 +6,7 @@ import type { SessionEvent } from "../../src/session/records/events.ts";
 import { type CompiledSources, compileSources } from "../compiled-sources.ts";
 import { emptyFolder } from "../io/temp-folder.ts";
 import { rounds } from "../rounds.ts";
+import { patience } from "../slowness.ts";
 
 const kills = rounds(3, 40);
 
@@ -46,7 +47,7 @@ const idsOf = (events: readonly SessionEvent[], type: string): string[] =>
   events.filter((event) => event.type === type).map(({ data }) => String(data["toolCallId"]));
 
 test(`a session whose process is killed ${kills} times can be resumed each time, with every call that was kept`, {
-  timeout: 20_000 + kills * 5_000,
+  timeout: patience(20_000 + kills * 5_000),
 }, async () => {
   const folder = emptyFolder();
   const told: string[] = [];
@@ -70,7 +71,7 @@ test(`a session whose process is killed ${kills} times can be resumed each time,
   }
 });
 
-test("two processes do not write to one session: the second is refused, and told by whom", { timeout: 30_000 }, async () => {
+test("two processes do not write to one session: the second is refused, and told by whom", { timeout: patience(30_000) }, async () => {
   const folder = emptyFolder();
   const holder = start(folder, "s", "hold");
   await new Promise<void>((resolve) => void linesOf(holder, () => resolve()));

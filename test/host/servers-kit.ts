@@ -11,6 +11,7 @@ import type { SessionEvent } from "../../src/session/records/events.ts";
 import type { Session } from "../../src/session/session.ts";
 import type { SessionOptions } from "../../src/session/session-config.ts";
 import { emptyFolder } from "../io/temp-folder.ts";
+import { patience } from "../slowness.ts";
 
 const script = fileURLToPath(new URL("../doubles/mcp-servers/hosted-server.mjs", import.meta.url));
 
@@ -80,7 +81,7 @@ export function isAlive(pid: number): boolean {
 
 /** Looks again and again until something is so; the operating system tells nobody when it is. */
 export async function until(isSo: () => boolean): Promise<void> {
-  const deadline = Date.now() + 15_000;
+  const deadline = Date.now() + patience(15_000);
   while (!isSo()) {
     if (Date.now() > deadline) throw new Error("What was waited for did not come about.");
     await new Promise((resolve) => setTimeout(resolve, 20));

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type CommandOutcome, type CommandSpec, runCommand } from "../../src/io/child-process.ts";
 import { spawnProcess } from "../../src/io/spawn-process.ts";
+import { patience } from "../slowness.ts";
 
 function folder(): string {
   const path = realpathSync(mkdtempSync(join(tmpdir(), "child-")));
@@ -32,7 +33,8 @@ const isAlive = (pid: number): boolean => {
   // A killed child whose parent is gone stays a zombie until init takes it: that is dead enough.
   return process.platform !== "linux" || !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
 };
-const untilDead = (pid: number): Promise<void> => vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 10_000, interval: 10 });
+const untilDead = (pid: number): Promise<void> =>
+  vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: patience(10_000), interval: 10 });
 
 describe("runCommand", () => {
   test("hands over arguments, input, working directory and environment exactly, with no shell in between", async () => {

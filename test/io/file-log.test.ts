@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Diagnostic } from "../../src/base/diagnostic.ts";
 import { type FileLogOptions, openFileLog } from "../../src/io/file-log.ts";
+import { patience } from "../slowness.ts";
 import { emptyFolder } from "./temp-folder.ts";
 
 // How many more bytes the disk takes.
@@ -215,7 +216,7 @@ describe("a full disk", () => {
     expect((await log.read()).records).toEqual(numbers(7));
     expect(codes()).toEqual(["LOG_NOT_WRITTEN"]);
     disk.room = Number.POSITIVE_INFINITY;
-    await vi.waitFor(() => expect(codes()).toEqual(["LOG_NOT_WRITTEN", "LOG_WRITTEN_AGAIN"]), { timeout: 10_000 });
+    await vi.waitFor(() => expect(codes()).toEqual(["LOG_NOT_WRITTEN", "LOG_WRITTEN_AGAIN"]), { timeout: patience(10_000) });
     expect(diagnostics[1]?.message).toContain("Nothing was lost");
     log.append({ n: 7 });
     await log.close();

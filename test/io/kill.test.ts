@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { openFileLog } from "../../src/io/file-log.ts";
 import { rounds } from "../rounds.ts";
+import { patience } from "../slowness.ts";
 import { emptyFolder } from "./temp-folder.ts";
 
 const kills = rounds(8, 200);
@@ -46,7 +47,7 @@ async function killAndCheck(folder: string, writer: number): Promise<void> {
 }
 
 test(`a writer that is killed ${kills} times, in the middle of writing, loses nothing that it had kept`, {
-  timeout: kills * 3_000,
+  timeout: patience(20_000 + kills * 3_000),
 }, async () => {
   const folder = emptyFolder();
   await Promise.all(Array.from({ length: writers }, (_, writer) => killAndCheck(folder, writer)));

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { rounds } from "../rounds.ts";
+import { patience } from "../slowness.ts";
 import { put, record, tempFolder } from "./watch-recorder.ts";
 
 // What the system allows, and the watches that were given out.
@@ -70,7 +71,7 @@ describe("when the system has no watches left", () => {
     system.allowed = 3;
     const recorder = await record({ roots: [root], backend: "directory", pollInterval: 20 });
     system.allowed = 100;
-    await vi.waitFor(() => expect(recorder.watcher.counts.polled).toBe(0), { timeout: 10_000 });
+    await vi.waitFor(() => expect(recorder.watcher.counts.polled).toBe(0), { timeout: patience(10_000) });
     writeFileSync(join(root, "s4/tools/t.json"), "[]");
     await recorder.saw("changed", join(root, "s4/tools/t.json"));
   });
@@ -81,7 +82,7 @@ describe("when the system has no watches left", () => {
     for (const watcher of [...system.open]) watcher.emit("error", Object.assign(new Error("planted"), { code: "EPERM" }));
     writeFileSync(join(root, "s1/tools/t.json"), "[1,2]");
     await recorder.saw("changed", join(root, "s1/tools/t.json"));
-    await vi.waitFor(() => expect(recorder.watcher.counts.polled).toBe(0), { timeout: 10_000 });
+    await vi.waitFor(() => expect(recorder.watcher.counts.polled).toBe(0), { timeout: patience(10_000) });
     recorder.clear();
     writeFileSync(join(root, "s1/tools/t.json"), "[]");
     await recorder.saw("changed", join(root, "s1/tools/t.json"));
@@ -91,7 +92,7 @@ describe("when the system has no watches left", () => {
     const recorder = await record({ roots: [skills(4), skills(4)], backend: "directory" });
     expect(system.open.length).toBeGreaterThanOrEqual(18);
     await recorder.watcher[Symbol.asyncDispose]();
-    await vi.waitFor(() => expect(system.open.length).toBe(0), { timeout: 10_000 });
+    await vi.waitFor(() => expect(system.open.length).toBe(0), { timeout: patience(10_000) });
   });
 });
 

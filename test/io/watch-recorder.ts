@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
 import type { Diagnostic } from "../../src/base/diagnostic.ts";
 import { type PathChange, type TreeWatcher, type WatchOptions, watchTree } from "../../src/io/watch-tree.ts";
+import { patience } from "../slowness.ts";
 
 export function tempFolder(files: Readonly<Record<string, string>> = {}, parent: string = tmpdir()): string {
   const folder = realpathSync(mkdtempSync(join(parent, "watch-")));
@@ -29,7 +30,7 @@ export interface Recorder {
   clear(): void;
 }
 
-const DEADLINE = 15_000;
+const DEADLINE = patience(15_000);
 
 /** Watches until the test ends, remembers what was reported, and waits for events with a deadline. */
 export async function record(options: Partial<WatchOptions> & { readonly roots: readonly string[] }): Promise<Recorder> {

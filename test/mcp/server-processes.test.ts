@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, type TestContext, test, vi } fro
 import type { SupervisedServer } from "../../src/mcp/supervisor/lease.ts";
 import type { McpSupervisor, SupervisorOptions } from "../../src/mcp/supervisor/supervisor.ts";
 import { type CompiledSources, compileSources } from "../compiled-sources.ts";
+import { patience } from "../slowness.ts";
 import { neverAborted } from "./supervisor-kit.ts";
 import { countProcesses, newMarker, realSupervisor, tinySpec } from "./tiny-servers.ts";
 
@@ -23,7 +24,7 @@ function emptyFolder({ onTestFinished }: TestContext): string {
   return folder;
 }
 
-const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 10_000, interval: 10 });
+const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: patience(10_000), interval: 10 });
 /** What was killed takes a moment to be gone. */
 const untilNone = (marker: string): Promise<void> => until(() => expect(countProcesses(marker)).toBe(0));
 const pidsOf = async (server: SupervisedServer): Promise<number[]> => {

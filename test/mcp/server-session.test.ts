@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test, vi } from "vitest";
+import { patience } from "../slowness.ts";
 import { ForgetfulServer } from "./forgetful-server.ts";
 import { neverAborted, remoteSpec } from "./supervisor-kit.ts";
 import { realSupervisor } from "./tiny-servers.ts";
@@ -18,5 +19,7 @@ test("a remote server that was restarted is connected to anew, and calls in flig
   await Promise.all(Array.from({ length: 8 }, () => server.callTool("count", {})));
   expect(remote.calls).toBe(9);
   expect(remote.sessionsMade).toBe(2);
-  await vi.waitFor(() => expect(server.status).toMatchObject({ state: "ready", failures: 1, error: undefined }));
+  await vi.waitFor(() => expect(server.status).toMatchObject({ state: "ready", failures: 1, error: undefined }), {
+    timeout: patience(15_000),
+  });
 });

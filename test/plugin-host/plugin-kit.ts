@@ -6,6 +6,7 @@ import { createTestHost, type TestHost, type TestHostOptions } from "../../src/t
 import type { Tool } from "../../src/tools/tool.ts";
 import type { SourceSnapshot, ToolSource } from "../../src/tools/tool-source.ts";
 import { tempFolder } from "../skills/kit.ts";
+import { patience } from "../slowness.ts";
 
 /** A host over an empty folder with these plugins, ended after the test. */
 export async function hostWith(plugins: TestHostOptions["plugins"], options: TestHostOptions = {}): Promise<TestHost> {
@@ -23,7 +24,7 @@ export async function pluginsChanged(
 ): Promise<PluginsChange> {
   await host.idle();
   const told = new Promise<PluginsChange>((resolve, reject) => {
-    const limit = setTimeout(() => reject(new Error("The host has told of no change of a plugin.")), 10_000);
+    const limit = setTimeout(() => reject(new Error("The host has told of no change of a plugin.")), patience(10_000));
     const listening = host.on("plugins.changed", (change) => {
       if (!until(change)) return;
       clearTimeout(limit);

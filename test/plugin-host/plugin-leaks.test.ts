@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { isSoak, rounds } from "../rounds.ts";
 import { put, tempFolder } from "../skills/kit.ts";
+import { patience } from "../slowness.ts";
 import { hostWith } from "./plugin-kit.ts";
 
 const collectGarbage = (globalThis as { gc?: () => void }).gc;
@@ -36,7 +37,9 @@ export default definePlugin({
 });
 `;
 
-test(`${reloads} reloads of a plugin leave no timer, socket or listener behind, and next to no memory`, { timeout: 60_000 }, async () => {
+test(`${reloads} reloads of a plugin leave no timer, socket or listener behind, and next to no memory`, {
+  timeout: patience(60_000),
+}, async () => {
   expect(collectGarbage).toBeTypeOf("function");
   const workingDirectory = tempFolder({ "greedy.ts": greedy(0) });
   const { host, call, session } = await hostWith(["./greedy.ts"], { workingDirectory });

@@ -43,7 +43,7 @@ async function watchedHost(prepare: (skills: string) => void): Promise<Watched> 
 /** A save of the good skill is noticed. */
 async function expectAlive({ host, skills }: Watched, description: string): Promise<void> {
   writeSkill(skills, "good", description);
-  await expect.poll(() => host.skills.find(({ name }) => name === "good")?.description, { timeout: 15_000 }).toBe(description);
+  await expect.poll(() => host.skills.find(({ name }) => name === "good")?.description).toBe(description);
 }
 
 const codes = ({ host, told }: Watched): readonly string[] => [...host.diagnostics.map(({ code }) => code), ...told];
@@ -64,7 +64,7 @@ describe.each([
     makeDeep(elsewhere);
     const watched = await watchedHost(() => {});
     renameSync(elsewhere, place(watched.skills));
-    await expect.poll(() => codes(watched), { timeout: 15_000 }).toContain("WATCH_TOO_DEEP");
+    await expect.poll(() => codes(watched)).toContain("WATCH_TOO_DEEP");
     await expectAlive(watched, "Changed.");
   });
 });

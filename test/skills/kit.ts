@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { Diagnostic, SkillInfo, SkillsChange } from "skillhost";
 import { createTestHost, type TestHost, type TestHostOptions } from "skillhost/testing";
 import { onTestFinished, vi } from "vitest";
+import { patience } from "../slowness.ts";
 
 /** The folder of a fixture: one situation, named for it. */
 export function fixture(name: string): string {
@@ -84,7 +85,7 @@ function createKit(kit: TestHost, marker: string | undefined): Kit {
     if (marker === undefined) throw new Error("This host does not watch.");
     await kit.change(() => put(join(marker, "the-marker/SKILL.md"), skillMd("the-marker", String(++marks))), {
       until: (change) => JSON.stringify(change).includes("the-marker"),
-      timeout: 10_000,
+      timeout: patience(10_000),
     });
     await kit.host.idle();
   };
@@ -128,7 +129,7 @@ async function untilTrue(
   let subscription: Disposable | undefined;
   try {
     const done = new Promise<void>((resolve, reject) => {
-      timer = setTimeout(() => reject(new Error(`Within 10 seconds it did not happen that ${claim}.`)), 10_000);
+      timer = setTimeout(() => reject(new Error(`It did not happen in time that ${claim}.`)), patience(10_000));
       subscription = subscribe(() => {
         if (isTrue()) resolve();
       });
@@ -144,9 +145,9 @@ async function untilTrue(
 
 /** Looks again and again until something is so, for what no event tells of. */
 export async function poll(claim: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + patience(10_000);
   while (!(await isTrue())) {
-    if (Date.now() > deadline) throw new Error(`Within 10 seconds it did not happen that ${claim}.`);
+    if (Date.now() > deadline) throw new Error(`It did not happen in time that ${claim}.`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }

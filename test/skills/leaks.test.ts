@@ -2,6 +2,7 @@ import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { isSoak, rounds } from "../rounds.ts";
+import { patience } from "../slowness.ts";
 import { openKit, poll, put, skillMd, tempFolder, toolSource } from "./kit.ts";
 
 const collectGarbage = (globalThis as { gc?: () => void }).gc;
@@ -40,7 +41,7 @@ interface Counts {
 }
 
 test(`${reloads} reloads leave no timer, socket or listener behind, and next to no memory`, {
-  timeout: 60_000 * rounds(1, 5),
+  timeout: patience(60_000 * rounds(1, 5)),
 }, async () => {
   expect(collectGarbage).toBeTypeOf("function");
   const root = tempFolder({

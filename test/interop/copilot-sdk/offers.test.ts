@@ -37,7 +37,7 @@ describe("skills that are saved", () => {
     expect((await loaded).ephemeral).toBe(true);
     expect((await updated).data.model).toBe("claude-sonnet-4.5");
     const offered = async (): Promise<string[]> => (await session.rpc.tools.getCurrentMetadata()).tools.map(({ name }: Sdk) => name);
-    await expect.poll(offered, { timeout: 10_000, interval: 20 }).toContain("find_book");
+    await expect.poll(offered, { interval: 20 }).toContain("find_book");
     runtime.says(calling("find_book"), "Shelf 3.");
     await session.sendAndWait("Find a book");
     expect(runtime.told).toBe("Shelf 3.");
@@ -46,7 +46,7 @@ describe("skills that are saved", () => {
       runtime.says(calling("find_book"), "So.");
       return session.sendAndWait("Again").then(() => runtime.told);
     };
-    await expect.poll(again, { timeout: 10_000, interval: 20 }).toBe("Shelf 4.");
+    await expect.poll(again, { interval: 20 }).toBe("Shelf 4.");
     const without = event(session, "session.skills_loaded", ({ skills }) => !skills.some(named("books")));
     rmSync(join(place, "skills/books"), { recursive: true });
     await without;

@@ -3,9 +3,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { tempFolder } from "../../skills/kit.ts";
+import { patience } from "../../slowness.ts";
 import { hasPydantic, noPython, openPythonSkill } from "./python-kit.ts";
 
-const deadline = { timeout: 15_000, interval: 20 };
+const deadline = { timeout: patience(15_000), interval: 20 };
 
 const everyKind = `
 import enum

@@ -5,13 +5,14 @@ import { runningText } from "../../../plugins/workspace-tools/copilot/texts.ts";
 import { OutputBuffer } from "../../../plugins/workspace-tools/operations/output-buffer.ts";
 import { findBash, shellEnvironment } from "../../../plugins/workspace-tools/operations/shell-environment.ts";
 import { tempFolder } from "../../skills/kit.ts";
+import { patience } from "../../slowness.ts";
 import { openWorkspace } from "./workspace-kit.ts";
 
 const run = (command: string, more: object = {}): object => ({ command, description: "For a test", ...more });
 
 /** Settles when a process is gone: there is no event for one that is not our child. */
 async function gone(pid: number): Promise<void> {
-  await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 10_000, interval: 20 });
+  await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: patience(10_000), interval: 20 });
 }
 
 function isAlive(pid: number): boolean {
@@ -26,7 +27,7 @@ function isAlive(pid: number): boolean {
 
 async function pidIn(file: string): Promise<number> {
   await vi.waitFor(() => expect(existsSync(file) && readFileSync(file, "utf8").endsWith("\n")).toBe(true), {
-    timeout: 10_000,
+    timeout: patience(10_000),
     interval: 20,
   });
   return Number(readFileSync(file, "utf8"));

@@ -118,7 +118,7 @@ describe("before a client has given the token", () => {
     const [{ socket }, half] = [open(), open()];
     half.socket.write("Content-Length: 50\r\n\r\n{");
     await Promise.all([once(socket, "close"), once(half.socket, "close")]);
-    await expect.poll(() => served.server.clients.size, { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => served.server.clients.size).toBe(0);
   }, 30_000);
 });
 
@@ -131,8 +131,8 @@ describe("many connections", () => {
     expect(await early.sendRequest("ping")).toMatchObject({ protocolVersion: 3 });
     expect(await late.sendRequest("ping")).toMatchObject({ protocolVersion: 3 });
     const stillOpen = (): number => silent.filter(({ closed }) => !closed).length;
-    await expect.poll(stillOpen, { timeout: 20_000 }).toBeLessThanOrEqual(254);
-    await expect.poll(stillOpen, { timeout: 20_000 }).toBe(0);
+    await expect.poll(stillOpen).toBeLessThanOrEqual(254);
+    await expect.poll(stillOpen).toBe(0);
     expect(await early.sendRequest("ping")).toMatchObject({ protocolVersion: 3 });
   }, 60_000);
 
@@ -142,7 +142,7 @@ describe("many connections", () => {
     await once(socket, "close");
     expect(await clients[0]!.sendRequest("ping")).toMatchObject({ protocolVersion: 3 });
     sockets[1]!.destroy();
-    await expect.poll(() => served.server.clients.size, { timeout: 10_000 }).toBe(255);
+    await expect.poll(() => served.server.clients.size).toBe(255);
     await admitted();
   }, 60_000);
 });

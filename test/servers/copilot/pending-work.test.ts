@@ -20,7 +20,7 @@ async function abandoned(options: object = declared): Promise<{ sessionId: strin
   );
   const next = await served.connect();
   first.drop();
-  await expect.poll(() => served.server.clients.size, { timeout: 5_000 }).toBe(1);
+  await expect.poll(() => served.server.clients.size).toBe(1);
   return { sessionId, requestId: data["requestId"], next };
 }
 

@@ -123,7 +123,7 @@ describe("the process", () => {
     );
     const badText = Buffer.concat([Buffer.from("Content-Length: 4\r\n\r\n"), Buffer.from([0x22, 0xff, 0xfe, 0x22])]);
     started.stdin!.write(Buffer.concat([badText, request(3, "status.get")]));
-    await expect.poll(started.stdoutText, { timeout: 10_000, interval: 10 }).toContain('"id":3');
+    await expect.poll(started.stdoutText, { interval: 10 }).toContain('"id":3');
     started.stdin!.write("Content-Length: 1073741824\r\n\r\n");
     const [code] = await once(started, "close");
     expect(code).toBe(0);
@@ -140,7 +140,7 @@ describe("the process", () => {
 
   test("listens on a port that it tells, for clients with the token only, and ends on SIGTERM", async () => {
     const started = start([], { COPILOT_CONNECTION_TOKEN: "secret" });
-    await expect.poll(() => started.stdoutText(), { timeout: 10_000 }).toMatch(/listening on port \d+/i);
+    await expect.poll(() => started.stdoutText()).toMatch(/listening on port \d+/i);
     const port = Number(/port (\d+)/.exec(started.stdoutText())?.[1]);
     const socket = connect(port, "127.0.0.1");
     const connection = createMessageConnection(new StreamMessageReader(socket), new StreamMessageWriter(socket));
@@ -155,7 +155,7 @@ describe("the process", () => {
 
   test("answers runtime.shutdown over TCP when its sessions have ended, and then ends", async () => {
     const started = start([], { COPILOT_CONNECTION_TOKEN: "secret" });
-    await expect.poll(() => started.stdoutText(), { timeout: 10_000 }).toMatch(/listening on port \d+/i);
+    await expect.poll(() => started.stdoutText()).toMatch(/listening on port \d+/i);
     const socket = connect(Number(/port (\d+)/.exec(started.stdoutText())?.[1]), "127.0.0.1");
     const connection = createMessageConnection(new StreamMessageReader(socket), new StreamMessageWriter(socket));
     const types: string[] = [];
@@ -176,8 +176,8 @@ describe("the process", () => {
     started.stderr!.on("data", (piece: Buffer) => {
       stderr += piece.toString();
     });
-    await expect.poll(() => started.stdoutText(), { timeout: 10_000 }).toMatch(/listening on port \d+/i);
-    await expect.poll(() => stderr, { timeout: 10_000 }).toMatch(/^COPILOT_CONNECTION_TOKEN=[\w-]{43}$/m);
+    await expect.poll(() => started.stdoutText()).toMatch(/listening on port \d+/i);
+    await expect.poll(() => stderr).toMatch(/^COPILOT_CONNECTION_TOKEN=[\w-]{43}$/m);
     const token = /^COPILOT_CONNECTION_TOKEN=(\S+)$/m.exec(stderr)?.[1];
     const port = Number(/port (\d+)/.exec(started.stdoutText())?.[1]);
     const socket = connect(port, "127.0.0.1");
@@ -194,7 +194,7 @@ describe("the process", () => {
     const [code] = await once(refused, "close");
     expect([code, refused.stdoutText()]).toEqual([2, ""]);
     const started = start(["--no-token"], { COPILOT_CONNECTION_TOKEN: "" });
-    await expect.poll(() => started.stdoutText(), { timeout: 10_000 }).toMatch(/listening on port \d+/i);
+    await expect.poll(() => started.stdoutText()).toMatch(/listening on port \d+/i);
     const socket = connect(Number(/port (\d+)/.exec(started.stdoutText())?.[1]), "127.0.0.1");
     const connection = createMessageConnection(new StreamMessageReader(socket), new StreamMessageWriter(socket));
     connection.listen();
@@ -204,7 +204,7 @@ describe("the process", () => {
 
   test("needs the token that is set, whatever --no-token says: clients of the SDK set one and do not know of it", async () => {
     const started = start(["--no-token"], { COPILOT_CONNECTION_TOKEN: "secret" });
-    await expect.poll(() => started.stdoutText(), { timeout: 10_000 }).toMatch(/listening on port \d+/i);
+    await expect.poll(() => started.stdoutText()).toMatch(/listening on port \d+/i);
     const socket = connect(Number(/port (\d+)/.exec(started.stdoutText())?.[1]), "127.0.0.1");
     const connection = createMessageConnection(new StreamMessageReader(socket), new StreamMessageWriter(socket));
     connection.listen();

@@ -288,7 +288,7 @@ describe("several clients in one session", () => {
     const other = await two.create({ model: "m" });
     const session = served.server.sessions.get(sessionId)!;
     one.drop();
-    await expect.poll(() => served.server.sessions.has(sessionId), { timeout: 5_000 }).toBe(false);
+    await expect.poll(() => served.server.sessions.has(sessionId)).toBe(false);
     expect(session.session.isOpen).toBe(false);
     expect(served.server.sessions.has(other)).toBe(true);
     await two.request("session.resume", { sessionId });
@@ -326,7 +326,7 @@ describe("what happens in time", () => {
     await other.request("ping");
     gone.drop();
     await other.create({ sessionId: "found" });
-    await expect.poll(() => [...served.server.sessions.keys()], { timeout: 5_000 }).toEqual(["found"]);
+    await expect.poll(() => [...served.server.sessions.keys()]).toEqual(["found"]);
   });
 });
 
@@ -360,11 +360,11 @@ describe("a slow reader", () => {
     toServer.write(
       frame({ id: 1, method: "connect", params: {} }) + frame({ id: 2, method: "session.create", params: { sessionId: "slow" } }),
     );
-    await expect.poll(() => sent.join("").includes('"session.start"'), { timeout: 5_000 }).toBe(true);
+    await expect.poll(() => sent.join("").includes('"session.start"')).toBe(true);
     const { session } = served.server.sessions.get("slow")!;
     session.events.append("assistant.message_delta", { messageId: "m", deltaContent: "piece" });
     session.events.append("session.info", { infoType: "test", message: "kept" });
-    await expect.poll(() => sent.join("").includes('"kept"'), { timeout: 5_000 }).toBe(true);
+    await expect.poll(() => sent.join("").includes('"kept"')).toBe(true);
     expect(sent.join("")).not.toContain("piece");
     wire.close();
   });

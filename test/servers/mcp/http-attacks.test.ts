@@ -210,8 +210,8 @@ describe("connections that say nothing", () => {
     await using served = await serveSkill(hello);
     const sockets = await crowd(served.face.url, 600, "");
     const open = (): number => sockets.filter(({ closed }) => !closed).length;
-    await expect.poll(open, { timeout: 20_000 }).toBeLessThanOrEqual(512);
-    await expect.poll(open, { timeout: 20_000 }).toBe(0);
+    await expect.poll(open).toBeLessThanOrEqual(512);
+    await expect.poll(open).toBe(0);
   });
 
   test("with guesses at the token do not use up the requests of a client at the same address", async () => {
