@@ -3,7 +3,7 @@ import { waitFor } from "../base/wait-for.ts";
 import type { ToolJson } from "../formats/skills/tool-json.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import type { Scope } from "../io/scope.ts";
-import { isToolLike } from "../tools/define-tool.ts";
+import { handlerIn, isToolLike } from "../tools/define-tool.ts";
 import type { ToolContext, ToolInvocation } from "../tools/tool.ts";
 import type { CheckedFolder } from "../trust/checked-folder.ts";
 import type { FolderView } from "../trust/folder-view.ts";
@@ -90,7 +90,8 @@ function pickHandler(exports: Readonly<Record<string, unknown>>, toolName: strin
   const names = exportName === undefined ? ["default", "handler", toolName, "execute"] : [exportName];
   for (const name of names) {
     const value = Object.hasOwn(exports, name) ? exports[name] : undefined;
-    if (isToolLike(value) && value.handler) return value.handler as Handler;
+    const own = isToolLike(value) ? handlerIn(value) : undefined;
+    if (own !== undefined) return own as Handler;
     if (typeof value === "function")
       return name === "execute" && exportName === undefined ? adaptExecute(value as never) : (value as Handler);
   }

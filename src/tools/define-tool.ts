@@ -39,6 +39,8 @@ export interface ToolOptions<Args> {
   readonly annotations?: ToolAnnotations | undefined;
   /** Absent: a declaration, whose calls wait for somebody who is attached to answer them. */
   readonly handler?: ToolHandler<Args> | undefined;
+  /** Another name of `handler`, as in other libraries. */
+  readonly execute?: ToolHandler<Args> | undefined;
   readonly permission?: ToolPermission<Args> | undefined;
   readonly overridesBuiltInTool?: boolean | undefined;
   readonly skipPermission?: boolean | undefined;
@@ -53,12 +55,25 @@ export interface ToolOptions<Args> {
 export interface ToolLike extends Omit<ToolOptions<never>, "defer"> {
   readonly name: string;
   readonly parameters?: object | undefined;
+  /** Another name of `parameters`, as in MCP and other libraries. */
+  readonly inputSchema?: object | undefined;
   readonly defer?: string | undefined;
 }
 
 /** A tool as its author wrote it, not yet part of a host. Frozen. */
 export interface DefinedTool extends ToolLike {
   readonly [toolBrand]: true;
+  readonly [leftOutKeys]?: LeftOutKeys;
+}
+
+/** Where `defineTool` keeps what it did not take over, so that whoever loads the tool can report it. */
+const leftOutKeys: unique symbol = Symbol.for("skillhost.tool.left-out-keys");
+
+/** The keys of a tool that have no effect. */
+export interface LeftOutKeys {
+  readonly unknown: readonly string[];
+  /** Aliases of options that are there as well. */
+  readonly twice: readonly string[];
 }
 
 /**
@@ -71,21 +86,24 @@ export function defineTool<const Schema extends SchemaObject>(
   name: string,
   options: ToolOptions<ArgumentsOf<Schema>> & { readonly parameters: Schema },
 ): DefinedTool;
+export function defineTool<const Schema extends SchemaObject>(
+  name: string,
+  options: ToolOptions<ArgumentsOf<Schema>> & { readonly inputSchema: Schema },
+): DefinedTool;
 export function defineTool<Args = Record<string, unknown>>(
   name: string,
-  options: ToolOptions<Args> & { readonly parameters?: JsonSchema | undefined },
+  options: ToolOptions<Args> & { readonly parameters?: JsonSchema | undefined; readonly inputSchema?: JsonSchema | undefined },
 ): DefinedTool;
 export function defineTool(name: string, options: ToolOptions<never> & { readonly parameters?: object | undefined }): DefinedTool {
   if (typeof name !== "string") throw invalid(`The first argument of defineTool is the tool's name, not ${kindOf(name)}.`);
   if (typeof options !== "object" || options === null)
     throw invalid(`Tool "${name}": the options must be an object, not ${kindOf(options)}.`);
+  const { fields, leftOut } = readOptions(options, name);
   const defined: Record<PropertyKey, unknown> = { name };
-  for (const key of optionKeys) {
-    const value = readOption(options, key, name);
-    if (value !== undefined) defined[key] = value;
-  }
+  for (const [key, value] of Object.entries(fields)) if (value !== undefined) defined[key] = value;
   checkShapes(name, defined);
   defined[toolBrand] = true;
+  if (leftOut.unknown.length + leftOut.twice.length > 0) defined[leftOutKeys] = leftOut;
   return Object.freeze(defined) as unknown as DefinedTool;
 }
 
@@ -94,13 +112,20 @@ export function isToolLike(value: unknown): value is ToolLike {
   if (typeof value !== "object" || value === null) return false;
   try {
     if ((value as Partial<DefinedTool>)[toolBrand] === true) return true;
-    const { name, handler } = value as Partial<ToolLike>;
     if (isDefinedPrompt(value)) return false;
-    return typeof name === "string" && typeof handler === "function";
+    return typeof (value as Partial<ToolLike>).name === "string" && handlerIn(value) !== undefined;
   } catch {
     // A getter or proxy that throws: whatever it is, it is not a tool.
     return false;
   }
+}
+
+/** What answers the calls of a tool, by either name. */
+export function handlerIn(tool: Partial<ToolLike>): ToolHandler<never> | undefined {
+  const { handler } = tool;
+  if (typeof handler === "function") return handler;
+  const { execute } = tool;
+  return typeof execute === "function" ? execute : undefined;
 }
 
 /** @throws HostError `TOOL_INVALID` when what must be a function or an object is not. */
@@ -117,7 +142,42 @@ export function checkShapes(name: string, fields: Readonly<Record<PropertyKey, u
   if (!isSchema) throw invalid(`Tool "${name}": parameters must be a schema, not ${kindOf(parameters)}.`);
 }
 
-export const optionKeys: readonly (keyof ToolLike)[] = [
+/** What of a tool counts, by the names that the rest of the host knows, and what of it does not. */
+export interface ReadOptions {
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly leftOut: LeftOutKeys;
+}
+
+/**
+ * Reads the options of a tool, each once.
+ * @throws HostError `TOOL_INVALID` when reading one throws.
+ */
+export function readOptions(from: object, name: string): ReadOptions {
+  const fields: Record<string, unknown> = {};
+  for (const key of optionKeys) fields[key] = readOption(from, key, name);
+  const twice: string[] = [];
+  for (const [alias, key] of Object.entries(aliases)) {
+    const value = readOption(from, alias, name);
+    if (value === undefined || value === null) continue;
+    if (fields[key] === undefined || fields[key] === null) fields[key] = value;
+    else if (fields[key] !== value) twice.push(alias);
+  }
+  const before = readOption(from, leftOutKeys, name) as LeftOutKeys | undefined;
+  const known = new Set<string>(["name", "$schema", ...optionKeys, ...Object.keys(aliases)]);
+  return { fields, leftOut: before ?? { unknown: keysOf(from, name).filter((key) => !known.has(key)), twice } };
+}
+
+function keysOf(from: object, name: string): readonly string[] {
+  try {
+    return Object.keys(from);
+  } catch (cause) {
+    throw new HostError("TOOL_INVALID", `Tool "${name}": its options cannot be listed.`, { cause });
+  }
+}
+
+const aliases: Readonly<Record<string, keyof ToolLike>> = { inputSchema: "parameters", execute: "handler" };
+
+const optionKeys: readonly (keyof ToolLike)[] = [
   "title",
   "description",
   "parameters",
@@ -134,11 +194,11 @@ export const optionKeys: readonly (keyof ToolLike)[] = [
 ];
 
 /** @throws HostError `TOOL_INVALID` when reading throws. */
-export function readOption(from: object, key: string, name: string): unknown {
+export function readOption(from: object, key: string | symbol, name: string): unknown {
   try {
-    return (from as Record<string, unknown>)[key];
+    return (from as Record<string | symbol, unknown>)[key];
   } catch (cause) {
-    throw new HostError("TOOL_INVALID", `Tool "${name}": ${key} cannot be read, its getter throws.`, { cause });
+    throw new HostError("TOOL_INVALID", `Tool "${name}": ${String(key)} cannot be read, its getter throws.`, { cause });
   }
 }
 

@@ -1,6 +1,14 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
-import { checkShapes, optionKeys, readOption, type ToolHandler, type ToolLike, type ToolPermission } from "./define-tool.ts";
+import {
+  checkShapes,
+  type LeftOutKeys,
+  readOption,
+  readOptions,
+  type ToolHandler,
+  type ToolLike,
+  type ToolPermission,
+} from "./define-tool.ts";
 import { HiddenInData, type VisibleDefinition, visibleField, visibleSchema } from "./definition-text.ts";
 import { copyJson } from "./json-copy.ts";
 import { isLibrarySchema, type LibrarySchema, toJsonSchema } from "./standard-schema.ts";
@@ -27,9 +35,9 @@ type Report = (diagnostic: Diagnostic) => void;
 export function readDefinition(source: ToolLike, report: Report): ReadDefinition {
   if (typeof source !== "object" || source === null) throw invalid("A tool is an object with a name.");
   const name = readName(source);
-  const fields: Record<string, unknown> = {};
-  for (const key of optionKeys) fields[key] = readOption(source, key, name);
+  const { fields, leftOut } = readOptions(source, name);
   checkShapes(name, fields);
+  reportLeftOut(leftOut, name, report);
   const parameters = (fields["parameters"] ?? undefined) as object | undefined;
   const library = parameters !== undefined && isLibrary(parameters, name) ? parameters : undefined;
   const definition: Record<string, unknown> = { name };
@@ -77,6 +85,20 @@ function readName(source: ToolLike): string {
   const check = checkToolName(name);
   if (!check.ok) throw invalid(check.message);
   return name as string;
+}
+
+function reportLeftOut({ unknown, twice }: LeftOutKeys, name: string, report: Report): void {
+  for (const alias of twice) {
+    const message = `Tool "${name}" has both "${alias}" and the option that it is another name of, which counts. Remove "${alias}".`;
+    report({ severity: "warning", code: "TOOL_OPTION_TWICE", message });
+  }
+  if (unknown.length === 0) return;
+  const shown = unknown
+    .slice(0, 20)
+    .map((key) => JSON.stringify(key.slice(0, 60)))
+    .join(", ");
+  const message = `Tool "${name}": these keys have no effect: ${shown}. Put your own data under "metadata".`;
+  report({ severity: "info", code: "TOOL_UNKNOWN_KEYS", message });
 }
 
 function isLibrary(parameters: object, name: string): boolean {

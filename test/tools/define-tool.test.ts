@@ -201,3 +201,59 @@ describe("isToolLike", () => {
     expect(isToolLike(value)).toBe(expected);
   });
 });
+
+describe("the names that MCP and other libraries have for options", () => {
+  const schema = { type: "object", properties: { city: { type: "string" } }, required: ["city"] } as const;
+  const execute = ({ city }: { city: string }): string => city;
+  const forms: Readonly<Record<string, ToolLike>> = {
+    "defineTool with a JSON Schema": defineTool<{ city: string }>("forecast", { description: "x", inputSchema: schema, execute }),
+    "defineTool with a library's schema": defineTool("forecast", {
+      description: "x",
+      inputSchema: z.object({ city: z.string() }),
+      execute: (args) => {
+        expectTypeOf(args).toEqualTypeOf<{ city: string }>();
+        return args.city;
+      },
+    }),
+    "a plain object": { name: "forecast", description: "x", inputSchema: schema, execute: execute as never },
+  };
+
+  test.each(Object.entries(forms))("are those of the same tool: %s", async (_, form) => {
+    expect(isToolLike(form)).toBe(true);
+    const told: string[] = [];
+    const tool = createTool(form, origin, { onDiagnostic: ({ code }) => void told.push(code) });
+    expect([tool.hasHandler, told]).toEqual([true, []]);
+    expect(tool.definition.parameters).toMatchObject({ type: "object", required: ["city"] });
+    expect(await tool.validate({})).toMatchObject({ ok: false });
+    expect(tool.execute({ city: "Oslo" }, context)).toBe("Oslo");
+    expect(tool.signature).toBe(
+      createTool({ ...form, name: "forecast", parameters: tool.definition.parameters, handler: () => 1 }, origin).signature,
+    );
+  });
+
+  test("do not count beside the usual ones, which is reported", () => {
+    const told: string[] = [];
+    const both = defineTool("forecast", {
+      description: "x",
+      parameters: schema,
+      inputSchema: { type: "object" },
+      handler: () => "handler",
+      execute: () => "execute",
+    } as never);
+    const tool = createTool(both, origin, {
+      onDiagnostic: ({ code, message }) => void told.push(`${code} ${/"(\w+)" and/.exec(message)?.[1]}`),
+    });
+    expect(tool.execute({}, context)).toBe("handler");
+    expect(tool.definition.parameters).toMatchObject({ required: ["city"] });
+    expect(told).toEqual(["TOOL_OPTION_TWICE inputSchema", "TOOL_OPTION_TWICE execute"]);
+  });
+});
+
+test.each<[string, ToolLike]>([
+  ["defineTool", defineTool("forecast", { description: "x", handler: () => 1, paramters: {}, Handler: 1 } as never)],
+  ["a plain object", { name: "forecast", description: "x", handler: () => 1, paramters: {}, Handler: 1 } as never],
+])("keys without an effect are reported as for JSON: %s", (_, form) => {
+  const told: string[] = [];
+  createTool(form, origin, { onDiagnostic: ({ severity, code, message }) => void told.push(`${severity} ${code} ${message}`) });
+  expect(told).toEqual([expect.stringMatching(/^info TOOL_UNKNOWN_KEYS .*"paramters", "Handler"/)]);
+});
