@@ -11,6 +11,7 @@ import type { ServerInfo } from "../session/servers/session-servers.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionOptions } from "../session/session-config.ts";
 import { createModuleRunner, moduleExtensions } from "../skills/module-runner.ts";
+import { providedModules } from "../skills/provided-modules.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import { type RootsLease, SkillStore } from "../skills/skill-store.ts";
 import { createFileApprovals } from "../trust/file-approvals.ts";
@@ -78,7 +79,7 @@ class SkillHost implements Host {
     const approvals = createFileApprovals({ directory: options.approvalsDirectory, onDiagnostic: this.#problems.report });
     this.#trust = new HostTrust(loadTrustSettings(options.trust), approvals, log);
     this.#loader = createModuleLoader({
-      hostModules: { skillhost: () => import("skillhost"), "skillhost/testing": () => import("skillhost/testing") },
+      ...providedModules,
       guardExit: options.guardExit,
       onDiagnostic: this.#problems.report,
     });

@@ -10,6 +10,7 @@ import { readTextFile } from "../io/read-bounded.ts";
 import { FolderListing } from "../skills/folder-listing.ts";
 import { loadSkill } from "../skills/load-skill.ts";
 import { createModuleRunner, moduleExtensions } from "../skills/module-runner.ts";
+import { providedModules } from "../skills/provided-modules.ts";
 import type { Skill } from "../skills/skill.ts";
 import type { Tool } from "../tools/tool.ts";
 import { describeContract } from "./describe-contract.ts";
@@ -48,7 +49,7 @@ export interface SkillReader extends Disposable {
 /** Reads skills. Unless `runs` is true, no code of theirs is run, and tools whose definition is computed stay unknown. */
 export function createSkillReader({ runs }: { readonly runs: boolean }): SkillReader {
   const loader = createModuleLoader({
-    hostModules: { skillhost: () => import("skillhost"), "skillhost/testing": () => import("skillhost/testing") },
+    ...providedModules,
     guardExit: true,
   });
   return {

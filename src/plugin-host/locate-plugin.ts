@@ -91,7 +91,7 @@ function locateInFolder(folder: string, options: LocateOptions): LocatedPlugin |
 function locateModule(specifier: string, folder: string | undefined, options: LocateOptions): LocatedPlugin {
   const { workingDirectory, files, onDiagnostic } = options;
   const configs = new PackageConfigs(onDiagnostic);
-  const resolver = new ModuleResolver([], configs);
+  const resolver = new ModuleResolver({ hosts: [], fallbacks: [] }, configs);
   // As if a file of the working directory imported it.
   const importer = resolve(workingDirectory, "skillhost.json");
   const expanded = pathOf(specifier, workingDirectory) ?? specifier;

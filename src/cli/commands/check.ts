@@ -7,6 +7,7 @@ import { createModuleLoader } from "../../io/module-loader/create-module-loader.
 import type { Bundle } from "../../plugin-host/bundles/bundle.ts";
 import type { ReadMarketplace } from "../../plugin-host/bundles/read-marketplace.ts";
 import { fixedPart } from "../../skills/discover.ts";
+import { providedModules } from "../../skills/provided-modules.ts";
 import { findBundles } from "../check-bundles.ts";
 import type { CommandContext } from "../command-context.ts";
 import { deeperSkillsIn } from "../deeper-hints.ts";
@@ -31,9 +32,7 @@ export async function check(
   const deeper = deeperSkillsIn(bundles.length + marketplaces.length === 0 ? found : [], out);
   const roots = [...found, ...deeper.flatMap(({ parents }) => parents)];
   // Imports of this package must resolve as they do in a host; nothing is evaluated.
-  const loader = createModuleLoader({
-    hostModules: { skillhost: () => import("skillhost"), "skillhost/testing": () => import("skillhost/testing") },
-  });
+  const loader = createModuleLoader(providedModules);
   try {
     const report = await checkSkills({ roots, loader, hostVersion: packageVersion, strict, disabledSkills, conflicts, signal: io.signal });
     const looked = report.skills.length + bundles.length + marketplaces.length;

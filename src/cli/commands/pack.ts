@@ -8,6 +8,7 @@ import { createModuleLoader } from "../../io/module-loader/create-module-loader.
 import type { InstallContext } from "../../packages/install.ts";
 import { type PackedPackage, PackRefused, packSkills } from "../../packages/pack.ts";
 import { publishPackage, registryOf } from "../../packages/publish.ts";
+import { providedModules } from "../../skills/provided-modules.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";
@@ -101,9 +102,7 @@ async function packFolder(context: CommandContext, packages: InstallContext, fol
 
 /** What "skillhost check --strict" has against SKILL.md; other hosts are stricter than this one. */
 async function lint(roots: readonly string[], signal: AbortSignal): Promise<readonly Diagnostic[]> {
-  const loader = createModuleLoader({
-    hostModules: { skillhost: () => import("skillhost"), "skillhost/testing": () => import("skillhost/testing") },
-  });
+  const loader = createModuleLoader(providedModules);
   try {
     const { diagnostics } = await checkSkills({ roots, loader, hostVersion: packageVersion, strict: true, signal });
     return diagnostics.filter(({ severity }) => severity !== "info");

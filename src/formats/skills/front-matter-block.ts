@@ -1,7 +1,10 @@
 /** Where a document's front matter lies: `text.slice(start, end)`; its body begins at `bodyStart`. */
 export interface FrontMatterBlock {
-  /** `closed`: as it should be. `late`: after blank lines or comments. `unclosed`, `unopened`: one of the `---` lines is missing. */
-  readonly kind: "closed" | "late" | "unclosed" | "unopened";
+  /**
+   * `closed`: as it should be. `late`: after blank lines or comments. `indented`: the closing line is indented. `unclosed`,
+   * `unopened`: one of the `---` lines is missing.
+   */
+  readonly kind: "closed" | "late" | "indented" | "unclosed" | "unopened";
   readonly start: number;
   readonly end: number;
   readonly bodyStart: number;
@@ -12,10 +15,28 @@ export function findFrontMatterBlock(text: string): FrontMatterBlock | undefined
   const first = skipBlankAndComments(text);
   if (isRule(text, first)) {
     const start = nextLine(text, first);
-    return closedBlock(text, first === 0 ? "closed" : "late", start) ?? unclosedBlock(text, start);
+    const closed = closedBlock(text, first === 0 ? "closed" : "late", start);
+    return indentedBlock(text, start, closed?.end ?? text.length) ?? closed ?? unclosedBlock(text, start);
   }
   return /^(?:name|description)[ \t]*:/.test(text.slice(first, first + 40)) ? closedBlock(text, "unopened", first) : undefined;
 }
+
+/**
+ * The block up to an indented `---`, when what follows that line is not YAML: it was meant to close the front matter, and YAML
+ * would read it, and the text below it, as a part of the value above. Otherwise it is a line of a value.
+ */
+function indentedBlock(text: string, start: number, end: number): FrontMatterBlock | undefined {
+  let found: FrontMatterBlock | undefined;
+  for (let at = start; at < end; at = nextLine(text, at)) {
+    const line = lineAt(text, at);
+    if (found === undefined && /^[ \t]{1,8}---[ \t]{0,100}$/.test(line)) {
+      found = { kind: "indented", start, end: at, bodyStart: nextLine(text, at) };
+    } else if (found !== undefined && line.trim() !== "" && !yamlLine.test(line)) return found;
+  }
+  return end === text.length && found !== undefined ? found : undefined;
+}
+
+const yamlLine = /^(?:[A-Za-z_][\w .-]*:|[ \t]+\S|-[ \t]|#)/;
 
 /**
  * The block as if its closing line were missing: it ends at the first line that is no YAML, or blank. Also for a block whose
@@ -25,7 +46,7 @@ export function unclosedBlock(text: string, start: number): FrontMatterBlock | u
   let at = start;
   while (at < text.length && lineAt(text, at).trim() === "") at = nextLine(text, at);
   const first = at;
-  while (at < text.length && /^(?:[A-Za-z_][\w .-]*:|[ \t]+\S|-[ \t]|#)/.test(lineAt(text, at))) at = nextLine(text, at);
+  while (at < text.length && yamlLine.test(lineAt(text, at))) at = nextLine(text, at);
   return at === first ? undefined : { kind: "unclosed", start, end: at, bodyStart: at };
 }
 

@@ -180,7 +180,9 @@ function found(block: FrontMatterBlock, parsed: Parsed, report: TextReport): Blo
 
 // Where a `---` line is missing, only the keys can tell front matter from a text that happens to have a colon.
 function plausible(read: BlockRead | undefined): BlockRead | undefined {
-  return read !== undefined && (read.block.kind === "closed" || isSkillLike(read.positions)) ? read : undefined;
+  return read !== undefined && (read.block.kind === "closed" || read.block.kind === "indented" || isSkillLike(read.positions))
+    ? read
+    : undefined;
 }
 
 function isSkillLike(keys: ReadonlyMap<string, unknown>): boolean {
@@ -194,8 +196,12 @@ function reportPlace(block: FrontMatterBlock, report: TextReport): void {
       "FRONT_MATTER_LATE",
       "Blank lines or comments stand before the front matter. Make --- the first line of the file: other hosts read it only there.",
     ],
+    indented: [
+      "FRONT_MATTER_INDENTED",
+      "The closing --- of the front matter is indented. Remove the spaces before it: other hosts read on to the next --- line.",
+    ],
     unclosed: ["FRONT_MATTER_UNCLOSED", "The front matter has no closing --- line. Add one after its last key."],
     unopened: ["FRONT_MATTER_UNOPENED", "The front matter has no opening --- line. Make --- the first line of the file."],
   }[block.kind];
-  if (text !== undefined) report.add("warning", text[0]!, text[1]!, block.start);
+  if (text !== undefined) report.add("warning", text[0]!, text[1]!, block.kind === "indented" ? block.end : block.start);
 }

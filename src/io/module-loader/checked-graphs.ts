@@ -51,9 +51,9 @@ export class CheckedGraphs {
   }
 
   #partsOf(tree: CheckedTree): GraphParts {
-    const { hosts, transforms } = this.#parts;
+    const { hosts, provided, transforms } = this.#parts;
     const configs = new PackageConfigs(this.#report, { files: checkedFiles(tree), top: tree.folder });
-    const resolver = new ModuleResolver(hosts.keys, configs, tree);
-    return { hosts, transforms, configs, resolver, read: (file) => readSource(file, tree) };
+    const resolver = new ModuleResolver(provided, configs, tree);
+    return { hosts, provided, transforms, configs, resolver, read: (file) => readSource(file, tree) };
   }
 }

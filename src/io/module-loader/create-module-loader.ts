@@ -28,6 +28,8 @@ import { TransformCache } from "./transform-cache.ts";
 export interface ModuleLoaderOptions {
   /** The host's own modules by specifier; they resolve to these very namespaces wherever the importing file lies. */
   readonly hostModules: HostModules;
+  /** Packages that are taken from where this program is installed when the importing file finds none of its own. */
+  readonly fallbackPackages?: readonly string[];
   /** Where jiti may keep transformed files between runs. Absent: nowhere. */
   readonly cacheDirectory?: string;
   /** Runs everything in one engine, for comparing them. Absent: each file in the one that is right for it. */
@@ -70,8 +72,9 @@ class LocalModuleLoader implements OwnedModuleLoader {
     this.#configs = new PackageConfigs((diagnostic) => options.onDiagnostic?.(diagnostic));
     const configs = this.#configs;
     const hosts = new HostNamespaces(options.hostModules);
-    const resolver = new ModuleResolver(hosts.keys, configs);
-    this.#parts = { hosts, configs, resolver, transforms: new TransformCache(), read: readSource };
+    const provided = { hosts: hosts.keys, fallbacks: options.fallbackPackages ?? [] };
+    const resolver = new ModuleResolver(provided, configs);
+    this.#parts = { hosts, provided, configs, resolver, transforms: new TransformCache(), read: readSource };
     this.#loads = new GraphLoads(new ModuleGraph(this.#parts));
     this.#checked = new CheckedGraphs(this.#parts, (diagnostic) => options.onDiagnostic?.(diagnostic));
     this.#jiti = new JitiRuns(this.#parts, options.cacheDirectory);

@@ -9,14 +9,15 @@ import { isTypeScript } from "./transform-source.ts";
 export function checkNames(
   importer: ModuleRecord,
   specifier: string,
-  { namespace }: ModuleRecord,
+  { namespace }: Pick<ModuleRecord, "namespace">,
   names: readonly string[],
   reexports: ReadonlySet<string> | undefined,
 ): void {
   const missing = names.find((name) => !(name in namespace) && !(isTypeScript(importer.file) && reexports?.has(name)));
   if (missing === undefined) return;
-  const known = Object.keys(namespace).join(", ") || "nothing";
-  const message = `"${specifier}" has no export "${missing}", which ${importer.file} imports. It exports ${known}.`;
+  const known = Object.keys(namespace).sort();
+  const shown = known.slice(0, 60).join(", ") + (known.length > 60 ? " and more" : "");
+  const message = `"${specifier}" has no export "${missing}", which ${importer.file} imports. It exports ${shown || "nothing"}.`;
   throw new ModuleError("MODULE_EXPORT_MISSING", message, { file: importer.file });
 }
 

@@ -6,13 +6,14 @@ import { createRecord, type ModuleRecord, waitsFor, withImports } from "./module
 import { importNative, importUrl, withNames } from "./native-modules.ts";
 import type { PackageConfigs } from "./package-config.ts";
 import { wrapNodeModule } from "./require.ts";
-import type { ImportKind, ModuleResolver, Resolved } from "./resolve-module.ts";
+import type { ImportKind, ModuleResolver, ProvidedModules, Resolved } from "./resolve-module.ts";
 import { runAsync, runSync } from "./run-module.ts";
 import type { TransformCache } from "./transform-cache.ts";
 import type { Prepared } from "./transform-source.ts";
 
 export interface GraphParts {
   readonly hosts: HostNamespaces;
+  readonly provided: ProvidedModules;
   readonly configs: Pick<PackageConfigs, "of">;
   readonly resolver: Pick<ModuleResolver, "resolve">;
   readonly transforms: TransformCache;
@@ -52,7 +53,7 @@ export class ModuleGraph {
     if (importer.abandoned) throw abandoned(importer);
     const target = this.resolve(importer, specifier, "import");
     if (target.kind === "local") return this.#importLocal(importer, specifier, target.file, names, reexports);
-    return withNames(await this.#importOutside(importer, target), names);
+    return withNames(await this.#importOutside(importer, target, names, reexports), names);
   }
 
   /** A local module for `require`: it and everything below it is evaluated before this returns. */
@@ -133,9 +134,25 @@ export class ModuleGraph {
     }
   }
 
-  async #importOutside(importer: ModuleRecord, target: Resolved): Promise<Namespace> {
+  async #importHost(
+    importer: ModuleRecord,
+    id: string,
+    names: readonly string[],
+    reexports: ReadonlySet<string> | undefined,
+  ): Promise<Namespace> {
+    const namespace = await this.parts.hosts.load(id);
+    checkNames(importer, id, { namespace }, names, reexports);
+    return namespace;
+  }
+
+  async #importOutside(
+    importer: ModuleRecord,
+    target: Resolved,
+    names: readonly string[],
+    reexports: ReadonlySet<string> | undefined,
+  ): Promise<Namespace> {
     if ("file" in target) return importNative(target.file);
-    if (target.kind === "host") return this.parts.hosts.load(target.id);
+    if (target.kind === "host") return this.#importHost(importer, target.id, names, reexports);
     const namespace = await importUrl(target.id);
     return /^(?:node:)?module$/.test(target.id) ? wrapNodeModule(namespace, this, importer) : namespace;
   }

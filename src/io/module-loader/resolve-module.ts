@@ -33,18 +33,26 @@ const CONDITIONS: Readonly<Record<ImportKind, readonly string[]>> = {
   require: ["node", "require", ...SYNC_CONDITION, "node-addons"],
 };
 
+/** What modules can import wherever they lie. */
+export interface ProvidedModules {
+  /** Specifiers of the host's own modules, which nothing else can take the place of. */
+  readonly hosts: readonly string[];
+  /** Packages of the host, for modules that find none of that name. */
+  readonly fallbacks: readonly string[];
+}
+
 /**
  * Answers where imports lead, from the importer's own folder upwards, as Node.js and TypeScript do. With `tree`, importers are
  * files of a checked folder: they reach its files, and packages that are installed above it.
  */
 export class ModuleResolver {
-  readonly #hostKeys: ReadonlySet<string>;
+  readonly #provided: ProvidedModules;
   readonly #configs: PackageConfigs;
   readonly #tree: CheckedTree | undefined;
   readonly #files: ModuleFiles;
 
-  constructor(hostKeys: Iterable<string>, configs: PackageConfigs, tree?: CheckedTree) {
-    this.#hostKeys = new Set(hostKeys);
+  constructor(provided: ProvidedModules, configs: PackageConfigs, tree?: CheckedTree) {
+    this.#provided = provided;
     this.#configs = configs;
     this.#tree = tree;
     this.#files = tree === undefined ? diskFiles : checkedFiles(tree);
@@ -53,13 +61,23 @@ export class ModuleResolver {
   /** @throws ModuleError `MODULE_NOT_FOUND`, naming the specifier and who imports it; `MODULE_UNTRUSTED` */
   resolve(request: ResolveRequest): Resolved {
     const { specifier } = request;
-    if (this.#hostKeys.has(specifier)) return { kind: "host", id: specifier };
+    if (this.#provided.hosts.includes(specifier)) return { kind: "host", id: specifier };
     if (isBuiltin(specifier)) return { kind: "builtin", id: specifier };
     if (/^(?:data|https?):/.test(specifier)) return { kind: "url", id: specifier };
     const file = this.#find(request);
-    if (file === undefined) throw notFound(request);
+    if (file === undefined) return this.#fallback(request) ?? throwNotFound(request);
     if (this.#tree !== undefined) return withinTree(file, request, this.#tree);
     return { kind: isLocal(file, request.importer) ? "local" : "native", file };
+  }
+
+  /** The host's own copy, so that a skill runs in a folder where nothing was installed. What an author installed comes first. */
+  #fallback(request: ResolveRequest): Resolved | undefined {
+    const [, name = "", subpath = ""] = PACKAGE.exec(request.specifier) ?? [];
+    if (!this.#provided.fallbacks.includes(name)) return undefined;
+    const own = { ...request, missed: () => {} };
+    const manifest = findInstalled(name, own, dirname(fileURLToPath(import.meta.url)));
+    const file = manifest === undefined ? undefined : inPackage(readPackage(manifest), subpath, own, diskFiles);
+    return file === undefined ? undefined : { kind: "native", file };
   }
 
   #find(request: ResolveRequest): string | undefined {
@@ -206,6 +224,10 @@ function fromMap(request: ResolveRequest, targets: () => readonly string[]): rea
   } catch (error) {
     throw notFound(request, error);
   }
+}
+
+function throwNotFound(request: ResolveRequest): never {
+  throw notFound(request);
 }
 
 function notFound({ specifier, importer }: ResolveRequest, cause?: unknown): ModuleError {

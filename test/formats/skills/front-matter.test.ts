@@ -237,3 +237,26 @@ describe("front matter made to hurt", () => {
     expect(codes(read)).toEqual(["FRONT_MATTER_TOO_LARGE"]);
   });
 });
+
+describe("an indented closing line", () => {
+  const long = "A description of many words, which says when to use the skill.";
+
+  test.each([
+    ["before a text", `---\nname: x\ndescription: ${long}\n  ---\nSome text.\n`, "Some text.\n"],
+    ["before a title", `---\nname: x\ndescription: ${long}\n ---\n# Title\n\nText.\n`, "# Title\n\nText.\n"],
+    ["before a thematic break", `---\nname: x\ndescription: ${long}\n\t---\n\nText.\n\n---\n\nMore.\n`, "\nText.\n\n---\n\nMore.\n"],
+    ["at the end", `---\nname: x\ndescription: ${long}\n   ---`, ""],
+    ["before Windows line ends", `---\r\nname: x\r\ndescription: ${long}\r\n  ---\r\nText.\r\n`, "Text.\n"],
+  ])("closes the front matter, with a warning: %s", (_, text, body) => {
+    const read = parseFrontMatter(text);
+    expect(read.data).toMatchObject({ name: "x", description: long });
+    expect(read.body).toBe(body);
+    expect(read.problems).toMatchObject([{ severity: "warning", code: "FRONT_MATTER_INDENTED", range: { start: { line: 4 } } }]);
+  });
+
+  test("is a line of a value where YAML goes on below it", () => {
+    const read = parseFrontMatter("---\nname: x\ndescription: |\n  First.\n  ---\n  Second.\nlicense: MIT\n---\nText.\n");
+    expect(read.data).toMatchObject({ description: "First.\n---\nSecond.\n", license: "MIT" });
+    expect([read.body, read.problems]).toEqual(["Text.\n", []]);
+  });
+});
