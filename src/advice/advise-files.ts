@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
+import { adviseAt, type ModuleSource, type NodeOf, type SyntaxNode } from "../formats/modules/module-source.ts";
+import { calleeName, keyOf } from "../formats/modules/static-value.ts";
 import { calledMember, importedNames } from "./module-imports.ts";
-import { adviseAt, type ModuleSource, type NodeOf, type SyntaxNode } from "./module-source.ts";
-import { calleeName, keyOf } from "./static-value.ts";
 
 /** Advice about paths that hold on one machine only. */
 export function advisePaths(module: ModuleSource): readonly Diagnostic[] {

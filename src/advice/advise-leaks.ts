@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
+import { adviseAt, descend, type FunctionNode, type ModuleSource, type NodeOf, type SyntaxNode } from "../formats/modules/module-source.ts";
+import { calleeName, keyOf, unwrap } from "../formats/modules/static-value.ts";
 import { modelPart, returnedBy } from "./advise-results.ts";
-import { adviseAt, descend, type FunctionNode, type ModuleSource, type NodeOf, type SyntaxNode } from "./module-source.ts";
-import { calleeName, keyOf, unwrap } from "./static-value.ts";
 
 const code = "ADVICE_ERROR_IN_TEXT";
 const message =

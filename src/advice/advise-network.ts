@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
+import { adviseAt, type ModuleSource, type NodeOf, type SyntaxNode } from "../formats/modules/module-source.ts";
+import { hasSpread, propertyOf, resolveNode, unwrap } from "../formats/modules/static-value.ts";
 import { calledMember, importedNames } from "./module-imports.ts";
-import { adviseAt, type ModuleSource, type NodeOf, type SyntaxNode } from "./module-source.ts";
-import { hasSpread, propertyOf, resolveNode, unwrap } from "./static-value.ts";
 
 const message =
   "Nothing ends this request when the call is cancelled or its time is up. Give it `signal: invocation.signal`, or AbortSignal.timeout(ms).";

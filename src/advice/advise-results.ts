@@ -7,8 +7,8 @@ import {
   type NodeOf,
   type SyntaxNode,
   withinFunction,
-} from "./module-source.ts";
-import { keyOf, propertyOf, staticText, staticValue, unwrap } from "./static-value.ts";
+} from "../formats/modules/module-source.ts";
+import { keyOf, propertyOf, staticText, staticValue, unwrap } from "../formats/modules/static-value.ts";
 
 /** Advice about what a tool's handlers give back to a model. */
 export function adviseResults(module: ModuleSource, handlers: ReadonlySet<FunctionNode>): readonly Diagnostic[] {

@@ -1,5 +1,7 @@
 import { dirname, extname, resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
+import type { FunctionNode, ModuleSource } from "../formats/modules/module-source.ts";
+import { findHandler, findTools } from "../formats/modules/module-tools.ts";
 import { createTextReport } from "../formats/skills/text-report.ts";
 import type { ToolJson } from "../formats/skills/tool-json.ts";
 import { decodeText } from "../formats/text/decode-text.ts";
@@ -14,8 +16,6 @@ import { adviseLeaks } from "./advise-leaks.ts";
 import { adviseNetwork } from "./advise-network.ts";
 import { adviseResults } from "./advise-results.ts";
 import { adviseCommand, adviseTool, type JsonPlace, knownFromJson, knownFromModule } from "./known-tool.ts";
-import type { FunctionNode, ModuleSource } from "./module-source.ts";
-import { findHandler, findTools } from "./module-tools.ts";
 
 /** What one entry of a skill is made of. */
 export interface AdvisedEntry {
@@ -91,6 +91,7 @@ function readJsonTool(entry: Exclude<ToolEntry, { kind: "module" }>): { readonly
   return { tool, place: { file: entry.file, document, positionOf: createTextReport(text).position, path } };
 }
 
-function isOwnModule(file: string): boolean {
+/** Whether a file is a module that a skill brings, not one of a package. */
+export function isOwnModule(file: string): boolean {
   return moduleExtensions.includes(extname(file)) && !/[\\/]node_modules[\\/]/.test(file);
 }

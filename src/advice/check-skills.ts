@@ -1,5 +1,6 @@
 import { basename } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
+import { type ModuleSource, parseModule } from "../formats/modules/module-source.ts";
 import { withLint } from "../formats/skills/lint-skill-document.ts";
 import { maxDocumentBytes } from "../formats/text/limits.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
@@ -7,13 +8,12 @@ import { readTextFile } from "../io/read-bounded.ts";
 import { discoverRoot } from "../skills/discover.ts";
 import { FolderListing } from "../skills/folder-listing.ts";
 import { loadSkill, type Staged } from "../skills/load-skill.ts";
-import { moduleExtensions } from "../skills/module-runner.ts";
+import { createModuleRunner, moduleExtensions } from "../skills/module-runner.ts";
 import { type ConflictRules, resolveOverrides } from "../skills/resolve-overrides.ts";
 import type { LoadedFolder, RootListing } from "../skills/skill.ts";
 import { listToolEntries } from "../skills/tool-entries.ts";
-import { adviseSkill } from "./advise-skill.ts";
+import { adviseSkill, isOwnModule } from "./advise-skill.ts";
 import { lintSkillFolder } from "./lint-skill-folder.ts";
-import { type ModuleSource, parseModule } from "./module-source.ts";
 import { createStaticRunner } from "./static-runner.ts";
 
 export interface CheckOptions {
@@ -24,6 +24,10 @@ export interface CheckOptions {
   readonly hostVersion: string;
   /** Also holds SKILL.md to the specification. */
   readonly strict: boolean;
+  /** Loads the modules, too, which runs their code. */
+  readonly runs?: boolean;
+  /** Milliseconds that a module may take to load then, default 60,000. */
+  readonly importTimeout?: number;
   readonly disabledSkills?: readonly string[];
   readonly conflicts?: ConflictRules;
   readonly signal: AbortSignal;
@@ -34,6 +38,10 @@ interface CheckedSkill {
   readonly folder: string;
   /** Those whose names are known without running anything. */
   readonly tools: readonly string[];
+  /** Its modules that were not run: whether they load, only running them can tell. */
+  readonly unrun: readonly string[];
+  /** Those of them whose tools are computed, so that not even their names are known. */
+  readonly computed: readonly string[];
 }
 
 export interface CheckReport {
@@ -67,16 +75,17 @@ interface Checked {
 }
 
 async function checkSkill(folder: string, options: CheckOptions): Promise<Checked | undefined> {
-  const { loader, hostVersion, signal } = options;
+  const { loader, hostVersion, signal, runs = false, importTimeout = 60_000 } = options;
   const parse = createParser();
-  const runners = [createStaticRunner(loader, parse)];
+  const computed: string[] = [];
+  const runners = [runs ? createModuleRunner(loader) : createStaticRunner(loader, parse, (file) => void computed.push(file))];
   const limits: Diagnostic[] = [];
   const listing = new FolderListing(folder, { onLimit: (problem) => void (problem && limits.push(problem)) });
   const staged = await loadSkill(folder, undefined, new Set(), {
     loader,
     runners,
     hostVersion,
-    importTimeout: 60_000,
+    importTimeout,
     signal,
     listing,
     seen: () => {},
@@ -88,10 +97,17 @@ async function checkSkill(folder: string, options: CheckOptions): Promise<Checke
   const own = staged.kind === "ready" ? staged.generation.diagnostics : staged.diagnostics;
   const name = skill?.name ?? basename(folder);
   const advice = staged.kind === "ready" ? advise(folder, staged, parse) : [];
+  const modules = staged.kind === "ready" ? staged.generation.units.flatMap((unit) => [...unit.files].filter(isOwnModule)) : [];
   if (staged.kind === "ready") await Promise.all(staged.generation.units.map((unit) => unit.retire()));
   const linted = options.strict ? withLint(own, lintSkillFolder(folder)) : own;
   return {
-    skill: { name, folder, tools: skill?.tools.map((tool) => tool.definition.name) ?? [] },
+    skill: {
+      name,
+      folder,
+      tools: skill?.tools.map((tool) => tool.definition.name) ?? [],
+      unrun: runs ? [] : [...new Set(modules)],
+      computed,
+    },
     diagnostics: [...linted, ...limits, ...advice].map((diagnostic) => ({ source: name, ...diagnostic })),
     loaded: { folder, ...(skill && { skill }), diagnostics: [], stale: false },
   };

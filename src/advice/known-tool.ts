@@ -1,4 +1,7 @@
 import type { Diagnostic, Position } from "../base/diagnostic.ts";
+import type { ModuleSource, NodeOf, SyntaxNode } from "../formats/modules/module-source.ts";
+import type { WrittenTool } from "../formats/modules/module-tools.ts";
+import { propertyOf, resolveNode, staticText, staticValue } from "../formats/modules/static-value.ts";
 import type { ToolJson } from "../formats/skills/tool-json.ts";
 import type { JsonDocument, JsonPath } from "../formats/text/json-document.ts";
 import { wholePlaceholder } from "../skills/fill-template.ts";
@@ -7,10 +10,7 @@ import { adviseDefinition, type KnownDefinition } from "./advise-definition.ts";
 import { absolutePathMessage, isMachinePath } from "./advise-files.ts";
 import { adviseParameters, adviseRequired } from "./advise-parameters.ts";
 import { libraryFacts } from "./library-facts.ts";
-import type { ModuleSource, NodeOf, SyntaxNode } from "./module-source.ts";
-import type { WrittenTool } from "./module-tools.ts";
 import { type ParameterFact, schemaFacts } from "./parameter-facts.ts";
-import { propertyOf, resolveNode, staticText, staticValue } from "./static-value.ts";
 
 /** A tool as far as it is known without running anything. */
 export interface KnownTool {

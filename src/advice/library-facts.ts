@@ -1,6 +1,6 @@
-import type { ModuleSource, NodeOf, SyntaxNode } from "./module-source.ts";
+import type { ModuleSource, NodeOf, SyntaxNode } from "../formats/modules/module-source.ts";
+import { calleeName, keyOf, propertyOf, resolveNode, staticText, unwrap } from "../formats/modules/static-value.ts";
 import type { ParameterFact } from "./parameter-facts.ts";
-import { calleeName, keyOf, propertyOf, resolveNode, staticText, unwrap } from "./static-value.ts";
 
 /**
  * The parameters of a schema that is written with a library (Zod, Valibot, TypeBox and their like): the fields of a call of

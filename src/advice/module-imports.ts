@@ -1,5 +1,5 @@
-import type { ModuleSource, SyntaxNode } from "./module-source.ts";
-import { calleeName, staticText, unwrap } from "./static-value.ts";
+import type { ModuleSource, SyntaxNode } from "../formats/modules/module-source.ts";
+import { calleeName, staticText, unwrap } from "../formats/modules/static-value.ts";
 
 /** What a module calls the members and the whole of some other modules. */
 export interface ImportedNames {

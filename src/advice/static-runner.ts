@@ -1,38 +1,68 @@
-import type { Diagnostic } from "../base/diagnostic.ts";
+import { exportsOf } from "../formats/modules/module-exports.ts";
+import type { ModuleSource, SyntaxNode } from "../formats/modules/module-source.ts";
+import { findTools, type WrittenTool } from "../formats/modules/module-tools.ts";
+import { hasSpread, propertyOf, staticText, staticValue } from "../formats/modules/static-value.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import { makeTools } from "../skills/make-tools.ts";
 import { moduleExtensions } from "../skills/module-runner.ts";
+import { providedModules } from "../skills/provided-modules.ts";
 import type { LoadedTools, RunnerTarget, ToolRunner } from "../skills/tool-runner.ts";
 import type { ToolLike } from "../tools/define-tool.ts";
 import { isRecord } from "../tools/walk-schema.ts";
-import type { ModuleSource, SyntaxNode } from "./module-source.ts";
-import { findTools, type WrittenTool } from "./module-tools.ts";
-import { hasSpread, propertyOf, staticText, staticValue } from "./static-value.ts";
+import { exportFaults, importFaults, type ProvidedNames, shapeFault } from "./static-faults.ts";
 
 /**
  * Takes the place of what runs modules: it finds their tools in their texts. What cannot be known without running them is
  * taken to be right.
  */
-export function createStaticRunner(loader: ModuleLoader, parse: (file: string) => ModuleSource | undefined): ToolRunner {
+export function createStaticRunner(
+  loader: ModuleLoader,
+  parse: (file: string) => ModuleSource | undefined,
+  onUnknown: (file: string) => void = () => {},
+): ToolRunner {
   return {
     extensions: moduleExtensions,
     async load(file, target) {
       const { files } = loader.prepare(file);
       const module = parse(file);
       if (module === undefined) return { tools: [], files, diagnostics: [] };
-      return { ...toolsOf(module, target), files };
+      const found = toolsOf(module, target, onUnknown);
+      const modules = [...files].flatMap((path) => parse(path) ?? []);
+      const faults = importFaults(modules, parse, await providedNames());
+      return { tools: found.tools, diagnostics: [...found.diagnostics, ...faults], files };
     },
   };
 }
 
-function toolsOf(module: ModuleSource, target: RunnerTarget): Pick<LoadedTools, "tools" | "diagnostics"> {
+function toolsOf(
+  module: ModuleSource,
+  target: RunnerTarget,
+  onUnknown: (file: string) => void,
+): Pick<LoadedTools, "tools" | "diagnostics"> {
   const written = findTools(module);
-  if (written.length === 0 && !exportsSomething(module)) return { tools: [], diagnostics: [exportsNothing(module.file)] };
+  const faults = exportFaults(module);
+  const isComputed = written.some(({ name }) => name === undefined) || exportsOf(module).tools === "computed";
+  if (isComputed) onUnknown(module.file);
   const made = written.flatMap((tool) => {
+    const shape = shapeFault(module, tool);
+    if (shape !== undefined) return [{ tools: [], diagnostics: [shape] }];
     const definition = toDefinition(tool, module);
     return definition ? [withPlaces(makeTools([definition], module.file, target), tool, module)] : [];
   });
-  return { tools: made.flatMap(({ tools }) => tools), diagnostics: made.flatMap(({ diagnostics }) => diagnostics) };
+  return { tools: made.flatMap(({ tools }) => tools), diagnostics: [...faults, ...made.flatMap(({ diagnostics }) => diagnostics)] };
+}
+
+let names: Promise<ProvidedNames> | undefined;
+
+/** What modules can import of this very program. It is running anyway: nothing of a skill is. */
+function providedNames(): Promise<ProvidedNames> {
+  names ??= Promise.all(
+    Object.entries(providedModules.hostModules).map(async ([specifier, module]) => {
+      const namespace = typeof module === "function" ? await module() : module;
+      return [specifier, new Set(Object.keys(namespace))] as const;
+    }),
+  ).then((entries) => new Map(entries));
+  return names;
 }
 
 function toDefinition({ name, definition }: WrittenTool, module: ModuleSource): ToolLike | undefined {
@@ -62,16 +92,4 @@ function withPlaces(
 ): Pick<LoadedTools, "tools" | "diagnostics"> {
   const range = { start: module.positionOf(node.start) };
   return { tools: made.tools, diagnostics: made.diagnostics.map((diagnostic) => ({ range, ...diagnostic })) };
-}
-
-function exportsSomething(module: ModuleSource): boolean {
-  return module.nodes.some(
-    (node) => /^Export|^TSExportAssignment/.test(node.type) || (node.type === "Identifier" && /^(?:module|exports)$/.test(node.name)),
-  );
-}
-
-function exportsNothing(file: string): Diagnostic {
-  const message =
-    "This module exports no tool. Export one made with defineTool(…), or begin its name with an underscore if it only helps others.";
-  return { severity: "error", code: "MODULE_NO_TOOLS", file, message };
 }

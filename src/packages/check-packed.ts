@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { extname, join, relative } from "node:path";
-import { parseModule } from "../advice/module-source.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
+import { parseModule } from "../formats/modules/module-source.ts";
 import { maxDocumentBytes } from "../formats/text/limits.ts";
 import { readFileBytes, readTextFile } from "../io/read-bounded.ts";
 import { moduleExtensions } from "../skills/module-runner.ts";

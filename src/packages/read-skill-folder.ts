@@ -1,8 +1,8 @@
 import { basename, extname } from "node:path";
-import { parseModule } from "../advice/module-source.ts";
 import { createStaticRunner } from "../advice/static-runner.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { packageVersion } from "../base/package-version.ts";
+import { parseModule } from "../formats/modules/module-source.ts";
 import type { SkillPermissions } from "../formats/skills/skill-permissions.ts";
 import { maxDocumentBytes } from "../formats/text/limits.ts";
 import { createModuleLoader, type OwnedModuleLoader } from "../io/module-loader/create-module-loader.ts";

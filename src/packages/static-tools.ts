@@ -1,6 +1,6 @@
-import { parseModule } from "../advice/module-source.ts";
-import { findTools, type WrittenTool } from "../advice/module-tools.ts";
-import { hasSpread, propertyOf, staticValue } from "../advice/static-value.ts";
+import { parseModule } from "../formats/modules/module-source.ts";
+import { findTools, type WrittenTool } from "../formats/modules/module-tools.ts";
+import { hasSpread, propertyOf, staticValue } from "../formats/modules/static-value.ts";
 import { maxDocumentBytes } from "../formats/text/limits.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 

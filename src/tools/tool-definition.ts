@@ -116,12 +116,30 @@ function readParameters(
   report: Report,
 ): JsonSchema | undefined {
   if (parameters === undefined) return undefined;
+  if (library === undefined && isShape(parameters))
+    throw invalid(
+      `Tool "${name}": parameters is a map of schemas, and must be one schema. Put it into z.object({ … }), or what your library has for that.`,
+    );
   const copy = copyJson(library === undefined ? parameters : convert(library, name, report));
   if (!copy.ok) throw invalid(`Tool "${name}": ${["parameters", copy.path].filter(Boolean).join(".")} ${copy.reason}.`);
   const schema = copy.value as JsonSchema;
   const { type } = schema;
   if (type === undefined || type === "object") return schema;
   throw invalid(`Tool "${name}": parameters has the type ${JSON.stringify(type)}; arguments are named, so it must be "object".`);
+}
+
+/** What some libraries take for the schema of an object: its properties alone. */
+function isShape(parameters: object): boolean {
+  try {
+    return isRecord(parameters) && parameters["type"] === undefined && Object.values(parameters).some((value) => isSchemaObject(value));
+  } catch {
+    // What cannot be read is reported where it is copied.
+    return false;
+  }
+}
+
+function isSchemaObject(value: unknown): boolean {
+  return ((typeof value === "object" && value !== null) || typeof value === "function") && isLibrarySchema(value);
 }
 
 function convert(library: LibrarySchema, name: string, report: Report): JsonSchema {

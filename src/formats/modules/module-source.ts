@@ -1,8 +1,8 @@
 import { extname } from "node:path";
 import { type Node, type ParserOptions, parseSync, visitorKeys } from "oxc-parser";
-import type { Diagnostic, Position } from "../base/diagnostic.ts";
-import { createTextReport } from "../formats/skills/text-report.ts";
-import { looksDeep } from "../io/module-loader/nesting-guard.ts";
+import type { Diagnostic, Position } from "../../base/diagnostic.ts";
+import { looksDeep } from "../../io/module-loader/nesting-guard.ts";
+import { createTextReport } from "../skills/text-report.ts";
 
 export type SyntaxNode = Node;
 export type NodeOf<K extends Node["type"]> = Node extends infer N ? (N extends Node ? (K extends N["type"] ? N : never) : never) : never;

@@ -1,3 +1,4 @@
+import { exportsOf, handlerNode, isPlainTool } from "./module-exports.ts";
 import { type FunctionNode, isFunction, type ModuleSource, type NodeOf, type SyntaxNode } from "./module-source.ts";
 import { calleeName, propertyOf, resolveNode, staticText } from "./static-value.ts";
 
@@ -11,8 +12,19 @@ export interface WrittenTool {
   readonly handler: FunctionNode | undefined;
 }
 
-/** Finds the tools that are written in a module: calls of `defineTool`, `SCHEMA` with `execute`, objects with name and handler. */
+/** Finds the tools that a module exports and that are written in it: calls of `defineTool`, `SCHEMA` with `execute`, objects with name and handler. */
 export function findTools(module: ModuleSource): readonly WrittenTool[] {
+  const { isReachable } = exportsOf(module);
+  return allTools(module).filter(({ node }) => isReachable(node));
+}
+
+/** Those of them that nothing exports, so that nobody will have them. */
+export function findUnexportedTools(module: ModuleSource): readonly WrittenTool[] {
+  const { isReachable } = exportsOf(module);
+  return allTools(module).filter(({ node }) => !isReachable(node));
+}
+
+function allTools(module: ModuleSource): readonly WrittenTool[] {
   const tools: WrittenTool[] = [];
   const schema = exportedSchema(module);
   if (schema) tools.push(schema);
@@ -29,7 +41,7 @@ export function findHandler(module: ModuleSource, toolName: string, exportName: 
   for (const name of names) {
     const node = exportedNode(module, name);
     if (isFunction(node)) return node;
-    if (node?.type === "ObjectExpression") return functionOf(node, "handler", module);
+    if (node?.type === "ObjectExpression") return handlerFunction(node, module);
     if (node?.type === "CallExpression" && calleeName(node.callee) === "defineTool") return definedTool(node, module).handler;
   }
   return undefined;
@@ -43,20 +55,18 @@ function definedTool(call: NodeOf<"CallExpression">, module: ModuleSource): Writ
     name: first && first.type !== "SpreadElement" ? staticText(first, module) : undefined,
     node: first ?? call,
     definition,
-    handler: definition && functionOf(definition, "handler", module),
+    handler: definition && handlerFunction(definition, module),
   };
 }
 
-function isPlainTool(object: NodeOf<"ObjectExpression">, module: ModuleSource): boolean {
-  const name = propertyOf(object, "name");
-  return (
-    name !== undefined && functionOf(object, "handler", module) !== undefined && staticText(name.value as SyntaxNode, module) !== undefined
-  );
+function handlerFunction(object: NodeOf<"ObjectExpression">, module: ModuleSource): FunctionNode | undefined {
+  const found = handlerNode(object, module);
+  return isFunction(found) ? found : undefined;
 }
 
 function plainTool(object: NodeOf<"ObjectExpression">, module: ModuleSource): WrittenTool {
   const name = propertyOf(object, "name")!.value as SyntaxNode;
-  return { name: staticText(name, module), node: name, definition: object, handler: functionOf(object, "handler", module) };
+  return { name: staticText(name, module), node: name, definition: object, handler: handlerFunction(object, module) };
 }
 
 function exportedSchema(module: ModuleSource): WrittenTool | undefined {
@@ -70,12 +80,6 @@ function exportedSchema(module: ModuleSource): WrittenTool | undefined {
     definition: schema,
     handler: isFunction(execute) ? execute : undefined,
   };
-}
-
-function functionOf(object: NodeOf<"ObjectExpression">, name: string, module: ModuleSource): FunctionNode | undefined {
-  const property = propertyOf(object, name);
-  const value = property && resolveNode(property.value as SyntaxNode, module);
-  return isFunction(value) ? value : undefined;
 }
 
 /** What a module exports under a name, where its text shows it. */

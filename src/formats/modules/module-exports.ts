@@ -1,0 +1,237 @@
+import { descend, isFunction, type ModuleSource, type NodeOf, type SyntaxNode, withinFunction } from "./module-source.ts";
+import { calleeName, propertyOf, resolveNode, staticText, unwrap } from "./static-value.ts";
+
+/** What a module exports, as far as its text tells. */
+export interface ModuleExports {
+  /** Undefined: its text does not tell all of them, because it passes others on or is CommonJS. */
+  readonly names: ReadonlySet<string> | undefined;
+  /** Whether anything is exported at all. */
+  readonly isAny: boolean;
+  /** Whether a node is part of something that is exported, or of what that refers to. */
+  isReachable(node: SyntaxNode): boolean;
+  /**
+   * What tools there can be: `none`: it is certain that what it exports holds none. `written`: some are written out.
+   * `computed`: only running it can tell.
+   */
+  readonly tools: "none" | "written" | "computed";
+  /** Where `tools` is `none`: what the default export is, or its function returns. Absent: nothing. */
+  readonly defaultValue: SyntaxNode | undefined;
+}
+
+const known = new WeakMap<ModuleSource, ModuleExports>();
+
+export function exportsOf(module: ModuleSource): ModuleExports {
+  const found = known.get(module) ?? readExports(module);
+  known.set(module, found);
+  return found;
+}
+
+function readExports(module: ModuleSource): ModuleExports {
+  const roots: Roots = { values: [], names: new Set(), isOpen: false, declarations: declarationsOf(module) };
+  for (const node of module.nodes) addExport(node, roots);
+  const reachable = closure(roots, module);
+  const verdicts = roots.values.map((root) => toolsIn(root, module));
+  const isWritten = module.nodes.some((node) => reachable.has(node) && isWrittenTool(node, module));
+  const hasForm = roots.names.has("SCHEMA") && roots.names.has("execute");
+  const isComputed = roots.isOpen || verdicts.includes("computed");
+  return {
+    names: roots.isOpen ? undefined : roots.names,
+    isAny: roots.values.length > 0 || roots.names.size > 0 || roots.isOpen,
+    isReachable: (node) => reachable.has(node),
+    tools: isWritten || hasForm ? "written" : isComputed ? "computed" : "none",
+    defaultValue: defaultValueOf(roots, module),
+  };
+}
+
+function defaultValueOf({ values }: Roots, module: ModuleSource): SyntaxNode | undefined {
+  const node = values.find(({ isDefault }) => isDefault)?.node;
+  const at = node && resolveNode(node, module);
+  const [value] = at === undefined ? [] : isFunction(at) ? returned(at, module) : [at];
+  const isNothing =
+    value === undefined ||
+    (value.type === "ArrayExpression" && value.elements.length === 0) ||
+    (value.type === "Literal" && value.value === null && isFunction(at));
+  return isNothing ? undefined : value;
+}
+
+interface Exported {
+  readonly node: SyntaxNode;
+  readonly isDefault: boolean;
+}
+
+interface Roots {
+  readonly values: Exported[];
+  readonly names: Set<string>;
+  readonly declarations: ReadonlyMap<string, SyntaxNode>;
+  isOpen: boolean;
+}
+
+function addExport(node: SyntaxNode, roots: Roots): void {
+  if (node.type === "ExportDefaultDeclaration") {
+    roots.names.add("default");
+    roots.values.push({ node: node.declaration as SyntaxNode, isDefault: true });
+  } else if (node.type === "ExportAllDeclaration" || node.type === "TSExportAssignment") {
+    roots.isOpen = true;
+    if (node.type === "TSExportAssignment") roots.values.push({ node: node.expression, isDefault: true });
+  } else if (node.type === "ExportNamedDeclaration") addNamed(node, roots);
+  else if (node.type === "AssignmentExpression" && isCommonJsExport(node.left as SyntaxNode)) {
+    roots.isOpen = true;
+    roots.values.push({ node: node.right, isDefault: true });
+  }
+}
+
+function addNamed(node: NodeOf<"ExportNamedDeclaration">, roots: Roots): void {
+  const { declaration, specifiers, source } = node;
+  if (node.exportKind === "type") return;
+  for (const { id, init } of declaration?.type === "VariableDeclaration" ? declaration.declarations : []) {
+    for (const name of namesIn(id)) roots.names.add(name);
+    if (init) roots.values.push({ node: init, isDefault: false });
+  }
+  if ((declaration?.type === "FunctionDeclaration" || declaration?.type === "ClassDeclaration") && declaration.id) {
+    roots.names.add(declaration.id.name);
+    roots.values.push({ node: declaration, isDefault: false });
+  }
+  // Enums and namespaces are values, too.
+  if (declaration?.type === "TSEnumDeclaration" && declaration.id.type === "Identifier") roots.names.add(declaration.id.name);
+  for (const { exported, local } of specifiers) {
+    const name = textOf(exported);
+    if (name === undefined) continue;
+    roots.names.add(name);
+    const own = source === null ? roots.declarations.get(textOf(local) ?? "") : undefined;
+    if (own === undefined) roots.isOpen = true;
+    else roots.values.push({ node: own, isDefault: name === "default" });
+  }
+}
+
+function isCommonJsExport(target: SyntaxNode): boolean {
+  const at = unwrap(target);
+  if (at.type !== "MemberExpression") return false;
+  const object = unwrap(at.object);
+  if (object.type === "Identifier" && object.name === "exports") return true;
+  return isModuleExports(at) || (object.type === "MemberExpression" && isModuleExports(object));
+}
+
+function isModuleExports(node: SyntaxNode): boolean {
+  if (node.type !== "MemberExpression" || calleeName(node) !== "exports") return false;
+  const object = unwrap(node.object);
+  return object.type === "Identifier" && object.name === "module";
+}
+
+/** What the names at the top of a module stand for: values, functions and classes. */
+function declarationsOf(module: ModuleSource): ReadonlyMap<string, SyntaxNode> {
+  const found = new Map<string, SyntaxNode>();
+  for (const node of module.nodes) {
+    if ((node.type === "FunctionDeclaration" || node.type === "ClassDeclaration") && node.id && isTop(node, module))
+      found.set(node.id.name, node);
+    if (node.type !== "VariableDeclarator" || !node.init) continue;
+    const declaration = module.parentOf(node);
+    if (declaration !== undefined && isTop(declaration, module)) for (const name of namesIn(node.id)) found.set(name, node.init);
+  }
+  return found;
+}
+
+function isTop(node: SyntaxNode, module: ModuleSource): boolean {
+  const parent = module.parentOf(node);
+  return parent?.type === "Program" || parent?.type === "ExportNamedDeclaration" || parent?.type === "ExportDefaultDeclaration";
+}
+
+function namesIn(pattern: SyntaxNode): readonly string[] {
+  return [...descend(pattern)].flatMap((node) => (node.type === "Identifier" ? [node.name] : []));
+}
+
+/**
+ * The nodes that are exported, with all that they refer to. Statements at the top that touch one of these count as well: they may
+ * put a tool into a list.
+ */
+function closure({ values, declarations }: Roots, module: ModuleSource): ReadonlySet<SyntaxNode> {
+  const statements = statementsByName(module);
+  const reachable = new Set<SyntaxNode>();
+  const names = new Set<string>();
+  const waiting = values.map(({ node }) => node);
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (reachable.has(next)) continue;
+    for (const node of descend(next)) {
+      reachable.add(node);
+      if (node.type !== "Identifier" || names.has(node.name)) continue;
+      names.add(node.name);
+      const target = declarations.get(node.name);
+      if (target !== undefined) waiting.push(target, ...(statements.get(node.name) ?? []));
+    }
+  }
+  return reachable;
+}
+
+/** The statements at the top of a module, by each name that is in them. */
+function statementsByName(module: ModuleSource): ReadonlyMap<string, ReadonlySet<SyntaxNode>> {
+  const found = new Map<string, Set<SyntaxNode>>();
+  for (const statement of module.nodes.filter((node) => isTop(node, module) && /Statement$/.test(node.type))) {
+    for (const node of descend(statement)) {
+      if (node.type !== "Identifier") continue;
+      const statements = found.get(node.name) ?? new Set();
+      found.set(node.name, statements.add(statement));
+    }
+  }
+  return found;
+}
+
+/** A call that defines something, or an object that is a tool. */
+export function isWrittenTool(node: SyntaxNode, module: ModuleSource): boolean {
+  if (node.type === "CallExpression") return /^define(?:Tool|Prompt|Resource)$/.test(calleeName(node.callee) ?? "");
+  return node.type === "ObjectExpression" && isPlainTool(node, module);
+}
+
+/** An object with a name and something that answers its calls. */
+export function isPlainTool(object: NodeOf<"ObjectExpression">, module: ModuleSource): boolean {
+  const name = propertyOf(object, "name");
+  if (name === undefined || staticText(name.value as SyntaxNode, module) === undefined) return false;
+  return handlerNode(object, module) !== undefined;
+}
+
+/** The function that answers the calls of a tool, by either name. */
+export function handlerNode(object: NodeOf<"ObjectExpression">, module: ModuleSource): SyntaxNode | undefined {
+  for (const name of ["handler", "execute"]) {
+    const property = propertyOf(object, name);
+    const value = property && resolveNode(property.value as SyntaxNode, module);
+    if (isFunction(value)) return value;
+  }
+  return undefined;
+}
+
+function toolsIn({ node, isDefault }: Exported, module: ModuleSource): "none" | "computed" {
+  const at = resolveNode(node, module);
+  // A default function is called, and what it returns counts; what other functions return does not.
+  if (isFunction(at)) return isDefault && returned(at, module).some((value) => !isNoTool(value, module)) ? "computed" : "none";
+  return isNoTool(at, module) ? "none" : "computed";
+}
+
+function returned(node: SyntaxNode, module: ModuleSource): readonly SyntaxNode[] {
+  if (node.type === "ArrowFunctionExpression" && node.body.type !== "BlockStatement") return [resolveNode(node.body as SyntaxNode, module)];
+  return [...withinFunction(node)].flatMap((inner) =>
+    inner.type === "ReturnStatement" && inner.argument ? [resolveNode(inner.argument, module)] : [],
+  );
+}
+
+/** Whether a value is certain to be no tool, and to contain none. */
+function isNoTool(node: SyntaxNode, module: ModuleSource): boolean {
+  const at = unwrap(node);
+  if (at.type === "Literal" || at.type === "TemplateLiteral" || at.type === "ClassDeclaration" || at.type === "ClassExpression")
+    return true;
+  if (at.type === "BinaryExpression" || at.type === "UnaryExpression" || at.type === "UpdateExpression") return true;
+  if (at.type === "ArrayExpression")
+    return at.elements.every(
+      (element) => element === null || (element.type !== "SpreadElement" && isNoTool(resolveNode(element, module), module)),
+    );
+  return at.type === "ObjectExpression" && isData(at, module);
+}
+
+/** A bundle has lists of tools, and a tool has a name. */
+function isData(object: NodeOf<"ObjectExpression">, module: ModuleSource): boolean {
+  if (object.properties.some((property) => property.type === "SpreadElement" || property.computed)) return false;
+  if (["tools", "prompts", "resources"].some((key) => propertyOf(object, key) !== undefined)) return false;
+  return propertyOf(object, "name") === undefined || !isPlainTool(object, module);
+}
+
+function textOf(node: SyntaxNode): string | undefined {
+  if (node.type === "Identifier") return node.name;
+  return node.type === "Literal" && typeof node.value === "string" ? node.value : undefined;
+}
