@@ -194,7 +194,8 @@ function addLooking(program: Command, choose: Choose): void {
     .description("say what is wrong with skills, and what could be better, without running them")
     .argument("[dir...]", "skills, or folders of them")
     .option("--strict", "hold SKILL.md to the specification, and fail on warnings too")
-    .action((directories: string[], options: { strict?: boolean }) =>
+    .option("--run", "load the modules, too, which runs their code")
+    .action((directories: string[], options: { strict?: boolean; run?: boolean }) =>
       choose("check", async (context) => (await import("./commands/check.ts")).check(context, directories, options)),
     );
 }

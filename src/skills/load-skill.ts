@@ -15,6 +15,7 @@ import { scopeOfFolder } from "../trust/trust-policy.ts";
 import { checkEngines } from "./check-engines.ts";
 import { createSkill } from "./create-skill.ts";
 import type { FolderListing } from "./folder-listing.ts";
+import { isScript } from "./is-script.ts";
 import { isSkillFolder } from "./is-skill-folder.ts";
 import { losesSomething } from "./judge-reload.ts";
 import { readSkill, type SkillText } from "./read-skill.ts";
@@ -139,7 +140,8 @@ async function stageSkill(
   const ofTrust = [...(admission?.diagnostics ?? []), ...(renamed ? [renamed] : [])].map((each) => ({ source: text.name, ...each }));
   if (renamed?.severity === "error") return { kind: "rejected", diagnostics: ofTrust, files, isUntrusted: true };
   const refused = checkEngines(text, options.hostVersion);
-  const listed = listEntries(folder, text, extensions, { refused, view });
+  const found = listEntries(folder, text, extensions, { refused, view });
+  const listed = text.manifest === undefined ? withoutScripts(found, before, { source: text.name, guard: options.guard }) : found;
   const generation = (options.lastGeneration ?? 0) + 1;
   const identity = sourceIdentity(folder, { signedBy: signerOf(admission) });
   const permissions = text.manifest?.permissions;
@@ -229,6 +231,26 @@ function listEntries(
   if (text.lost.manifest || text.manifest?.enabled === false) return { entries: [], diagnostics: [], lost: [] };
   const listed = listToolEntries(folder, text.manifest ?? {}, extensions, text.manifestFile, view);
   return { ...listed, diagnostics: listed.diagnostics.map((diagnostic) => ({ source: text.name, ...diagnostic })) };
+}
+
+/**
+ * Without a manifest nobody has said that what lies in `tools/` are tools: many skills keep scripts there that a model is to run.
+ * Those are left to it, as files.
+ */
+function withoutScripts(
+  { entries, diagnostics, lost }: ToolEntries,
+  before: Generation | undefined,
+  { source, guard }: { readonly source: string; readonly guard: FileGuard | undefined },
+): ToolEntries {
+  // What had tools before is no script now because of one save.
+  const wasTool = (key: string): boolean => before?.units.some((unit) => unit.key === key && unit.tools.length > 0) === true;
+  const scripts = entries.filter((entry) => entry.kind === "module" && !wasTool(entry.key) && isScript(entry.file, guard));
+  const told = scripts.map((entry): Diagnostic => {
+    const message =
+      "This file exports no tool, so it was taken for a script and not run. If it is a tool, export it with defineTool(…), or add a skill.json.";
+    return { severity: "info", code: "TOOL_FILE_SCRIPT", file: entry.file, source, message };
+  });
+  return { entries: entries.filter((entry) => !scripts.includes(entry)), diagnostics: [...diagnostics, ...told], lost };
 }
 
 /** A folder in `changed` stands for everything in it: it was replaced by another. */

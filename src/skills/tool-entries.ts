@@ -138,11 +138,30 @@ function filesAt(path: string, listing: Listing): string[] {
 function toolFilesIn(directory: string, listing: Listing): string[] {
   const entries = entriesAt(join(listing.folder, directory), listing.view);
   const files = entries.filter((entry) => !entry.isDirectory() && isTool(entry.name, listing));
+  const python = entries.filter(({ name }) => isPython(name, listing));
+  if (python.length > 0)
+    listing.diagnostics.push(
+      unrunPython(
+        join(listing.folder, directory),
+        python.map(({ name }) => name),
+        listing,
+      ),
+    );
   return files
     .sort((a, b) => (a.name < b.name ? -1 : 1))
     .map((entry) => ({ path: `${directory}/${entry.name}`, isLink: entry.isSymbolicLink() }))
     .filter(({ path, isLink }) => !isLink || isConfined(path, listing))
     .map(({ path }) => path);
+}
+
+function isPython(name: string, { extensions, key }: Listing): boolean {
+  return key === "tools" && extname(name) === ".py" && !extensions.includes(".py") && !/^(?:_|\.|test_)|_test\.py$/.test(name);
+}
+
+/** In a folder without a manifest they may well be scripts that a model is to run. */
+function unrunPython(folder: string, names: readonly string[], { manifest, view }: Listing): Diagnostic {
+  const message = `Nothing here runs ${names.slice(0, 5).join(", ")}${names.length > 5 ? " and more" : ""}. If these are tools in Python, name the plugin that runs them: "plugins": ["skillhost/plugins/python-tools"] in skillhost.json, or in the options of createHost().`;
+  return { severity: existsAt(manifest, view) ? "warning" : "info", code: "TOOL_PYTHON_PLUGIN", file: folder, message };
 }
 
 /** Tools are the skill's own files; what they import may lie anywhere. */

@@ -114,7 +114,7 @@ declare function defineTool(name: string, options: object): unknown;
 test.each([
   ["nests deeper than a parser can bear", `export default ${"[".repeat(60_000)}${"]".repeat(60_000)};`, "MODULE_SYNTAX"],
   ["does not parse", "export default {", "MODULE_SYNTAX"],
-  ["exports nothing", "const x = 1;\n", "MODULE_NO_TOOLS"],
+  ["exports nothing", "const x = 1;\n", "TOOL_FILE_SCRIPT"],
   ["gives a tool an illegal name", sample("() => 'Counted 3.'").replace('"sample"', '"no spaces"'), "TOOL_INVALID"],
   ["leaves out the description", sample("() => 'Counted 3.'").replace(/description: "Counts.*\n/, ""), "TOOL_DESCRIPTION_MISSING"],
 ])("says so when a module %s", async (_what, module, code) => {

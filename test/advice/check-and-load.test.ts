@@ -8,7 +8,7 @@ import { type Defect, defects } from "../skills/defects.ts";
 import { type Files, openKit, putAll, skillMd, tempFolder, toolSource } from "../skills/kit.ts";
 
 const from = (source: string, more: Files = {}): Pick<Defect, "files"> => ({
-  files: { "SKILL.md": skillMd("bad"), "tools/t.ts": source, ...more },
+  files: { "SKILL.md": skillMd("bad"), "skill.json": '{ "name": "bad" }', "tools/t.ts": source, ...more },
 });
 const head = 'import { defineTool } from "skillhost";\n';
 const zod = `import { z } from "zod";\n${head}`;
@@ -142,10 +142,10 @@ describe("check finds what loading finds, without running anything:", () => {
         expect(report.skills.flatMap(({ unrun }) => unrun)).not.toEqual([]);
         expect(codesOf((await check(folder, true)).diagnostics, "error")).toEqual(loaded);
       } else {
-      // What stands behind a fault that ends a load is found, too.
-      expect(checked).toEqual(expect.arrayContaining([...loaded]));
-      expect(checked.length === 0).toBe(loaded.length === 0);
-    }
+        // What stands behind a fault that ends a load is found, too.
+        expect(checked).toEqual(expect.arrayContaining([...loaded]));
+        expect(checked.length === 0).toBe(loaded.length === 0);
+      }
     },
   );
 });

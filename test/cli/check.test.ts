@@ -6,9 +6,41 @@ test("passes skills that have nothing wrong, and says how many it looked at", as
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a"), "skills/a/tools/hello.ts": toolModule("hello", "Hello") });
   expect(await runCli(["check"], { cwd: place.path })).toEqual({
     code: 0,
-    stdout: "1 skill and 1 tool checked: nothing found.\n",
+    stdout:
+      '1 skill and 1 tool checked: no fault in what is written.\n1 module not run: whether it loads, only "skillhost check --run" can tell.\n',
     stderr: "",
   });
+  using text = workplace({ "skills/a/SKILL.md": skillDocument("a") });
+  expect((await runCli(["check"], { cwd: text.path })).stdout).toBe("1 skill and 0 tools checked: nothing found.\n");
+});
+
+test("with --run it loads the modules of a folder that is trusted, and finds what only running shows", async () => {
+  using place = workplace({
+    "skills/a/SKILL.md": skillDocument("a"),
+    "skills/a/tools/hello.ts": `import "node:fs";\nfunction fail(): never { throw new Error("only when it runs"); }\nfail();\n${toolModule("hello", "Hello")}`,
+    "skills/a/tools/many.ts":
+      'import { defineTool } from "skillhost";\nconst names = ["one", "two"];\nexport default names.map((name) => defineTool(name, { description: "One of several tools, made by a loop.", handler: () => name }));',
+  });
+  const unrun = await runCli(["check"], { cwd: place.path });
+  expect([unrun.code, unrun.stdout]).toEqual([0, expect.stringContaining("no fault in what is written")]);
+  expect(unrun.stdout).toContain("What these define is computed: skills/a/tools/many.ts.");
+  const refused = await runCli(["check", "--run"], { cwd: place.path, isTrusted: false });
+  expect([refused.code, refused.stdout]).toEqual([1, ""]);
+  expect(refused.stderr).toContain("skillhost trust add");
+  const run = await runCli(["--trust", "check", "--run"], { cwd: place.path, isTrusted: false });
+  expect([run.code, run.stdout]).toEqual([1, expect.stringContaining("only when it runs")]);
+  expect(run.stdout).not.toContain("--run");
+});
+
+test("says how files in Python become tools, and that nothing ran them", async () => {
+  using place = workplace({
+    "skills/a/skill.json": '{ "name": "a", "description": "Counts words. Use it for texts." }',
+    "skills/a/tools/count.py": "def broken(:",
+  });
+  const { stdout } = await runCli(["check"], { cwd: place.path });
+  expect(stdout).toContain("warning TOOL_PYTHON_PLUGIN");
+  expect(stdout).toContain('"plugins": ["skillhost/plugins/python-tools"]');
+  expect(stdout).not.toContain("nothing found");
 });
 
 test("tells, as list does, of a skill that holds more files than clients are given", async () => {

@@ -24,7 +24,11 @@ export interface Defect {
 }
 
 /** A skill with a tool that works. */
-export const other: Files = { "SKILL.md": skillMd("bad"), "tools/works.ts": toolSource("works", '"works"') };
+export const other: Files = {
+  "SKILL.md": skillMd("bad"),
+  "skill.json": '{ "name": "bad" }',
+  "tools/works.ts": toolSource("works", '"works"'),
+};
 const outside = { code: "PATH_OUTSIDE", tools: ["works"] } as const;
 
 /** Skills with one defect each, named "bad", beside which one named "good" must work. */
@@ -83,7 +87,7 @@ export const defects: Record<string, Defect> = {
     at: "skill.json",
   },
   "a prompt in prompts/ that is a link out": {
-    files: other,
+    files: { "SKILL.md": skillMd("bad"), "tools/works.ts": toolSource("works", '"works"') },
     prepare: (folder) => {
       mkdirSync(join(folder, "prompts"));
       symlinkSync("/etc/passwd", join(folder, "prompts/secret.md"));
@@ -151,7 +155,11 @@ export const defects: Record<string, Defect> = {
     at: "SKILL.md",
     tools: ["works"],
   },
-  "a skill.json that is a folder": { files: { ...other, "skill.json/x": "x" }, code: "FILE_NOT_REGULAR", at: "skill.json" },
+  "a skill.json that is a folder": {
+    files: { "SKILL.md": skillMd("bad"), "tools/works.ts": toolSource("works", '"works"'), "skill.json/x": "x" },
+    code: "FILE_NOT_REGULAR",
+    at: "skill.json",
+  },
   "a tool JSON that is a folder": {
     files: { ...other, "skill.json": '{ "name": "bad", "tools": ["tools/works.ts", "tools/x.json"] }', "tools/x.json/y": "y" },
     code: "FILE_NOT_REGULAR",

@@ -107,7 +107,7 @@ describe("what looks odd and is none of the author's faults", () => {
 
   test.skipIf(process.platform !== "linux")("a file that the system does not let anybody read", async () => {
     // Root may read files whatever their mode; this one fails for root, too.
-    const { kit, folder } = await openBeside(other, (at) => symlinkSync("/proc/self/mem", join(at, "skill.json")));
+    const { kit, folder } = await openBeside({ "SKILL.md": skillMd("bad") }, (at) => symlinkSync("/proc/self/mem", join(at, "skill.json")));
     expect(kit.host.diagnostics).toMatchObject([{ severity: "error", file: join(folder, "skill.json"), source: "bad" }]);
   });
 
@@ -171,6 +171,7 @@ describe("while the host runs", () => {
     const root = tempFolder({
       ...good,
       "bad/SKILL.md": skillMd("bad"),
+      "bad/skill.json": '{ "name": "bad" }',
       "bad/tools/x.ts": "globalThis.testHangs = true;\nawait new Promise(() => {});",
     });
     const opening = openKit([root], { importTimeout: 60_000 });

@@ -11,30 +11,43 @@ import { providedModules } from "../../skills/provided-modules.ts";
 import { findBundles } from "../check-bundles.ts";
 import type { CommandContext } from "../command-context.ts";
 import { deeperSkillsIn } from "../deeper-hints.ts";
-import { counted } from "../describe-skill.ts";
+import { counted, named } from "../describe-skill.ts";
 import { toHostOptions } from "../open-host.ts";
 import type { Output } from "../output.ts";
+import { requireConsent } from "../project-consent.ts";
 
 export interface CheckCommandOptions {
   readonly strict?: boolean;
+  /** Loads modules, too, which runs their code. */
+  readonly run?: boolean;
 }
 
-/** Checks skills without running them. The exit code is 1 when something is wrong; with `strict` also for warnings. */
+/** Checks skills, without running them unless `run` is set. The exit code is 1 when something is wrong; with `strict` also for warnings. */
 export async function check(
-  context: CommandContext,
+  given: CommandContext,
   directories: readonly string[],
-  { strict = false }: CheckCommandOptions,
+  { strict = false, run: runs = false }: CheckCommandOptions,
 ): Promise<number> {
+  const context = runs ? await requireConsent(given, { directories }) : given;
   const { io, out } = context;
   const options = resolveHostOptions(toHostOptions(context, directories, false));
   const { disabledSkills, conflicts } = options;
   const { roots: found, bundles, marketplaces, diagnostics: ofBundles } = findBundles(options);
   const deeper = deeperSkillsIn(bundles.length + marketplaces.length === 0 ? found : [], out);
   const roots = [...found, ...deeper.flatMap(({ parents }) => parents)];
-  // Imports of this package must resolve as they do in a host; nothing is evaluated.
-  const loader = createModuleLoader(providedModules);
+  // Imports of this package must resolve as they do in a host.
+  const loader = createModuleLoader({ ...providedModules, guardExit: runs });
   try {
-    const report = await checkSkills({ roots, loader, hostVersion: packageVersion, strict, disabledSkills, conflicts, signal: io.signal });
+    const report = await checkSkills({
+      roots,
+      loader,
+      hostVersion: packageVersion,
+      strict,
+      runs,
+      disabledSkills,
+      conflicts,
+      signal: io.signal,
+    });
     const looked = report.skills.length + bundles.length + marketplaces.length;
     const named = isNamed(context, directories) ? roots : roots.filter((root) => looked === 0 || existsSync(fixedPart(root)));
     const diagnostics = [
@@ -56,7 +69,7 @@ export async function check(
         },
         diagnostics,
       });
-    else print({ report, tools, bundles, diagnostics }, out);
+    else print({ report, tools, bundles, diagnostics, runs }, out);
     return ok ? 0 : 1;
   } finally {
     loader[Symbol.dispose]();
@@ -108,9 +121,10 @@ interface Findings {
   readonly tools: number;
   readonly bundles: readonly Bundle[];
   readonly diagnostics: readonly Diagnostic[];
+  readonly runs: boolean;
 }
 
-function print({ report, tools, bundles, diagnostics }: Findings, out: Output): void {
+function print({ report, tools, bundles, diagnostics, runs }: Findings, out: Output): void {
   for (const diagnostic of diagnostics) out.line(out.diagnostic(diagnostic));
   if (diagnostics.length > 0) out.line();
   const { errors, warnings, infos } = count(diagnostics);
@@ -121,7 +135,15 @@ function print({ report, tools, bundles, diagnostics }: Findings, out: Output): 
   ].filter((part) => part !== false);
   const parts = [...(bundles.length > 0 ? [counted(bundles.length, "plugin")] : []), counted(report.skills.length, "skill")];
   const what = `${parts.join(", ")} and ${counted(tools, "tool")} checked`;
-  out.line(found.length === 0 ? `${what}: nothing found.` : `${what}: ${found.join(", ")}.`);
+  const unrun = report.skills.reduce((sum, skill) => sum + skill.unrun.length, 0);
+  const nothing = unrun > 0 && !runs ? "no fault in what is written" : "nothing found";
+  out.line(found.length === 0 ? `${what}: ${nothing}.` : `${what}: ${found.join(", ")}.`);
+  if (unrun > 0)
+    out.line(
+      `${counted(unrun, "module")} not run: whether ${unrun === 1 ? "it loads" : "they load"}, only "skillhost check --run" can tell.`,
+    );
+  const computed = report.skills.flatMap((skill) => skill.computed);
+  if (computed.length > 0) out.line(`What these define is computed: ${named(computed.map(out.path))}.`);
 }
 
 function count(diagnostics: readonly Diagnostic[]): { readonly errors: number; readonly warnings: number; readonly infos: number } {
