@@ -56,7 +56,7 @@ function readSources(): Sources {
 function digestOf(sources: Sources): string {
   const hash = createHash("sha256");
   for (const [file, text] of sources) hash.update(`${file}\0${text}\0`);
-  return hash.digest("hex").slice(0, 16);
+  return hash.update(usingContext).digest("hex").slice(0, 16);
 }
 
 function write(sources: Sources, folder: string): void {
@@ -68,6 +68,7 @@ function write(sources: Sources, folder: string): void {
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, file.endsWith(".ts") ? compile(file, text) : text);
   }
+  writeFileSync(join(target, "dist", usingHelper), usingContext);
   chmodSync(join(target, "dist/cli/bin.js"), 0o755);
   try {
     renameSync(target, folder);
@@ -79,10 +80,63 @@ function write(sources: Sources, folder: string): void {
 }
 
 function compile(file: string, text: string): string {
-  const { code, errors } = transformSync(file, text, { typescript: { rewriteImportExtensions: "rewrite" } });
+  // As tsconfig.build.json has it: the oldest Node that counts does not know `using`.
+  const { code, errors } = transformSync(file, text, { target: "es2023", typescript: { rewriteImportExtensions: "rewrite" } });
   if (errors.length > 0) throw new Error(`${file}: ${errors[0]?.message}`);
-  return code;
+  const up = "../".repeat(file.split(/[\\/]/).length - 2) || "./";
+  return code.replace('"@oxc-project/runtime/helpers/usingCtx"', `"${up}${usingHelper}"`);
 }
+
+const usingHelper = "using-context.js";
+
+/** What the compiler puts in the place of `using`: `u` and `a` take what is to be disposed of, `d` does it, `e` is what was thrown. */
+const usingContext = `const none = {};
+export default function usingContext() {
+  const stack = [];
+  let isAsync = false;
+  const take = (value, awaits) => {
+    isAsync ||= awaits;
+    if (value === null || value === undefined) return value;
+    const dispose = (awaits ? value[Symbol.asyncDispose] : undefined) ?? value[Symbol.dispose];
+    if (typeof dispose !== "function") throw new TypeError("The object is not disposable.");
+    stack.push(() => dispose.call(value));
+    return value;
+  };
+  return {
+    e: none,
+    u: (value) => take(value, false),
+    a: (value) => take(value, true),
+    d() {
+      let error = this.e;
+      const note = (thrown) => {
+        error = error === none ? thrown : Object.assign(new Error("Two errors.", { cause: error }), { error: thrown, suppressed: error });
+      };
+      const rethrow = () => {
+        if (error !== none) throw error;
+      };
+      const disposeAll = async () => {
+        while (stack.length > 0) {
+          try {
+            await stack.pop()();
+          } catch (thrown) {
+            note(thrown);
+          }
+        }
+        rethrow();
+      };
+      if (isAsync) return disposeAll();
+      while (stack.length > 0) {
+        try {
+          stack.pop()();
+        } catch (thrown) {
+          note(thrown);
+        }
+      }
+      rethrow();
+    },
+  };
+}
+`;
 
 /** Packages of sources that have changed since. Those of the last hour may be in use. */
 function removeUnused(): void {
