@@ -1,12 +1,13 @@
 #!/usr/bin/env node
-import { createProcessIo } from "./process-io.ts";
-import { keepHeapSmall } from "./small-heap.ts";
+// Nothing is imported before the version is known: an older Node.js fails at an import, with a message about something else.
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+const isSupported = (major === 20 && minor >= 19) || (major === 22 && minor >= 12) || major > 22;
+if (isSupported) await import("./start.ts");
+else {
+  process.stderr.write(
+    `error: skillhost needs Node.js ^20.19.0 || >=22.12.0, and this is ${process.versions.node}. Install a newer Node.js.\n`,
+  );
+  process.exitCode = 2;
+}
 
-const { io, leave } = createProcessIo(process);
-const argv = process.argv.slice(2);
-// Clients of the Copilot SDK start their runtime like this, and wait for it: nothing is loaded that they do not need.
-const isRuntime = argv.includes("--headless");
-if (isRuntime) keepHeapSmall();
-const run = isRuntime ? (await import("./commands/headless.ts")).headless : (await import("./main.ts")).main;
-process.exitCode = await run(argv, io);
-leave();
+export {};

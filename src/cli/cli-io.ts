@@ -31,7 +31,7 @@ export interface CliIo {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Fires on Ctrl-C, on SIGTERM, and when whoever read stdout has gone. */
   readonly signal: AbortSignal;
-  /** From now on stdout is the protocol's alone: whatever else is printed, by code of skills too, goes to stderr. */
+  /** Standard input and output for a protocol. */
   takeStreams?(): ProtocolStreams;
   /** Asks a person, on a terminal. Rejects with the signal's reason; the end of the input is an empty answer. */
   ask?(question: string, signal: AbortSignal): Promise<string>;

@@ -68,11 +68,11 @@ function readFile(file: string, { isPackage, mustBeThere, isNamed }: ConfigFile)
   return { ...config, origin, ...(hasServers && { serversIn: { file, at: [...prefix, "mcpServers"] } }) };
 }
 
-/** What a package says of the plugin that it is configures no host. */
+/** What a package says of the plugin that it is, and of packages whose skills it uses, configures no host. */
 function withoutPlugin(value: unknown): unknown {
-  if (!isJsonObject(value) || !Object.hasOwn(value, "plugin")) return value;
-  const { plugin: _plugin, ...rest } = value;
-  return Object.keys(rest).length === 0 ? undefined : rest;
+  if (!isJsonObject(value)) return value;
+  const { plugin: _plugin, packages: _packages, ...rest } = value;
+  return Object.keys(rest).length === 0 && Object.keys(value).length > 0 ? undefined : rest;
 }
 
 function readText(file: string): string {

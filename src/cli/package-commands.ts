@@ -21,9 +21,11 @@ function addChanges(program: Command, choose: Choose): void {
     .command("add")
     .summary("install skills from npm packages, or from folders")
     .description("Installs skills from npm packages, or from folders. What they bring is shown first; install scripts never run.")
-    .argument("<package...>", "a name with or without a version, a tarball, or the folder of a package")
+    .argument(
+      "<package...>",
+      "a name with or without a version, a tarball, the folder of a package, or skillhost:<name> for a copy of a skill that comes with skillhost",
+    )
     .option(...user)
-    .option("-D, --dev", "among devDependencies")
     .option("-E, --exact", "this version only, and no later one")
     .option(...yes)
     .action((names: string[], options: ChangeCommandOptions) => change("add", names, options));

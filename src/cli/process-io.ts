@@ -17,21 +17,31 @@ export function createProcessIo(self: NodeJS.Process): { readonly io: CliIo; lea
     stop.abort(new Error(`Stopped by ${signal}.`));
   };
   self.on("SIGINT", onSignal).on("SIGTERM", onSignal);
+  const answer = ownStdout(self);
   const io: CliIo = {
-    stdout: toStream(self.stdout, () => stop.abort(new Error("Nobody reads what is printed any more."))),
-    stderr: toStream(self.stderr, () => {}),
+    stdout: toStream(self.stdout, answer, () => stop.abort(new Error("Nobody reads what is printed any more."))),
+    stderr: toStream(self.stderr, self.stderr.write.bind(self.stderr), () => {}),
     stdin: toInput(self),
     cwd: self.cwd(),
     env: self.env,
     signal: stop.signal,
-    takeStreams: () => takeStreams(self),
+    takeStreams: () => takeStreams(self, answer),
     ask: (question, signal) => ask(self, question, signal),
     onStrayError: (listener) => onStrayError(self, listener),
   };
-  return { io, leave: () => leave(self) };
+  return { io, leave: () => leave(self, answer) };
 }
 
-function toStream(stream: NodeJS.WriteStream, onClosed: () => void): CliStream {
+type Write = NodeJS.WriteStream["write"];
+
+/** From now on stdout is the answer's alone: whatever else is printed, by code of skills too, goes to stderr. */
+function ownStdout({ stdout, stderr }: NodeJS.Process): Write {
+  const own = stdout.write.bind(stdout) as Write;
+  stdout.write = stderr.write.bind(stderr) as Write;
+  return own;
+}
+
+function toStream(stream: NodeJS.WriteStream, print: Write, onClosed: () => void): CliStream {
   let isOpen = true;
   // The reader of a pipe may go at any time; that is no fault of ours (EPIPE, and EIO of a terminal that is gone).
   stream.on("error", () => {
@@ -43,26 +53,21 @@ function toStream(stream: NodeJS.WriteStream, onClosed: () => void): CliStream {
     get columns() {
       return stream.columns;
     },
-    write: (chunk) => void (isOpen && stream.write(chunk)),
+    write: (chunk) => void (isOpen && print(chunk)),
   };
 }
 
-function takeStreams({ stdin, stdout, stderr }: NodeJS.Process): ProtocolStreams {
-  const { write } = stdout;
-  const redirected = stderr.write.bind(stderr);
-  stdout.write = redirected as typeof stdout.write;
+/** What else is printed goes to stderr anyway. */
+function takeStreams({ stdin, stdout }: NodeJS.Process, answer: Write): ProtocolStreams {
   return {
     input: stdin,
     output: {
-      write: (text) => void (stdout.writable && write.call(stdout, text)),
+      write: (text) => void (stdout.writable && answer(text)),
       get pendingBytes() {
         return stdout.writableLength;
       },
     },
-    [Symbol.dispose]: () => {
-      // Somebody else may have put a function of their own there meanwhile.
-      if (stdout.write === redirected) stdout.write = write;
-    },
+    [Symbol.dispose]: () => {},
   };
 }
 
@@ -109,7 +114,7 @@ function onStrayError(self: NodeJS.Process, listener: (error: Error) => void): D
   };
 }
 
-function leave(self: NodeJS.Process): void {
+function leave(self: NodeJS.Process, answer: Write): void {
   // Not for a process that ends by itself; a skill's timer or socket would keep it. What is printed goes out first.
-  setTimeout(() => self.stdout.write("", () => self.exit()), graceMs).unref();
+  setTimeout(() => answer("", () => self.exit()), graceMs).unref();
 }

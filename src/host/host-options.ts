@@ -34,10 +34,10 @@ export interface HostOptions {
   /** Skill folders, folders of skill folders, or patterns of them; `~` is the home folder. Later ones take precedence. Default: `./skills`. */
   readonly skillDirectories?: readonly string[] | undefined;
   /**
-   * Skills that come with npm packages. `true`: with the direct dependencies of the project that the working directory is
-   * in, and with those that `skillhost add --user` installed; a list: with the direct dependencies of the projects in
-   * these folders. The project's take precedence over the user's, and `skillDirectories` over both. Default: false; the
-   * command line turns it on.
+   * Skills that come with npm packages which `skillhost add` installed, as `skillhost.packages` of a package.json names them.
+   * `true`: of the project that the working directory is in, and of the user (`skillhost add --user`); a list: of the
+   * projects in these folders. The project's take precedence over the user's, and `skillDirectories` over both. Default:
+   * true, unless `skillDirectories` are named.
    */
   readonly packageSkills?: boolean | readonly string[] | undefined;
   /** Skills that contribute nothing, by name. */
@@ -157,7 +157,7 @@ export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
   const workingDirectory = resolve(given.workingDirectory ?? "");
   return Object.freeze({
     roots: (given.skillDirectories ?? ["./skills"]).map((entry) => resolveRoot(entry, workingDirectory)),
-    packageRoots: resolvePackages(given.packageSkills ?? false, workingDirectory),
+    packageRoots: resolvePackages(given.packageSkills ?? given.skillDirectories === undefined, workingDirectory),
     disabledSkills: given.disabledSkills ?? [],
     conflicts: given.conflicts ?? "override",
     watch: given.watch ?? true,

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
-import { readManifest } from "../skills/direct-dependencies.ts";
+import { readManifest, usedPackages } from "../skills/direct-dependencies.ts";
 import { findPackageSkills } from "../skills/package-skills.ts";
 import { type Change, closeStaging, commitChanges, openStaging, type Staging } from "./commit.ts";
 import { compareFiles, compareLocks, type Drift } from "./compare-locks.ts";
@@ -45,7 +45,8 @@ async function install(lock: PackagesLock, context: InstallContext): Promise<Fro
   const staging = await openStaging(folder);
   try {
     const staged = await stagePackages(missing, staging, { npm: context.npm, signal, onStaged: progressOf(onProgress) });
-    const stagedDrift = staged.flatMap((each) => driftOfStaged(each, lock));
+    const used = usedPackages(readManifest(folder));
+    const stagedDrift = staged.flatMap((each) => driftOfStaged(each, lock, used));
     if (stagedDrift.length > 0) return { drift: stagedDrift, installed: [], ...countsOf(lock) };
     await judgeStaged(missing, staged, context);
     return await commit(missing, staging, lock, context);
@@ -137,10 +138,10 @@ function driftOfInstalled(project: string, name: string, known: LockedPackage): 
   return compareFiles(name, known.files, filesOf(folder));
 }
 
-function driftOfStaged({ wanted, folder }: StagedPackage, lock: PackagesLock): readonly Drift[] {
+function driftOfStaged({ wanted, folder }: StagedPackage, lock: PackagesLock, used: readonly string[]): readonly Drift[] {
   const known = wanted.path === `node_modules/${wanted.name}` ? lock.packages[wanted.name] : undefined;
   if (known !== undefined) return compareFiles(wanted.name, known.files, filesOf(folder));
-  const isNew = wanted.isDirect && findPackageSkills(folder, readManifest(folder)).folders.length > 0;
+  const isNew = wanted.isDirect && used.includes(wanted.name) && findPackageSkills(folder, readManifest(folder)).folders.length > 0;
   return isNew ? [{ kind: "package", subject: wanted.name, message: "brings skills, and the lock does not know it" }] : [];
 }
 

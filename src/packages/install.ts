@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
+import { productionNames, readManifest } from "../skills/direct-dependencies.ts";
 import { closeStaging, commitChanges, openStaging, type Staging } from "./commit.ts";
 import { compareLocks, type Drift } from "./compare-locks.ts";
 import { type PackagesLock, readLock, writeLock } from "./lock-file.ts";
@@ -10,6 +11,7 @@ import type { NpmOptions } from "./npm-options.ts";
 import { claimProject, type PackageProject } from "./package-project.ts";
 import { type Preview, type PreviewedPackage, previewTree } from "./preview.ts";
 import type { SkillReader } from "./read-skill-folder.ts";
+import { recordPackages } from "./record-packages.ts";
 import { changesFor, type ResolvedTree, resolveTree, type TreeRequest } from "./resolve-tree.ts";
 import { inspectNamed, stagedFolder, stagePackages } from "./stage-packages.ts";
 
@@ -95,12 +97,14 @@ async function commit(
   tree: ResolvedTree,
   staging: Staging,
   before: PackagesLock | undefined,
-  { project: { folder }, reader, signal, roots }: InstallContext,
+  { project: { folder }, reader, signal, roots, request }: ChangeOptions,
 ): Promise<readonly Drift[]> {
   let after: PackagesLock = { packages: {}, skills: {} };
+  const names = productionNames(readManifest(folder));
   const changes = changesFor(tree, (wanted) => stagedFolder(staging, wanted).slice(folder.length + 1));
   await commitChanges(staging, changes, async () => {
     await tree.save();
+    await recordPackages(folder, request, names);
     after = await lockProject(folder, { reader, signal, roots, before });
     await writeLock(folder, after);
   });

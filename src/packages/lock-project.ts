@@ -4,7 +4,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
 import { isInside } from "../io/confine-path.ts";
 import { readFileBytes } from "../io/read-bounded.ts";
-import { type InstalledPackage, listDirectDependencies } from "../skills/direct-dependencies.ts";
+import { type InstalledPackage, listSkillSources } from "../skills/direct-dependencies.ts";
 import { discoverRoot } from "../skills/discover.ts";
 import { findPackageSkills, projectOfRoot } from "../skills/package-skills.ts";
 import { digestBytes, digestFolder, signatureFileName } from "../trust/folder-digests.ts";
@@ -31,9 +31,9 @@ export interface SkillPackageFolder {
   readonly skills: readonly string[];
 }
 
-/** The installed direct dependencies of a project that bring skills. */
+/** The installed direct dependencies of a project whose skills it uses. */
 export function skillPackages(project: string, expected: readonly string[] = []): readonly SkillPackageFolder[] {
-  return listDirectDependencies(project).packages.flatMap((installed) => {
+  return listSkillSources(project).packages.flatMap((installed) => {
     const skills = findPackageSkills(installed.folder, installed.manifest).folders;
     return skills.length > 0 || expected.includes(installed.name) ? [{ installed, skills }] : [];
   });

@@ -67,7 +67,7 @@ function refuseOtherManagers(folder: string): void {
   const found = Object.entries(others).find(([file]) => existsSync(join(folder, file)));
   if (found === undefined) return;
   const [file, name] = found;
-  const message = `${name} manages this project (${file}). Install the package with "${name} add", and then write the lock with "skillhost lock".`;
+  const message = `${name} manages this project (${file}). Install the package with "${name} add", name it in "skillhost": { "packages": ["…"] } of package.json, and then write the lock with "skillhost lock".`;
   throw new HostError("PACKAGES_MANAGER", message);
 }
 

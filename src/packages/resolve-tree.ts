@@ -39,7 +39,6 @@ export interface TreeRequest {
   readonly remove?: readonly string[];
   /** Brings these to the newest version that package.json allows. */
   readonly update?: readonly string[];
-  readonly saveDev?: boolean;
   readonly saveExact?: boolean;
 }
 
@@ -52,7 +51,6 @@ export async function resolveTree(project: string, request: TreeRequest, npm: Np
     ...(request.add && { add: [...request.add] }),
     ...(request.remove && { rm: [...request.remove] }),
     ...(request.update && { update: { names: [...request.update] } }),
-    ...(request.saveDev === true && { saveType: "dev" as const }),
   };
   const before = lockedPaths(project);
   const tree = await arborist.buildIdealTree(change);

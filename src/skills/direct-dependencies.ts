@@ -34,6 +34,30 @@ export function listDirectDependencies(project: string): DirectDependencies {
   return { packages: names.flatMap((name) => findInstalled(name, searched, fluxOf) ?? []), searched };
 }
 
+/**
+ * Those of a project's packages whose skills it uses: dependencies at run time that somebody has asked for by `skillhost
+ * add`, which notes them in package.json. An installation alone brings no skills, and skillhost itself never does.
+ */
+export function listSkillSources(project: string): DirectDependencies {
+  const { packages, searched } = listDirectDependencies(project);
+  const manifest = readManifest(project);
+  const used = new Set(usedPackages(manifest).filter((name) => productionNames(manifest).includes(name)));
+  return { packages: packages.filter((each) => used.has(each.name) && each.manifest["name"] !== ownName), searched };
+}
+
+const ownName = "skillhost";
+
+/** What a package.json says of the packages whose skills are used. */
+export function usedPackages({ skillhost }: Readonly<Record<string, unknown>>): readonly string[] {
+  const named = isRecord(skillhost) && Array.isArray(skillhost["packages"]) ? skillhost["packages"] : [];
+  return named.filter((name): name is string => typeof name === "string");
+}
+
+/** The names of the dependencies that a package.json has for run time. */
+export function productionNames(manifest: Readonly<Record<string, unknown>>): readonly string[] {
+  return namesIn(manifest, ["dependencies", "optionalDependencies"]);
+}
+
 /** A folder's package.json; an empty one where there is none that can be read. */
 export function readManifest(folder: string, file = "package.json"): Readonly<Record<string, unknown>> {
   const read = readTextFile(join(folder, file), maxJsonBytes);
@@ -53,7 +77,11 @@ export function findProject(folder: string): string {
 }
 
 function dependencyNames(manifest: Readonly<Record<string, unknown>>): readonly string[] {
-  const named = groups.flatMap((group) => {
+  return namesIn(manifest, groups);
+}
+
+function namesIn(manifest: Readonly<Record<string, unknown>>, keys: readonly string[]): readonly string[] {
+  const named = keys.flatMap((group) => {
     const value = Object.hasOwn(manifest, group) ? manifest[group] : undefined;
     return isRecord(value) ? Object.keys(value) : [];
   });

@@ -3,13 +3,13 @@ import { dirname, join, relative, resolve } from "node:path";
 import { globSync, isDynamicPattern } from "tinyglobby";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { confinePath } from "../io/confine-path.ts";
-import { type InstalledPackage, listDirectDependencies, readManifest } from "./direct-dependencies.ts";
+import { type InstalledPackage, listSkillSources, readManifest } from "./direct-dependencies.ts";
 import { hasSkillDocument, isSkillFolder } from "./is-skill-folder.ts";
 import type { RootListing, SkillPackage, WatchedFolder } from "./skill.ts";
 
 const prefix = "packages:";
 
-/** The root that stands for the skills which the direct dependencies of a project bring. */
+/** The root that stands for the skills which a project uses of its direct dependencies. */
 export function packagesRoot(project: string): string {
   return `${prefix}${resolve(project)}`;
 }
@@ -19,9 +19,9 @@ export function projectOfRoot(root: string): string | undefined {
   return root.startsWith(prefix) ? root.slice(prefix.length) : undefined;
 }
 
-/** Lists the skills of a project's direct dependencies, by the names of the packages. Nothing of them is run. */
+/** Lists the skills that a project uses of its direct dependencies, by the names of the packages. Nothing of them is run. */
 export function listPackageSkills(root: string, project: string): RootListing {
-  const { packages, searched } = listDirectDependencies(project);
+  const { packages, searched } = listSkillSources(project);
   const folders: string[] = [];
   const diagnostics: Diagnostic[] = [];
   const byFolder = new Map<string, SkillPackage>();

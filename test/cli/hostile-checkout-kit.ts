@@ -89,8 +89,11 @@ export function hostileCheckout(place: ConfigPlace): HostileCheckout {
     plugins: ["./plugin.mjs", "./bundle", { use: "skillhost/plugins/python-tools", config: { python: ["node", "-e", mark("python")] } }],
     mcpServers: { evil: program("server") },
   };
-  const manifest = { name: "hostile", version: "1.0.0", dependencies: { packaged: "1.0.0" } };
-  write("package.json", JSON.stringify(place === "package.json" ? { ...manifest, skillhost: config } : manifest));
+  const manifest = { name: "hostile", version: "1.0.0", dependencies: { packaged: "1.0.0" }, skillhost: { packages: ["packaged"] } };
+  write(
+    "package.json",
+    JSON.stringify(place === "package.json" ? { ...manifest, skillhost: { ...config, ...manifest.skillhost } } : manifest),
+  );
   if (place === "skillhost.json") write("skillhost.json", JSON.stringify(config));
   // What commands write in a project, as links: git stores them.
   link("../outside/lock", "skillhost-lock.json");

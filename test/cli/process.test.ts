@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { symlinkSync } from "node:fs";
+import { readFileSync, symlinkSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { afterAll, expect, test } from "vitest";
@@ -109,6 +109,31 @@ test("answers wrong usage with 2 and help with 0", async () => {
   using place = workplace();
   expect((await run(place.path, ["--nonsense"])).code).toBe(2);
   expect((await run(place.path, ["--help"])).code).toBe(0);
+});
+
+test("stdout is the answer's alone, whatever skills print while they load and run", async () => {
+  const loud = `console.log("LOADED");
+process.stdout.write("WRITTEN\\n");
+export default { name: "shout", description: "Prints.", handler: () => { console.log("CALLED"); process.stdout.write("AGAIN\\n"); return "done"; } };
+`;
+  using place = workplace({ "skills/loud/SKILL.md": skillDocument("loud"), "skills/loud/tools/shout.mjs": loud });
+  const listed = await run(place.path, ["list", "--json"]);
+  expect(JSON.parse(listed.stdout)).toMatchObject({ ok: true, command: "list" });
+  const called = await run(place.path, ["call", "shout", "{}", "--yes", "--json"]);
+  expect(JSON.parse(called.stdout)).toMatchObject({ ok: true, data: { result: { textResultForLlm: "done" } } });
+  expect((await run(place.path, ["call", "shout", "{}", "--yes"])).stdout).toBe("done\n");
+  expect(JSON.parse((await run(place.path, ["explain", "shout", "--json"])).stdout)).toMatchObject({ ok: true });
+  for (const text of ["LOADED", "WRITTEN", "CALLED", "AGAIN"]) expect(called.stderr).toContain(text);
+});
+
+test.each(["18.20.4", "20.18.3", "21.7.3", "22.11.0"])("Node.js %s gets one line that says what is needed", async (version) => {
+  using place = workplace();
+  const pretend = `data:text/javascript,Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${version}" } })`;
+  const child = spawn(process.execPath, ["--import", pretend, built.bin, "list", "--json"], { cwd: place.path });
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
+  expect({ code: child.exitCode, stdout }).toEqual({ code: 2, stdout: "" });
+  const { engines } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+  expect(stderr).toBe(`error: skillhost needs Node.js ${engines.node}, and this is ${version}. Install a newer Node.js.\n`);
 });
 
 test("the test of a new skill passes where the package is installed", async () => {

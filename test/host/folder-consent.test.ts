@@ -125,7 +125,7 @@ test("with a list of folders naming is not enough, for skills and for plugins", 
 test("packages of a project that is only found need its trust; those of a project that is named do not", async () => {
   const { root, open } = project();
   putAll(root, {
-    "package.json": '{ "name": "p", "dependencies": { "dep": "1.0.0" } }',
+    "package.json": '{ "name": "p", "dependencies": { "dep": "1.0.0" }, "skillhost": { "packages": ["dep"] } }',
     "node_modules/dep/package.json": '{ "name": "dep", "version": "1.0.0" }',
     ...skillFiles("node_modules/dep/skills", "packaged"),
   });

@@ -31,7 +31,10 @@ async function update(finish: () => Promise<void>, options: CommitOptions): Prom
 }
 
 function projectWithPackage(): void {
-  place.write("project/package.json", '{ "name": "project", "dependencies": { "greeter": "*" } }');
+  place.write(
+    "project/package.json",
+    '{ "name": "project", "dependencies": { "greeter": "*" }, "skillhost": { "packages": ["greeter"] } }',
+  );
   install(place.at("project/node_modules/greeter"), "1.0.0");
 }
 

@@ -7,10 +7,16 @@ import { type Files, openKit, put, putAll, short, skillMd, tempFolder, toolSourc
 
 const manifest = (name: string, fields: object = {}): string => JSON.stringify({ name, version: "1.0.0", ...fields });
 
-/** A project with these packages in its `node_modules`. All of them are its dependencies, unless told otherwise. */
+/** A project with these packages in its `node_modules`. All of them are dependencies whose skills it uses, unless told otherwise. */
 function project(packages: Readonly<Record<string, Files>>, dependencies: object = {}): string {
   const names = Object.keys(packages).map((name) => [name, "*"]);
-  const own = { "package.json": manifest("project", { dependencies: Object.fromEntries(names), ...dependencies }) };
+  const own = {
+    "package.json": manifest("project", {
+      dependencies: Object.fromEntries(names),
+      skillhost: { packages: Object.keys(packages) },
+      ...dependencies,
+    }),
+  };
   const folder = tempFolder(own);
   for (const [name, files] of Object.entries(packages)) {
     putAll(join(folder, "node_modules", name), { "package.json": manifest(name), ...files });
@@ -63,7 +69,7 @@ test.each<[string, Files, readonly string[]]>([
   expect(found(project({ pkg: files }))).toEqual(expected);
 });
 
-test("only direct dependencies count, of every group but peers", () => {
+test("only direct dependencies at run time count, and of those only the ones that somebody asked for", () => {
   const folder = project(
     { "@me/dev": skill("dev"), optional: skill("optional"), transitive: skill("transitive"), peer: skill("peer"), plain: skill("plain") },
     {
@@ -73,7 +79,16 @@ test("only direct dependencies count, of every group but peers", () => {
       peerDependencies: { peer: "1" },
     },
   );
-  expect(found(folder)).toEqual(["@me/dev/skills/dev", "optional/skills/optional", "plain/skills/plain"]);
+  expect(found(folder)).toEqual(["optional/skills/optional", "plain/skills/plain"]);
+  for (const skillhost of [undefined, {}, { packages: [] }, { packages: "plain" }, { packages: [{}] }, []]) {
+    put(join(folder, "package.json"), manifest("project", { dependencies: { plain: "^1" }, skillhost }));
+    expect(found(folder)).toEqual([]);
+  }
+});
+
+test("skillhost itself brings no skills, whatever it is called and whoever asks for it", () => {
+  const folder = project({ skillhost: skill("own"), alias: { "package.json": manifest("skillhost"), ...skill("own") } });
+  expect(found(folder)).toEqual([]);
 });
 
 test("names that are paths, and manifests of any type, lead nowhere", () => {
@@ -106,7 +121,9 @@ test("paths and links that lead out of the package are not followed", () => {
 
 test("workspaces are found where Node.js finds them: in node_modules of the workspace's root", () => {
   const root = tempFolder({ "package.json": manifest("root", { workspaces: ["packages/*"] }) });
-  putAll(join(root, "packages/app"), { "package.json": manifest("app", { dependencies: { tools: "*" } }) });
+  putAll(join(root, "packages/app"), {
+    "package.json": manifest("app", { dependencies: { tools: "*" }, skillhost: { packages: ["tools"] } }),
+  });
   putAll(join(root, "packages/tools"), { "package.json": manifest("tools"), ...skill("hammer") });
   mkdirSync(join(root, "node_modules"));
   symlinkSync("../packages/tools", join(root, "node_modules/tools"));
@@ -147,7 +164,7 @@ test("a package that is added while the host runs is served, and so is one that 
   const kit = await openKit([], { packageSkills: [folder] });
   const added = await kit.saved(() => {
     putAll(join(folder, "node_modules/kit"), withTool("1.0.0", "new"));
-    put(join(folder, "package.json"), manifest("project", { dependencies: { kit: "1" } }));
+    put(join(folder, "package.json"), manifest("project", { dependencies: { kit: "1" }, skillhost: { packages: ["kit"] } }));
   });
   expect(added.map(short)).toEqual(["+kit: +say"]);
   expect(await kit.says("say")).toBe("new");
@@ -179,7 +196,7 @@ test("what is saved in a linked package is served", async () => {
   const source = tempFolder(withTool("1.0.0", "one"));
   mkdirSync(join(folder, "node_modules"));
   symlinkSync(source, join(folder, "node_modules/kit"));
-  put(join(folder, "package.json"), manifest("project", { dependencies: { kit: `file:${source}` } }));
+  put(join(folder, "package.json"), manifest("project", { dependencies: { kit: `file:${source}` }, skillhost: { packages: ["kit"] } }));
   const kit = await openKit([], { packageSkills: [folder] });
   expect(await kit.says("say")).toBe("one");
   await kit.saved(() => put(join(source, "skills/kit/tools/say.ts"), toolSource("say", '"two"')));

@@ -5,7 +5,8 @@ import { type ChangeOutcome, changePackages, type InstallContext } from "../../p
 import { skillPackages } from "../../packages/lock-project.ts";
 import type { Preview } from "../../packages/preview.ts";
 import type { TreeRequest } from "../../packages/resolve-tree.ts";
-import { listDirectDependencies } from "../../skills/direct-dependencies.ts";
+import { listDirectDependencies, readManifest } from "../../skills/direct-dependencies.ts";
+import { addBundled, isBundledName } from "../add-bundled.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";
@@ -18,7 +19,6 @@ import { visibleLine } from "../visible-text.ts";
 
 export interface ChangeCommandOptions extends ScopeOptions {
   readonly yes?: boolean;
-  readonly dev?: boolean;
   readonly exact?: boolean;
   readonly latest?: boolean;
 }
@@ -33,6 +33,7 @@ export async function changeCommand(
   options: ChangeCommandOptions,
 ): Promise<number> {
   const { out } = context;
+  if (command === "add" && names.some(isBundledName)) return addBundled(context, names, options);
   return withPackages(context, options, async (packages) => {
     const request = toRequest(command, names, options, context, packages);
     if (request === undefined) {
@@ -64,13 +65,13 @@ const nothingDone = { changed: false, packages: [], dependencies: [], removed: [
 function toRequest(
   command: Command,
   names: readonly string[],
-  { dev, exact, latest }: ChangeCommandOptions,
+  { exact, latest }: ChangeCommandOptions,
   { io }: CommandContext,
   { project: { folder } }: InstallContext,
 ): TreeRequest | undefined {
   if (command === "add") {
     const add = names.map((name) => toSpec(name, io.cwd));
-    return { add, ...(dev === true && { saveDev: true }), ...(exact === true && { saveExact: true }) };
+    return { add, ...(exact === true && { saveExact: true }) };
   }
   const known = listDirectDependencies(folder).packages.map(({ name }) => name);
   for (const name of names) if (!known.includes(name)) throw unknown(name, known);
@@ -90,7 +91,16 @@ function toSpec(given: string, cwd: string): string {
     const message = `${path} has no package.json, so npm cannot install it. "skillhost pack" writes one; or move the folder into ./skills, where it needs none.`;
     throw new CliError("PACKAGE_FOLDER", message, 1);
   }
+  if (statSync(path).isDirectory()) assertNamed(path);
   return `file:${path}`;
+}
+
+/** npm links a folder by the name in its package.json. */
+function assertNamed(path: string): void {
+  const { name } = readManifest(path);
+  if (typeof name === "string" && name.trim() !== "") return;
+  const message = `${join(path, "package.json")} has no "name", so npm cannot install the folder. Give it one, such as "my-skills".`;
+  throw new CliError("PACKAGE_FOLDER", message, 1);
 }
 
 function unknown(name: string, known: readonly string[]): CliError {
