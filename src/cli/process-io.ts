@@ -78,8 +78,12 @@ function toInput(self: NodeJS.Process): CliInput {
     isPiped: isPiped(0),
     async read(signal) {
       signal.throwIfAborted();
-      using _closing = onAbort(signal, () => self.stdin.destroy());
-      return await waitFor(text(self.stdin), { signal });
+      const closing = onAbort(signal, () => self.stdin.destroy());
+      try {
+        return await waitFor(text(self.stdin), { signal });
+      } finally {
+        closing[Symbol.dispose]();
+      }
     },
   };
 }

@@ -107,7 +107,7 @@ async function sendStream(body: ReadableStream<Uint8Array>, outgoing: ServerResp
   const reader = body.getReader();
   // What fails to cancel has ended by itself.
   const cancel = (): void => void reader.cancel(gone.reason).catch(() => {});
-  using _stop = onAbort(gone, cancel);
+  const stop = onAbort(gone, cancel);
   // An event stream is open from its headers on, and its first event may be long in coming; what is there goes with them.
   const flush = setImmediate(() => outgoing.flushHeaders());
   try {
@@ -116,6 +116,7 @@ async function sendStream(body: ReadableStream<Uint8Array>, outgoing: ServerResp
     outgoing.end();
   } finally {
     clearImmediate(flush);
+    stop[Symbol.dispose]();
     cancel();
   }
 }

@@ -129,8 +129,12 @@ const fewMessages = 3;
 const smallShare = 0.1;
 
 async function untilEnded({ ended, stop }: Running, signal: AbortSignal, stopsIt = false): Promise<Compaction> {
-  using _stopping = onAbort(signal, () => {
+  const stopping = onAbort(signal, () => {
     if (stopsIt) stop.abort();
   });
-  return await waitFor(ended, { signal });
+  try {
+    return await waitFor(ended, { signal });
+  } finally {
+    stopping[Symbol.dispose]();
+  }
 }
