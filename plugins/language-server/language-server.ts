@@ -1,11 +1,11 @@
-import { type Diagnostic, HostError, type PluginApi, type Session } from "skillhost";
+import { type Diagnostic, HostError, Lifetime, type PluginApi, type Session } from "skillhost";
 import type { AgentTurn } from "./agent-turn.ts";
 import { defaultModel, type SendOptions } from "./conversation.ts";
 import { Documents } from "./documents.ts";
 import { OpenTurns } from "./open-turns.ts";
 import type { LanguageServerOptions } from "./options.ts";
 import type { ToolStatus } from "./registrar.ts";
-import { RunningServer } from "./running-server.ts";
+import { RunningServer, type ServerPlace } from "./running-server.ts";
 import { permitServerTool } from "./server-permissions.ts";
 import { assertSignedIn, readStatus, type SignInStatus } from "./sign-in.ts";
 import { skillContext } from "./skill-context.ts";
@@ -32,6 +32,7 @@ export class LanguageServer implements AsyncDisposable {
   readonly #statuses = new Map<string, ToolStatus>();
   readonly #turns = new OpenTurns();
   readonly #listening: Disposable[] = [];
+  readonly #life = new Lifetime(() => new HostError("LANGUAGE_SERVER_CLOSED", "This language server is closed. Connect another."));
   #server: RunningServer | undefined;
   #starting: Promise<RunningServer> | undefined;
   #closed: Promise<void> | undefined;
@@ -154,7 +155,7 @@ export class LanguageServer implements AsyncDisposable {
 
   /** Concurrent first use shares one start; one that failed is tried anew. */
   async #running(): Promise<RunningServer> {
-    if (this.#closed !== undefined) throw new HostError("LANGUAGE_SERVER_CLOSED", "This language server is closed. Connect another.");
+    this.#life.assertOpen();
     if (this.#server !== undefined) return this.#server;
     this.#starting ??= this.#start().finally(() => {
       this.#starting = undefined;
@@ -163,7 +164,18 @@ export class LanguageServer implements AsyncDisposable {
   }
 
   async #start(): Promise<RunningServer> {
-    const server = await RunningServer.start({
+    const server = await this.#life.open((signal) => this.#launch(signal), end);
+    try {
+      await this.#introduce(server);
+    } catch (error) {
+      await end(server);
+      throw error;
+    }
+    return server;
+  }
+
+  #launch(closing: AbortSignal): Promise<RunningServer> {
+    const place: ServerPlace = {
       api: this.#api,
       session: this.#session,
       options: this.#options,
@@ -171,22 +183,34 @@ export class LanguageServer implements AsyncDisposable {
       permit: (asked, signal) => permitServerTool(this.#session, asked, signal),
       onTurnOver: (conversationId, code) => this.#turns.endAfter(conversationId, code),
       progressed: (token, value) => this.#turns.hear(token, value),
-    });
+    };
+    return RunningServer.start(place, closing);
+  }
+
+  /** Tells a server what there is; from then on it is the one. */
+  async #introduce(server: RunningServer): Promise<void> {
     void server.ended.then(() => {
       if (this.#server === server) this.#server = undefined;
     });
     this.#documents.moveTo((method, params) => server.rpc.notify(method, params));
     await server.registrar.sync();
+    this.#life.assertOpen();
     this.#server = server;
-    return server;
   }
 
   async #close(): Promise<void> {
     for (const listening of this.#listening) listening[Symbol.dispose]();
     this.#turns.stop();
-    const server = this.#server ?? (await this.#starting?.catch(() => undefined));
+    await this.#life.end();
+    const server = this.#server;
     this.#server = undefined;
     await server?.[Symbol.asyncDispose]();
+    // One that was being introduced is ended by whoever started it.
+    await this.#starting?.catch(() => {});
     this.#onClosed();
   }
+}
+
+async function end(server: RunningServer): Promise<void> {
+  await server[Symbol.asyncDispose]();
 }

@@ -56,10 +56,10 @@ export class RunningServer implements AsyncDisposable {
   }
 
   /**
-   * Starts the program and shakes hands with it.
+   * Starts the program and shakes hands with it, unless the signal ends it before.
    * @throws HostError `LANGUAGE_SERVER_NOT_FOUND`, `LANGUAGE_SERVER_START`, `LANGUAGE_SERVER_TIMEOUT`, `LANGUAGE_SERVER_EXITED`.
    */
-  static async start(place: ServerPlace): Promise<RunningServer> {
+  static async start(place: ServerPlace, signal: AbortSignal): Promise<RunningServer> {
     const { api, session, options } = place;
     const folder = session.config.workingDirectory;
     const { hostEnvironment = process.env, env, environment, startTimeout = defaultStartTimeout } = options;
@@ -72,12 +72,17 @@ export class RunningServer implements AsyncDisposable {
     const spawned = await api.startProcess(spec);
     if (spawned.kind !== "spawned") throw new HostError("LANGUAGE_SERVER_START", spawned.message);
     const server = new RunningServer(spawned.process, place);
+    const stop = (): void => void server.#kill();
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true });
     try {
       await server.#shakeHands(folder, options, startTimeout);
       return server;
     } catch (error) {
       await server.#kill();
       throw error;
+    } finally {
+      signal.removeEventListener("abort", stop);
     }
   }
 

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { createCatalogView } from "../../src/session/catalog/catalog-view.ts";
 import { assembleCatalog, type ToolCatalog } from "../../src/session/catalog/tool-catalog.ts";
 import { searchTools } from "../../src/session/catalog/tool-search-index.ts";
@@ -63,6 +63,19 @@ describe("ten thousand tools", () => {
   test("are searched to the last", () => {
     expect(found(catalog, "needle")).toHaveLength(1);
     expect(found(catalog, "n[e]+dle")).toHaveLength(1);
+  });
+
+  test("are searched to the last, however late it is", () => {
+    let now = 0;
+    using _clock = vi.spyOn(performance, "now").mockImplementation(() => (now += 60_000));
+    expect(searchTools(catalog, "n[e]+dle")).toMatchObject({
+      kind: "found",
+      tools: [{ description: expect.stringContaining("needle") }],
+      isPart: false,
+    });
+    expect(searchTools(catalog, "needle")).toMatchObject({ isPart: false });
+    // As large as a pattern may be.
+    expect(searchTools(catalog, "(?:x{300}|y{300}|z{300}|needle)")).toMatchObject({ isPart: false, tools: [{}] });
   });
 
   test("give at most twenty, always the same, and it is said that there are more", () => {

@@ -29,7 +29,6 @@ type Id = string | number;
 export class LineTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
-  onmessage?: ((message: JSONRPCMessage) => void) | undefined;
   /** Settles when the connection is closed, by whichever side. */
   readonly closed: Promise<void>;
   readonly #options: LineTransportOptions;
@@ -37,6 +36,9 @@ export class LineTransport implements Transport {
   #parts: Buffer[] = [];
   #size = 0;
   #outgoing: string[] = [];
+  /** Came while nobody took messages: the one who takes them next gets them first. */
+  readonly #untaken: JSONRPCMessage[] = [];
+  #taker: ((message: JSONRPCMessage) => void) | undefined;
   #isStarted = false;
   #isClosed = false;
   #hasEnded = false;
@@ -47,6 +49,21 @@ export class LineTransport implements Transport {
     this.closed = new Promise((resolve) => {
       this.#settleClosed = resolve;
     });
+  }
+
+  get onmessage(): ((message: JSONRPCMessage) => void) | undefined {
+    return this.#taker;
+  }
+
+  /** What came before is delivered a moment later: who takes over a connection may set it twice, or late. */
+  set onmessage(taker: ((message: JSONRPCMessage) => void) | undefined) {
+    this.#taker = taker;
+    if (taker !== undefined && this.#untaken.length > 0) queueMicrotask(() => this.#deliver());
+  }
+
+  /** Takes a message back that was for somebody else, to be delivered to whoever takes messages next. */
+  takeBack(message: JSONRPCMessage): void {
+    this.#untaken.unshift(message);
   }
 
   /** Begins to read; whoever takes the connection over later may call it again. */
@@ -129,7 +146,12 @@ export class LineTransport implements Transport {
     const cancelled = method === "notifications/cancelled" && isPlainRecord(params) ? params["requestId"] : undefined;
     if (isId(cancelled)) this.#unanswered.delete(cancelled);
     this.#options.onInbound?.(message as unknown as JSONRPCMessage);
-    this.onmessage?.(message as unknown as JSONRPCMessage);
+    this.#untaken.push(message as unknown as JSONRPCMessage);
+    this.#deliver();
+  }
+
+  #deliver(): void {
+    while (this.#taker !== undefined && this.#untaken.length > 0) this.#taker(this.#untaken.shift() as JSONRPCMessage);
   }
 
   /** Whoever sent something with an id waits for an answer to it. */

@@ -1,4 +1,4 @@
-import { type JSONRPCMessage, PROTOCOL_VERSION_META_KEY, type Server, type Transport } from "@modelcontextprotocol/server";
+import { type JSONRPCMessage, PROTOCOL_VERSION_META_KEY, type Server } from "@modelcontextprotocol/server";
 import { serveStdio as serveConnection } from "@modelcontextprotocol/server/stdio";
 import type { Logger } from "../../base/logger.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
@@ -25,12 +25,12 @@ export async function serveStdio(face: Face, streams: Omit<LineTransportOptions,
     return server;
   };
   transport.onmessage = (first) => {
-    // Whoever takes over would call it, too.
+    // For whoever takes over, whenever they do.
     transport.onmessage = undefined;
+    transport.takeBack(first);
     // What begins with the old handshake has nothing to choose any more, so that nothing need stand in between.
     if (isOldHandshake(first)) void createServer("legacy").connect(transport).catch(onerror);
     else serveConnection(({ era }) => createServer(era), { transport, onerror });
-    (transport as Transport).onmessage?.(first);
   };
   transport.onerror = onerror;
   await transport.start();

@@ -23,13 +23,13 @@ const maxFound = 20;
 const maxSearchedLength = 300;
 // Compiled, `x{1000}` is a thousand steps that each character of a text may take. What people write has a few dozen.
 const maxProgramSize = 1000;
-// Not reached by what is allowed above, unless there are a hundred thousand tools or the machine is very busy.
-const budgetMs = 250;
-const clockEvery = 128;
+// Characters, weighed by the size of what they are matched with. Ten thousand tools need no more, whatever the pattern.
+const maxSteps = 100_000_000;
 
 /**
  * Finds deferred tools by a regular expression over their names and descriptions, case ignored. The pattern comes from
- * a model: it is matched by an engine whose time grows with the text only (RE2), within a budget.
+ * a model: it is matched by an engine whose time grows with the text only (RE2), within a budget of steps: what is found depends on
+ * the tools and the pattern, never on how busy the machine is.
  */
 export function searchTools(catalog: ToolCatalog, pattern: string): ToolSearchOutcome {
   if (pattern.trim() === "") return { kind: "refused", why: "empty" };
@@ -37,10 +37,11 @@ export function searchTools(catalog: ToolCatalog, pattern: string): ToolSearchOu
   const index = indexOf(catalog);
   if (isLiteral.test(pattern)) {
     const wanted = pattern.toLowerCase();
-    return collect(index, (text) => text.includes(wanted), index.folded);
+    return collect(index, { fits: (text) => text.includes(wanted), weight: 1 }, index.folded);
   }
   const compiled = compile(pattern);
-  return typeof compiled === "string" ? { kind: "refused", why: compiled } : collect(index, (text) => compiled.test(text), index.texts);
+  if (typeof compiled === "string") return { kind: "refused", why: compiled };
+  return collect(index, { fits: (text) => compiled.test(text), weight: 1 + compiled.programSize() / 64 }, index.texts);
 }
 
 const isLiteral = /^[\w \-/:,']+$/;
@@ -83,26 +84,35 @@ function compile(pattern: string): RE2JS | PatternFault {
   }
 }
 
-function collect(index: SearchIndex, fits: (text: string) => boolean, { names, descriptions }: Texts): ToolSearchOutcome {
-  const found = new Set<ToolDefinition>();
-  const deadline = performance.now() + budgetMs;
-  const isWhole = walk(names, index, fits, found, deadline) && walk(descriptions, index, fits, found, deadline);
-  return { kind: "found", tools: [...found].slice(0, maxFound), isPart: !isWhole || found.size > maxFound };
+interface Matcher {
+  readonly fits: (text: string) => boolean;
+  /** Steps for each character. */
+  readonly weight: number;
 }
 
-/** False: it stopped before the end. */
+function collect(index: SearchIndex, matcher: Matcher, { names, descriptions }: Texts): ToolSearchOutcome {
+  const found = new Set<ToolDefinition>();
+  const left = walk(names, index, matcher, found, maxSteps);
+  const isWhole = left >= 0 && walk(descriptions, index, matcher, found, left) >= 0;
+  return { kind: "found", tools: [...found].slice(0, maxFound), isPart: !isWhole };
+}
+
+/** Gives the steps that are left; below 0: it stopped before the end. */
 function walk(
   texts: readonly string[],
   { tools }: SearchIndex,
-  fits: (text: string) => boolean,
+  { fits, weight }: Matcher,
   found: Set<ToolDefinition>,
-  deadline: number,
-): boolean {
+  steps: number,
+): number {
+  let left = steps;
   for (let at = 0; at < texts.length; at++) {
-    if (fits(texts[at]!)) found.add(tools[at]!);
+    const text = texts[at]!;
+    left -= weight * (text.length + 1);
+    if (left < 0) return left;
+    if (fits(text)) found.add(tools[at]!);
     // One more than is shown: then it is known that there are more.
-    if (found.size > maxFound) return false;
-    if (at % clockEvery === 0 && performance.now() > deadline) return false;
+    if (found.size > maxFound) return -1;
   }
-  return true;
+  return left;
 }

@@ -146,3 +146,21 @@ test("ends the connection of who sends more values than are parsed", async () =>
   expect(received).toEqual([]);
   expect(errors).toEqual([expect.stringContaining("500000 values")]);
 });
+
+test("keeps what comes while nobody takes messages, for whoever does next, in its order", async () => {
+  const { input, received, transport } = await wire();
+  const first: JSONRPCMessage[] = [];
+  transport.onmessage = (message) => {
+    first.push(message);
+    transport.onmessage = undefined;
+    transport.takeBack(message);
+  };
+  for (const id of [1, 2]) input.write(`${JSON.stringify(ping(id))}\n`);
+  await turn();
+  await turn();
+  expect([first, received]).toEqual([[ping(1)], []]);
+  transport.onmessage = (message) => void received.push(message);
+  input.write(`${JSON.stringify(ping(3))}\n`);
+  await turn();
+  expect(received).toEqual([ping(1), ping(2), ping(3)]);
+});
