@@ -9,6 +9,8 @@ export interface Fault {
   readonly line?: number | null;
   readonly column?: number | null;
   readonly files?: readonly string[];
+  /** From the innermost outwards. */
+  readonly frames?: readonly { readonly file: string; readonly line: number | null; readonly name: string }[];
 }
 
 export type Reply = { readonly value: unknown } | { readonly fault: Fault };
@@ -38,6 +40,7 @@ interface Message {
 
 // The worker sends no line that is longer, so whoever does is not the worker.
 const maxLine = 40 * 1024 * 1024;
+/** Of one call: however much the earlier ones printed, what a call prints is logged. */
 const maxLoggedLines = 1000;
 const maxLoggedChars = 2000;
 
@@ -49,6 +52,8 @@ export class PythonProcess {
   #count = 0;
   #ended: string | undefined;
   #tail = "";
+  /** Lines of stderr that were logged since the latest request. */
+  #logged = 0;
   /** Fulfilled with the interpreter's own path, or with why there is none. */
   readonly ready: Promise<Reply>;
   #settleReady!: (reply: Reply) => void;
@@ -60,11 +65,10 @@ export class PythonProcess {
       this.#settleReady = resolve;
     });
     readLines(process.stdout, (line) => this.#receive(line), maxLine);
-    let logged = 0;
     readLines(process.stderr, (line) => {
       this.#tail = line.slice(0, maxLoggedChars);
-      if (++logged <= maxLoggedLines) log.info(this.#tail);
-      else if (logged === maxLoggedLines + 1) log.warning("Python tools print too much; the rest is left out.");
+      if (++this.#logged <= maxLoggedLines) log.info(this.#tail);
+      else if (this.#logged === maxLoggedLines + 1) log.warning("Python tools print too much; the rest is left out until the next call.");
     });
     void process.ended.then(({ code, signal }) => this.#end(`The Python process ended (${signal ?? `exit code ${code}`}).`));
   }
@@ -76,6 +80,7 @@ export class PythonProcess {
   /** `id` of the request, for `cancel`. */
   request(message: object, listener?: CallListener): { readonly id: number; readonly reply: Promise<Reply> } {
     const id = ++this.#count;
+    this.#logged = 0;
     const reply = new Promise<Reply>((settle) => {
       if (this.#ended !== undefined) settle(ended(this.#ended));
       else this.#pending.set(id, { settle, listener });

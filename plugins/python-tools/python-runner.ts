@@ -83,10 +83,14 @@ function handlerOf(index: number, { worker, file }: Making) {
 
 function resultOf(reply: Reply): unknown {
   if (!("fault" in reply)) return reply.value;
-  const { kind, message } = reply.fault;
+  const { kind, message, frames = [] } = reply.fault;
   if (kind === "arguments") return failure(`Invalid arguments: ${message}`);
   if (kind === "not-json") return failure("The tool returned something that is no JSON.", message);
-  throw new Error(message);
+  const error = new Error(message);
+  // In the words of JavaScript's stacks, which is what logs and terminals read.
+  if (frames.length > 0)
+    error.stack = [message, ...frames.map(({ file, line, name }) => `    at ${name} (${file}:${line ?? 1}:1)`)].join("\n");
+  throw error;
 }
 
 function failure(text: string, error: string = text): object {

@@ -28,6 +28,7 @@ export interface PythonSkillOptions {
   readonly config?: object;
   readonly watch?: boolean;
   readonly trust?: HostOptions["trust"];
+  readonly logger?: HostOptions["logger"];
   /** Runs before the host looks at the skill. */
   prepare?(folder: string): void | Promise<void>;
 }
@@ -35,7 +36,7 @@ export interface PythonSkillOptions {
 /** A host with the plugin and one skill, `py`, of these files. */
 export async function openPythonSkill(
   files: Files,
-  { config = {}, watch = false, trust, prepare }: PythonSkillOptions = {},
+  { config = {}, watch = false, trust, logger, prepare }: PythonSkillOptions = {},
 ): Promise<PythonSkill> {
   const root = tempFolder();
   const folder = join(root, "py");
@@ -47,6 +48,7 @@ export async function openPythonSkill(
     workingDirectory: root,
     watch,
     ...(trust && { trust }),
+    ...(logger && { logger }),
   });
   onTestFinished(() => host.close());
   const session = await host.createSession({ persist: false, onPermissionRequest: () => ({ kind: "approve-once" }) });

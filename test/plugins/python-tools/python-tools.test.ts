@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
-import { tempFolder } from "../../skills/kit.ts";
+import { poll, tempFolder } from "../../skills/kit.ts";
 import { patience } from "../../slowness.ts";
 import { hasPydantic, noPython, openPythonSkill } from "./python-kit.ts";
 
@@ -397,4 +397,47 @@ test("without Python the diagnostic says what to do, and the skill's other tools
     { code: "PYTHON_MISSING", severity: "error", message: expect.stringContaining("Install Python") },
   ]);
   expect(session.tools.map(({ name }) => name)).toContain("b");
+});
+
+describe.skipIf(noPython !== undefined)("what Python tells the log", () => {
+  const recorder = () => {
+    const lines: { readonly message: string; readonly place?: object; readonly stack?: string }[] = [];
+    const take = (message: string, data: object = {}): void => void lines.push({ message, ...data });
+    return { lines, logger: { error: take, warning: take, info: take, debug() {}, enabled: () => true } };
+  };
+
+  test("an exception is logged with the file and line that raised it, through helpers too", async () => {
+    const { lines, logger } = recorder();
+    const skill = await openPythonSkill(
+      {
+        "tools/fail.py": `from skillhost import define_tool\nfrom _deep import fail\n\n@define_tool(description="Fails.", parameters={"type": "object", "properties": {}})\ndef failing() -> str:\n    return fail()\n`,
+        "tools/_deep.py": `${"\n".repeat(7)}def fail():\n    value = {}\n    return value["missing"]\n`,
+      },
+      { logger },
+    );
+    const result = await skill.session.callTool("failing", {});
+    const deep = join(skill.folder, "tools/_deep.py");
+    const threw = lines.find(({ message }) => message.includes("threw"));
+    expect(threw).toMatchObject({ place: { file: deep, line: 10 } });
+    expect(result.sessionLog).toBe(
+      `KeyError: 'missing'\n    at fail (${deep}:10:1)\n    at failing (${join(skill.folder, "tools/fail.py")}:6:1)`,
+    );
+    expect(result.textResultForLlm).not.toMatch(/_deep|missing/);
+  });
+
+  test("what one call prints does not silence the next", async () => {
+    const { lines, logger } = recorder();
+    const skill = await openPythonSkill(
+      {
+        "tools/talk.py": `import sys\nfrom skillhost import define_tool\n\n@define_tool(description="Prints.", parameters={"type": "object", "properties": {"count": {"type": "integer"}, "word": {"type": "string"}}})\ndef talk(count: int, word: str) -> str:\n    for _ in range(count):\n        print(word, file=sys.stderr)\n    return "done"\n`,
+      },
+      { logger },
+    );
+    const logged = (word: string): number => lines.filter(({ message }) => message === word).length;
+    await skill.text("talk", { count: 1500, word: "noise" });
+    await poll("the log is full", () => lines.some(({ message }) => message.includes("print too much")));
+    expect(logged("noise")).toBe(1000);
+    await skill.text("talk", { count: 3, word: "news" });
+    await poll("the next call is logged", () => logged("news") === 3);
+  });
 });

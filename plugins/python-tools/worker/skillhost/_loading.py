@@ -179,6 +179,16 @@ class _Shims(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         vars(module).update(_shims.get(module.__name__, {}))
 
 
+_max_frames = 50
+
+
+def frames_of(error, modules):
+    """Where something was raised, from the innermost frame out to the skill's outermost."""
+    frames = traceback.extract_tb(error.__traceback__)
+    first = next((at for at, frame in enumerate(frames) if modules.owns(frame.filename)), len(frames))
+    return [{"file": frame.filename, "line": frame.lineno, "name": frame.name} for frame in reversed(frames[first:])][:_max_frames]
+
+
 def fault_of(error, file, modules):
     """What the host is told of a module that could not be loaded."""
     fault = {"kind": "threw", "message": f"{type(error).__name__}: {error}", "file": file}

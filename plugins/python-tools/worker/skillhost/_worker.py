@@ -15,7 +15,7 @@ import threading
 import traceback
 
 from ._context import ToolContext, ToolInvocation
-from ._loading import Modules, fault_of
+from ._loading import Modules, fault_of, frames_of
 from ._results import NotJson, encode
 
 _max_threads = 32
@@ -160,7 +160,7 @@ class Worker:
             lines = [f'{".".join(str(part) for part in item["loc"])}: {item["msg"]}' for item in error.errors()]
             return {"kind": "arguments", "message": "; ".join(lines)}
         traceback.print_exception(type(error), error, error.__traceback__)
-        return {"kind": "threw", "message": f"{type(error).__name__}: {error}"}
+        return {"kind": "threw", "message": f"{type(error).__name__}: {error}", "frames": frames_of(error, self._modules)}
 
     def _cancel(self, number):
         task, invocation = self._running.get(number, (None, None))
