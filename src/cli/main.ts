@@ -4,6 +4,7 @@ import type { CliIo } from "./cli-io.ts";
 import type { CommandContext } from "./command-context.ts";
 import { createOutput, type Output } from "./output.ts";
 import { type ParsedCommand, parseCommandLine } from "./program.ts";
+import { describeStrayError } from "./stray-error.ts";
 import { visibleText } from "./visible-text.ts";
 
 /**
@@ -14,7 +15,7 @@ export async function main(argv: readonly string[], io: CliIo): Promise<number> 
   if (parsed.kind === "ended") return parsed.exitCode;
   const { json = false, quiet = false, color } = parsed.options;
   const out = createOutput(io, { json, quiet, color, command: parsed.name });
-  const stray = io.onStrayError?.((error) => out.complain(strayError(error)));
+  const stray = io.onStrayError?.((error) => void complainOfStray(error, out));
   try {
     return await run(parsed, io, out);
   } catch (error) {
@@ -59,6 +60,7 @@ function fail(error: Error, out: Output): number {
   return exitCodeOf(error);
 }
 
-function strayError(error: Error): string {
-  return visibleText(`Code of a skill failed outside of any call: ${error.message} Look there for a promise that nobody awaits.`);
+async function complainOfStray(error: Error, out: Output): Promise<void> {
+  const { message, stack, place } = await describeStrayError(error);
+  out.complain(visibleText(place === undefined && stack !== "" ? `${message}\n${stack}` : message));
 }

@@ -1,3 +1,5 @@
+import { isThenable } from "../base/thenable.ts";
+
 /** Counts the calls that run on one generation of code, so that it is not taken from under them. */
 export interface CallsInFlight {
   /** Runs `execute` and counts it until what it returned has settled. Throws and rejects just as it does. */
@@ -47,8 +49,4 @@ export function countCalls(): CallsInFlight {
     },
     ended: () => (running === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
   };
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }

@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
+import { isThenable } from "../base/thenable.ts";
 import type { Scope } from "../io/scope.ts";
 import { type DefinedPrompt, isDefinedPrompt } from "../tools/define-prompt.ts";
 import { type DefinedResource, isDefinedResource } from "../tools/define-resource.ts";
@@ -88,7 +89,7 @@ function collectExecute(exports: Exports, { file, found, diagnostics }: Collecte
 export function adaptExecute(execute: (input: unknown, context: ExecuteContext) => unknown) {
   return (args: unknown, _invocation: unknown, context: ToolContext): unknown => {
     const raw = execute(args, executeContext(context));
-    return raw instanceof Promise ? raw.then(fromExecute) : fromExecute(raw);
+    return isThenable(raw) ? Promise.resolve(raw).then(fromExecute) : fromExecute(raw);
   };
 }
 

@@ -1,4 +1,5 @@
 import { errorMessage, HostError } from "../base/errors.ts";
+import { isThenable } from "../base/thenable.ts";
 import { maxIssues, pathText } from "./argument-issues.ts";
 import type { ArgumentIssue, JsonSchema, Validated } from "./tool.ts";
 import { isRecord } from "./walk-schema.ts";
@@ -132,10 +133,6 @@ function toIssue(issue: unknown, args: unknown): ArgumentIssue {
 
 function refuse(): Validated {
   return { ok: false, issues: [{ path: "", message: "cannot be checked: the validation of this tool's arguments failed" }] };
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }
 
 function hasMethod(value: object, name: string): boolean {

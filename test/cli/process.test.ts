@@ -72,8 +72,9 @@ test("goes on when a skill's code fails outside of any call, and says so", async
   );
   expect(JSON.parse(await next())).toMatchObject({ type: "skills.changed" });
   const lines = [(await said.next()).value, (await said.next()).value].join("\n");
-  expect(lines).toContain("thrown astray");
-  expect(lines).toContain("rejected astray");
+  const file = place.at("skills/greeter/tools/stray.ts");
+  expect(lines).toContain(`${file}:1:28 failed outside of any call: thrown astray`);
+  expect(lines).toContain(`${file}:2:21 failed outside of any call: rejected astray`);
   place.write("skills/greeter/tools/hello.ts", toolModule("hello", "Good morning"));
   expect(JSON.parse(await next())).toMatchObject({ type: "skills.changed", updated: [{ tools: { updated: ["hello"] } }] });
   child.kill("SIGTERM");

@@ -1,6 +1,7 @@
 import { readFileSync, symlinkSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { sha256 } from "../../src/base/canonical-json.ts";
+import { mapStack } from "../../src/io/module-loader/error-position.ts";
 import { createScope } from "../../src/io/scope.ts";
 import { createLoader, failure, tree, write } from "./module-trees.ts";
 
@@ -226,14 +227,17 @@ describe("where handlers come from", () => {
     expect([old(), current()]).toEqual([1, 2]);
   });
 
-  test("the stack of what a handler throws is told in terms of the source", async () => {
+  test("the stack of what a handler throws names the lines of the text that it was made from, whatever the file holds by then", async () => {
     const at = tree({ "tool.ts": "interface A {\n  a: 1;\n}\n\nexport default (a: A) => {\n  throw new Error(String(a.a));\n};" });
     const loader = createLoader();
     const { exports } = await loader.load(at("tool.ts"), scope);
     const stack = stackOf(exports["default"] as (a: object) => void);
-    expect(loader.mapStack(stack)).toMatchObject({ place: { file: at("tool.ts"), line: 6 } });
+    expect(mapStack(stack)).toMatchObject({ place: { file: at("tool.ts"), line: 6 } });
     write(at("tool.ts"), `// moved\n${readFileSync(at("tool.ts"), "utf8")}`);
-    expect(loader.mapStack(stack).place).toBeUndefined();
+    loader.invalidate([at("tool.ts")]);
+    const moved = (await loader.load(at("tool.ts"), scope)).exports;
+    const stacks = [stack, stackOf(exports["default"] as (a: object) => void), stackOf(moved["default"] as (a: object) => void)];
+    expect(stacks.map((each) => mapStack(each).place?.line)).toEqual([6, 6, 7]);
   });
 });
 

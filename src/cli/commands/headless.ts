@@ -11,6 +11,7 @@ import type { CliIo } from "../cli-io.ts";
 import { openLog } from "../command-log.ts";
 import { type HeadlessArguments, parseHeadlessArguments } from "../headless-arguments.ts";
 import { letHeapGrow } from "../small-heap.ts";
+import { describeStrayError } from "../stray-error.ts";
 
 /**
  * Serves clients of the Copilot SDK, over stdin and stdout or on a port, until they have gone or want it to end. Settles
@@ -30,6 +31,11 @@ export async function headless(argv: readonly string[], io: CliIo): Promise<numb
   }
 }
 
+async function logStray(error: Error, log: Logger): Promise<void> {
+  const { message, stack, place } = await describeStrayError(error);
+  log.error(message, { error, stack, ...(place && { place }) });
+}
+
 async function serve(options: HeadlessArguments, io: CliIo): Promise<number> {
   // Before anything else is loaded: what other code prints must not get into the protocol.
   const streams = options.transport.kind === "stdio" ? io.takeStreams?.() : undefined;
@@ -37,7 +43,7 @@ async function serve(options: HeadlessArguments, io: CliIo): Promise<number> {
   const token = tokenOf(options, io);
   const secrets = new Set<string>(token && [token.text]);
   const log = hideSecrets(opened.log, secrets);
-  const stray = io.onStrayError?.((error) => log.error("Code of a skill failed outside of any call.", { error }));
+  const stray = io.onStrayError?.((error) => void logStray(error, log));
   const server = createServer(options, io, log, secrets, token?.text);
   const stopped = onAbort(io.signal, () => server.requestShutdown());
   try {

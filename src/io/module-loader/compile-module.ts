@@ -12,6 +12,18 @@ export interface ModuleBindings {
   readonly commonJs: readonly unknown[];
 }
 
+/** What stacks and debuggers see of compiled code. */
+export interface ScriptName {
+  readonly address: string;
+  /** A comment for debuggers, or nothing. `head`: the lines before the code. */
+  commentFor(code: string, head: number): string;
+}
+
+/** For code that is compiled to see whether it can be. */
+export function trialName(): ScriptName {
+  return { address: "", commentFor: () => "" };
+}
+
 type Compiled<Result> = (bindings: ModuleBindings) => Result;
 
 const PARAMETERS = [
@@ -29,18 +41,20 @@ const AsyncFunction = (async () => {}).constructor as FunctionConstructor;
 export const MODULE_LINE_OFFSET = 3;
 
 // Function constructors and not vm.Script or import(): V8 keeps what those compiled, and an old generation would never be freed.
-export function compileAsync(code: string, url: string, withCommonJs = false): Compiled<Promise<void>> {
-  return bind(new AsyncFunction(...parameters(withCommonJs), body(code, url)), withCommonJs);
+export function compileAsync(code: string, name: ScriptName, withCommonJs = false): Compiled<Promise<void>> {
+  return bind(new AsyncFunction(...parameters(withCommonJs), body(code, name)), withCommonJs);
 }
 
 /** The same module for `require`, which cannot wait: static imports become calls. Top-level await is a SyntaxError here. */
-export function compileSync(code: string, url: string, withCommonJs = false): Compiled<void> {
-  return bind(new Function(...parameters(withCommonJs), body(code.replace(STATIC_IMPORT, "$1$2"), url)), withCommonJs);
+export function compileSync(code: string, name: ScriptName, withCommonJs = false): Compiled<void> {
+  return bind(new Function(...parameters(withCommonJs), body(code.replace(STATIC_IMPORT, "$1$2"), name)), withCommonJs);
 }
 
 /** The CommonJS wrapper; lines and columns stay the file's own. */
-export function compileCommonJs(code: string, filename: string): (...parameters: readonly unknown[]) => unknown {
-  return compileFunction(code, COMMONJS_PARAMETERS, { filename }) as (...parameters: readonly unknown[]) => unknown;
+export function compileCommonJs(code: string, { address, commentFor }: ScriptName): (...parameters: readonly unknown[]) => unknown {
+  return compileFunction(code + commentFor(code, 0), COMMONJS_PARAMETERS, { filename: address }) as (
+    ...parameters: readonly unknown[]
+  ) => unknown;
 }
 
 const COMMONJS_PARAMETERS = ["exports", "require", "module", "__filename", "__dirname", "__vite_ssr_dynamic_import__", "babelHelpers"];
@@ -50,8 +64,8 @@ function parameters(withCommonJs: boolean): string[] {
   return withCommonJs ? [...PARAMETERS, ...COMMONJS_WORDS] : PARAMETERS;
 }
 
-function body(code: string, url: string): string {
-  return `"use strict";\n${code}\n//# sourceURL=${url}`;
+function body(code: string, { address, commentFor }: ScriptName): string {
+  return `"use strict";\n${code}\n//# sourceURL=${address}${commentFor(code, MODULE_LINE_OFFSET)}`;
 }
 
 // biome-ignore lint/complexity/noBannedTypes: what the Function constructor returns has no narrower type

@@ -8,7 +8,6 @@ import type { EngineChoice, LoadedModule, ModuleLoader, PreparedModule } from ".
 import type { Scope } from "../scope.ts";
 import { CheckedGraphs } from "./checked-graphs.ts";
 import { chooseEngine } from "./choose-engine.ts";
-import { mapStack, type Place } from "./error-position.ts";
 import { guardExit } from "./exit-guard.ts";
 import { FailedLoads } from "./failed-loads.ts";
 import { GraphLoads } from "./graph-loads.ts";
@@ -41,10 +40,7 @@ export interface ModuleLoaderOptions {
 }
 
 /** A loader with an end: disposing it lifts the exit guard and forgets all modules. */
-export interface OwnedModuleLoader extends ModuleLoader, Disposable {
-  /** A stack in terms of the sources, and its first place in a loaded file: for what handlers throw later. */
-  mapStack(stack: string): { readonly stack: string; readonly place: Place | undefined };
-}
+export interface OwnedModuleLoader extends ModuleLoader, Disposable {}
 
 /**
  * Creates the loader of local TypeScript and JavaScript modules. Files are read and evaluated when first loaded and
@@ -146,10 +142,6 @@ class LocalModuleLoader implements OwnedModuleLoader {
       ...each.invalidate(paths),
     ]);
     return new Set(forgotten);
-  }
-
-  mapStack(stack: string): ReturnType<typeof mapStack> {
-    return mapStack(stack, (file) => (this.#checked.find(file) ?? this.#loads).generation(file));
   }
 
   [Symbol.dispose](): void {

@@ -1,39 +1,28 @@
-import { readFileSync } from "node:fs";
 import { SourceMap, type SourceMapPayload } from "node:module";
-import { sha256 } from "../../base/canonical-json.ts";
 import type { Position } from "../../base/diagnostic.ts";
 import { MODULE_LINE_OFFSET } from "./compile-module.ts";
-import { frameFile, stackFrames } from "./stack-frames.ts";
-import { type SourceSettings, transformSource } from "./transform-source.ts";
-
-/** What is needed to find one generation's text again. */
-interface Generation {
-  readonly file: string;
-  readonly hash: string | undefined;
-  readonly settings: SourceSettings;
-}
-
-/** Finds the generation behind a file of a stack, undefined for files that the loader did not evaluate. */
-export type FindGeneration = (file: string) => Generation | undefined;
+import { type ModuleScript, scriptAt } from "./module-scripts.ts";
+import { stackFrames } from "./stack-frames.ts";
+import { transformSource } from "./transform-source.ts";
 
 export interface Place extends Position {
   readonly file: string;
 }
 
 /**
- * A stack in terms of the sources. Maps are made here, from the text that is still on disk, because errors are rare
- * and modules are many; if the file has changed since, its lines stay those of the compiled code.
+ * A stack in terms of the sources, and its first place in a module that a loader ran. Maps are made here, from the text that
+ * was compiled, because errors are rare and modules are many.
  */
-export function mapStack(stack: string, find: FindGeneration): { readonly stack: string; readonly place: Place | undefined } {
-  const translators = new Map<string, Translate | undefined>();
+export function mapStack(stack: string): { readonly stack: string; readonly place: Place | undefined } {
+  const translators = new Map<string, { readonly script: ModuleScript; readonly translate: Translate } | undefined>();
   let place: Place | undefined;
-  const mapped = stack.replace(FRAME, (all: string, url: string, line: string, column: string) => {
-    const file = frameFile(url);
-    if (!translators.has(file)) translators.set(file, translator(find(file)));
-    const position = translators.get(file)?.({ line: Number(line), column: Number(column) });
-    if (position === undefined) return all;
-    place ??= { file, ...position };
-    return `${file}:${position.line}:${position.column}`;
+  const mapped = stack.replace(FRAME, (all: string, address: string, line: string, column: string) => {
+    if (!translators.has(address)) translators.set(address, translatorAt(address));
+    const found = translators.get(address);
+    const position = found?.translate({ line: Number(line), column: Number(column) });
+    if (found === undefined || position === undefined) return all;
+    place ??= { file: found.script.file, ...position };
+    return `${found.script.file}:${position.line}:${position.column}`;
   });
   return { stack: mapped, place };
 }
@@ -43,30 +32,30 @@ export function placeIn(stack: string, files: ReadonlySet<string>): Place | unde
   return stackFrames(stack).find(({ file }) => files.has(file));
 }
 
-// Local modules carry their URL; a package's own frames look the same and are told apart by `find`.
-const FRAME = /(file:\/\/[^\s()]+?):(\d+):(\d+)/g;
+/** Leads from a position in compiled code to the one in the source that it came from. */
+export type Translate = (position: Position) => Position | undefined;
 
-type Translate = (position: Position) => Position | undefined;
-
-function translator(generation: Generation | undefined): Translate | undefined {
-  if (generation === undefined) return undefined;
-  const steps = readMaps(generation);
-  if (steps === undefined) return undefined;
-  return (position) => steps.reduce<Position | undefined>((at, step) => at && step(at), position);
-}
-
-function readMaps({ file, hash, settings }: Generation): readonly Translate[] | undefined {
+/** Undefined: the text does not compile any more, or was never transformed. */
+export function translatorOf({ file, text, settings }: ModuleScript): Translate | undefined {
   try {
-    const text = readFileSync(file, "utf8").replace(/^\uFEFF/, "");
-    if (sha256(text) !== hash) return undefined;
     const { maps, kind } = transformSource(file, text, settings, true);
     const offset = kind === "esm" ? MODULE_LINE_OFFSET : 0;
     const shift: Translate = ({ line, column }) => ({ line: line - offset, column });
-    return [shift, ...maps.map((map) => step(typeof map === "string" ? (JSON.parse(map) as SourceMapPayload) : map))];
+    const steps = [shift, ...maps.map((map) => step(typeof map === "string" ? (JSON.parse(map) as SourceMapPayload) : map))];
+    return (position) => steps.reduce<Position | undefined>((at, next) => at && next(at), position);
   } catch {
-    // The file is gone or no longer what it was: the compiled positions have to do.
+    // It was compiled once, so this is a limit of the moment. The compiled positions have to do.
     return undefined;
   }
+}
+
+// Local modules carry their address; frames of packages look the same, and no script is known for them.
+const FRAME = /(file:\/\/[^\s()]+?):(\d+):(\d+)/g;
+
+function translatorAt(address: string): { readonly script: ModuleScript; readonly translate: Translate } | undefined {
+  const script = scriptAt(address);
+  const translate = script && translatorOf(script);
+  return translate && { script, translate };
 }
 
 function step(map: object): Translate {

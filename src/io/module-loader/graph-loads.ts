@@ -1,6 +1,6 @@
 import { waitFor } from "../../base/wait-for.ts";
 import type { LoadedModule } from "../module-loader.ts";
-import { type FindGeneration, mapStack } from "./error-position.ts";
+import { mapStack } from "./error-position.ts";
 import { toModuleError } from "./load-failure.ts";
 import type { ModuleGraph } from "./module-graph.ts";
 import { createNamespace, fillFromCommonJs, type ModuleRecord, withImports } from "./module-record.ts";
@@ -28,17 +28,10 @@ export class GraphLoads {
     }
   }
 
-  /** Which text a loaded file was made from. */
-  generation(file: string, records: ReadonlyMap<string, ModuleRecord> = this.graph.records): ReturnType<FindGeneration> {
-    const record = records.get(file);
-    return record && { file, hash: record.hash, settings: this.graph.parts.configs.of(file).settings };
-  }
-
   #failure(record: ModuleRecord, error: unknown): Error {
     const records = [...withImports(record)];
     const paths = records.flatMap(({ file, inputs }) => [file, ...inputs]);
-    const byFile = new Map(records.map((each) => [each.file, each]));
-    return toModuleError(error, record.file, paths, (stack) => mapStack(stack, (file) => this.generation(file, byFile)));
+    return toModuleError(error, record.file, paths, mapStack);
   }
 
   #leave(record: ModuleRecord): void {

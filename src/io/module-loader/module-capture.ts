@@ -1,4 +1,4 @@
-import { compileSync } from "./compile-module.ts";
+import { compileSync, trialName } from "./compile-module.ts";
 import { parseJson } from "./json-text.ts";
 import { ModuleError } from "./module-error.ts";
 import type { GraphParts } from "./module-graph.ts";
@@ -102,7 +102,7 @@ function literalRequires(code: string): string[] {
 function awaitsAtTop({ kind, code, usesCommonJs }: Prepared): boolean {
   if (kind !== "esm" || !/\bawait\b/.test(code.replace(/^.*await __vite_ssr_import__\(.*$/gm, ""))) return false;
   try {
-    compileSync(code, "", usesCommonJs);
+    compileSync(code, trialName(), usesCommonJs);
     return false;
   } catch {
     // The text compiled as an asynchronous function before, so what is wrong here is an await.

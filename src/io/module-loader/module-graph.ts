@@ -3,6 +3,7 @@ import { sha256 } from "../../base/canonical-json.ts";
 import { abandoned, checkNames, stillEvaluating } from "./graph-faults.ts";
 import type { HostNamespaces, Namespace } from "./host-modules.ts";
 import { createRecord, type ModuleRecord, waitsFor, withImports } from "./module-record.ts";
+import { keepReplaced, registerScript } from "./module-scripts.ts";
 import { importNative, importUrl, withNames } from "./native-modules.ts";
 import type { PackageConfigs } from "./package-config.ts";
 import { wrapNodeModule } from "./require.ts";
@@ -79,6 +80,7 @@ export class ModuleGraph {
     for (const input of config.inputs) record.inputs.add(input);
     const text = this.parts.read(record.file);
     record.hash = sha256(text);
+    record.script = registerScript(record.url, { file: record.file, text, settings: config.settings });
     return this.parts.transforms.prepare(record.file, text, config.settings);
   }
 
@@ -93,6 +95,7 @@ export class ModuleGraph {
 
   drop(record: ModuleRecord): void {
     record.dropped = true;
+    if (record.script !== undefined) keepReplaced(record.script);
     if (this.#records.get(record.file) === record) this.#records.delete(record.file);
     for (const each of record.imports) each.importers.delete(record);
     record.importers.clear();

@@ -1,6 +1,7 @@
 import { dirname } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Namespace } from "./host-modules.ts";
+import type { ModuleScript } from "./module-scripts.ts";
 
 /** One generation of one local file. */
 export interface ModuleRecord {
@@ -12,6 +13,8 @@ export interface ModuleRecord {
   commonjs: { exports: unknown } | undefined;
   /** sha256 of the text it was made from; undefined until that is read. */
   hash: string | undefined;
+  /** That text, as stacks and debuggers know it. */
+  script: ModuleScript | undefined;
   state: "new" | "evaluating" | "done" | "failed";
   settled: Promise<void>;
   readonly imports: Set<ModuleRecord>;
@@ -34,6 +37,7 @@ export function createRecord(file: string): ModuleRecord {
     namespace: createNamespace(),
     commonjs: undefined,
     hash: undefined,
+    script: undefined,
     state: "new",
     settled: Promise.resolve(),
     imports: new Set(),

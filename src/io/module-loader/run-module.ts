@@ -1,6 +1,7 @@
 import { dirname } from "node:path";
 import { pathToFileURL } from "node:url";
-import { compileAsync, compileCommonJs, compileSync, type ModuleBindings } from "./compile-module.ts";
+import { compileAsync, compileCommonJs, compileSync, type ModuleBindings, type ScriptName } from "./compile-module.ts";
+import { debugComment } from "./debug-map.ts";
 import { parseJson } from "./json-text.ts";
 import { decoratorHelpers } from "./legacy-decorators.ts";
 import { ModuleError } from "./module-error.ts";
@@ -11,7 +12,7 @@ import type { Prepared } from "./transform-source.ts";
 
 /** Evaluates an ES module; static imports first, in order, each to its end. */
 export async function runAsync(graph: ModuleGraph, record: ModuleRecord, prepared: Prepared): Promise<void> {
-  const run = compileAsync(prepared.code, record.url, prepared.usesCommonJs);
+  const run = compileAsync(prepared.code, nameOf(record), prepared.usesCommonJs);
   const importModule: ModuleBindings["importModule"] = (specifier, metadata) =>
     graph.import(record, specifier, metadata?.importedNames, prepared.reexports);
   await run({ ...commonBindings(graph, record, prepared), importModule });
@@ -30,7 +31,7 @@ function runJson(record: ModuleRecord, text: string): void {
 }
 
 function runCommonJs(graph: ModuleGraph, record: ModuleRecord, code: string): void {
-  const { file, url } = record;
+  const { file } = record;
   const require = requireFor(graph, record, file);
   const module = {
     id: file,
@@ -45,7 +46,7 @@ function runCommonJs(graph: ModuleGraph, record: ModuleRecord, code: string): vo
   };
   // Visible before it runs, so that modules requiring each other see what is there already.
   record.commonjs = module;
-  const run = compileCommonJs(code, url);
+  const run = compileCommonJs(code, nameOf(record));
   Reflect.apply(run, module.exports, [
     module.exports,
     require,
@@ -67,11 +68,16 @@ function runEsmSync(graph: ModuleGraph, record: ModuleRecord, prepared: Prepared
 
 function compileForRequire(record: ModuleRecord, { code, usesCommonJs }: Prepared): ReturnType<typeof compileSync> {
   try {
-    return compileSync(code, record.url, usesCommonJs);
+    return compileSync(code, nameOf(record), usesCommonJs);
   } catch (error) {
     const message = `${record.file} has a top-level await and cannot be loaded by require(). Use import() there.`;
     throw new ModuleError("MODULE_SYNTAX", message, { file: record.file, cause: error });
   }
+}
+
+/** How what is compiled is called in stacks, and how debuggers find its source. */
+function nameOf({ script, url }: ModuleRecord): ScriptName {
+  return { address: script?.address ?? url, commentFor: (code, head) => (script === undefined ? "" : debugComment(code, head, script)) };
 }
 
 function commonBindings(graph: ModuleGraph, record: ModuleRecord, prepared: Prepared): Omit<ModuleBindings, "importModule"> {

@@ -2,7 +2,7 @@ import { createRequire } from "node:module";
 import { extname } from "node:path";
 import { moduleRunnerTransformSync, type OxcError, type SourceMap, type TransformOptions, transformSync } from "oxc-transform";
 import { type Position, positionAt } from "../../base/diagnostic.ts";
-import { compileAsync, compileCommonJs, compileSync } from "./compile-module.ts";
+import { compileAsync, compileCommonJs, compileSync, trialName } from "./compile-module.ts";
 import { lowerSyntax } from "./lower-syntax.ts";
 import { ModuleError } from "./module-error.ts";
 import { guardNesting } from "./nesting-guard.ts";
@@ -61,7 +61,7 @@ const NOTHING = { imports: [], reexports: new Set<string>(), usesCommonJs: false
 
 function plainCommonJs(file: string, text: string): Prepared {
   const code = text.startsWith("#!") ? `//${text}` : text;
-  const failure = failureOf(() => compileCommonJs(code, file));
+  const failure = failureOf(() => compileCommonJs(code, trialName()));
   if (failure !== undefined) {
     const parsed = transformSync(file, text, { sourceType: "commonjs", lang: "js" });
     throw syntaxError(file, text, parsed.errors, failure);
@@ -95,17 +95,17 @@ function moduleKind(extension: string, packageType: string | undefined, step: St
   if (extension === ".cjs" || extension === ".cts") return "commonjs";
   if (packageType === "module") return "esm";
   if (TYPESCRIPT.test(extension) && !SCRIPT_WORDS.test(step.code)) return "esm";
-  return /\bawait\b/.test(step.code) && failureOf(() => compileSync(step.code, "", true)) !== undefined ? "esm" : "commonjs";
+  return /\bawait\b/.test(step.code) && failureOf(() => compileSync(step.code, trialName(), true)) !== undefined ? "esm" : "commonjs";
 }
 
 function lowered(file: string, kind: "esm" | "commonjs", plain: Step, withMaps: boolean): Prepared {
   const prepared = toPrepared(kind, plain);
-  const failure = compileFailure(file, prepared);
+  const failure = compileFailure(prepared);
   if (failure === undefined) return prepared;
   const lower = tryLower(file, plain.code, failure);
   const step = runnerStep(file, lower.code, withMaps ? [...plain.maps, lower.map] : [], withMaps);
   const second = toPrepared(kind, step);
-  const remaining = compileFailure(file, second);
+  const remaining = compileFailure(second);
   if (remaining !== undefined) throw syntaxError(file, "", [], remaining);
   return second;
 }
@@ -132,8 +132,8 @@ const REEXPORT = /^\t\treturn __vite_ssr_import_\d+__\.([\w$]+);$/gm;
 // TypeScript's `import x = require("y")` becomes a require, and much of it was written to be compiled to CommonJS.
 const COMMONJS = /\b(?:require|__filename|__dirname)\b/;
 
-function compileFailure(file: string, { kind, code }: Prepared): unknown {
-  return failureOf(() => (kind === "esm" ? compileAsync(code, "", true) : compileCommonJs(code, file)));
+function compileFailure({ kind, code }: Prepared): unknown {
+  return failureOf(() => (kind === "esm" ? compileAsync(code, trialName(), true) : compileCommonJs(code, trialName())));
 }
 
 function failureOf(compile: () => unknown): unknown {

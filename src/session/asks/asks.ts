@@ -1,8 +1,8 @@
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
+import { isThenable } from "../../base/thenable.ts";
 import type { Asks } from "../../tools/tool.ts";
 import type { SessionEvents } from "../records/events.ts";
-import { isThenable } from "../thenable.ts";
 import { type AskEnd, type AskFacts, type AskKind, type AskOutcome, readAnswer } from "./ask-kinds.ts";
 import { type Ask, type AskInvocation, type AskOptions, OpenAsk } from "./open-ask.ts";
 

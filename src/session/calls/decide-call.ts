@@ -1,7 +1,7 @@
 import { toError } from "../../base/errors.ts";
+import { isThenable } from "../../base/thenable.ts";
 import type { PermissionRequest, Tool, Validated } from "../../tools/tool.ts";
 import type { PermissionVerdict } from "../permissions/permissions.ts";
-import { isThenable } from "../thenable.ts";
 import { type CallHost, logFacts, settle } from "./call-stages.ts";
 import { Interruption, type RunningCall } from "./running-call.ts";
 

@@ -1,10 +1,13 @@
 import { toError } from "../../base/errors.ts";
+import { redactText } from "../../base/logger.ts";
+import { isThenable } from "../../base/thenable.ts";
+import { withoutHostFrames } from "../../io/module-loader/host-frames.ts";
+import { readableStack } from "../../io/module-loader/readable-stack.ts";
 import type { Tool, ToolAnswer, ToolResult } from "../../tools/tool.ts";
 import { normalizeResult, resultOfThrow } from "../../tools/tool-result.ts";
 import type { AskOutcome } from "../asks/ask-kinds.ts";
 import { isSessionTool } from "../session-tool.ts";
 import type { TracedStep } from "../telemetry.ts";
-import { isThenable } from "../thenable.ts";
 import { type CallHost, interruptionOf, logFacts, settlementOf } from "./call-stages.ts";
 import { Interruption, type RunningCall, type Settlement } from "./running-call.ts";
 
@@ -48,9 +51,10 @@ function awaitResult(run: RunningCall, host: CallHost, raw: PromiseLike<unknown>
 }
 
 function threw(run: RunningCall, host: CallHost, error: unknown): Settlement {
-  const { stack } = toError(error);
-  host.log.error(`Tool "${run.call.name}" threw.`, { ...logFacts(run, host), error: toError(error), stack });
-  return { code: "threw", result: resultOfThrow(error) };
+  const { stack, place } = readableStack(error);
+  host.log.error(`Tool "${run.call.name}" threw.`, { ...logFacts(run, host), error: toError(error), stack, ...(place && { place }) });
+  const sessionLog = redactText(withoutHostFrames(stack));
+  return { code: "threw", result: { ...resultOfThrow(error), ...(sessionLog !== "" && { sessionLog }) } };
 }
 
 /** A tool without a handler: whoever pushed it answers, or whoever is attached. No clock runs meanwhile. */

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
+import { isThenable } from "../../base/thenable.ts";
 import { Deadlines, type Timed } from "../calls/deadlines.ts";
 import type { SessionEvents } from "../records/events.ts";
-import { isThenable } from "../thenable.ts";
 import { gateKinds, type Hook, type HookFacts, type HookInput, type HookKind, type HookKinds, type ResolvedHooks } from "./hook-kinds.ts";
 import { readHookOutput } from "./hook-outputs.ts";
 import { type Fold, type FoldedKind, folds, type HookResults } from "./hook-results.ts";

@@ -1,5 +1,5 @@
 import { chmodSync, cpSync, symlinkSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, join } from "node:path";
 import { createTestHost, type TestHost } from "skillhost/testing";
 import { expect } from "vitest";
 import { poll, put, skillMd, tempFolder, toolSource } from "../../skills/kit.ts";
@@ -108,7 +108,7 @@ export async function attackStarts(attack: Attack): Promise<AttackOutcome> {
 /** Uses a host that watches while names are exchanged. Afterwards the skill is there as it was. */
 export async function attackWatcher(attack: Attack): Promise<AttackOutcome> {
   const { root, a, b } = await layTrap(attack);
-  const kit = await createTestHost({ skillDirectories: [root, dirname(dirname(root))], trust: requireOf(alice) });
+  const kit = await createTestHost({ skillDirectories: [root], trust: requireOf(alice) });
   try {
     const exchanger = startExchanger(a, b, attack);
     const successes: string[] = [];
@@ -119,6 +119,8 @@ export async function attackWatcher(attack: Attack): Promise<AttackOutcome> {
       await new Promise(setImmediate);
     }
     const exchanges = await exchanger.stop();
+    // A root that was away for less than a watcher takes to report it may be taken for one that stayed away.
+    if (attack.point.startsWith("the folder")) await kit.host.reload();
     await poll("the signed skill serves again", async () => {
       successes.push(...(await useAll(kit)));
       return kit.host.skills.some(({ trust }) => trust?.status === "signed");

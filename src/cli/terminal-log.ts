@@ -1,0 +1,87 @@
+import { readFileSync, statSync } from "node:fs";
+import { type Logger, type LogLevel, logLevels, redact, redactText } from "../base/logger.ts";
+import { foreignFrames } from "../io/module-loader/host-frames.ts";
+import { codeFrame } from "./code-frame.ts";
+import type { Style } from "./terminal-style.ts";
+import { shownPath, visibleLine, visibleText } from "./visible-text.ts";
+
+export interface TerminalLogOptions {
+  readonly level: LogLevel;
+  readonly style: Style;
+  /** Paths below it are shown relative to it. */
+  readonly cwd: string;
+  readonly write: (text: string) => void;
+  readonly now?: () => Date;
+}
+
+/** A log for a person at a terminal: the message, what was thrown, where, and the lines of source around that place. */
+export function createTerminalLog(options: TerminalLogOptions): Logger {
+  const rank = logLevels.indexOf(options.level);
+  const enabled = (level: LogLevel): boolean => logLevels.indexOf(level) <= rank;
+  const log =
+    (level: LogLevel) =>
+    (message: string, data: object = {}): void => {
+      if (!enabled(level)) return;
+      try {
+        options.write(`${entry(level, message, data, options)}\n`);
+      } catch {
+        // Neither strange data nor a terminal that is gone may stop what was being logged.
+      }
+    };
+  return { error: log("error"), warning: log("warning"), info: log("info"), debug: log("debug"), enabled };
+}
+
+function entry(level: LogLevel, message: string, data: object, options: TerminalLogOptions): string {
+  const { style, level: shownLevel } = options;
+  const { error, stack, ...facts } = data as { error?: unknown; stack?: unknown };
+  const time = style.dim((options.now?.() ?? new Date()).toTimeString().slice(0, 8));
+  const head = `${time} ${paintLevel(level, style)} ${visibleLine(redactText(message))}`;
+  const what = visibleText(redactText(thrownText(error)));
+  const where = typeof stack === "string" ? placeLines(stack, options) : [];
+  // Who asks for more than errors and warnings is after the facts.
+  const isDetailed = logLevels.indexOf(shownLevel) >= logLevels.indexOf("info") && Object.keys(facts).length > 0;
+  const rest = isDetailed ? [style.dim(visibleLine(JSON.stringify(redact(facts))))] : [];
+  return [head, ...[what, ...where, ...rest].filter((text) => text !== "").map(indented)].join("\n");
+}
+
+function paintLevel(level: LogLevel, style: Style): string {
+  if (level === "error") return style.red(level);
+  return level === "warning" ? style.yellow(level) : style.dim(level);
+}
+
+function thrownText(error: unknown): string {
+  if (error instanceof Error) return `${error.name}: ${error.message}`;
+  if (error === undefined) return "";
+  return typeof error === "string" ? error : JSON.stringify(redact(error));
+}
+
+function placeLines(stack: string, { cwd, style }: TerminalLogOptions): string[] {
+  const frames = foreignFrames(stack);
+  const [first] = frames;
+  if (first === undefined) return [];
+  const shown = frames.slice(0, 8).map(({ name, file, line, column }) => {
+    const place = `${shownPath(file, cwd)}:${line}:${column}`;
+    return style.dim(name === "" ? `at ${place}` : `at ${visibleLine(name)} (${place})`);
+  });
+  const text = sourceOf(first.file);
+  return [...(text === undefined ? [] : [codeFrame(text, first, style)]), ...shown];
+}
+
+const maxSourceBytes = 4 * 1024 * 1024;
+
+function sourceOf(file: string): string | undefined {
+  try {
+    const stats = statSync(file);
+    return stats.isFile() && stats.size <= maxSourceBytes ? readFileSync(file, "utf8") : undefined;
+  } catch {
+    // Gone, or not to be read: the place says enough.
+    return undefined;
+  }
+}
+
+function indented(text: string): string {
+  return text
+    .split("\n")
+    .map((line) => `    ${line}`)
+    .join("\n");
+}

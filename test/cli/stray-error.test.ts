@@ -1,0 +1,26 @@
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { describeStrayError } from "../../src/cli/stray-error.ts";
+
+const own = join(dirname(fileURLToPath(import.meta.url)), "../../src/session/session.ts");
+
+function withFrames(...frames: string[]): Error {
+  const error = new Error("It failed.");
+  error.stack = ["Error: It failed.", ...frames.map((frame) => `    at ${frame}`)].join("\n");
+  return error;
+}
+
+test("an error of this package or of Node.js is blamed on nobody", async () => {
+  const error = withFrames(`run (${own}:10:5)`, "process.processTicksAndRejections (node:internal/process/task_queues:95:5)");
+  expect(await describeStrayError(error)).toMatchObject({ message: "An error was not handled: It failed.", place: undefined });
+});
+
+test("the innermost file of a skill is named, and that of a package only if there is no other", async () => {
+  const inPackage = "parse (/work/node_modules/zod/index.js:3:4)";
+  const inSkill = "async greet (file:///work/skills/greeter/tools/greet.ts:7:8)";
+  expect((await describeStrayError(withFrames(`run (${own}:1:1)`, inPackage, inSkill))).message).toBe(
+    "/work/skills/greeter/tools/greet.ts:7:8 failed outside of any call: It failed. Look there for a promise that nobody awaits.",
+  );
+  expect((await describeStrayError(withFrames(inPackage))).place).toMatchObject({ file: "/work/node_modules/zod/index.js", line: 3 });
+});
