@@ -62,14 +62,16 @@ test("what a plugin runs is signed with the skill, and only the skill's own tool
     "texts.mjs",
     `import { readFileSync } from "node:fs";
 import { definePlugin, defineTool } from "skillhost";
-const tool = (file) => ({ name: "words", description: readFileSync(file, "utf8"), handler: () => "words" });
+const textOf = (file, checked) => (checked ? Buffer.from(checked.read(file).bytes) : readFileSync(file)).toString("utf8");
+const tool = (file, checked) => ({ name: "words", description: textOf(file, checked), handler: () => "words" });
 export default definePlugin({
   name: "texts",
   activate(api) {
     api.addTools(defineTool("other", { description: "Of the plugin.", handler: () => "other" }));
     api.addToolRunner({
       extensions: [".txt"],
-      load: async (file, { skill }) => ({ tools: [api.createTool(tool(file), { ofSkill: { name: skill.name, file } })], files: new Set([file]), diagnostics: [] }),
+      runsCheckedFiles: true,
+      load: async (file, { skill, checked }) => ({ tools: [api.createTool(tool(file, checked), { ofSkill: { name: skill.name, file } })], files: new Set([file]), diagnostics: [] }),
     });
   },
 });
