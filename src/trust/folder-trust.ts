@@ -30,10 +30,12 @@ export type FolderStanding = "named" | "own" | "trusted" | "changed" | "untruste
 export class FolderTrust {
   readonly #options: FolderTrustOptions;
   readonly #named: Set<string>;
+  readonly #home: readonly string[];
   #read: { readonly state: string; readonly folders: readonly TrustedFolder[] } | undefined;
 
   constructor(options: FolderTrustOptions) {
     this.#options = options;
+    this.#home = namesOf(options.home);
     this.#named = new Set(options.named === true ? [] : options.named.flatMap(namesOf));
   }
 
@@ -43,10 +45,14 @@ export class FolderTrust {
   }
 
   standingOf(path: string): FolderStanding {
+    if (this.#options.named === true) return "named";
+    // Most of what is asked for is named by its spelling: then nobody has to look where it really is.
+    const spelled = resolve(path);
+    if ([...this.#named].some((folder) => isInside(folder, spelled))) return "named";
     const names = namesOf(path);
     const isBelow = (folder: string): boolean => names.some((name) => isInside(folder, name));
-    if (this.#options.named === true || [...this.#named].some(isBelow)) return "named";
-    if (namesOf(this.#options.home).some(isBelow)) return "own";
+    if ([...this.#named].some(isBelow)) return "named";
+    if (this.#home.some(isBelow)) return "own";
     const kept = this.#folders.filter((folder) => isBelow(folder.path));
     if (kept.some((folder) => identityOf(folder.path) === folder.identity)) return "trusted";
     return kept.length > 0 ? "changed" : "untrusted";
