@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 
 /** What a git command does. */
@@ -101,9 +101,18 @@ function hookDoubt(repository: string): string | undefined {
 }
 
 function repositoryOf(folder: string): string | undefined {
-  for (let at = resolve(folder); ; at = dirname(at)) {
+  for (let at = realFolder(folder); ; at = dirname(at)) {
     if (existsSync(join(at, ".git"))) return at;
     if (dirname(at) === at) return undefined;
+  }
+}
+
+function realFolder(folder: string): string {
+  try {
+    return realpathSync(folder);
+  } catch {
+    // There is no such folder, and so no repository of its own.
+    return resolve(folder);
   }
 }
 

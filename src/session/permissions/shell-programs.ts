@@ -34,7 +34,7 @@ const none = /^(?!)/;
 
 /** Programs whose words are no files, with any words. */
 const plainNames =
-  ": true false echo pwd exit return break continue shift sleep seq yes expr basename dirname whoami id groups arch nproc uptime tty which type kill wait jobs umask ulimit printenv clear tput tr test [ ps df free logname fi done } in history";
+  ": true false echo pwd exit return break continue shift sleep seq yes expr basename dirname whoami id groups arch nproc uptime tty which type kill umask ulimit printenv clear tput tr ps df free logname fi done }";
 
 const files = (options: RegExp, more: Partial<ShellProgram> = {}): ShellProgram => ({ options, operands: "read", ...more });
 const changes = (options: RegExp, more: Partial<ShellProgram> = {}): ShellProgram => ({ options, operands: "write", ...more });
@@ -149,7 +149,12 @@ const searchOptions = shortLong(
  * program or an option that is not here may do anything.
  */
 const known: Readonly<Record<string, ShellProgram>> = {
-  printf: { options: /^-$/, operands: "none" },
+  printf: { options: /^-$/, operands: "none", text: anyOption },
+  // The index of a variable in brackets (`-v 'a[$(…)]'`) is evaluated.
+  test: { options: /^-(?!v|R)/, operands: "none" },
+  "[": { options: /^-(?!v|R)/, operands: "none" },
+  jobs: { options: /^-[lnprs]$/, operands: "none" },
+  wait: { options: /^-[nf]$/, operands: "none" },
   date: { options: shortLong("uIRd", "utc", "iso-8601", "rfc-3339", "date"), operands: "none" },
   uname: { options: shortLong("asnrvmpio", "all"), operands: "none" },
   hostname: { options: shortLong("fsIid"), operands: "none" },
@@ -255,7 +260,8 @@ const known: Readonly<Record<string, ShellProgram>> = {
   diff: files(
     shortLong("abBiNqrsuwyU0-9ExCw", "brief", "color", "unified", "side-by-side", "recursive", "ignore-all-space", "exclude", "stat"),
     {
-      recursive: /^-[a-zA-Z0-9]*r|^--recursive/,
+      // Of two folders, also the files that are directly in them.
+      recursive: true,
       followsLinks: true,
     },
   ),
@@ -284,6 +290,8 @@ const known: Readonly<Record<string, ShellProgram>> = {
     recursive: true,
     text: /^[ctzjJvf]+$/,
     textOption: /^-/,
+    // `host:file` is a file of another machine.
+    refused: /:/,
   }),
   zip: changes(shortLong("rq0-9", "quiet"), { recursive: true, followsLinks: true }),
   curl: {
@@ -295,10 +303,8 @@ const known: Readonly<Record<string, ShellProgram>> = {
     elsewhere: /^-[a-zA-Z]*L|^--location|[{}]|\[(?![\da-f:.]+\])/i,
   },
   nc: { options: shortLong("zvwnu46l0-9"), operands: "none", connects: true },
-  telnet: { options: none, operands: "none", connects: true },
   ping: { options: shortLong("cWwin46q0-9"), operands: "none", connects: true },
   dig: { options: shortLong("46x"), operands: "none", connects: true },
-  nslookup: { options: none, operands: "none", connects: true },
   host: { options: shortLong("tav46"), operands: "none", connects: true },
 };
 

@@ -1,4 +1,4 @@
-import { basename } from "node:path";
+import { basename, resolve } from "node:path";
 import { expandWord, StepBudget } from "./shell-expansion.ts";
 import { type GitUse, gitUse } from "./shell-git.ts";
 import { anyOption, findProgram, type ShellProgram, saysItsVersion } from "./shell-programs.ts";
@@ -36,7 +36,7 @@ export interface ShellReach {
 
 const maxSteps = 20_000;
 const maxDepth = 4;
-const maxFolders = 16;
+const maxFolders = 32;
 
 /** What a line that runs in a folder reaches. It reads the disk for globs, with a bound. Never throws. */
 export function reachOf(line: string, workingDirectory: string): ShellReach {
@@ -191,7 +191,13 @@ class ReachReader implements ShellReach {
       return this.#doubt("cd leads to what only running the line tells");
     this.#usePlainWords(rest);
     const here = [...this.#folders];
-    for (const value of values) for (const folder of here) this.#folders.add(inFolder(folder, value));
+    for (const value of values) {
+      for (const folder of here) {
+        const next = inFolder(folder, value);
+        // bash takes `..` away before it follows links, unless it is told not to.
+        this.#folders.add(next).add(resolve(next));
+      }
+    }
     if (this.#folders.size > maxFolders) this.#doubt("it changes its folder too often");
   }
 
@@ -295,7 +301,8 @@ function faultOf(program: ShellProgram, name: string, rest: readonly Word[]): st
   const { text } = program;
   const checksText = text !== undefined && !rest.some(({ source }) => program.textOption?.test(source.text));
   for (const { values, source } of rest) {
-    if (values === undefined && program.options !== anyOption) return `${name} with what only running the line tells`;
+    const isBehindText = program.operands === "none" && text !== undefined && operands > 0;
+    if (values === undefined && program.options !== anyOption && !isBehindText) return `${name} with what only running the line tells`;
     for (const value of values ?? [source.text]) {
       if (program.refused?.test(value)) return `${name} with ${JSON.stringify(value.slice(0, 100))}`;
       const isOption = !areOptionsOver && value.startsWith("-") && value !== "-";

