@@ -1,3 +1,4 @@
+import { append } from "./append.ts";
 import { usesCrlf } from "./edit-text.ts";
 import type { Hunk } from "./patch-format.ts";
 
@@ -19,11 +20,14 @@ export function applyHunks(text: string, hunks: readonly Hunk[]): HunksApplied {
     const found = findHunk(source, hunk, at);
     if ("fault" in found) return { ok: false, fault: `The hunk at line ${hunk.line} of the patch ${found.fault}` };
     const { place } = found;
-    done.push(...lines.slice(at, place));
-    done.push(...hunk.now.map((line) => (typeof line === "number" ? lines[place + line]! : line + end)));
+    append(done, lines.slice(at, place));
+    append(
+      done,
+      hunk.now.map((line) => (typeof line === "number" ? lines[place + line]! : line + end)),
+    );
     at = place + hunk.old.length;
   }
-  done.push(...lines.slice(at));
+  append(done, lines.slice(at));
   return { ok: true, text: joined(done, hasFinalBreak || text === "", end) };
 }
 

@@ -1,5 +1,4 @@
-import { decodeEntities } from "./html-entities.ts";
-import { type HtmlToken, readHtml } from "./html-tokens.ts";
+import { Tokenizer, type TokenizerCallbacks } from "htmlparser2";
 
 /**
  * What a page says, as text with a little Markdown: headings, lists, links, code. Made in one pass over the page, which
@@ -7,9 +6,68 @@ import { type HtmlToken, readHtml } from "./html-tokens.ts";
  */
 export function htmlToText(html: string, baseUrl: string): string {
   const writer = new TextWriter(baseUrl);
-  for (const token of readHtml(html)) writer.take(token);
+  // The tokens alone: a tree of a hostile page may be deeper than any time to close its elements.
+  const tokenizer = new Tokenizer({ decodeEntities: true }, callbacksOf(html, writer));
+  tokenizer.write(html);
+  tokenizer.end();
   return writer.text();
 }
+
+interface Tag {
+  /** In small letters. */
+  readonly name: string;
+  readonly isEnd: boolean;
+  /** `<br/>` */
+  readonly isClosed: boolean;
+  readonly href: string | undefined;
+}
+
+/** Puts the tokens of a page together: what belongs to one tag comes in pieces. */
+function callbacksOf(html: string, writer: TextWriter): TokenizerCallbacks {
+  let [name, attribute, value] = ["", "", ""];
+  let href: string | undefined;
+  const finishTag = (isClosed: boolean): void => {
+    writer.takeTag({ name, isEnd: false, isClosed, href });
+    href = undefined;
+  };
+  return {
+    ontext: (start, end) => writer.takeText(html.slice(start, end)),
+    ontextentity: (code) => writer.takeText(String.fromCodePoint(code)),
+    onopentagname(start, end) {
+      name = html.slice(start, Math.min(end, start + maxName)).toLowerCase();
+    },
+    onattribname(start, end) {
+      attribute = name === "a" && end - start === 4 ? html.slice(start, end).toLowerCase() : "";
+      value = "";
+    },
+    onattribdata(start, end) {
+      if (attribute === "href" && value.length < maxAddress) value += html.slice(start, end);
+    },
+    onattribentity(code) {
+      if (attribute === "href" && value.length < maxAddress) value += String.fromCodePoint(code);
+    },
+    onattribend() {
+      if (attribute === "href") href ??= value;
+    },
+    onopentagend: () => finishTag(false),
+    onselfclosingtag: () => finishTag(true),
+    onclosetag: (start, end) =>
+      writer.takeTag({
+        name: html.slice(start, Math.min(end, start + maxName)).toLowerCase(),
+        isEnd: true,
+        isClosed: false,
+        href: undefined,
+      }),
+    oncdata() {},
+    oncomment() {},
+    ondeclaration() {},
+    onprocessinginstruction() {},
+    onend() {},
+  };
+}
+
+const maxName = 32;
+const maxAddress = 10_000;
 
 const blocks: ReadonlySet<string> = new Set(
   "address article aside blockquote body dd details div dl dt fieldset figcaption figure footer form header hr html main nav ol p section summary table tbody tfoot thead tr ul".split(
@@ -20,6 +78,7 @@ const blocks: ReadonlySet<string> = new Set(
 const silent: ReadonlySet<string> = new Set("head script style noscript template svg iframe object select button canvas".split(" "));
 
 const maxOpenLinks = 16;
+const maxTitle = 500;
 
 class TextWriter {
   readonly #baseUrl: string;
@@ -28,6 +87,7 @@ class TextWriter {
   #silentDepth = 0;
   #preDepth = 0;
   #isAtLineStart = true;
+  #isAfterBlank = false;
   #links: string[] = [];
   #title = "";
   #isInTitle = false;
@@ -36,23 +96,19 @@ class TextWriter {
     this.#baseUrl = baseUrl;
   }
 
-  take(token: HtmlToken): void {
-    if (token.kind === "text") this.#takeText(token.text);
-    else if (!this.#skips(token)) this.#takeTag(token);
+  takeTag(tag: Tag): void {
+    if (!this.#skips(tag)) this.#putTag(tag);
   }
 
   text(): string {
-    const body = this.#parts
-      .join("")
-      .replace(/[ \t]+\n/g, "\n")
-      .replace(/\n{3,}/g, "\n\n")
-      .trim();
+    const lines = this.#parts.join("").split("\n").map(withoutBlanks).join("\n");
+    const body = lines.replace(/\n{3,}/g, "\n\n").trim();
     const title = this.#title.replace(/\s+/g, " ").trim();
     return title === "" || body.startsWith(`# ${title}`) ? body : `# ${title}\n\n${body}`.trim();
   }
 
   /** Within what is not for readers only its own end counts; a title in it is kept all the same. */
-  #skips({ name, isEnd }: TagToken): boolean {
+  #skips({ name, isEnd }: Tag): boolean {
     if (name === "title" && (this.#silentTag === "head" || this.#silentTag === undefined)) {
       this.#isInTitle = !isEnd && this.#title === "";
       return true;
@@ -68,7 +124,7 @@ class TextWriter {
     return true;
   }
 
-  #takeTag(tag: TagToken): void {
+  #putTag(tag: Tag): void {
     const { name, isEnd } = tag;
     if (silent.has(name)) {
       if (isEnd || tag.isClosed) return;
@@ -95,9 +151,9 @@ class TextWriter {
     this.#put(isEnd ? "\n```\n\n" : "\n\n```\n");
   }
 
-  #takeLink({ isEnd, href }: TagToken): void {
+  #takeLink({ isEnd, href }: Tag): void {
     if (!isEnd) {
-      const address = href === undefined ? "" : this.#complete(decodeEntities(href));
+      const address = href === undefined ? "" : this.#complete(href);
       if (this.#links.length >= maxOpenLinks) return;
       this.#links.push(address);
       if (address !== "") this.#put("[");
@@ -113,14 +169,16 @@ class TextWriter {
     return url.protocol === "http:" || url.protocol === "https:" ? url.href : "";
   }
 
-  #takeText(raw: string): void {
-    if (this.#isInTitle) this.#title += decodeEntities(raw).slice(0, 500);
+  takeText(text: string): void {
+    if (this.#isInTitle && this.#title.length < maxTitle) this.#title += text.slice(0, maxTitle);
     if (this.#silentTag !== undefined || this.#isInTitle) return;
-    const text = decodeEntities(raw);
-    if (this.#preDepth > 0) this.#put(text);
+    // A soft hyphen is where a word may be broken, and no character of it.
+    const shown = text.replaceAll("\u00ad", "");
+    if (this.#preDepth > 0) this.#put(shown.replaceAll("\u00a0", " "));
     else {
-      const joined = text.replace(/\s+/g, " ");
-      this.#put(this.#isAtLineStart ? joined.trimStart() : joined);
+      const joined = shown.replace(/\s+/g, " ");
+      // Blanks on both sides of a reference (&amp;) or of a tag are one.
+      this.#put(this.#isAtLineStart || this.#isAfterBlank ? joined.trimStart() : joined);
     }
   }
 
@@ -132,7 +190,13 @@ class TextWriter {
     if (text === "") return;
     this.#parts.push(text);
     this.#isAtLineStart = text.endsWith("\n");
+    this.#isAfterBlank = text.endsWith(" ");
   }
 }
 
-type TagToken = Extract<HtmlToken, { kind: "tag" }>;
+/** A line without the blanks at its end. A regular expression would look at each of them again and again. */
+function withoutBlanks(line: string): string {
+  let end = line.length;
+  while (end > 0 && (line[end - 1] === " " || line[end - 1] === "\t")) end--;
+  return line.slice(0, end);
+}

@@ -1,3 +1,4 @@
+import { append } from "./append.ts";
 import { bounded, diffOfNewFile, header, splitLines } from "./text-diff.ts";
 
 /** The change of one file, wherever in it, as a unified diff. Undefined texts: the file was not, or is no longer there. */
@@ -27,7 +28,7 @@ function hunksOf(old: Lines, now: Lines, stretches: readonly Stretch[]): readonl
     let end = at + 1;
     // What is near enough to share its lines around is one hunk.
     while (end < stretches.length && stretches[end]!.old[0] - stretches[end - 1]!.old[1] <= contextLines * 2) end++;
-    lines.push(...hunk(old, now, stretches.slice(at, end)));
+    append(lines, hunk(old, now, stretches.slice(at, end)));
     at = end;
   }
   return lines;
@@ -41,13 +42,18 @@ function hunk(old: Lines, now: Lines, stretches: readonly Stretch[]): readonly s
   const body: string[] = [];
   let next = start;
   for (const stretch of stretches) {
-    body.push(...old.slice(next, stretch.old[0]).map((line) => ` ${line}`));
-    body.push(...old.slice(...stretch.old).map((line) => `-${line}`), ...now.slice(...stretch.now).map((line) => `+${line}`));
+    append(body, shown(" ", old.slice(next, stretch.old[0])));
+    append(body, shown("-", old.slice(...stretch.old)));
+    append(body, shown("+", now.slice(...stretch.now)));
     next = stretch.old[1];
   }
-  body.push(...old.slice(next, end).map((line) => ` ${line}`));
+  append(body, shown(" ", old.slice(next, end)));
   const added = body.filter((line) => !line.startsWith("-")).length;
   return [`@@ -${start + 1},${end - start} +${start + shift + 1},${added} @@`, ...body];
+}
+
+function shown(mark: " " | "-" | "+", lines: Lines): Lines {
+  return lines.map((line) => mark + line);
 }
 
 function stretchesBetween(old: Lines, now: Lines): readonly Stretch[] {

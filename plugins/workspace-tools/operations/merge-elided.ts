@@ -1,3 +1,4 @@
+import { append } from "./append.ts";
 import { usesCrlf } from "./edit-text.ts";
 import { type Anchor, closingAnchors, extended, indentOf, isDeeper, uniqueAnchors } from "./line-anchors.ts";
 
@@ -39,10 +40,11 @@ export function mergeElided(text: string, code: string): Merged {
     if (stretch.lines.every((line) => line.trim() === "")) continue;
     const placed = placeStretch(lines, at, stretch);
     if ("why" in placed) return { kind: "unclear", why: placed.why };
-    done.push(...lines.slice(at, placed.from), ...withoutDoubles(lines, stretch, placed));
+    append(done, lines.slice(at, placed.from));
+    append(done, withoutDoubles(lines, stretch, placed));
     at = placed.to;
   }
-  done.push(...lines.slice(at));
+  append(done, lines.slice(at));
   return { kind: "merged", text: done.join(usesCrlf(text) ? "\r\n" : "\n") };
 }
 

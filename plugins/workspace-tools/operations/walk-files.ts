@@ -1,5 +1,6 @@
 import type { Dirent } from "node:fs";
 import { join, relative, sep } from "node:path";
+import { append } from "./append.ts";
 import { HeldFolder } from "./held-folder.ts";
 import { type IgnoreRules, isIgnored, parseIgnoreFile } from "./ignore-rules.ts";
 import { openFile, readWhole } from "./open-file.ts";
@@ -63,7 +64,7 @@ export async function* walkFiles(folder: string, options: WalkOptions): AsyncGen
       if (entry.isFile()) yield { path, names: names.slice(start.names.length) };
       else if (entry.isDirectory() && names.length < maxDepth) folders.push({ path, names, rules: here.rules });
     }
-    open.push(...folders.reverse());
+    append(open, folders.reverse());
   }
   return { isPart: false };
 }

@@ -36,6 +36,8 @@ export function expandWord(word: ShellWord, context: ExpansionContext): readonly
   if (spelled === undefined) return undefined;
   const texts = new Set<string>();
   for (const each of spelled) {
+    // No file has such a path, and looking for one would take long.
+    if (each.text.length > maxPath && hasGlob(each)) return undefined;
     const homes = expandTilde(each, context.folders);
     if (homes === undefined) return undefined;
     for (const home of homes) {
@@ -50,6 +52,7 @@ export function expandWord(word: ShellWord, context: ExpansionContext): readonly
 }
 
 const maxTexts = 2_000;
+const maxPath = 4_096;
 const maxSpellings = 256;
 
 function slice({ text, marks }: ShellWord, from: number, to?: number): ShellWord {
@@ -202,7 +205,7 @@ function readNames(folder: string): readonly string[] {
 /** From a bare bracket on, anything: what is in brackets depends on the language of the system. */
 function toPattern({ text, marks }: ShellWord): string {
   const bracket = [...marks].findIndex((mark, at) => mark === "b" && text[at] === "[");
-  return bracket === -1 ? text : `${text.slice(0, bracket)}*`;
+  return (bracket === -1 ? text : `${text.slice(0, bracket)}*`).replace(/\*+/g, "*");
 }
 
 function fits(pattern: string, name: string): boolean {

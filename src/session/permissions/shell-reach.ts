@@ -207,7 +207,7 @@ class ReachReader implements ShellReach {
       this.addresses.push(...values);
       if (rest.some(({ values }) => values === undefined)) this.addressDoubt ??= "it connects to what only running the line tells";
       if (values.some((value) => elsewhere?.test(value))) this.addressDoubt ??= "it may connect to more than the line names";
-    } else this.addresses.push(...values.filter((value) => /[a-z][a-z0-9+.-]*:\/\//i.test(value)));
+    } else this.addresses.push(...values.filter((value) => value.includes("://")));
   }
 
   #useOperands(program: ShellProgram, name: string, rest: readonly Word[]): undefined {
@@ -241,7 +241,7 @@ class ReachReader implements ShellReach {
       for (const value of values) {
         const [, path = value] = /^--?[\w-]+=(.+)$/s.exec(value) ?? [];
         if (path !== "" && !path.startsWith("-")) this.#use(path, "any", undefined);
-        if (/[a-z][a-z0-9+.-]*:\/\//i.test(path)) this.addresses.push(path);
+        if (path.includes("://")) this.addresses.push(path);
       }
     }
   }

@@ -235,3 +235,14 @@ describe("changes of several files", () => {
     expect(readFileSync(join(folder, "a.txt"), "utf8")).toBe("theirs\n");
   });
 });
+
+test("a file of very many lines is edited like any other", async () => {
+  const lines = Array.from({ length: 300_000 }, (_, at) => `line ${at}\n`).join("");
+  const { folder, call } = await openEditor({ "many.txt": lines });
+  const patch = "*** Begin Patch\n*** Update File: many.txt\n@@\n-line 150000\n+changed\n*** End Patch";
+  expect((await call("apply_patch", { input: patch })).resultType).toBe("success");
+  const insert = { filePath: "many.txt", code: "// ...existing code...\nline 200000\nadded\nline 200001\n// ...existing code...\n" };
+  expect((await call("insert_edit_into_file", insert)).resultType).toBe("success");
+  expect((await call("insert_edit_into_file", { filePath: "many.txt", code: lines.replaceAll("line", "row") })).resultType).toBe("success");
+  expect(readFileSync(join(folder, "many.txt"), "utf8")).toBe(lines.replaceAll("line", "row"));
+});
