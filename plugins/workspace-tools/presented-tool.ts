@@ -1,6 +1,7 @@
 import type { PermissionRequest, ToolContext, ToolLike } from "skillhost";
 import { outsideText, unreadableText } from "./fault-texts.ts";
 import { type Located, locate, type Place, type Roots } from "./operations/places.ts";
+import type { SearchSteps } from "./operations/search-steps.ts";
 import type { SearchBounds } from "./operations/search-tree.ts";
 
 /** One call, as the tools see it. */
@@ -74,10 +75,9 @@ export async function placeFor(
   return isOther ? { refusal: unreadableText(path) } : { place: located.place };
 }
 
-/** How a call may search until a moment of `performance.now()`. */
-export function boundsOf({ context, roots }: Call, end: number): SearchBounds {
-  const budget = Math.max(0, end - performance.now());
-  return { signal: context.invocation.signal, budget, isKeptBack: roots.isKeptBack };
+/** How a call may search: until these steps are spent. */
+export function boundsOf({ context, roots }: Call, steps: SearchSteps): SearchBounds {
+  return { signal: context.invocation.signal, steps, isKeptBack: roots.isKeptBack };
 }
 
 function refusalOf({ reason }: Extract<Located, { ok: false }>, path: string, roots: Roots, access: "read" | "write"): string {

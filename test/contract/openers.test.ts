@@ -4,8 +4,10 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Server } from "@modelcontextprotocol/server";
 import { onTestFinished } from "vitest";
+import { Shells } from "../../plugins/workspace-tools/operations/shells.ts";
 import { Lifetime } from "../../src/base/lifetime.ts";
 import { silentLogger } from "../../src/base/logger.ts";
+import { spawnProcess } from "../../src/io/spawn-process.ts";
 import { ResourceWatches } from "../../src/mcp/connection/resource-watches.ts";
 import { SessionExtensions } from "../../src/servers/copilot/extensions/session-extensions.ts";
 import { Wire, type WireStreams } from "../../src/servers/copilot/framing/wire.ts";
@@ -106,4 +108,36 @@ closesWhileOpening("the extensions of a session", async () => {
     close: () => extensions.close(),
     countOpen: () => clients.size,
   };
+});
+
+/** Shells that run until they are ended, and how many of them do. */
+function countedShells(): { shells: Shells; open(): Promise<unknown>; countOpen(): number } {
+  let running = 0;
+  const startProcess: ConstructorParameters<typeof Shells>[0]["machine"]["startProcess"] = async () => {
+    const started = await spawnProcess({ command: process.execPath, args: ["-e", "setInterval(() => {}, 1000)"], cwd: process.cwd() });
+    if (started.kind === "spawned") {
+      running++;
+      void started.process.ended.then(() => running--);
+    }
+    return started;
+  };
+  const shells = new Shells({ machine: { startProcess }, bash: "bash" });
+  const request = { command: "", workingDirectory: process.cwd(), mode: "async", isDetached: false } as const;
+  return { shells, open: () => shells.start("session", request), countOpen: () => running };
+}
+
+closesWhileOpening("the shells of the workspace tools", () => {
+  const { shells, open, countOpen } = countedShells();
+  return { open, countOpen, close: () => shells.close() };
+});
+
+closesWhileOpening("the shells of one session", () => {
+  const { shells, open, countOpen } = countedShells();
+  let hasEnded = false;
+  // A session that is gone on with may start shells again.
+  const close = async (): Promise<void> => {
+    hasEnded = true;
+    await shells.endSession("session");
+  };
+  return { open: () => (hasEnded ? undefined : open()), countOpen, close };
 });

@@ -1,5 +1,6 @@
 import type { GlobPattern } from "../operations/glob-pattern.ts";
-import { filesOf, namesHidden, parseNames, searchBudget } from "../operations/search-tree.ts";
+import { SearchSteps } from "../operations/search-steps.ts";
+import { filesOf, namesHidden, parseNames } from "../operations/search-tree.ts";
 import { boundsOf, type Call, failure, type PresentedTool } from "../presented-tool.ts";
 import { describeSearch, placeParameters, rootsFor, type SearchPlaces, type ShownRoot } from "./search-roots.ts";
 import { noFilesText } from "./texts.ts";
@@ -49,11 +50,11 @@ const maxFiles = 5_000;
 
 async function findFiles(pattern: GlobPattern, hidden: boolean, roots: readonly ShownRoot[], call: Call): Promise<string> {
   const found: string[] = [];
-  const end = performance.now() + searchBudget;
+  const steps = new SearchSteps();
   let isPart = false;
   const filter = { hidden, accepts: (names: readonly string[]) => pattern.matches(names.join("/")) };
   for (const { root, prefix } of roots) {
-    const files = filesOf(root, filter, boundsOf(call, end));
+    const files = filesOf(root, filter, boundsOf(call, steps));
     for (let step = await files.next(); ; step = await files.next()) {
       if (step.done === true || found.length >= maxFiles) {
         isPart ||= step.done !== true || step.value;

@@ -1,6 +1,7 @@
 import { type FoundLine, searchFile } from "../operations/search-files.ts";
 import { parseSearchPattern, type SearchPattern } from "../operations/search-pattern.ts";
-import { type FileFilter, filesOf, parseFileFilter, searchBudget } from "../operations/search-tree.ts";
+import { SearchSteps } from "../operations/search-steps.ts";
+import { type FileFilter, filesOf, parseFileFilter } from "../operations/search-tree.ts";
 import { boundsOf, type Call, failure, type PresentedTool } from "../presented-tool.ts";
 import { describeSearch, placeParameters, rootsFor, type SearchPlaces, type ShownRoot } from "./search-roots.ts";
 import { noMatchesText } from "./texts.ts";
@@ -76,17 +77,17 @@ interface Scope {
 async function search(args: GrepArgs, pattern: SearchPattern, { roots, filter, call }: Scope): Promise<unknown> {
   const { multiline = false, "-C": around = 0, "-A": after = around, "-B": before = around } = args;
   const report = new Report(args);
-  const end = performance.now() + searchBudget;
+  const steps = new SearchSteps();
   let isPart = false;
   for (const { root, prefix } of roots) {
-    const files = filesOf(root, filter, boundsOf(call, end));
+    const files = filesOf(root, filter, boundsOf(call, steps));
     for (let step = await files.next(); ; step = await files.next()) {
       if (step.done === true) {
         isPart ||= step.value;
         break;
       }
-      if (report.isFull || performance.now() > end) return report.text(true);
-      const options = { pattern, multiline, before, after, maxLines: report.wantsLines ? report.room : 0 };
+      if (report.isFull || steps.areSpent) return report.text(true);
+      const options = { pattern, multiline, before, after, maxLines: report.wantsLines ? report.room : 0, steps };
       const found = await searchFile(step.value.path, options);
       if (found !== undefined) report.add(prefix + step.value.names.join("/"), found.count, found.lines);
     }

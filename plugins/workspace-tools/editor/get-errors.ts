@@ -7,7 +7,8 @@ import type { ConfinedLines } from "../operations/confined-lines.ts";
 import { checkSyntax, type FilesChecked, type SyntaxCheck, syntaxCheckOf } from "../operations/file-checks.ts";
 import type { Machine } from "../operations/machine.ts";
 import type { Place } from "../operations/places.ts";
-import { filesOf, searchBudget, toSearchRoot } from "../operations/search-tree.ts";
+import { SearchSteps } from "../operations/search-steps.ts";
+import { filesOf, toSearchRoot } from "../operations/search-tree.ts";
 import { boundsOf, type Call, failure, type PresentedTool, placeFor, type Refusal } from "../presented-tool.ts";
 import { errorsText } from "./errors-text.ts";
 
@@ -136,11 +137,11 @@ async function filesIn(
   call: Call,
 ): Promise<{ readonly paths: readonly string[]; readonly isPart: boolean } | Refusal> {
   const paths = new Set<string>();
-  const end = performance.now() + searchBudget;
+  const steps = new SearchSteps();
   for (const place of places) {
     const root = await toSearchRoot(place);
     if (root === undefined) return { refusal: missingText(place.path) };
-    const files = filesOf(root, { hidden: false, accepts: () => true }, boundsOf(call, end));
+    const files = filesOf(root, { hidden: false, accepts: () => true }, boundsOf(call, steps));
     for (let step = await files.next(); ; step = await files.next()) {
       if (step.done === true && step.value) return { paths: [...paths], isPart: true };
       if (step.done === true) break;

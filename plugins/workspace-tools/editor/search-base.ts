@@ -1,7 +1,8 @@
 import { join, sep } from "node:path";
 import { missingText } from "../fault-texts.ts";
 import type { Place } from "../operations/places.ts";
-import { type FileFilter, filesOf, searchBudget, toSearchRoot } from "../operations/search-tree.ts";
+import { SearchSteps } from "../operations/search-steps.ts";
+import { type FileFilter, filesOf, toSearchRoot } from "../operations/search-tree.ts";
 import { boundsOf, type Call, type Described, placeFor, type Refusal } from "../presented-tool.ts";
 
 /** Where a search begins, and the pattern from there on. */
@@ -35,9 +36,10 @@ export interface SearchedFile {
   readonly path: string;
   /** From the folder that is searched. */
   readonly names: readonly string[];
+  readonly steps: SearchSteps;
 }
 
-/** What a search goes through; it stops when `visit` says so. `isPart`: there was more than its time allowed. */
+/** What a search goes through; it stops when `visit` says so. `isPart`: there was more than its steps allowed. */
 export async function searchFiles(
   folder: string,
   filter: FileFilter,
@@ -48,12 +50,12 @@ export async function searchFiles(
   if ("refusal" in found) return found;
   const root = await toSearchRoot(found.place);
   if (root === undefined) return { refusal: missingText(found.place.path) };
-  const end = performance.now() + searchBudget;
-  const files = filesOf(root, filter, boundsOf(call, end));
+  const steps = new SearchSteps();
+  const files = filesOf(root, filter, boundsOf(call, steps));
   for (let step = await files.next(); ; step = await files.next()) {
     if (step.done === true) return { isPart: step.value };
     const { path, names } = step.value;
-    if (!(await visit({ shown: shownPath(found.place, names), path, names })) || performance.now() > end) return { isPart: true };
+    if (!(await visit({ shown: shownPath(found.place, names), path, names, steps })) || steps.areSpent) return { isPart: true };
   }
 }
 

@@ -1,5 +1,6 @@
 import { openFile, readWhole } from "./open-file.ts";
 import type { SearchPattern } from "./search-pattern.ts";
+import type { SearchSteps } from "./search-steps.ts";
 import { decodeText } from "./text-encoding.ts";
 
 /** A line that is shown: one that fits, or one near to it. */
@@ -25,6 +26,8 @@ export interface LookOptions {
   readonly after: number;
   /** How many lines to give, those around included. None: only whether, and how often. */
   readonly maxLines: number;
+  /** Those of the search that the file is a part of. */
+  readonly steps: SearchSteps;
 }
 
 /** Larger files are passed over. */
@@ -36,6 +39,7 @@ export async function searchFile(path: string, options: LookOptions): Promise<Fi
   if (!opened.ok) return undefined;
   try {
     const bytes = await readWhole(opened.file, opened.size, maxFileBytes);
+    options.steps.takeFile(bytes?.length ?? 0);
     const decoded = bytes === undefined ? undefined : decodeText(bytes);
     return decoded === undefined ? undefined : searchText(decoded.text, options);
   } finally {

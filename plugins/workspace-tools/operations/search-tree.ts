@@ -64,11 +64,8 @@ export function parseNames(glob: string): GlobPattern | undefined {
   return parseGlob(glob.includes("/") ? text : `**/${text}`);
 }
 
-/** How long a search may take. What it found by then is given. */
-export const searchBudget = 20_000;
-
 /** What keeps a search from going on for ever, and from where nobody may look. */
-export type SearchBounds = Pick<WalkOptions, "signal" | "budget" | "isKeptBack">;
+export type SearchBounds = Pick<WalkOptions, "signal" | "steps" | "isKeptBack">;
 
 /** The files below a root that a filter accepts; a file that is named itself always counts. */
 export async function* filesOf(root: SearchRoot, filter: FileFilter, bounds: SearchBounds): AsyncGenerator<FoundFile, boolean> {

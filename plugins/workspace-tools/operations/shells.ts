@@ -1,3 +1,4 @@
+import { Lifetime } from "skillhost";
 import type { Machine } from "./machine.ts";
 import { Shell, type ShellSpec } from "./shell.ts";
 
@@ -35,6 +36,9 @@ export class Shells {
   readonly #numbers = new Map<string, number>();
   /** Ids that are taken though nothing runs yet. */
   readonly #starting = new Set<string>();
+  readonly #life = new Lifetime(() => new Error("The shells are closed."));
+  /** What is being started for a session ends with it. */
+  readonly #sessions = new Map<string, Lifetime>();
 
   constructor(options: ShellsOptions) {
     this.#options = options;
@@ -50,14 +54,21 @@ export class Shells {
     const key = JSON.stringify([sessionId, id]);
     if (this.#starting.has(key) || running.some(({ spec }) => spec.id === id)) return { kind: "busy" };
     this.#starting.add(key);
+    const session = this.#lifeOf(sessionId);
     try {
-      return await this.#start(sessionId, { ...request, id }, request.workingDirectory);
+      const begin = () => this.#start({ ...request, id }, request.workingDirectory);
+      const started = await this.#life.open(() => session.open(begin, stopLate), stopLate);
+      if (started.kind === "started") this.#keep(sessionId, started.shell);
+      return started;
+    } catch (error) {
+      if (!this.#life.isOver && !session.isOver) throw error;
+      return { kind: "failed", message: "The session, or the host, ended while it was started." };
     } finally {
       this.#starting.delete(key);
     }
   }
 
-  async #start(sessionId: string, { id, command, mode, isDetached, limits }: ShellSpec, workingDirectory: string): Promise<ShellStart> {
+  async #start({ id, command, mode, isDetached, limits }: ShellSpec, workingDirectory: string): Promise<ShellStart> {
     const spec: ShellSpec = { id, command, mode, isDetached, limits };
     const started = await this.#options.machine.startProcess({
       command: this.#options.bash,
@@ -66,9 +77,7 @@ export class Shells {
       limits,
     });
     if (started.kind !== "spawned") return { kind: "failed", message: started.message };
-    const shell = new Shell(spec, started.process);
-    this.#keep(sessionId, shell);
-    return { kind: "started", shell };
+    return { kind: "started", shell: new Shell(spec, started.process) };
   }
 
   find(sessionId: string, id: string): Shell | undefined {
@@ -92,6 +101,9 @@ export class Shells {
 
   /** The session is over: all that it started ends, but for what is detached. */
   async endSession(sessionId: string): Promise<void> {
+    const life = this.#sessions.get(sessionId);
+    this.#sessions.delete(sessionId);
+    await life?.end();
     const shells = this.list(sessionId);
     const lasting = shells.filter(({ spec, exitCode }) => spec.isDetached && exitCode === undefined);
     this.#numbers.delete(sessionId);
@@ -103,9 +115,16 @@ export class Shells {
 
   /** Ends all. */
   async close(): Promise<void> {
+    await this.#life.end();
     const all = [...this.#bySession.values()].flatMap((shells) => [...shells.values()]);
     this.#bySession.clear();
     await Promise.all(all.map((shell) => shell.stop()));
+  }
+
+  #lifeOf(sessionId: string): Lifetime {
+    const life = this.#sessions.get(sessionId) ?? new Lifetime(() => new Error("The session ended."));
+    this.#sessions.set(sessionId, life);
+    return life;
   }
 
   #of(sessionId: string): Map<string, Shell> {
@@ -128,6 +147,10 @@ export class Shells {
     this.#numbers.set(sessionId, number + 1);
     return String(number);
   }
+}
+
+async function stopLate(start: ShellStart): Promise<void> {
+  if (start.kind === "started") await start.shell.stop();
 }
 
 /**

@@ -4,11 +4,12 @@ import { append } from "./append.ts";
 import { HeldFolder } from "./held-folder.ts";
 import { type IgnoreRules, isIgnored, parseIgnoreFile } from "./ignore-rules.ts";
 import { openFile, readWhole } from "./open-file.ts";
+import type { SearchSteps } from "./search-steps.ts";
 
 export interface WalkOptions {
   readonly signal: AbortSignal;
-  /** Milliseconds; what is not reached by then is left out. */
-  readonly budget: number;
+  /** What is not reached before they are spent is left out. */
+  readonly steps: SearchSteps;
   /** The folder itself or one above it: ignore files from there on count. */
   readonly top: string;
   /** Whether files and folders whose names begin with a dot are found, too. */
@@ -25,7 +26,7 @@ export interface FoundFile {
   readonly names: readonly string[];
 }
 
-/** How a walk ended; `isPart`: there was more than its time allowed. */
+/** How a walk ended; `isPart`: there was more than its steps allowed. */
 export interface WalkEnd {
   readonly isPart: boolean;
 }
@@ -47,16 +48,16 @@ const maxDepth = 256;
  * name, and without following links, which could lead anywhere.
  */
 export async function* walkFiles(folder: string, options: WalkOptions): AsyncGenerator<FoundFile, WalkEnd> {
-  const deadline = performance.now() + options.budget;
   const start = await startAt(folder, options.top);
   const open: Level[] = [start];
   for (let level = open.pop(); level !== undefined; level = open.pop()) {
     options.signal.throwIfAborted();
-    if (performance.now() > deadline) return { isPart: true };
+    if (options.steps.areSpent) return { isPart: true };
     const entries = await readFolder(level.path);
     const here = await withOwnRules(level, entries);
     const folders: Level[] = [];
     for (const entry of entries) {
+      options.steps.takeName();
       const names = [...level.names, entry.name];
       if (isHidden(entry.name, options.hidden) || isLeftOut(here, names, entry.isDirectory())) continue;
       const path = join(level.path, entry.name);

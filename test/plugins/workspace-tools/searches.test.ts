@@ -1,7 +1,11 @@
+import { realpathSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { parseGlob } from "../../../plugins/workspace-tools/operations/glob-pattern.ts";
 import { isIgnored, parseIgnoreFile } from "../../../plugins/workspace-tools/operations/ignore-rules.ts";
+import { SearchSteps } from "../../../plugins/workspace-tools/operations/search-steps.ts";
+import { walkFiles } from "../../../plugins/workspace-tools/operations/walk-files.ts";
+import { tempFolder } from "../../skills/kit.ts";
 import { openWorkspace } from "./workspace-kit.ts";
 
 describe("grep", () => {
@@ -212,4 +216,26 @@ test("searches pass over what cannot be read, and end when nobody waits any more
   const running = session.callTool("grep", { pattern: "nothing", path: join(folder, ".") }, { signal: controller.signal });
   controller.abort();
   expect((await running).resultType).toBe("failure");
+});
+
+test("what a walk finds depends on how much there is, not on how long it takes", async () => {
+  const folder = realpathSync(tempFolder(Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`d${at}/f.txt`, "x"]))));
+  const walk = async (steps: SearchSteps): Promise<{ found: string[]; isPart: boolean }> => {
+    const found: string[] = [];
+    const files = walkFiles(folder, { signal: new AbortController().signal, steps, top: folder });
+    for (;;) {
+      const { done, value } = await files.next();
+      if (done === true) return { found, isPart: value.isPart };
+      found.push(value.names.join("/"));
+    }
+  };
+  const now = vi.spyOn(performance, "now");
+  onTestFinished(() => now.mockRestore());
+  // Every look at the clock finds that an hour has gone by.
+  let hours = 0;
+  now.mockImplementation(() => ++hours * 3_600_000);
+  expect((await walk(new SearchSteps())).found).toHaveLength(30);
+  const part = await walk(new SearchSteps(40));
+  expect(part.isPart).toBe(true);
+  expect(await walk(new SearchSteps(40))).toEqual(part);
 });
