@@ -2,7 +2,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
 import { checkSchema } from "./check-schema.ts";
 import type { ToolLike } from "./define-tool.ts";
-import { compileSchema } from "./input-schema.ts";
+import { compileSchema, nullOmitter } from "./input-schema.ts";
 import { revisionOf, signatureOf } from "./signature.ts";
 import { type LibrarySchema, standardValidator } from "./standard-schema.ts";
 import type { Tool, ToolDefinition, ToolOrigin, Validated } from "./tool.ts";
@@ -155,9 +155,23 @@ function validatorFor(
 ): Tool["validate"] {
   if (parameters === undefined) return (args): Validated => ({ ok: true, value: args ?? {} });
   const own = library === undefined ? null : standardValidator(library);
-  if (own !== null) return (args) => own(args ?? {});
+  if (own !== null) return orWithoutNulls((args) => own(args ?? {}), nullOmitter(parameters));
   const onDiagnostic = (diagnostic: Diagnostic): void => report({ ...diagnostic, message: `Tool "${name}": ${diagnostic.message}` });
   return compileSchema(parameters, { untrustedPatterns, onDiagnostic });
+}
+
+/** Models write null for what they leave out; a schema that knows no null there means that it may be left out. */
+function orWithoutNulls(validate: Tool["validate"], omitNulls: (args: unknown) => unknown): Tool["validate"] {
+  const again = (checked: Validated, args: unknown): Validated | Promise<Validated> => {
+    const repaired = checked.ok ? undefined : omitNulls(args);
+    if (repaired === undefined) return checked;
+    const second = validate(repaired);
+    return second instanceof Promise ? second.then((settled) => (settled.ok ? settled : checked)) : second.ok ? second : checked;
+  };
+  return (args) => {
+    const first = validate(args);
+    return first instanceof Promise ? first.then((settled) => again(settled, args)) : again(first, args);
+  };
 }
 
 const identities = new WeakMap<object, number>();

@@ -26,6 +26,14 @@ export function compileSchema(schema: JsonSchema, options: CompileOptions = {}):
   };
 }
 
+/**
+ * For a library's own validation of arguments that it refused: the arguments without what is null and may be absent, if
+ * that makes them fit its JSON Schema; else undefined.
+ */
+export function nullOmitter(schema: JsonSchema): (args: unknown) => unknown {
+  return (args) => shareCompiled(textOf(schema), false).omitNulls(args);
+}
+
 const maxShared = 256;
 /** By text hash, least recently used first. Tools keep their validator themselves; this saves what reloads repeat. */
 const shared = new Map<string, CompiledSchema>();

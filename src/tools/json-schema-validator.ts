@@ -25,6 +25,8 @@ export interface SchemaProblem {
 
 export interface CompiledSchema {
   readonly validate: JsonValidator;
+  /** Arguments that fit when what is null in them, and may be absent, counts as absent; undefined: that does not help. */
+  readonly omitNulls: (args: unknown) => unknown;
   readonly problem: SchemaProblem | null;
 }
 
@@ -41,30 +43,64 @@ const maxNodesExplained = 20_000;
 export function compileSchemaText(text: string, isCode: boolean): CompiledSchema {
   try {
     if (text.length > maxSchemaLength) throw new Error(`it is larger than ${maxSchemaLength} characters`);
-    return { validate: createValidator(text, isCode), problem: null };
+    return { ...createValidator(text, isCode), problem: null };
   } catch (error) {
     return refuseAll(error);
   }
 }
 
-function createValidator(text: string, isCode: boolean): JsonValidator {
+function createValidator(text: string, isCode: boolean): Omit<CompiledSchema, "problem"> {
   const schema: unknown = JSON.parse(text);
   const toPattern = isCode ? trustedPattern : boundedPattern;
   repairSchema(schema, dialectOf(schema), toPattern);
   const evaluator = new SchemaEvaluator(schema, { toPattern, formats: allFormats() });
   checkKeywords(evaluator.index);
   const copyArguments = copierFor(text, schema);
-  return (args) => {
+  const validate: JsonValidator = (args) => {
     try {
       const value = copyArguments(args ?? {});
       const run = new EvaluationRun(evaluator.index.rootBase, { limit: maxSteps, appliesDefaults: true });
       const fits = evaluator.advance(value, run);
       if (fits === true) return { ok: true, value };
-      return fits === pause ? finish(evaluator, value, run) : explain(evaluator, value);
+      if (fits === pause) return finish(evaluator, value, run);
+      const repaired = withoutNulls(evaluator, args, copyArguments);
+      return repaired === undefined ? explain(evaluator, value) : { ok: true, value: repaired };
     } catch (error) {
       return refuse(error);
     }
   };
+  return { validate, omitNulls: (args) => withoutNulls(evaluator, args, (value) => value) };
+}
+
+/** Only for what was refused, and is small: huge arguments were not written by a model. */
+function withoutNulls(evaluator: SchemaEvaluator, args: unknown, applyDefaults: (value: unknown) => unknown): unknown {
+  if (!isRecord(args) || !hasNull(args)) return undefined;
+  try {
+    const value = copyDeep(args);
+    const run = new EvaluationRun(evaluator.index.rootBase, { limit: maxStepsOfRepair, slice: maxStepsOfRepair, omitsNulls: true });
+    if (evaluator.advance(value, run) !== true) return undefined;
+    const whole = applyDefaults(value);
+    const again = new EvaluationRun(evaluator.index.rootBase, { limit: maxStepsOfRepair, slice: maxStepsOfRepair, appliesDefaults: true });
+    return evaluator.advance(whole, again) === true ? whole : undefined;
+  } catch {
+    // Nested too deeply, too much work, a getter that throws: what was said of the arguments before stands.
+    return undefined;
+  }
+}
+
+const maxStepsOfRepair = 50_000;
+
+function hasNull(args: object): boolean {
+  const waiting: unknown[] = [args];
+  for (let count = 0; waiting.length > 0 && count < maxNodesExplained; count++) {
+    const next = waiting.pop();
+    if (next === null) return true;
+    if (typeof next !== "object") continue;
+    const members: unknown[] = Array.isArray(next) ? next : Object.values(next);
+    if (members.length > maxNodesExplained) return false;
+    for (const member of members) waiting.push(member);
+  }
+  return false;
 }
 
 async function finish(evaluator: SchemaEvaluator, value: unknown, run: EvaluationRun): Promise<Validated> {
@@ -170,5 +206,5 @@ function refuseAll(error: unknown): CompiledSchema {
           code: "SCHEMA_REF_UNRESOLVED",
           message: `"$ref": ${JSON.stringify(reference)} leads nowhere in this schema, and nothing is fetched. Copy what it refers to into "$defs".`,
         };
-  return { validate: () => ({ ok: false, issues: [{ path: "", message }] }), problem };
+  return { validate: () => ({ ok: false, issues: [{ path: "", message }] }), omitNulls: () => undefined, problem };
 }

@@ -409,3 +409,49 @@ describe("a tool made of another", () => {
     expect([counted.signature, counted.revision]).toEqual([tool.signature, tool.revision]);
   });
 });
+
+describe("null for what may be left out", () => {
+  const parameters = {
+    type: "object",
+    required: ["city", "code"],
+    properties: {
+      city: { type: "string" },
+      code: { type: ["string", "null"] },
+      units: { type: "string", default: "celsius" },
+      filter: { type: "object", properties: { tag: { type: "string" }, min: { type: ["integer", "null"] } } },
+      list: { type: "array", items: { type: "object", properties: { n: { type: "integer" } } } },
+    },
+    additionalProperties: false,
+  } as const;
+  const validate = (args: unknown) => createTool({ name: "forecast", parameters }, origin).validate(args);
+
+  test("counts as left out, at any depth, and the default takes its place", () => {
+    const args = Object.freeze({ city: "Oslo", code: null, units: null, filter: { tag: null, min: null }, list: [{ n: null }] });
+    expect(validate(args)).toEqual({
+      ok: true,
+      value: { city: "Oslo", code: null, units: "celsius", filter: { min: null }, list: [{}] },
+    });
+    expect(args.filter).toEqual({ tag: null, min: null });
+  });
+
+  test("is refused where it may not be left out, and beside other faults", () => {
+    expect(validate({ city: null, code: null })).toMatchObject({ ok: false, issues: [{ path: "city" }] });
+    expect(validate({ city: "Oslo", code: 7, units: null })).toMatchObject({ ok: false, issues: [{ path: "code" }, { path: "units" }] });
+    expect(validate({ city: "Oslo", code: null, list: [null] })).toMatchObject({ ok: false, issues: [{ path: "list[0]" }] });
+  });
+
+  test("is left to a library that takes it, and left out for one that does not", async () => {
+    const schema = z.object({
+      city: z.string(),
+      day: z.string().optional(),
+      note: z.string().nullable().optional(),
+      n: z.number().default(3),
+    });
+    const tool = createTool({ name: "forecast", parameters: schema as never }, origin);
+    expect(await tool.validate({ city: "Oslo", day: null, note: null, n: null })).toEqual({
+      ok: true,
+      value: { city: "Oslo", note: null, n: 3 },
+    });
+    expect(await tool.validate({ city: null })).toMatchObject({ ok: false, issues: [{ path: "city" }] });
+  });
+});

@@ -34,6 +34,8 @@ export interface RunOptions {
   readonly slice?: number;
   /** Writes defaults into the value. */
   readonly appliesDefaults?: boolean;
+  /** Takes out of the value what is null, may be absent, and does not fit: as many models write what they leave out. */
+  readonly omitsNulls?: boolean;
 }
 
 /**
@@ -44,6 +46,7 @@ export interface RunOptions {
 export class EvaluationRun {
   faults: Fault[] | null;
   readonly wantsAll: boolean;
+  readonly #omitsNulls: boolean;
   /** Frames are to take back what they saved. */
   isResuming = false;
   /** Segments from the root to the value that is being looked at; kept only while faults are collected. */
@@ -61,7 +64,8 @@ export class EvaluationRun {
   readonly #saved: unknown[] = [];
   readonly #rootBase: string;
 
-  constructor(rootBase: string, { limit, faults, slice = stepsPerSlice, appliesDefaults = false }: RunOptions) {
+  constructor(rootBase: string, { limit, faults, slice = stepsPerSlice, appliesDefaults = false, omitsNulls = false }: RunOptions) {
+    this.#omitsNulls = omitsNulls;
     this.#slice = slice;
     this.#limit = limit;
     this.#leastTentative = appliesDefaults ? 0 : 1;
@@ -86,6 +90,10 @@ export class EvaluationRun {
     this.tentative = this.#leastTentative;
     if (this.path.length > 0) this.path.length = 0;
     if (this.scope.length > 1) this.scope = [this.#rootBase];
+  }
+
+  get omitsNulls(): boolean {
+    return this.#omitsNulls && this.tentative <= this.#leastTentative;
   }
 
   save(state: unknown): void {

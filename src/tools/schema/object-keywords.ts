@@ -21,7 +21,7 @@ export const objectKeywords: readonly (readonly [string, KeywordCompiler])[] = [
   ],
   ["propertyNames", (schema, parent, evaluator) => namesCheck(schema, parent, evaluator)],
   ["additionalProperties", (schema, parent, evaluator) => additionalCheck(schema, parent, evaluator)],
-  ["properties", (schemas, _, evaluator) => propertiesCheck(schemas as SchemaNode, evaluator)],
+  ["properties", (schemas, parent, evaluator) => propertiesCheck(schemas as SchemaNode, parent, evaluator)],
   ["patternProperties", (schemas, _, evaluator) => patternsCheck(schemas as SchemaNode, evaluator)],
   ["unevaluatedProperties", (schema, parent, evaluator) => unevaluatedCheck(schema, parent, evaluator)],
 ];
@@ -103,8 +103,9 @@ function defaultsCheck(schemas: SchemaNode): Check | null {
 }
 
 /** The loop that every call goes through: hence none of the conveniences of the others. */
-function propertiesCheck(schemas: SchemaNode, evaluator: SchemaEvaluator): Check {
+function propertiesCheck(schemas: SchemaNode, { required }: SchemaNode, evaluator: SchemaEvaluator): Check {
   const names = Object.keys(schemas);
+  const needed = new Set<unknown>(Array.isArray(required) ? required : []);
   const checks = names.map((name) => evaluator.checkOf(schemas[name]));
   const inherited = names.map((name) => name in Object.prototype);
   return (value, run, seen) => {
@@ -118,6 +119,10 @@ function propertiesCheck(schemas: SchemaNode, evaluator: SchemaEvaluator): Check
         const name = names[at] as string;
         const member = value[name];
         if (member === undefined || (inherited[at] && !Object.hasOwn(value, name))) continue;
+        if (member === null && run.omitsNulls && !needed.has(name) && !(checks[at] as Check)(null, run, null)) {
+          delete value[name];
+          continue;
+        }
         if (seen !== null) seen.properties.add(name);
         if (run.faults !== null) run.path.push(name);
         const isFitting = (checks[at] as Check)(member, run, null);
