@@ -93,7 +93,7 @@ closesWhileOpening("the extensions of a session", async () => {
     void streams.input.once("close", () => clients.delete(wire));
     return { wire, admit() {} };
   };
-  const server = { log: silentLogger, options: { environment: {} }, accept };
+  const server = { log: silentLogger, options: { environment: {} }, accept, mayRun: async () => true };
   const extensions = new SessionExtensions(server as never, session as never, extensionSdk);
   return {
     // One that never joins keeps its turn until it is ended.
