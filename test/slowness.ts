@@ -7,7 +7,7 @@ const most = 10;
  * How many times slower than when it is quiet this machine is, which is what deadlines of tests are multiplied by. Measured once for
  * a run, unless SKILLHOST_TEST_SLOWNESS says it.
  */
-export function slowness(): number {
+function slowness(): number {
   const known = Number(process.env[variable]);
   if (known >= 1) return known;
   const measured = Math.min(most, Math.max(1, contention(), (loadavg()[0] ?? 0) / availableParallelism()));

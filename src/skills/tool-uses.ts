@@ -32,7 +32,7 @@ export function usesOf(spec: ToolHandlerSpec | undefined): readonly string[] {
 }
 
 /** The variables of the host's environment that a handler reads. */
-export function variablesOf(spec: ToolHandlerSpec): readonly string[] {
+function variablesOf(spec: ToolHandlerSpec): readonly string[] {
   if (spec.kind !== "http") return [];
   const texts = [spec.url, ...Object.values(spec.headers ?? {})];
   return [...new Set(texts.flatMap((text) => [...text.matchAll(/\$\{env:([A-Za-z_][\w-]*)/g)].map(([, name]) => name!)))];

@@ -5,7 +5,7 @@ import { basename, dirname, join } from "node:path";
 import type { Machine } from "./machine.ts";
 
 /** What was opened is not where it was looked for: a folder on the way was exchanged meanwhile, for a link or for another folder. */
-export class ExchangedError extends Error {
+class ExchangedError extends Error {
   override readonly name = "ExchangedError";
   readonly code = "EXCHANGED";
 }

@@ -175,7 +175,7 @@ function statementsByName(module: ModuleSource): ReadonlyMap<string, ReadonlySet
 }
 
 /** A call that defines something, or an object that is a tool. */
-export function isWrittenTool(node: SyntaxNode, module: ModuleSource): boolean {
+function isWrittenTool(node: SyntaxNode, module: ModuleSource): boolean {
   if (node.type === "CallExpression") return /^define(?:Tool|Prompt|Resource)$/.test(calleeName(node.callee) ?? "");
   return node.type === "ObjectExpression" && isPlainTool(node, module);
 }
