@@ -19,7 +19,7 @@ export class TooDeep extends Error {}
 /** Unwinds an evaluation at the end of a slice. Each frame that has got further than its beginning saves where it is. */
 export const pause: unique symbol = Symbol("pause");
 
-const stepsPerSlice = 50_000;
+const stepsPerSlice = 10_000;
 /** More of what cannot be interrupted is not done. */
 const longestStretch = 300_000;
 const maxDepth = 2_000;
@@ -30,7 +30,7 @@ export interface RunOptions {
   readonly limit: number;
   /** Undefined: only whether it fits. `first`: the first fault. `all`: every fault, up to a limit. */
   readonly faults?: "first" | "all";
-  /** Steps in one slice; about five milliseconds of work unless said otherwise. */
+  /** Steps in one slice; some milliseconds of work unless said otherwise. */
   readonly slice?: number;
   /** Writes defaults into the value. */
   readonly appliesDefaults?: boolean;
