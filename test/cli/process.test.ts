@@ -90,7 +90,7 @@ test("ends although a skill left a timer behind, and prints all of a long answer
 
 test("is not ended by a module that calls process.exit while it loads", async () => {
   using place = workplace(files);
-  place.write("skills/greeter/tools/exits.ts", "process.exit(0);\nexport default [];\n");
+  place.write("skills/greeter/tools/exits.ts", `process.exit(0);\n${toolModule("exits", "never")}`);
   const { code, stdout } = await run(place.path, ["list", "--json"]);
   expect(code).toBe(0);
   const { data, diagnostics } = JSON.parse(stdout);

@@ -110,8 +110,8 @@ describe("the servers of a session", () => {
         "session.mcp_servers_loaded",
         {
           servers: [
-            { name: "notes", status: "connected", transport: "stdio", source: "session" },
-            expect.objectContaining({ name: "off", status: "disabled", source: "session" }),
+            { name: "notes", status: "connected", transport: "stdio", source: "user" },
+            expect.objectContaining({ name: "off", status: "disabled", source: "user" }),
           ],
         },
       ],

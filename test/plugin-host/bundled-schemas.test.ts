@@ -1,3 +1,4 @@
+import { rmSync } from "node:fs";
 import { expect, test } from "vitest";
 import { silentLogger } from "../../src/base/logger.ts";
 import { startHost } from "../../src/host/create-host.ts";
@@ -20,5 +21,6 @@ test("the tools that every session has take sound parameters", async () => {
     expect(faults).toEqual([]);
   } finally {
     await host.close();
+    rmSync(folder, { recursive: true, force: true });
   }
 });

@@ -163,8 +163,8 @@ describe("modules", () => {
   });
 
   test.each<[what: string, files: Files, code: string]>([
-    ["a module that exports neither", { "prompts/x.ts": "export const x = 1;" }, "MODULE_NO_TOOLS"],
-    ["something else in a bundle", { "tools/x.ts": "export default { prompts: [1] };" }, "MODULE_NOT_A_TOOL"],
+    ["a module that exports neither", { "prompts/x.ts": 'import "skillhost";\nexport const x = 1;' }, "MODULE_NO_TOOLS"],
+    ["something else in a bundle", { "tools/x.ts": 'import "skillhost";\nexport default { prompts: [1] };' }, "MODULE_NOT_A_TOOL"],
     ["a module that is listed and not there", { "skill.json": '{ "name": "s", "resources": ["resources/x.ts"] }' }, "TOOL_FILE_MISSING"],
     ["a prompt module that is listed and not there", { "skill.json": '{ "name": "s", "prompts": ["prompts/x.ts"] }' }, "TOOL_FILE_MISSING"],
     ["a pattern that fits nothing", { "skill.json": '{ "name": "s", "resources": ["resources/*.ts"] }' }, "TOOL_PATTERN_EMPTY"],

@@ -36,7 +36,7 @@ describe("a skill in a folder where nothing is installed", () => {
   });
 
   test("does not find what the host needs for itself", async () => {
-    const root = tempFolder({ "s/SKILL.md": skillMd("s"), "s/tools/t.ts": 'import "semver";\nexport default [];\n' });
+    const root = tempFolder({ "s/SKILL.md": skillMd("s"), "s/tools/t.ts": 'import "skillhost";\nimport "semver";\nexport default [];\n' });
     const kit = await openKit([root], { watch: false });
     expect(kit.found("MODULE_NOT_FOUND")).toHaveLength(1);
   });

@@ -8,6 +8,8 @@ import { SchemaEvaluator } from "../../src/tools/schema/schema-evaluator.ts";
 import { boundedPattern } from "../../src/tools/schema-pattern.ts";
 
 const limit = 50_000_000;
+/** For generated schemas, of which some are endless: what needs more is not compared. */
+const limitOfGenerated = 20_000;
 
 function evaluatorOf(schema: unknown): SchemaEvaluator {
   return new SchemaEvaluator(structuredClone(schema), { toPattern: boundedPattern, formats: new Map() });
@@ -147,7 +149,9 @@ describe.each(drafts)("schemas of %s", (_name, dialect, Validator, schema) => {
       fc.property(whole, fc.array(json, { minLength: 1, maxLength: 4 }), (root, values) => {
         const expected = verdictsOf(ajv(), root, values);
         fc.pre(expected !== undefined);
-        expect(values.map((value) => verdictOf(root, value))).toEqual(expected);
+        const found = values.map((value) => verdictOf(root, value));
+        fc.pre(!found.includes("endless"));
+        expect(found).toEqual(expected);
       }),
       { numRuns: 60 },
     );
@@ -156,12 +160,9 @@ describe.each(drafts)("schemas of %s", (_name, dialect, Validator, schema) => {
   test("are judged the same in one slice and in many, with the same faults", () => {
     fc.assert(
       fc.property(whole, json, fc.integer({ min: 1, max: 7 }), (root, value, slice) => {
-        fc.pre(verdictOf(root, value) !== "endless");
         for (const faults of [undefined, "first", "all"] as const) {
           const options = faults === undefined ? {} : { faults };
-          const { steps: _, slices: __, ...inOne } = evaluate(root, value, options);
-          const { steps: ___, slices: ____, ...inMany } = evaluate(root, value, { ...options, slice });
-          expect(inMany).toEqual(inOne);
+          expect(outcomeOf(root, value, { ...options, slice })).toEqual(outcomeOf(root, value, options));
         }
       }),
       { numRuns: 400 },
@@ -181,8 +182,14 @@ function verdictsOf(ajv: Ajv, schema: object, values: readonly unknown[]): reado
 }
 
 function verdictOf(schema: unknown, value: unknown): boolean | "endless" {
+  const outcome = outcomeOf(schema, value);
+  return outcome === "endless" ? outcome : outcome.fits;
+}
+
+function outcomeOf(schema: unknown, value: unknown, options: Partial<RunOptions> = {}): Pick<Outcome, "fits" | "faults"> | "endless" {
   try {
-    return evaluate(schema, value).fits;
+    const { fits, faults } = evaluate(schema, value, { limit: limitOfGenerated, ...options });
+    return { fits, faults };
   } catch {
     return "endless";
   }
