@@ -22,7 +22,7 @@ interface Run {
   readonly stderr: string;
 }
 
-const environment = (): NodeJS.ProcessEnv => ({ PATH: process.env["PATH"], HOME: registry.scratch, LANG: "C.UTF-8", ...registry.env });
+const environment = (): NodeJS.ProcessEnv => ({ PATH: process.env["PATH"], HOME: registry.scratch, LANG: "C.UTF-8", SKILLHOST_TRUST: "1", ...registry.env });
 
 function run(cwd: string, args: readonly string[], told?: string[]): Run {
   const { status, stdout, stderr } = spawnSync(process.execPath, [bin, ...args], { cwd, env: environment(), encoding: "utf8" });
@@ -164,7 +164,7 @@ test("a skill is packed, published, added in an empty project, called, updated, 
 
 test("what was packed works from node_modules alone, with npm's own client", () => {
   publish(skill("by-npm", "1.0.0", { "skills/by-npm/tools/hi.ts": tool("hi", "Hi") }));
-  const project = folder({ "package.json": "{}" });
+  const project = folder({ "package.json": '{ "skillhost": { "packages": ["by-npm"] } }' });
   execFileSync("npm", ["install", "by-npm", "--ignore-scripts", "--no-audit", "--no-fund"], {
     cwd: project,
     env: environment(),
