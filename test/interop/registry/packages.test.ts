@@ -22,7 +22,13 @@ interface Run {
   readonly stderr: string;
 }
 
-const environment = (): NodeJS.ProcessEnv => ({ PATH: process.env["PATH"], HOME: registry.scratch, LANG: "C.UTF-8", SKILLHOST_TRUST: "1", ...registry.env });
+const environment = (): NodeJS.ProcessEnv => ({
+  PATH: process.env["PATH"],
+  HOME: registry.scratch,
+  LANG: "C.UTF-8",
+  SKILLHOST_TRUST: "1",
+  ...registry.env,
+});
 
 function run(cwd: string, args: readonly string[], told?: string[]): Run {
   const { status, stdout, stderr } = spawnSync(process.execPath, [bin, ...args], { cwd, env: environment(), encoding: "utf8" });
