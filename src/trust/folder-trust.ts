@@ -1,8 +1,9 @@
-import { realpathSync, statSync } from "node:fs";
+import { realpathSync } from "node:fs";
 import { delimiter, isAbsolute, resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
 import { isInside } from "../io/confine-path.ts";
+import { fileState } from "./file-state.ts";
 import { identityOf, type TrustedFolder } from "./folder-identity.ts";
 import { locationOf } from "./locations.ts";
 import { readTrustFile } from "./trust-file.ts";
@@ -65,7 +66,7 @@ export class FolderTrust {
 
   get #folders(): readonly TrustedFolder[] {
     const { file } = this.#options;
-    const state = stateOf(file);
+    const state = fileState(file) ?? "absent";
     if (this.#read?.state !== state) this.#read = { state, folders: readTrustFile(file).folders ?? [] };
     return this.#read.folders;
   }
@@ -111,11 +112,6 @@ function namesOf(path: string): readonly string[] {
     // It is not there yet: there is nothing to run, and its spelling must do.
     return [spelled];
   }
-}
-
-function stateOf(file: string): string {
-  const stats = statSync(file, { bigint: true, throwIfNoEntry: false });
-  return stats === undefined ? "absent" : `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`;
 }
 
 function quoted(folder: string): string {

@@ -1,7 +1,7 @@
-import { statSync } from "node:fs";
 import { join, sep } from "node:path";
 import { isPlainRecord } from "../base/read-fields.ts";
 import { readTextFile } from "../io/read-bounded.ts";
+import { fileState } from "./file-state.ts";
 import { isTrackedByGit } from "./git-index.ts";
 
 /**
@@ -53,7 +53,7 @@ const cache = new Map<string, CachedLock>();
 function locationsIn(project: string): ReadonlySet<string> {
   for (const name of lockFiles) {
     const file = join(project, name);
-    const state = stateOf(file);
+    const state = fileState(file);
     if (state === undefined) continue;
     const cached = cache.get(file);
     if (cached?.state === state) return cached.locations;
@@ -63,16 +63,6 @@ function locationsIn(project: string): ReadonlySet<string> {
     return locations;
   }
   return none;
-}
-
-function stateOf(file: string): string | undefined {
-  try {
-    const stats = statSync(file, { bigint: true, throwIfNoEntry: false });
-    return stats && `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`;
-  } catch {
-    // It cannot be looked at, so it lists nothing.
-    return undefined;
-  }
 }
 
 /** A lock that cannot be read lists nothing. An entry that is a link leads to a folder of the project, which is no package. */
