@@ -19,6 +19,8 @@ import { createStaticRunner } from "./static-runner.ts";
 export interface CheckOptions {
   /** Skill folders or folders of them, as a host takes them, resolved. */
   readonly roots: readonly string[];
+  /** Roots that nobody named: they need not exist. */
+  readonly optionalRoots?: ReadonlySet<string>;
   /** Parses and resolves modules. Nothing is run with it. */
   readonly loader: ModuleLoader;
   readonly hostVersion: string;
@@ -55,7 +57,7 @@ export async function checkSkills(options: CheckOptions): Promise<CheckReport> {
   const listings = options.roots.map(discoverRoot);
   const folders = new Map<string, LoadedFolder>();
   const skills: CheckedSkill[] = [];
-  const diagnostics = listings.flatMap((listing) => listing.diagnostics);
+  const diagnostics: Diagnostic[] = [];
   for (const folder of new Set(listings.flatMap((listing) => listing.folders))) {
     options.signal.throwIfAborted();
     const checked = await checkSkill(folder, options);
@@ -146,7 +148,12 @@ function clashes(
   options: CheckOptions,
 ): readonly Diagnostic[] {
   const roots = new Map(listings.map((listing) => [listing.root, listing]));
-  const view = { roots: options.roots, disabledSkills: new Set(options.disabledSkills), conflicts: options.conflicts ?? "override" };
+  const view = {
+    roots: options.roots,
+    ...(options.optionalRoots && { optionalRoots: options.optionalRoots }),
+    disabledSkills: new Set(options.disabledSkills),
+    conflicts: options.conflicts ?? "override",
+  };
   // What is not among the folders that are checked may well be there where the skill is used.
   return resolveOverrides({ roots, folders }, view).diagnostics.map((found) =>
     found.code === "SKILL_REQUIRES" ? { ...found, severity: "warning" } : found,

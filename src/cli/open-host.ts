@@ -4,24 +4,31 @@ import type { HostOptions } from "../host/host-options.ts";
 import { isBundledSpecifier } from "../plugin-host/bundled.ts";
 import { type CommandContext, type ConfiguredOptions, countsAsNamed } from "./command-context.ts";
 import { readConfiguredServers, toHostServers } from "./configured-servers.ts";
+import { withoutDiagnostics } from "./diagnostic-log.ts";
 import { runnableFolders, withheldCode } from "./project-consent.ts";
 import { settlePackages } from "./settle-packages.ts";
 
 // A tool that ignores that its call was cancelled may run for ever; whoever waits for the answer should not.
 const closingMs = 1_000;
 
+interface WithHostOptions {
+  readonly directories?: readonly string[];
+  readonly watch?: boolean;
+  readonly workspace?: boolean;
+  /** The command's own output has the diagnostics, so that they need not be on stderr, too. */
+  readonly listsDiagnostics?: boolean;
+}
+
 /**
  * Runs something with a host as options and configuration have it, and closes the host. Modules that call `process.exit`
  * while they load are stopped. Unless the configuration names plugins there are none; with `workspace`, the tools for a
  * workspace.
  */
-export async function withHost<T>(
-  context: CommandContext,
-  options: { readonly directories?: readonly string[]; readonly watch?: boolean; readonly workspace?: boolean },
-  use: (host: Host) => Promise<T>,
-): Promise<T> {
+export async function withHost<T>(context: CommandContext, options: WithHostOptions, use: (host: Host) => Promise<T>): Promise<T> {
   const { createHost } = await import("../host/create-host.ts");
-  const hostOptions = toHostOptions(context, options.directories ?? [], options.watch ?? false);
+  const { directories = [], watch = false, listsDiagnostics = false } = options;
+  const told = listsDiagnostics ? { ...context, log: withoutDiagnostics(context.log) } : context;
+  const hostOptions = toHostOptions(told, directories, watch);
   await settlePackages(hostOptions, context);
   // Whoever serves or looks at skills wants those: a shell for every client that connects would be a surprise.
   const host = await createHost(options.workspace === true ? hostOptions : { plugins: [], ...hostOptions });
@@ -51,10 +58,16 @@ async function close(host: Host, { log, out }: CommandContext): Promise<void> {
   out.note("A tool did not heed that its call was cancelled, and was left behind.");
 }
 
-/** Directories on the command line take the place of those in the configuration. */
-export function skillDirectories({ options, config }: CommandContext, directories: readonly string[] = []): readonly string[] {
+/** Directories on the command line take the place of those in the configuration. Undefined: nobody names any. */
+function namedDirectories({ options, config }: CommandContext, directories: readonly string[]): readonly string[] | undefined {
   const named = [...directories, ...(options.skills ?? [])];
-  return named.length > 0 ? named : (config.skillDirectories ?? ["./skills"]);
+  // The configuration may name another working directory; where skills are by default is not for it to say.
+  return named.length > 0 ? named : (config.skillDirectories ?? (config.workingDirectory === undefined ? undefined : ["./skills"]));
+}
+
+/** Where skills are, whether or not anybody says so. */
+export function skillDirectories(context: CommandContext, directories: readonly string[] = []): readonly string[] {
+  return namedDirectories(context, directories) ?? ["./skills"];
 }
 
 export function toHostOptions(context: CommandContext, directories: readonly string[], watch: boolean): HostOptions {
@@ -62,12 +75,13 @@ export function toHostOptions(context: CommandContext, directories: readonly str
   const { logLevel: _level, logFile: _file, serversIn: _servers, origin: _origin, trust, ...rest } = config;
   const servers = readConfiguredServers(context);
   const roots = skillDirectories(context, directories).map((entry) => absolute(entry, io.cwd));
+  const isNamed = namedDirectories(context, directories) !== undefined;
   return {
     workingDirectory: io.cwd,
     // Whoever names skills means those.
     packageSkills: directories.length === 0 && options.skills === undefined,
     ...(rest as HostOptions),
-    skillDirectories: roots,
+    ...(isNamed && { skillDirectories: roots }),
     ...(config.plugins !== undefined && { plugins: usablePlugins(context, config.plugins) }),
     trust: { ...trust, folders: runnableFolders(context, directories, roots) },
     ...(servers.all.length > 0 && { mcpServers: toHostServers(servers) }),

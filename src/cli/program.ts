@@ -108,6 +108,7 @@ function addServing(program: Command, choose: Choose): void {
 function addMcp(program: Command, choose: Choose): void {
   program
     .command("mcp")
+    .alias("serve")
     .summary("serve the skills to MCP clients")
     .description("Serves the tools, prompts and resources of the skills to MCP clients, and tells them of what is saved.")
     .option("--http [port]", "over HTTP instead of stdin and stdout (default port: 3333)", port)

@@ -1,5 +1,8 @@
 import { readFileSync, statSync } from "node:fs";
+import { sep } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
 import { type Logger, type LogLevel, logLevels, redact, redactText } from "../base/logger.ts";
+import { isPlainRecord } from "../base/read-fields.ts";
 import { foreignFrames } from "../io/module-loader/host-frames.ts";
 import { codeFrame } from "./code-frame.ts";
 import type { Style } from "./terminal-style.ts";
@@ -33,6 +36,8 @@ export function createTerminalLog(options: TerminalLogOptions): Logger {
 
 function entry(level: LogLevel, message: string, data: object, options: TerminalLogOptions): string {
   const { style, level: shownLevel } = options;
+  if ("diagnostic" in data && isPlainRecord(data.diagnostic))
+    return diagnosticEntry({ ...data.diagnostic, severity: "error", message } as Diagnostic, level, options);
   const { error, stack, ...facts } = data as { error?: unknown; stack?: unknown };
   const time = style.dim((options.now?.() ?? new Date()).toTimeString().slice(0, 8));
   const head = `${time} ${paintLevel(level, style)} ${visibleLine(redactText(message))}`;
@@ -42,6 +47,16 @@ function entry(level: LogLevel, message: string, data: object, options: Terminal
   const isDetailed = logLevels.indexOf(shownLevel) >= logLevels.indexOf("info") && Object.keys(facts).length > 0;
   const rest = isDetailed ? [style.dim(visibleLine(JSON.stringify(redact(facts))))] : [];
   return [head, ...[what, ...where, ...rest].filter((text) => text !== "").map(indented)].join("\n");
+}
+
+/** `skills/a/tools/t.ts:3:5 error MODULE_SYNTAX …`, as everywhere, with the lines of the file. */
+function diagnosticEntry({ code, file, range, message }: Diagnostic, level: LogLevel, { style, cwd }: TerminalLogOptions): string {
+  const at = range === undefined ? "" : `:${range.start.line}:${range.start.column}`;
+  const place = file === undefined ? "" : `${shownPath(file, cwd)}${at} `;
+  const said = visibleText(redactText(message.replaceAll(`${cwd}${sep}`, "")));
+  const text = file === undefined || range === undefined ? undefined : sourceOf(file);
+  const frame = text === undefined || range === undefined ? "" : codeFrame(text, range.start, style);
+  return `${place}${paintLevel(level, style)} ${style.dim(visibleLine(code))} ${said}${frame === "" ? "" : `\n${indented(frame)}`}`;
 }
 
 function paintLevel(level: LogLevel, style: Style): string {

@@ -18,6 +18,7 @@ import { createFileApprovals } from "../trust/file-approvals.ts";
 import type { HeldPush } from "../trust/push-trust.ts";
 import { loadTrustSettings } from "../trust/trust-settings.ts";
 import { describeSkills, packagesIn } from "./describe-skills.ts";
+import { DiagnosticFeed } from "./diagnostic-feed.ts";
 import { createEnvironmentParts } from "./environment-parts.ts";
 import { type Explanation, explainName } from "./explain.ts";
 import { type ExportFormat, exportEvents } from "./export-session.ts";
@@ -66,6 +67,7 @@ class SkillHost implements Host {
   readonly #events: Emitter<HostEvents>;
   readonly #sessions: HostSessions;
   readonly #problems: HostProblems;
+  readonly #feed: DiagnosticFeed;
   readonly #trust: HostTrust;
   readonly #updates: PluginUpdates;
   #hosted: HostedServers | undefined;
@@ -75,7 +77,14 @@ class SkillHost implements Host {
     const { log } = options;
     this.#options = options;
     this.#events = new Emitter((error, type) => log.error("A listener of the host failed.", { type, error }));
-    this.#problems = new HostProblems((diagnostic) => this.#events.emit("diagnostic", diagnostic));
+    this.#feed = new DiagnosticFeed({
+      log,
+      all: () => this.diagnostics,
+      tell: (diagnostic) => this.#events.emit("diagnostic", diagnostic),
+      // Plugins log what goes wrong with them, with their names.
+      isLogged: (diagnostic) => (this.#plugins as PluginHost | undefined)?.diagnostics.includes(diagnostic) === true,
+    });
+    this.#problems = new HostProblems((diagnostic) => this.#feed.report(diagnostic));
     const approvals = createFileApprovals({ directory: options.approvalsDirectory, onDiagnostic: this.#problems.report });
     this.#trust = new HostTrust(loadTrustSettings(options.trust), approvals, log);
     this.#loader = createModuleLoader({
@@ -104,6 +113,7 @@ class SkillHost implements Host {
     this.#servers = new ServerSets(options, approvals);
     const shared = { plugins, store: this.#store, approvals, pushTrust: this.#trust.pushed, sets: this.#servers, consent };
     this.#parts = createEnvironmentParts(options, shared);
+    this.#parts.views.subscribe(() => this.#feed.changed());
     const sessionStore = createSessionStore(options.sessionsDirectory, this.#problems.reportLog);
     this.#sessions = new HostSessions(this.#parts, sessionStore, this.#problems.report);
     this.#updates = new PluginUpdates({
@@ -139,12 +149,20 @@ class SkillHost implements Host {
   async start(): Promise<void> {
     await (await this.begin()).ready;
     await this.#store.idle();
+    this.#feed.begin();
   }
 
   /** Settles when skills are being loaded. */
   async begin(): Promise<RootsLease> {
     await this.#plugins.start();
-    return this.#updates.begin();
+    const lease = this.#updates.begin();
+    // Also for who does not wait for the skills. A later look finds nothing new.
+    lease.ready
+      .then(() => this.#feed.begin())
+      .catch(() => {
+        // Whoever waits for it is told.
+      });
+    return lease;
   }
 
   on<K extends keyof HostEvents>(type: K, listener: (event: HostEvents[K]) => void): Disposable {
@@ -273,6 +291,7 @@ class SkillHost implements Host {
   }
 
   async #close(): Promise<void> {
+    this.#feed.close();
     await this.#sessions.close();
     await this.#plugins.stopReloading();
     this.#hosted?.[Symbol.dispose]();
@@ -287,6 +306,7 @@ class SkillHost implements Host {
   #tell<K extends "skills.changed" | "plugins.changed">(type: K, change: HostEvents[K]): void {
     this.#options.log.info(type === "skills.changed" ? "Skills changed." : "Plugins changed.", change);
     this.#events.emit(type, change);
+    this.#feed.changed();
   }
 
   #assertOpen(): void {

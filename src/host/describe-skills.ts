@@ -35,8 +35,9 @@ export function describeSkills(resolved: ResolvedSkills, { folders, roots }: Ski
       name: basename(folder),
       folder,
       ...packageOf(folder),
-      state: "failed",
-      rule: "it could not be loaded",
+      ...(diagnostics.some(({ code, severity }) => severity === "error" && code.startsWith("TRUST_"))
+        ? { state: "refused", rule: "it is not trusted here" }
+        : { state: "failed", rule: "it could not be loaded" }),
       ...nothing,
       diagnostics,
       ...trustOf(folders.get(folder)),

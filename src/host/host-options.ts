@@ -120,6 +120,8 @@ export interface ResolvedMcpOptions extends ServerPolicy {
 
 export interface ResolvedHostOptions {
   readonly roots: readonly string[];
+  /** Those of them that nobody named, so that they need not exist. */
+  readonly optionalRoots: ReadonlySet<string>;
   /** The roots of packages' skills, below all others. */
   readonly packageRoots: readonly string[];
   readonly disabledSkills: readonly string[];
@@ -156,7 +158,10 @@ export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
   const given = readFields(options, "host options", "HOST_OPTIONS", readers);
   const workingDirectory = resolve(given.workingDirectory ?? "");
   return Object.freeze({
-    roots: (given.skillDirectories ?? ["./skills"]).map((entry) => resolveRoot(entry, workingDirectory)),
+    roots: (given.skillDirectories ?? defaultDirectories).map((entry) => resolveRoot(entry, workingDirectory)),
+    optionalRoots: new Set(
+      given.skillDirectories === undefined ? defaultDirectories.map((entry) => resolveRoot(entry, workingDirectory)) : [],
+    ),
     packageRoots: resolvePackages(given.packageSkills ?? given.skillDirectories === undefined, workingDirectory),
     disabledSkills: given.disabledSkills ?? [],
     conflicts: given.conflicts ?? "override",
@@ -179,6 +184,8 @@ export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
     guardExit: given.guardExit ?? false,
   });
 }
+
+const defaultDirectories: readonly string[] = ["./skills"];
 
 function resolvePackages(given: boolean | readonly string[], workingDirectory: string): readonly string[] {
   if (given === false) return [];

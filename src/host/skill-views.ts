@@ -47,6 +47,7 @@ export function createSkillViews(options: ResolvedHostOptions, store: SkillStore
         resolved.get(key) ??
         resolveOverrides(snapshot, {
           roots: [...plugins.skillDirectories, ...options.packageRoots, ...options.roots, ...roots],
+          optionalRoots: new Set([...options.optionalRoots, ...plugins.skillDirectories]),
           disabledSkills,
           conflicts: options.conflicts,
         });

@@ -32,7 +32,8 @@ export function fixedPart(root: string): string {
 
 /**
  * Lists the skill folders of a root: the root itself when it holds a skill, else its immediate children that do, by
- * name. Links are followed; a folder that is reached twice counts once. A root that is not there is an empty one.
+ * name. Links are followed; a folder that is reached twice counts once. A root that is not there is empty, with an error
+ * that says so.
  */
 export function discoverRoot(root: string): RootListing {
   const project = projectOfRoot(root);
@@ -52,7 +53,7 @@ function toGlob(path: string): string {
 }
 
 function listFolder(root: string): RootListing {
-  if (!existsSync(root)) return { root, folders: [], diagnostics: [] };
+  if (!existsSync(root)) return { root, folders: [], diagnostics: [missing(root)] };
   if (isSkillFolder(root)) return { root, folders: [root], diagnostics: [] };
   let entries: Dirent[];
   try {
@@ -86,6 +87,14 @@ function withoutRepeats(root: string, entries: readonly Dirent[]): { folders: st
     }
   };
   return { folders: entries.filter(isWanted).map(({ name }) => join(root, name)), diagnostics };
+}
+
+/** The code of what is said of a root that is not there. */
+export const rootMissingCode = "SKILLS_DIRECTORY_MISSING";
+
+function missing(root: string): Diagnostic {
+  const message = "This skill directory does not exist. Create it, or correct the name where it is given.";
+  return { severity: "error", code: rootMissingCode, file: root, message };
 }
 
 function unreadable(root: string, error: unknown): Diagnostic {

@@ -3,6 +3,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { renameTool } from "../tools/create-tool.ts";
 import type { Tool } from "../tools/tool.ts";
 import { nearestToolName } from "../tools/tool-name.ts";
+import { rootMissingCode } from "./discover.ts";
 import { type ResolvedOffers, resolveOffers } from "./resolve-offers.ts";
 import { type ResolvedRequires, resolveRequires, type SkillRequirement } from "./resolve-requires.ts";
 import type { LoadedFolder, Skill, SkillsSnapshot } from "./skill.ts";
@@ -18,6 +19,8 @@ export type ConflictRules =
 /** Which skills a session looks at: its roots in order of precedence, lowest first, and what it has switched off. */
 export interface SkillsView {
   readonly roots: readonly string[];
+  /** Roots that nobody named: they need not exist. */
+  readonly optionalRoots?: ReadonlySet<string>;
   readonly disabledSkills: ReadonlySet<string>;
   readonly conflicts: ConflictRules;
 }
@@ -59,7 +62,10 @@ export interface ResolvedSkills {
 
 /** Decides, for one view, which skills and which of their tools count. Pure: equal input gives equal output, in the same order. */
 export function resolveOverrides(loaded: SkillsSnapshot, view: SkillsView): ResolvedSkills {
-  const diagnostics = view.roots.flatMap((root) => loaded.roots.get(root)?.diagnostics ?? []);
+  const diagnostics = view.roots.flatMap((root) => {
+    const found = loaded.roots.get(root)?.diagnostics ?? [];
+    return view.optionalRoots?.has(root) === true ? found.filter(({ code }) => code !== rootMissingCode) : found;
+  });
   const folders = foldersOf(loaded, view.roots);
   for (const folder of folders) diagnostics.push(...folder.diagnostics);
   const candidates = folders.flatMap((folder) => folder.skill ?? []);

@@ -3,6 +3,7 @@ import { globSync, isDynamicPattern } from "tinyglobby";
 import { canonicalJson } from "../base/canonical-json.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
+import { placeInFile } from "../io/place-in-file.ts";
 import type { FolderView } from "../trust/folder-view.ts";
 import { entriesAt, existsAt, isFolderAt } from "./look.ts";
 import { moduleExtensions } from "./module-runner.ts";
@@ -220,8 +221,11 @@ function nothingMatches(pattern: string, { key, manifest }: Listing): Diagnostic
 }
 
 function missing(path: string, error: unknown, { key, manifest }: Listing): Diagnostic {
-  const message = `The file ${JSON.stringify(path)} in "${key}" cannot be read (${errorMessage(error)}). Add it, or take it out of the list.`;
-  return { severity: "error", code: "TOOL_FILE_MISSING", file: manifest, message };
+  const isAbsent = (error as NodeJS.ErrnoException).code === "ENOENT";
+  const what = isAbsent ? "does not exist" : `cannot be read (${errorMessage(error)})`;
+  const message = `The file ${JSON.stringify(path)} in "${key}" ${what}. Add it, or remove it from the list.`;
+  const start = placeInFile(manifest, JSON.stringify(path).slice(1));
+  return { severity: "error", code: "TOOL_FILE_MISSING", file: manifest, message, ...(start && { range: { start } }) };
 }
 
 function noFolder(file: string): Diagnostic {

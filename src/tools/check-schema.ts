@@ -31,6 +31,11 @@ export function checkSchema(schema: unknown, options: CheckOptions = {}): readon
 function checkType(schema: unknown, what: string): readonly Diagnostic[] {
   if (!isRecord(schema)) return [];
   if (what === "outputSchema" || schema["type"] === "object") return [];
+  if (areProperties(schema)) {
+    const [first = ""] = Object.keys(schema);
+    const message = `${what} lists properties where a schema belongs. Write { "type": "object", "properties": { ${JSON.stringify(first)}: …, } }.`;
+    return [report("error", "SCHEMA_PROPERTIES", message)];
+  }
   if (schema["type"] === undefined)
     return [report("warning", "SCHEMA_TYPE_MISSING", `${what} has no type; some models refuse it. Add "type": "object".`)];
   return [
@@ -40,6 +45,17 @@ function checkType(schema: unknown, what: string): readonly Diagnostic[] {
       `${what} has the type ${JSON.stringify(schema["type"])}; arguments are named, so it must be "object".`,
     ),
   ];
+}
+
+/** What stands under `properties` of a schema, without the schema around it. */
+function areProperties(schema: SchemaNode): boolean {
+  const values = Object.values(schema);
+  return values.length > 0 && values.every((value) => isRecord(value) && saysWhatItIs(value));
+}
+
+function saysWhatItIs({ type, description, ...rest }: SchemaNode): boolean {
+  if (typeof type === "string" || Array.isArray(type) || typeof description === "string" || typeof rest["$ref"] === "string") return true;
+  return ["enum", "anyOf", "oneOf", "allOf"].some((keyword) => Array.isArray(rest[keyword]));
 }
 
 function checkAgainstMeta(schema: unknown, what: string): readonly Diagnostic[] {

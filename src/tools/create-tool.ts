@@ -140,8 +140,12 @@ function advise(definition: ToolDefinition, untrusted: boolean, checkSchemas: bo
     report({ severity: "warning", code: "TOOL_DESCRIPTION_MISSING", message });
   }
   if (!checkSchemas) return;
+  const ofParameters = parameters === undefined ? [] : checkSchema(parameters, { untrustedPatterns: untrusted });
+  const fault = ofParameters.find(({ severity }) => severity === "error");
+  // Nobody could tell which calls are right.
+  if (fault !== undefined) throw new HostError(fault.code, `Tool "${name}": ${fault.message} The tool is not offered.`);
   const found = [
-    ...(parameters === undefined ? [] : checkSchema(parameters, { untrustedPatterns: untrusted })),
+    ...ofParameters,
     ...(outputSchema === undefined ? [] : checkSchema(outputSchema, { of: "output", untrustedPatterns: untrusted })),
   ];
   for (const diagnostic of found) report({ ...diagnostic, message: `Tool "${name}": ${diagnostic.message}` });

@@ -104,7 +104,7 @@ test("reports faults of manifests, documents, prompts, tool JSON, schemas and mo
     "skills/a/skill.json:3:3 warning MANIFEST_VERSION",
     "skills/a/skill.json error PROMPT_MISSING",
     "skills/a/tools/broken.ts:3:1 error MODULE_SYNTAX",
-    'skills/a/tools/imports.ts error MODULE_NOT_FOUND Cannot find "./missing.ts", imported by skills/a/tools/imports.ts.',
+    'skills/a/tools/imports.ts:1:8 error MODULE_NOT_FOUND Cannot find "./missing.ts", imported by skills/a/tools/imports.ts.',
     "skills/a/tools/lint.json error SCHEMA_INVALID",
     "skills/a/tools/typo.json:1:17 error JSON_SYNTAX",
   ]) {

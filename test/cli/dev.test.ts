@@ -90,6 +90,7 @@ test("with --json prints one object a line: ready, then changes and diagnostics"
 test("takes directories as arguments, and waits for one that is not there yet", async () => {
   using place = workplace();
   const dev = startCli(["dev", "elsewhere"], { cwd: place.path, ...terminal });
+  expect(await dev.line(() => true)).toMatch(/^elsewhere error SKILLS_DIRECTORY_MISSING/);
   expect(await dev.line(() => true)).toMatch(/^0 skills, 0 tools/);
   place.write("elsewhere/greeter/SKILL.md", skillDocument("greeter"));
   expect(await dev.line(() => true)).toMatch(/\+ greeter {2}added · elsewhere\/greeter/);

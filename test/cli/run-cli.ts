@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
-import type { CliIo } from "../../src/cli/cli-io.ts";
+import type { CliIo, ProtocolStreams } from "../../src/cli/cli-io.ts";
 import { main } from "../../src/cli/main.ts";
 import { patience } from "../slowness.ts";
 
@@ -15,6 +15,8 @@ export interface CliSetup {
   readonly isTrusted?: boolean;
   /** Whether the streams are a terminal's. */
   readonly isTTY?: boolean;
+  /** What a protocol is spoken over. */
+  readonly streams?: Omit<ProtocolStreams, typeof Symbol.dispose>;
   /** Answers a question on the terminal. */
   readonly answer?: (question: string) => string | Promise<string>;
 }
@@ -46,7 +48,7 @@ export function startCli(argv: readonly string[], setup: CliSetup = {}): Running
   const stop = new AbortController();
   let [stdout, stderr, taken] = ["", "", 0];
   const watchers = new Set<() => void>();
-  const { cwd = tmpdir(), env = {}, stdin, isTTY = false, isTrusted = true, answer } = setup;
+  const { cwd = tmpdir(), env = {}, stdin, isTTY = false, isTrusted = true, answer, streams } = setup;
   const io: CliIo = {
     stdout: {
       isTTY,
@@ -65,6 +67,7 @@ export function startCli(argv: readonly string[], setup: CliSetup = {}): Running
     cwd,
     env: { LANG: "C.UTF-8", ...(isTrusted && { SKILLHOST_TRUST: "1" }), ...env },
     signal: stop.signal,
+    ...(streams && { takeStreams: () => ({ ...streams, [Symbol.dispose]: () => {} }) }),
     ...(answer && { ask: async (question: string) => answer(question) }),
   };
   const done = main(argv, io).then((code) => ({ code, stdout, stderr }));

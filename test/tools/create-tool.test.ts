@@ -218,14 +218,15 @@ describe("diagnostics", () => {
     const source = {
       name: "forecast",
       description: "d",
-      parameters: { type: "object", required: "city" },
       outputSchema: { type: "strin" },
     };
     const { diagnostics } = createReporting(source);
     expect(diagnostics.map(({ code, message }) => `${code} ${message}`)).toEqual([
-      expect.stringMatching(/^SCHEMA_INVALID Tool "forecast": parameters\.required must be an array/),
       expect.stringMatching(/^SCHEMA_INVALID Tool "forecast": outputSchema\.type /),
     ]);
+    const faulty = { ...source, parameters: { type: "object", required: "city" } };
+    expect(() => createReporting(faulty)).toThrow(/^Tool "forecast": parameters\.required must be an array.* is not offered\.$/);
+    expect(createReporting(faulty, { checkSchemas: false }).diagnostics).toEqual([]);
     expect(createReporting(source, { checkSchemas: false }).diagnostics).toEqual([]);
   });
 

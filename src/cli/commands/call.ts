@@ -36,7 +36,7 @@ export async function call(context: CommandContext, name: string, json: string |
     });
     // A tool of an MCP server is known when the server has been started.
     if (findTool(session, name) === undefined) await session.ready(io.signal);
-    const tool = findTool(session, name) ?? unknownTool(name, session, host);
+    const tool = findTool(session, name) ?? unknownTool(name, session, host, out.isJson);
     if (session.catalog.executables.get(tool.name)?.hasHandler === false) throw withoutHandler(tool);
     const result = await limit.run((signal) => session.callTool(name, args, { signal: AbortSignal.any([io.signal, signal]) }));
     report(context, tool, result, host);
@@ -62,14 +62,15 @@ function withoutHandler({ name }: ListedTool): CliError {
   );
 }
 
-function unknownTool(name: string, session: Session, host: Host): never {
+function unknownTool(name: string, session: Session, host: Host, isJson: boolean): never {
   const tools = session.listTools().map((tool) => tool.name);
   const isKnown = host.explain(name).tools.length > 0;
   const hint = isKnown
     ? ` It exists and is not offered: see "skillhost explain ${name}".`
     : (heldHint(name, host) ?? didYouMean(name, tools));
   const errors = host.diagnostics.filter(({ severity }) => severity === "error");
-  throw new CliError("TOOL_UNKNOWN", `There is no tool "${name}".${hint} "skillhost list" shows what there is.`, 1, errors);
+  // Without --json they are on stderr since the host has started.
+  throw new CliError("TOOL_UNKNOWN", `There is no tool "${name}".${hint} "skillhost list" shows what there is.`, 1, isJson ? errors : []);
 }
 
 /** Of a tool that its server has changed. */

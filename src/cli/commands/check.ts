@@ -40,6 +40,7 @@ export async function check(
   try {
     const report = await checkSkills({
       roots,
+      optionalRoots: new Set(roots),
       loader,
       hostVersion: packageVersion,
       strict,

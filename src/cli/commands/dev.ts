@@ -15,7 +15,7 @@ export function dev(context: CommandContext, directories: readonly string[], { w
   const { io, out } = context;
   const watches = watch === "always" || (watch === "auto" && io.stdout.isTTY);
   const started = performance.now();
-  return withHost(context, { directories, watch: watches }, async (host) => {
+  return withHost(context, { directories, watch: watches, listsDiagnostics: true }, async (host) => {
     // Whoever reads "ready" may save at once and must be heard.
     await host.idle();
     const report = createDevReport(out);

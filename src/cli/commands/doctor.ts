@@ -31,7 +31,7 @@ export interface DoctorReport {
 /** Says what is wrong with this machine and this set-up. The exit code is 1 when something is. */
 export async function doctor(context: CommandContext, { timeout = 20_000 }: DoctorOptions): Promise<number> {
   const { out } = context;
-  const report = await withHost(context, {}, (host) => examine(context, host, timeout));
+  const report = await withHost(context, { listsDiagnostics: true }, (host) => examine(context, host, timeout));
   const ok = !report.findings.some(({ severity }) => severity === "error");
   if (out.isJson) out.envelope({ ok, data: toData(report), diagnostics: report.findings });
   else printReport(report, out);

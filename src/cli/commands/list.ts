@@ -15,7 +15,7 @@ import { visibleLine } from "../visible-text.ts";
 /** Lists skills with their tools and prompts, MCP servers without starting them, and every diagnostic where it belongs. */
 export function list(context: CommandContext): Promise<number> {
   const { out } = context;
-  return withHost(context, {}, async (host) => {
+  return withHost(context, { listsDiagnostics: true }, async (host) => {
     const configured = readConfiguredServers(context);
     const servers = withFiles(host.listServers(), configured);
     const session = await host.createSession({ onPermissionRequest: approveAll, persist: false });

@@ -1,10 +1,13 @@
+import { resolve } from "node:path";
 import { onAbort } from "../../base/wait-for.ts";
+import type { Host } from "../../host/host.ts";
 import { isLoopback } from "../../io/connection-token.ts";
 import { type McpHttpFace, serveMcp } from "../../servers/mcp/serve-mcp.ts";
 import { approveAll } from "../../session/permissions/permissions.ts";
 import type { SessionOptions } from "../../session/session-config.ts";
 import { usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
+import { counted } from "../describe-skill.ts";
 import { withHost } from "../open-host.ts";
 import { chooseAgent } from "../project-agents.ts";
 
@@ -39,6 +42,7 @@ async function overStdio(context: CommandContext, options: McpCommandOptions): P
     return await withHost(context, { watch: true }, async (host) => {
       const { input, output } = streams;
       const face = await serveMcp(host, { ...serving, transport: "stdio", input, output, logger: log });
+      if (io.stdin.isTTY) explainTerminal(context, host, options);
       const stop = onAbort(io.signal, () => void face[Symbol.asyncDispose]());
       await face.closed;
       stop[Symbol.dispose]();
@@ -47,6 +51,21 @@ async function overStdio(context: CommandContext, options: McpCommandOptions): P
   } finally {
     streams[Symbol.dispose]();
   }
+}
+
+/** Somebody typed the command: says what it waits for, and how a client starts it instead. */
+function explainTerminal({ io, out, options: common }: CommandContext, host: Host, { allow, yes }: McpCommandOptions): void {
+  const active = host.skills.filter(({ state }) => state === "active");
+  const tools = new Set(active.flatMap((skill) => skill.tools)).size;
+  out.note(`Serving ${counted(active.length, "skill")} with ${counted(tools, "tool")} to an MCP client on stdin and stdout. Ctrl-C ends.`);
+  const roots = (common.skills ?? ["./skills"]).map((directory) => resolve(io.cwd, directory));
+  const rights = yes === true ? ["--yes"] : (allow ?? ["<rule>"]).flatMap((rule) => ["--allow", rule]);
+  const args = ["-y", "skillhost", "mcp", ...roots.flatMap((root) => ["--skills", root]), ...rights];
+  const snippet = { mcpServers: { skillhost: { command: "npx", args } } };
+  out.note("A terminal does not speak MCP. Have a client start it, by this in its configuration (such as .mcp.json):");
+  out.note(JSON.stringify(snippet));
+  if (yes !== true)
+    out.note('Calls that no "--allow <rule>" covers are asked about in the client; a client that cannot show a form is denied them.');
 }
 
 function overHttp(context: CommandContext, options: McpCommandOptions, http: number | true): Promise<number> {

@@ -1,6 +1,5 @@
 import { existsSync } from "node:fs";
 import { basename, join } from "node:path";
-import { nameFaults } from "../../formats/skills/skill-name.ts";
 import { discoverRoot, resolveRoot } from "../../skills/discover.ts";
 import { isSkillFolder } from "../../skills/is-skill-folder.ts";
 import { moduleExtensions } from "../../skills/module-runner.ts";
@@ -43,11 +42,20 @@ export async function newTool(context: CommandContext, name: string, options: { 
   );
 }
 
+/** The specification's own words; its validator is more lenient. */
 function checkSkillName(name: string): void {
-  const fault = nameFaults(name, name)[0];
-  if (fault) throw usageError(visibleLine(fault.message));
-  // The specification's own words; its validator is more lenient.
-  if (!/^[a-z0-9-]+$/.test(name)) throw usageError("A skill's name has only lowercase letters a-z, digits and hyphens.");
+  if (/^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(name) && name.length <= 64) return;
+  const words =
+    name
+      .normalize("NFKD")
+      .replace(/\p{M}/gu, "")
+      .toLowerCase()
+      .match(/[a-z0-9]+/g) ?? [];
+  const nearest = words.join("-").slice(0, 64).replace(/-$/, "");
+  const advice = nearest === "" ? "" : ` Write "${nearest}".`;
+  throw usageError(
+    `"${visibleLine(name)}" cannot be a skill's name: that has lowercase letters a-z, digits and single hyphens, at most 64.${advice}`,
+  );
 }
 
 interface FoundSkill {

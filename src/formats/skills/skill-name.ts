@@ -17,8 +17,7 @@ export function nameFaults(written: string, directoryName: string): readonly Nam
   const faults: (NameFault | false)[] = [
     length > maxNameLength &&
       fault("SKILL_NAME_TOO_LONG", `The name has ${length} characters; at most ${maxNameLength} are allowed. Shorten it.`),
-    name !== name.toLowerCase() &&
-      fault("SKILL_NAME_NOT_LOWERCASE", `The name ${shown} must be lowercase. Write ${JSON.stringify(name.slice(0, 80).toLowerCase())}.`),
+    name !== name.toLowerCase() && fault("SKILL_NAME_NOT_LOWERCASE", `The name ${shown} must be lowercase.${nearest(name)}`),
     /^-|-$/.test(name) && fault("SKILL_NAME_HYPHEN_EDGE", `The name ${shown} begins or ends with a hyphen. Remove it.`),
     name.includes("--") && fault("SKILL_NAME_DOUBLE_HYPHEN", `The name ${shown} has two hyphens in a row. Leave one.`),
     !/^[\p{L}\p{N}-]*$/u.test(name) &&

@@ -1,3 +1,4 @@
+import { importPlace } from "../place-in-file.ts";
 import { ModuleError } from "./module-error.ts";
 import type { ModuleRecord } from "./module-record.ts";
 import { isTypeScript } from "./transform-source.ts";
@@ -18,7 +19,8 @@ export function checkNames(
   const known = Object.keys(namespace).sort();
   const shown = known.slice(0, 60).join(", ") + (known.length > 60 ? " and more" : "");
   const message = `"${specifier}" has no export "${missing}", which ${importer.file} imports. It exports ${shown || "nothing"}.`;
-  throw new ModuleError("MODULE_EXPORT_MISSING", message, { file: importer.file });
+  const position = importPlace(importer.file, specifier, missing);
+  throw new ModuleError("MODULE_EXPORT_MISSING", message, { file: importer.file, position });
 }
 
 export function abandoned(record: ModuleRecord): ModuleError {

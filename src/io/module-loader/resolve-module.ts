@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { resolveExports, resolveImports } from "resolve-pkg-maps";
 import { errorMessage } from "../../base/errors.ts";
 import type { CheckedTree } from "../file-guard.ts";
+import { importPlace } from "../place-in-file.ts";
 import { ModuleError } from "./module-error.ts";
 import { checkedFiles, diskFiles, type ModuleFiles } from "./module-files.ts";
 import { installedRoot, type PackageConfigs, type PackageFacts, readPackage } from "./package-config.ts";
@@ -235,7 +236,7 @@ function notFound({ specifier, importer }: ResolveRequest, cause?: unknown): Mod
   const bare = PACKAGE.test(specifier) && !specifier.startsWith("#");
   const advice = bare ? ` If it is a package, install it where ${dirname(importer)} can see it.` : "";
   const message = `Cannot find "${specifier}", imported by ${importer}${reason}.${advice}`;
-  return new ModuleError("MODULE_NOT_FOUND", message, { file: importer, cause });
+  return new ModuleError("MODULE_NOT_FOUND", message, { file: importer, position: importPlace(importer, specifier), cause });
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -1,6 +1,7 @@
 import type { Server } from "@modelcontextprotocol/server";
 import { toError } from "../../base/errors.ts";
 import { createMcpServer, type ServerParts } from "./create-mcp-server.ts";
+import { sendNewErrors } from "./diagnostic-messages.ts";
 import type { ResourceWatches } from "./resource-watches.ts";
 import type { ServedList } from "./served-session.ts";
 
@@ -20,6 +21,7 @@ export function createConnectedServer({ parts, watches }: { parts: ServerParts; 
     if (server.transport === undefined || (era === "legacy" && server.getNegotiatedProtocolVersion() === undefined)) return;
     news().catch((error) => log.debug("News could not be sent to an MCP client.", { error: toError(error) }));
   };
+  const errors = era === "legacy" && parts.errors !== undefined ? sendNewErrors(server, parts.errors, log) : undefined;
   const subscription = served.onChanged((list) => send(tell[list]));
   const subscribed = new Map<string, () => void>();
   server.setRequestHandler("resources/subscribe", ({ params: { uri } }) => {
@@ -35,6 +37,7 @@ export function createConnectedServer({ parts, watches }: { parts: ServerParts; 
   });
   server.onclose = () => {
     subscription[Symbol.dispose]();
+    errors?.[Symbol.dispose]();
     for (const [uri, listener] of subscribed) watches.remove(uri, listener);
   };
   return server;

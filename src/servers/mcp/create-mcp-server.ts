@@ -2,6 +2,7 @@ import type { CacheHint, Server, ServerOptions } from "@modelcontextprotocol/ser
 import type { Logger } from "../../base/logger.ts";
 import { callParams, createToolCaller } from "./call-tool.ts";
 import type { ConversationOptions } from "./conversation.ts";
+import { createErrorReport, type HostErrors } from "./diagnostic-messages.ts";
 import { LeanServer } from "./lean-server.ts";
 import { createPushConversations } from "./push-conversation.ts";
 import type { RoundTrips } from "./round-trips.ts";
@@ -17,6 +18,8 @@ export interface ServerParts {
   readonly conversations: ConversationOptions;
   readonly roundTrips: RoundTrips;
   readonly shelf: SkillShelf;
+  /** Undefined: nobody knows of any. */
+  readonly errors?: HostErrors | undefined;
   readonly log: Logger;
 }
 
@@ -41,7 +44,11 @@ export function createMcpServer(parts: ServerParts, era: "legacy" | "modern"): S
   server.onerror = (error) => log.debug("An MCP client sent something that could not be used.", { error });
   const converse = isModern ? roundTrips.converse : createPushConversations(server, parts.conversations, log);
   const callTool = createToolCaller({ served, server, converse, isModern, log });
-  server.setRequestHandler("tools/list", () => served.whenStarted(() => served.toolList as never));
+  const reportErrors = parts.errors && createErrorReport(parts.errors, isModern);
+  server.setRequestHandler("tools/list", (_request, context) => {
+    reportErrors?.(context);
+    return served.whenStarted(() => served.toolList as never);
+  });
   server.setRequestHandler("tools/call", { params: callParams }, callTool);
   serveOffers({ served, server, converse, log, isModern, shelf });
   serveSkills(server, shelf, isModern ? listHint : undefined, log);

@@ -5,6 +5,7 @@ import type { SessionOptions } from "../../session/session-config.ts";
 import { type ConnectionEra, createConnectedServer } from "./connected-server.ts";
 import type { ServerIdentity, ServerParts } from "./create-mcp-server.ts";
 import { describeServed } from "./describe-served.ts";
+import { errorsOf, type HostErrors } from "./diagnostic-messages.ts";
 import type { ServedConnection } from "./legacy-sessions.ts";
 import { ResourceWatches } from "./resource-watches.ts";
 import { RoundTrips } from "./round-trips.ts";
@@ -42,7 +43,7 @@ export function createFace(source: Host | Session, options: FaceOptions, log: Lo
   const open: Face["open"] = async ({ isShared }) => {
     if (!isHost(source)) return openFace(new ServedSession(source, log, false), { ...options, isShared: true }, log);
     const session = await source.createSession({ ...forServing, ...options.session });
-    return openFace(new ServedSession(session, log, true), { ...options, isShared }, log);
+    return openFace(new ServedSession(session, log, true), { ...options, isShared, errors: errorsOf(source) }, log);
   };
   return {
     open,
@@ -60,8 +61,13 @@ function isHost(source: Host | Session): source is Host {
   return "createSession" in source;
 }
 
-function openFace(served: ServedSession, options: FaceOptions & { readonly isShared: boolean }, log: Logger): OpenFace {
-  const { isShared, asksPermission = true, identity, instructions } = options;
+interface OpenOptions extends FaceOptions {
+  readonly isShared: boolean;
+  readonly errors?: HostErrors;
+}
+
+function openFace(served: ServedSession, options: OpenOptions, log: Logger): OpenFace {
+  const { isShared, errors, asksPermission = true, identity, instructions } = options;
   const conversations = { isShared, asksPermission };
   const roundTrips = new RoundTrips(conversations);
   const watches = new ResourceWatches(served.session, log);
@@ -76,6 +82,7 @@ function openFace(served: ServedSession, options: FaceOptions & { readonly isSha
     conversations,
     roundTrips,
     shelf: new SkillShelf(served.session, log),
+    errors,
     log,
   };
   return {

@@ -38,7 +38,6 @@ export class Served implements AsyncDisposable {
       openHost: () =>
         startHost({
           workingDirectory: folder,
-          skillDirectories: ["./skills"],
           plugins: [],
           logger: silentLogger,
           sessionsDirectory: join(home, "sessions"),

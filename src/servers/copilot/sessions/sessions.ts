@@ -47,6 +47,7 @@ export async function createWireSession(server: CopilotServer, client: Client, p
   }
   wireSession.news.tellOpened();
   tellIneffective(wireSession, params);
+  wireSession.followErrors(host);
   followJoin(server, wireSession, client, params);
   await leaveIfGone(server, wireSession, client);
   return wireSession;
@@ -98,6 +99,7 @@ export async function resumeWireSession(server: CopilotServer, client: Client, p
     else if (offer.hooks) await updateHooks(wireSession);
     throw error;
   }
+  wireSession.followErrors(host);
   followJoin(server, wireSession, client, params);
   await leaveIfGone(server, wireSession, client);
   return wireSession;

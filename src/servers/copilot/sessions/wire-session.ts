@@ -1,4 +1,6 @@
+import { type Diagnostic, formatDiagnostic } from "../../../base/diagnostic.ts";
 import { HostError } from "../../../base/errors.ts";
+import type { Host } from "../../../host/host.ts";
 import type { Attachment } from "../../../session/asks/attachments.ts";
 import type { AgentMode } from "../../../session/instructions/mode-text.ts";
 import type { SessionEvent } from "../../../session/records/events.ts";
@@ -57,6 +59,7 @@ export class WireSession {
   #absent: SessionLink | undefined;
   readonly news: WireNews;
   readonly #following: Disposable;
+  #errors: Disposable | undefined;
   #skills: readonly unknown[] | undefined;
 
   constructor(session: Session, host: WireSessionHost, plugins: ClientPlugins) {
@@ -73,6 +76,20 @@ export class WireSession {
 
   get id(): string {
     return this.session.id;
+  }
+
+  /** Tells what is wrong with the skills and plugins of the host, now and from now on, each once. */
+  followErrors(host: Host): void {
+    if (this.#errors !== undefined) return;
+    const told = new Set<string>();
+    const tell = (diagnostic: Diagnostic): void => {
+      const message = formatDiagnostic(diagnostic);
+      if (diagnostic.severity !== "error" || told.has(message) || !this.session.isOpen) return;
+      told.add(message);
+      this.session.events.append("session.warning", { warningType: "diagnostic", message });
+    };
+    this.#errors = host.on("diagnostic", tell);
+    host.diagnostics.forEach(tell);
   }
 
   touch(): void {
@@ -208,6 +225,7 @@ export class WireSession {
     this.#sink[Symbol.dispose]();
     this.news[Symbol.dispose]();
     this.#following[Symbol.dispose]();
+    this.#errors?.[Symbol.dispose]();
     for (const client of this.clients) client.sessions.delete(this);
     this.#links.clear();
   }
