@@ -38,6 +38,7 @@ export class Served implements AsyncDisposable {
       openHost: () =>
         startHost({
           workingDirectory: folder,
+          skillDirectories: ["./skills"],
           plugins: [],
           logger: silentLogger,
           sessionsDirectory: join(home, "sessions"),
@@ -57,6 +58,8 @@ export class Served implements AsyncDisposable {
 
   static async start(options: ServedOptions = {}): Promise<Served> {
     const folder = mkdtempSync(join(tmpdir(), "skillhost-wire-"));
+    // It is named, so it must be there.
+    mkdirSync(join(folder, "skills"));
     const served = new Served(folder, await startScriptedModel(options.script), options);
     for (const [file, text] of Object.entries(options.files ?? {})) served.write(file, text);
     return served;
