@@ -35,7 +35,7 @@ test("shows what there is to do", async () => {
       dev [options] [dir...]           load skills, watch them, and print each
                                        change
       call [options] <tool> [json]     call a tool once
-      mcp [options]                    serve the skills to MCP clients
+      mcp|serve [options]              serve the skills to MCP clients
       approve [options] <name> [tool]  show what an MCP server or a skill has
                                        changed since it was approved, and approve it
       login [options] <server>         sign in to a remote MCP server

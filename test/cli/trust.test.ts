@@ -49,7 +49,7 @@ test("a skill is signed, runs where signatures are required, and does not once a
   expect((await cli("call", "greet", "{}", "--yes")).code).toBe(1);
   const listed = await json("list");
   expect(listed.data["skills"]).toMatchObject([
-    { state: "failed", trust: { status: "invalid" }, diagnostics: [{ code: "TRUST_FILE_CHANGED" }] },
+    { state: "refused", trust: { status: "invalid" }, diagnostics: [{ code: "TRUST_FILE_CHANGED" }] },
   ]);
   expect((await cli("doctor")).stdout).toContain("TRUST_FILE_CHANGED");
   expect((await cli("sign", "skills/greeter")).code).toBe(0);
@@ -142,7 +142,7 @@ describe("a project's configuration", () => {
     policy('{ "policy": "off" }');
     expect(await state()).toBe("active");
     place.write("home/trust.json", '{ "policy": { "project": "require" } }');
-    expect(await state()).toBe("failed");
+    expect(await state()).toBe("refused");
   });
 
   test("cannot have anybody trusted, and can say who of the trusted counts", async () => {

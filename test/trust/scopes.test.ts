@@ -69,7 +69,7 @@ test.each([
   }
   const directory = join(root, link ?? folder);
   const kit = await openKit([directory], { watch: false, trust: { policy: { project: "require" } } });
-  expect(kit.host.skills).toMatchObject([{ state: "failed", diagnostics: [{ code: "TRUST_UNSIGNED" }] }]);
+  expect(kit.host.skills).toMatchObject([{ state: "refused", diagnostics: [{ code: "TRUST_UNSIGNED" }] }]);
   expect(kit.session.listTools()).toEqual([]);
 });
 

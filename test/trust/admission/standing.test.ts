@@ -35,7 +35,7 @@ test("a skill stops serving when its signature expires, without a change of its 
   const kit = await createTestHost({ skillDirectories: [root], watch: false, trust: requireOf(alice) });
   onTestFinished(() => kit.close());
   await poll("the signature expires", () => kit.session.listTools().length === 0);
-  expect(kit.host.skills).toMatchObject([{ state: "failed", diagnostics: [{ code: "TRUST_EXPIRED" }] }]);
+  expect(kit.host.skills).toMatchObject([{ state: "refused", diagnostics: [{ code: "TRUST_EXPIRED" }] }]);
 });
 
 describe("a plugin in the folder of a skill whose signature is required", () => {

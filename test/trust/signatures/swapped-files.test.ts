@@ -129,7 +129,7 @@ describe("while a signed skill is being worked on", () => {
     const tools = new Map(toolsOf(kit));
     const failed = await kit.change(() => put(join(folder, "tools/_words.ts"), 'export const words = () => "hi";'));
     expect(failed.failed).toMatchObject([{ name: "greeter", lastGoodServes: false, diagnostics: [{ code: "TRUST_FILE_CHANGED" }] }]);
-    expect(kit.host.skills).toMatchObject([{ stale: false, state: "failed", trust: { status: "invalid" } }]);
+    expect(kit.host.skills).toMatchObject([{ stale: false, state: "refused", trust: { status: "invalid" } }]);
     expect(kit.session.listTools()).toEqual([]);
     await kit.change(() => void resign(folder, alice, { tools }), { until: ({ added }) => added.length > 0 });
     expect(kit.host.skills).toMatchObject([{ stale: false, diagnostics: [], trust: { status: "signed" } }]);
@@ -140,7 +140,7 @@ describe("while a signed skill is being worked on", () => {
     const { root, folder } = await signedGreeter(alice);
     const kit = await openWatched(root);
     await kit.change(() => put(join(folder, "assets/logo.bin"), new Uint8Array([9])));
-    expect([kit.session.listTools(), kit.host.skills]).toMatchObject([[], [{ state: "failed" }]]);
+    expect([kit.session.listTools(), kit.host.skills]).toMatchObject([[], [{ state: "refused" }]]);
     await kit.change(() => put(join(folder, "assets/logo.bin"), new Uint8Array([1, 2, 3, 250])));
     expect(kit.host.skills).toMatchObject([{ state: "active", diagnostics: [] }]);
     expect(await says(kit, "greet")).toBe("hello");

@@ -44,7 +44,7 @@ test.each([
   const kit = await openKit([root], { watch: false, trust: requireOf(alice) });
   expect(kit.session.listTools()).toEqual([]);
   expect(kit.skill("greeter")).toMatchObject({
-    state: "failed",
+    state: "refused",
     diagnostics: [{ severity: "error", code: expect.stringMatching(/^TRUST_/) }],
   });
   expect((globalThis as { tampered?: boolean }).tampered).toBeUndefined();
