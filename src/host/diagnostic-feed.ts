@@ -64,8 +64,15 @@ export class DiagnosticFeed {
   }
 }
 
+// What did not change keeps its diagnostics, and every change looks at all of them.
+const keys = new WeakMap<Diagnostic, string>();
+
 function keyOf(diagnostic: Diagnostic): string {
-  return JSON.stringify(diagnostic);
+  const known = keys.get(diagnostic);
+  if (known !== undefined) return known;
+  const key = JSON.stringify(diagnostic);
+  keys.set(diagnostic, key);
+  return key;
 }
 
 function withoutMessage({ message: _, ...rest }: Diagnostic): Omit<Diagnostic, "message"> {

@@ -2,23 +2,59 @@ import { type Position, positionAt } from "../base/diagnostic.ts";
 import { readTextFile } from "./read-bounded.ts";
 
 const maxBytes = 4 * 1024 * 1024;
+/** Occurrences of a specifier that are examined, and characters before each: a generated file may have very many. */
+const maxOccurrences = 200;
+const maxStatement = 2_000;
 
-/** Where a text stands in a file, for a diagnostic about it: the first place. Undefined: nowhere, or the file cannot be read. */
-export function placeInFile(file: string, text: string | RegExp): Position | undefined {
+/** Where a text first stands in a file, for a diagnostic about it. Undefined: nowhere, or the file cannot be read. */
+export function placeInFile(file: string, text: string): Position | undefined {
   const read = readTextFile(file, maxBytes);
   if (!read.ok) return undefined;
-  const offset = typeof text === "string" ? read.text.indexOf(text) : read.text.search(text);
+  const offset = read.text.indexOf(text);
   return offset === -1 ? undefined : positionAt(read.text, offset);
 }
 
-/** Where a file imports something by this specifier, or a name of it. */
+/**
+ * Where a file imports something by this specifier: the place of the name in the import where one is given, else that of
+ * the specifier in an import, else its first occurrence in quotes.
+ */
 export function importPlace(file: string, specifier: string, name?: string): Position | undefined {
-  const quoted = `["'\`]${escaped(specifier)}["'\`]`;
-  const isImported = `(?<=\\b(?:from|import|require)\\s{0,20}\\(?\\s{0,20}${quoted})`;
-  const named = name === undefined ? undefined : `\\b${escaped(name)}\\b(?=[^;"'\`]{0,2000}\\bfrom\\s{0,20}${quoted})`;
-  for (const pattern of [named, `${quoted}${isImported}`, quoted]) {
-    const place = pattern === undefined ? undefined : placeInFile(file, new RegExp(pattern));
-    if (place !== undefined) return place;
+  const read = readTextFile(file, maxBytes);
+  if (!read.ok) return undefined;
+  const { text } = read;
+  const occurrences = quotedPlaces(text, specifier);
+  const imported = occurrences.filter((offset) =>
+    /\b(?:from|import|require)\s{0,20}\(?\s{0,20}$/.test(text.slice(Math.max(0, offset - 60), offset)),
+  );
+  const named = name === undefined ? undefined : firstDefined(imported, (offset) => nameBefore(text, offset, name));
+  const offset = named ?? imported[0] ?? occurrences[0];
+  return offset === undefined ? undefined : positionAt(text, offset);
+}
+
+function quotedPlaces(text: string, specifier: string): readonly number[] {
+  if (specifier.length > maxStatement) return [];
+  return ['"', "'", "`"].flatMap((quote) => placesOf(text, `${quote}${specifier}${quote}`)).sort((one, other) => one - other);
+}
+
+function placesOf(text: string, part: string): readonly number[] {
+  const found: number[] = [];
+  for (let at = text.indexOf(part); at !== -1 && found.length < maxOccurrences; at = text.indexOf(part, at + part.length)) found.push(at);
+  return found;
+}
+
+/** Where the statement that ends at the specifier has the name. */
+function nameBefore(text: string, specifier: number, name: string): number | undefined {
+  const start = Math.max(0, specifier - maxStatement);
+  const before = text.slice(start, specifier);
+  const statement = Math.max(before.lastIndexOf(";"), before.lastIndexOf('"'), before.lastIndexOf("'"), before.lastIndexOf("`")) + 1;
+  const found = new RegExp(`(?<![\\w$])${escaped(name)}(?![\\w$])`).exec(before.slice(statement));
+  return found === null ? undefined : start + statement + found.index;
+}
+
+function firstDefined<T, R>(items: readonly T[], find: (item: T) => R | undefined): R | undefined {
+  for (const item of items) {
+    const found = find(item);
+    if (found !== undefined) return found;
   }
   return undefined;
 }
