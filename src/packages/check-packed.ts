@@ -7,10 +7,10 @@ import { maxDocumentBytes } from "../formats/text/limits.ts";
 import { readFileBytes, readTextFile } from "../io/read-bounded.ts";
 import { moduleExtensions } from "../skills/module-runner.ts";
 import { findPackageSkills } from "../skills/package-skills.ts";
-import { signatureFileName } from "../trust/folder-digests.ts";
-import { compareFiles } from "./compare-locks.ts";
+import { isInert } from "../trust/compare-files.ts";
+import { digestFolder, signatureFileName } from "../trust/folder-digests.ts";
+import { parseSignature } from "../trust/signature-statement.ts";
 import { findSecret } from "./find-secrets.ts";
-import { filesOf } from "./lock-project.ts";
 import type { PackOptions } from "./pack.ts";
 import type { ReadSkill } from "./read-skill-folder.ts";
 import type { UnpackedTarball } from "./unpack-tarball.ts";
@@ -166,11 +166,27 @@ function isTypeOnly(node: object): boolean {
   return importKind === "type" || exportKind === "type";
 }
 
-/** A signature is about every file of the skill: one that is not packed makes it wrong for whoever installs it. */
+/** A signature is about every file of the skill: one that differs in the tarball makes it wrong for whoever installs it. */
 function checkSigned(folder: string, packed: string): readonly Diagnostic[] {
   if (!existsSync(join(folder, signatureFileName))) return [];
-  return compareFiles("", filesOf(folder), filesOf(packed)).map(({ subject, message }): Diagnostic => {
-    const text = `This skill is signed, and in the tarball its file${subject} ${message}. Pack all of it, or leave the file out of the folder and sign again.`;
-    return { severity: "error", code: "PACK_SIGNED", file: join(folder, subject.trim()), message: text };
+  const refuse = (path: string, message: string): Diagnostic => ({
+    severity: "error",
+    code: "PACK_SIGNED",
+    file: join(folder, path),
+    message: `${message} Run "skillhost sign" on the skill, then pack again.`,
+  });
+  const read = readTextFile(join(packed, signatureFileName), maxDocumentBytes);
+  if (!read.ok) return [refuse(signatureFileName, "This skill is signed, and its signature is not packed.")];
+  const parsed = parseSignature(read.text);
+  if (!parsed.ok) return [refuse(signatureFileName, `The signature cannot be used: ${parsed.why}.`)];
+  const { files: signed } = parsed.statement;
+  const { files: found } = digestFolder(packed);
+  return [...new Set([...signed.keys(), ...found.keys()])].flatMap((path) => {
+    const [one, other] = [signed.get(path), found.get(path)];
+    if (one?.digest === other?.digest || (one === undefined && isInert(path))) return [];
+    if (other === undefined) return [refuse(path, "This file is signed and not packed.")];
+    if (one !== undefined) return [refuse(path, "This file has changed since the skill was signed.")];
+    const why = path === "package.json" ? ": it was written after the skill was signed" : "";
+    return [refuse(path, `This file is packed and not signed${why}.`)];
   });
 }

@@ -21,9 +21,14 @@ const secretTexts: readonly (readonly [name: string, pattern: RegExp])[] = [
   ["a registry's password", /^\s*\/\/[^\s=]+:_(?:authToken|password|auth)\s*=/m],
 ];
 
+/** Whether files of that name hold secrets, such as `.env` and `.npmrc`. */
+export function isSecretName(path: string): boolean {
+  return secretNames.some((pattern) => pattern.test(path));
+}
+
 /** Why a file looks like a secret; undefined: it does not. */
 export function findSecret(path: string, bytes: Uint8Array): string | undefined {
-  if (secretNames.some((pattern) => pattern.test(path))) return "files of that name hold secrets";
+  if (isSecretName(path)) return "files of that name hold secrets";
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
   const found = secretTexts.find(([, pattern]) => pattern.test(text));
   return found && `it holds what looks like ${found[0]}`;

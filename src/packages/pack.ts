@@ -11,6 +11,7 @@ import { findPackageSkills } from "../skills/package-skills.ts";
 import { checkPacked } from "./check-packed.ts";
 import type { NpmOptions } from "./npm-options.ts";
 import { completeManifest } from "./package-manifest.ts";
+import { leftOf } from "./packed-files.ts";
 import type { ReadSkill, SkillReader } from "./read-skill-folder.ts";
 import { type UnpackedTarball, unpackTarball } from "./unpack-tarball.ts";
 
@@ -37,6 +38,8 @@ export interface PackedPackage {
   readonly fileName: string;
   readonly integrity: string;
   readonly files: readonly { readonly path: string; readonly size: number }[];
+  /** What of the skills' folders is not packed. */
+  readonly left: readonly string[];
   readonly skills: readonly ReadSkill[];
   /** No errors: with one, nothing is packed. */
   readonly diagnostics: readonly Diagnostic[];
@@ -67,9 +70,16 @@ export async function packSkills(folder: string, options: PackOptions): Promise<
     const checked = await checkPacked({ source, folders: found.folders, skills, manifest: completed.manifest, unpacked }, options);
     const all = [...found.diagnostics, ...diagnostics, ...(await options.lint(found.folders)), ...checked];
     if (all.some(({ severity }) => severity === "error")) throw new PackRefused(all);
-    return { ...describe(completed.manifest, tarball, unpacked), folder: source, added: completed.added, skills, diagnostics: all };
+    return {
+      ...describe(completed.manifest, tarball, unpacked),
+      folder: source,
+      left: leftOfSkills(source, found.folders, unpacked),
+      added: completed.added,
+      skills,
+      diagnostics: all,
+    };
   } catch (error) {
-    if (isChanged && options.writes) await restore(join(source, "package.json"), before);
+    if (isChanged && options.writes && !isToBeSigned(error)) await restore(join(source, "package.json"), before);
     throw error;
   } finally {
     unpacked?.[Symbol.dispose]();
@@ -82,7 +92,7 @@ export class PackRefused extends HostError {
   readonly diagnostics: readonly Diagnostic[];
 
   constructor(diagnostics: readonly Diagnostic[]) {
-    super("PACK_REFUSED", "This is not packed. Mend what is listed below.");
+    super("PACK_REFUSED", "This was not packed. Fix what is listed below.");
     this.diagnostics = diagnostics;
   }
 }
@@ -126,6 +136,14 @@ function describe(
   };
 }
 
+function leftOfSkills(source: string, folders: readonly string[], { files }: UnpackedTarball): readonly string[] {
+  return folders.flatMap((folder) => {
+    const prefix = folder === source ? "" : `${relative(source, folder).split(sep).join("/")}/`;
+    const own = files.filter(({ path }) => path.startsWith(prefix)).map(({ path }) => path.slice(prefix.length));
+    return leftOf(folder, new Set(own)).map((path) => `${prefix}${path}`);
+  });
+}
+
 function copyOf(source: string): { readonly folder: string; remove(): Promise<void> } {
   const folder = mkdtempSync(join(tmpdir(), "skillhost-pack-"));
   const isLeft = (path: string): boolean =>
@@ -135,6 +153,13 @@ function copyOf(source: string): { readonly folder: string; remove(): Promise<vo
   for (const name of readdirSync(source))
     cpSync(join(source, name), join(folder, name), { recursive: true, filter: (path) => !isLeft(path) });
   return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
+}
+
+/** A signature covers package.json: without the new one, the skill could never be signed as it is packed. */
+function isToBeSigned(error: unknown): boolean {
+  if (!(error instanceof PackRefused)) return false;
+  const errors = error.diagnostics.filter(({ severity }) => severity === "error");
+  return errors.every(({ code }) => code === "PACK_SIGNED");
 }
 
 async function restore(file: string, before: string | undefined): Promise<void> {

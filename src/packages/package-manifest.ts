@@ -27,7 +27,7 @@ export function completeManifest(folder: string, skills: readonly ReadSkill[], i
     description: isOwnSkill ? skill?.description : undefined,
     keywords: skillKeywords,
     type: "module",
-    files: isOwnSkill ? filesOf(folder) : ["skills"],
+    files: isOwnSkill ? packableEntries(folder) : ["skills"],
     engines: isOwnSkill && skill?.engines["skillhost"] !== undefined ? { skillhost: skill.engines["skillhost"] } : undefined,
   };
   const isNew = Object.keys(written).length === 0;
@@ -45,7 +45,7 @@ export function completeManifest(folder: string, skills: readonly ReadSkill[], i
 }
 
 /** What a skill is made of, as far as it lies at the top of its folder: hidden files, tests and what tools leave stay at home. */
-function filesOf(folder: string): readonly string[] {
+export function packableEntries(folder: string): readonly string[] {
   const left = /^(?:\.|node_modules$|tests?$|package(?:-lock)?\.json$|.*\.tgz$|.*\.test\.|.*\.log$)/;
   return readdirSync(folder)
     .filter((name) => !left.test(name))

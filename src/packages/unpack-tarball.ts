@@ -1,11 +1,10 @@
-import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative, sep } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { extract } from "tar";
 import { errorMessage, HostError } from "../base/errors.ts";
-import { digestFolder } from "../trust/folder-digests.ts";
 import { inspectTarball } from "./inspect-tarball.ts";
 
 /** A tarball's contents in a folder of their own, which goes when this is disposed of. */
@@ -25,6 +24,14 @@ export async function unpackTarball(tarball: Buffer): Promise<UnpackedTarball> {
     remove();
     throw new HostError("PACKAGE_TARBALL", `This tarball cannot be unpacked: ${errorMessage(error)}`, { cause: error });
   }
-  const files = [...digestFolder(folder).files].map(([path, { size }]) => ({ path, size }));
-  return { folder, files, [Symbol.dispose]: remove };
+  return { folder, files: filesBelow(folder), [Symbol.dispose]: remove };
+}
+
+function filesBelow(folder: string): UnpackedTarball["files"] {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  const files = entries.map((entry) => {
+    const file = join(entry.parentPath, entry.name);
+    return { path: relative(folder, file).split(sep).join("/"), size: statSync(file).size };
+  });
+  return files.sort((a, b) => (a.path < b.path ? -1 : 1));
 }

@@ -3,7 +3,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import type { CheckedTree, FileGuard, GuardedRead } from "../io/file-guard.ts";
 import { readFileBytes } from "../io/read-bounded.ts";
 import { compareFiles } from "./compare-files.ts";
-import { digestBytes, digestFolder, type FileDigest } from "./folder-digests.ts";
+import { digestBytes, digestFolder, type FileDigest, foldersOf } from "./folder-digests.ts";
 
 /** Larger files are not held during a load: they are read again, and their digest is compared. */
 const maxHeldBytes = 4 * 1024 * 1024;
@@ -124,16 +124,6 @@ function relativePath(folder: string, file: string): string | undefined {
 }
 
 const UNRESOLVED = /[\\/](?:\.{0,2})(?:[\\/]|$)/;
-
-function foldersOf(files: Iterable<string>): ReadonlySet<string> {
-  const folders = new Set<string>();
-  for (const file of files) {
-    for (let end = file.lastIndexOf("/"); end > 0 && !folders.has(file.slice(0, end)); end = file.lastIndexOf("/", end - 1)) {
-      folders.add(file.slice(0, end));
-    }
-  }
-  return folders;
-}
 
 function refused(file: string, code: string, message: string): GuardedRead {
   return { ok: false, diagnostic: { severity: "error", code, file, message } };

@@ -31,16 +31,21 @@ export function compareFiles(
       );
   }
   for (const path of found.files.keys())
-    if (!signed.has(path))
+    if (!signed.has(path) && !isInert(path))
       fault(
         "TRUST_FILE_ADDED",
         path,
-        `This file was not there when ${signer} signed the skill. Take it away, or have the skill signed anew.`,
+        `This file is not among those that ${signer} signed: it was added, or it is not packed. Move it out of the skill, or have the skill signed again.`,
       );
   if (faults.length <= maxTold) return faults;
   const more = faults.length - maxTold;
   const message = `${more} more files are not as they were signed.`;
   return [...faults.slice(0, maxTold), { severity: "error", code: "TRUST_FILES_CHANGED", file: join(folder, signatureFileName), message }];
+}
+
+/** What git and npm keep in folders for themselves, and never pack. Nothing of a skill reads it. */
+export function isInert(path: string): boolean {
+  return /(?:^|\/)\.(?:gitignore|gitattributes|npmignore)$/.test(path);
 }
 
 const lineEnds =

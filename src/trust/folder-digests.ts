@@ -17,6 +17,8 @@ export interface FolderDigests {
 }
 
 export interface DigestOptions {
+  /** The only files to read, by path from the folder with forward slashes. Folders without one of them are not entered. Default: all. */
+  readonly only?: ReadonlySet<string> | undefined;
   /** Files and folders of these names are passed over, wherever they lie. */
   readonly exclude?: ReadonlySet<string> | undefined;
   /** Whether a `.git` is a problem. Otherwise it is passed over. */
@@ -32,6 +34,12 @@ export const signatureFileName = "skill.sig.json";
 
 // What systems and git leave in folders by themselves. None of it is read as a part of a skill.
 const skipped: ReadonlySet<string> = new Set([signatureFileName, ".DS_Store", "Thumbs.db", "desktop.ini"]);
+
+/** Whether files of this name are in no list of a skill's files: signatures, and what systems and git leave in folders. */
+export function isIgnoredName(name: string): boolean {
+  return name === ".git" || skipped.has(name);
+}
+
 const maxFiles = 20_000;
 const maxFileBytes = 64 * 1024 * 1024;
 const maxBytes = 256 * 1024 * 1024;
@@ -42,13 +50,15 @@ const maxDepth = 64;
  * some systems take for the same, a `node_modules` folder, and more than 20,000 files or 256 MiB. Git's own folder, and
  * the signature and the desktop's files at the top or below, are passed over.
  */
-export function digestFolder(folder: string, { exclude, ...options }: DigestOptions = {}): FolderDigests {
+export function digestFolder(folder: string, { exclude, only, ...options }: DigestOptions = {}): FolderDigests {
+  const folders = only && foldersOf(only);
   const walk: Walk = { folder, files: [], byFoldedName: new Map(), problems: [], bytes: 0, ...options };
   for (const waiting: Place[] = [{ path: "", depth: 0 }]; waiting.length > 0; ) {
     const place = waiting.pop()!;
     for (const entry of entriesOf(place, walk)) {
       if (exclude?.has(entry.name)) continue;
       const path = place.path === "" ? entry.name : `${place.path}/${entry.name}`;
+      if (only !== undefined && (entry.isDirectory() ? !folders?.has(path) : entry.isFile() && !only.has(path))) continue;
       if (entry.name === ".git") passOverGit(path, walk);
       else if (entry.isDirectory()) enter(entry.name, { path, depth: place.depth + 1 }, waiting, walk);
       else if (!skipped.has(entry.name)) addFile(entry, path, walk);
@@ -170,4 +180,15 @@ function placeOf({ folder }: Walk, path: string): string {
 
 function add(walk: Walk, code: string, path: string, message: string): void {
   walk.problems.push({ severity: "error", code, file: placeOf(walk, path), message });
+}
+
+/** Every folder that one of these files is in, at whatever depth. */
+export function foldersOf(files: Iterable<string>): ReadonlySet<string> {
+  const folders = new Set<string>();
+  for (const file of files) {
+    for (let end = file.lastIndexOf("/"); end > 0 && !folders.has(file.slice(0, end)); end = file.lastIndexOf("/", end - 1)) {
+      folders.add(file.slice(0, end));
+    }
+  }
+  return folders;
 }

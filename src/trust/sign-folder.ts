@@ -18,6 +18,8 @@ export interface SignRequest {
   readonly tools: ReadonlyMap<string, string>;
   readonly created: Date;
   readonly expires?: Date | undefined;
+  /** The files to sign, by path from the folder with forward slashes. Default: all. */
+  readonly only?: ReadonlySet<string> | undefined;
 }
 
 export type Signed =
@@ -25,9 +27,9 @@ export type Signed =
   /** Nothing was written. */
   | { readonly ok: false; readonly problems: readonly Diagnostic[] };
 
-/** Signs the files of a folder as they are now, and writes the signature beside them. */
+/** Signs files of a folder as they are now, and writes the signature beside them. */
 export async function signFolder(folder: string, request: SignRequest, { publicKey, privateKey }: SigningKey): Promise<Signed> {
-  const { files, problems } = digestFolder(folder);
+  const { files, problems } = digestFolder(folder, { only: request.only });
   if (problems.length > 0) return { ok: false, problems };
   const { skill, version, tools, created, expires } = request;
   const statement: SignatureStatement = {

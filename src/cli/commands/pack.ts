@@ -13,7 +13,7 @@ import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";
 import { kilobytes } from "../describe-package.ts";
-import { counted } from "../describe-skill.ts";
+import { counted, named } from "../describe-skill.ts";
 import { withPackages } from "../package-context.ts";
 import { visibleLine } from "../visible-text.ts";
 
@@ -119,13 +119,14 @@ function describe({ out }: CommandContext, packed: PackedPackage, dryRun: boolea
   );
   out.line(`  ${style.dim(packed.integrity)}`);
   for (const diagnostic of distinct(packed.diagnostics)) out.line(out.diagnostic(diagnostic));
+  if (packed.left.length > 0) out.note(`Not packed: ${named(packed.left, 20)}.`);
   if (packed.added.length === 0) return;
   const file = out.path(join(packed.folder, "package.json"));
   out.note(`${file} ${dryRun ? "would get" : "got"} what it did not say: ${packed.added.join(", ")}.`);
 }
 
-function dataOf({ name, version, fileName, integrity, files, added, tarball, manifest }: PackedPackage): object {
-  return { name, version, fileName, integrity, size: tarball.length, files, added, manifest };
+function dataOf({ name, version, fileName, integrity, files, left, added, tarball, manifest }: PackedPackage): object {
+  return { name, version, fileName, integrity, size: tarball.length, files, left, added, manifest };
 }
 
 /** The reader of skills and the linter may say the same. */

@@ -6,11 +6,12 @@ import type { SkillInfo } from "../../host/host.ts";
 import { discoverRoot, resolveRoot } from "../../skills/discover.ts";
 import { isSkillFolder } from "../../skills/is-skill-folder.ts";
 import { readSkill } from "../../skills/read-skill.ts";
+import { isInert } from "../../trust/compare-files.ts";
 import { openPrivateKey } from "../../trust/private-keys.ts";
-import { signFolder } from "../../trust/sign-folder.ts";
+import { type Signed, type SigningKey, type SignRequest, signFolder } from "../../trust/sign-folder.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
-import { counted } from "../describe-skill.ts";
+import { counted, named } from "../describe-skill.ts";
 import { skillDirectories } from "../open-host.ts";
 import { chooseKey, readPassphrase } from "../own-keys.ts";
 import { runnableFolders } from "../project-consent.ts";
@@ -35,8 +36,7 @@ export async function sign(
   const key = openPrivateKey(stored, stored.isLocked ? readPassphrase(context, passphraseFile) : undefined);
   const { skill, tools } = await loadToSign(context, folder);
   const { name, version } = skill;
-  const signed = await signFolder(folder, { skill: name, version, tools, created: new Date(), expires: until }, key);
-  if (!signed.ok) throw new CliError("SIGN_REFUSED", `${folder} cannot be signed, and nothing was written.`, 1, signed.problems);
+  const { signed, left, notes } = await signPacked(folder, { skill: name, version, tools, created: new Date(), expires: until }, key);
   const { files, created, expires: end } = signed.statement;
   const data = {
     skill: name,
@@ -47,14 +47,55 @@ export async function sign(
     tools: tools.size,
     created,
     expires: end,
+    left,
   };
   if (out.isJson) out.envelope({ ok: true, data, diagnostics: [] });
   else {
     const what = visibleLine(version === undefined ? name : `${name} ${version}`);
     const how = `${counted(files.size, "file")} and ${counted(tools.size, "tool")}, with ${visibleLine(`${stored.id} ${stored.name}`.trim())}`;
     out.line(`Signed ${what}: ${how}${end === undefined ? "" : `, until ${end.slice(0, 10)}`} → ${out.path(signed.file)}`);
+    describeLeft(context, left);
   }
+  for (const note of notes) out.note(note);
   return 0;
+}
+
+function describeLeft({ out }: CommandContext, left: readonly string[]): void {
+  if (left.length === 0) return;
+  out.line(`Not signed, because it is not packed: ${named(left, 20)}.`);
+  if (left.every(isInert)) return;
+  const advice = 'To pack and sign a file, name it in "files" of package.json.';
+  out.note(`Where a signature is required, the skill does not load from this folder with these in it; a packed copy does. ${advice}`);
+}
+
+interface SignedPacked {
+  readonly signed: Extract<Signed, { ok: true }>;
+  /** What of the folder is neither packed nor signed. */
+  readonly left: readonly string[];
+  readonly notes: readonly string[];
+}
+
+/** Signs what `pack` would take of the folder, and makes sure that it takes the signature, too. */
+async function signPacked(folder: string, request: SignRequest, key: SigningKey): Promise<SignedPacked> {
+  const { isSignaturePacked, listPackedFiles, packSignature } = await import("../../packages/packed-files.ts");
+  const { files, left } = await listPackedFiles(folder);
+  const signed = await signOnly(folder, { ...request, only: files }, key);
+  const after = await listPackedFiles(folder);
+  if (isSignaturePacked(after)) return { signed, left, notes: [] };
+  const changed = await packSignature(folder, after);
+  if (changed === undefined) {
+    const note = `The signature is not packed with the skill. Look at .npmignore, .gitignore and "files" in ${join(after.root, "package.json")}.`;
+    return { signed, left, notes: [note] };
+  }
+  // package.json may be one of the files that are signed.
+  const again = await signOnly(folder, { ...request, only: files }, key);
+  return { signed: again, left, notes: [`Added the signature to "files" in ${changed}, so that it is packed.`] };
+}
+
+async function signOnly(folder: string, request: SignRequest, key: SigningKey): Promise<Extract<Signed, { ok: true }>> {
+  const signed = await signFolder(folder, request, key);
+  if (!signed.ok) throw new CliError("SIGN_REFUSED", `${folder} cannot be signed, and nothing was written.`, 1, signed.problems);
+  return signed;
 }
 
 function findFolder(context: CommandContext, wanted: string): string {

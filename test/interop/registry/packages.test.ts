@@ -228,6 +228,30 @@ test("a tarball that the registry changed after it was locked is refused by ci",
   expect(existsSync(join(project, "node_modules/shifty"))).toBe(false);
 });
 
+test("a skill is published, signed, published again, and added where packages must be signed", () => {
+  const signer = join(folder(), "signed-greeter");
+  write(signer, {
+    "SKILL.md": document("signed-greeter"),
+    "tools/greet.ts": tool("greet", "Hello,"),
+    ".env": "SECRET=1",
+    ".npmrc": "//registry.example/:_authToken=abc",
+    "test/greet.test.ts": "",
+    "node_modules/other/index.js": "",
+  });
+  publish(signer);
+  expect(run(signer, ["keys", "new", "alice"]).code).toBe(0);
+  const manifest = join(signer, "package.json");
+  writeFileSync(manifest, readFileSync(manifest, "utf8").replace("1.0.0", "1.1.0"));
+  expect(run(signer, ["sign", "."]).stdout).toContain("Not signed, because it is not packed: .env, .npmrc, node_modules/, test/.");
+  publish(signer);
+  const project = folder({ "skillhost.json": '{ "trust": { "policy": { "package": "require" } } }' });
+  const added = run(project, ["add", "signed-greeter", "--yes"]);
+  expect([added.code, added.stderr]).toEqual([0, expect.anything()]);
+  expect(readdirSync(join(project, "node_modules/signed-greeter")).sort()).toEqual(["SKILL.md", "package.json", "skill.sig.json", "tools"]);
+  expect(run(project, ["list"]).stdout).toContain("signed by alice");
+  expect(run(project, ["call", "greet", '{"who":"Ada"}', "--yes"]).stdout.trim()).toBe("Hello, Ada");
+});
+
 test("two commands at once wait for each other, and both are done", async () => {
   publish(skill("left", "1.0.0"));
   publish(skill("right", "1.0.0"));

@@ -1,0 +1,90 @@
+import { existsSync, lstatSync, readdirSync, realpathSync } from "node:fs";
+import { dirname, join, relative, sep } from "node:path";
+import { writeFileAtomic } from "../io/atomic-write.ts";
+import { readManifest } from "../skills/direct-dependencies.ts";
+import { findPackageSkills } from "../skills/package-skills.ts";
+import { foldersOf, isIgnoredName, signatureFileName } from "../trust/folder-digests.ts";
+import { isSecretName } from "./find-secrets.ts";
+import { packableEntries } from "./package-manifest.ts";
+
+/** Which files of a skill's folder `pack` and `publish` take. */
+export interface PackedFiles {
+  /** The folder of the package that the skill belongs to: its own folder, or one above it. */
+  readonly root: string;
+  /** Paths from the skill's folder, with forward slashes. The signature is among them if it exists and is packed. */
+  readonly files: ReadonlySet<string>;
+  /** What stays behind: files, and folders (with a slash at the end) of which nothing is packed. */
+  readonly left: readonly string[];
+}
+
+/**
+ * Lists the files of a skill as npm packs them: by `files`, .npmignore and .gitignore of the package that the skill belongs to. A skill
+ * that is no package yet is listed with the package.json that `pack` would write. Files whose names say that they hold secrets are never listed.
+ */
+export async function listPackedFiles(folder: string): Promise<PackedFiles> {
+  const skill = realpathSync.native(folder);
+  for (const root of packageRoots(skill)) {
+    const files = await packedBelow(root, skill);
+    // A package may ship other things: its skills are then for its own authors.
+    if (files.size > 0) return { root, files, left: leftOf(skill, files) };
+  }
+  const files = await packedBelow(skill, skill);
+  return { root: skill, files, left: leftOf(skill, files) };
+}
+
+export function isSignaturePacked({ files }: PackedFiles): boolean {
+  return files.has(signatureFileName);
+}
+
+/**
+ * Adds the signature of a skill to `files` of its package.json, if that is what leaves it out.
+ * @returns the changed package.json; undefined when nothing was changed.
+ */
+export async function packSignature(folder: string, { root }: PackedFiles): Promise<string | undefined> {
+  const file = join(root, "package.json");
+  const manifest = readManifest(root);
+  const { files } = manifest;
+  if (!Array.isArray(files)) return undefined;
+  const path = relative(root, join(realpathSync.native(folder), signatureFileName))
+    .split(sep)
+    .join("/");
+  if (files.includes(path)) return undefined;
+  await writeFileAtomic(file, `${JSON.stringify({ ...manifest, files: [...files, path] }, null, 2)}\n`, { inside: root });
+  return file;
+}
+
+/** The folder itself and those above it whose packages contain the skill, up to the end of the repository. */
+function packageRoots(skill: string): readonly string[] {
+  const roots: string[] = [];
+  for (let at = skill; ; at = dirname(at)) {
+    if (existsSync(join(at, "package.json")) && findPackageSkills(at, readManifest(at)).folders.includes(skill)) roots.push(at);
+    if (existsSync(join(at, ".git")) || dirname(at) === at) return roots;
+  }
+}
+
+async function packedBelow(root: string, skill: string): Promise<ReadonlySet<string>> {
+  const [{ default: packlist }, { default: Arborist }] = await Promise.all([import("npm-packlist"), import("@npmcli/arborist")]);
+  const tree = await new Arborist({ path: root }).loadActual();
+  if (!existsSync(join(root, "package.json"))) tree.package = { ...tree.package, files: [...packableEntries(root)] } as typeof tree.package;
+  const prefix = root === skill ? "" : `${relative(root, skill).split(sep).join("/")}/`;
+  const all = await packlist(tree, { path: root });
+  const below = all.filter((path) => path.startsWith(prefix)).map((path) => path.slice(prefix.length));
+  return new Set(below.filter((path) => !isSecretName(path)));
+}
+
+/** What of a folder is not among these files of it, without what systems and git leave there. */
+export function leftOf(skill: string, files: ReadonlySet<string>): readonly string[] {
+  const folders = foldersOf(files);
+  const left: string[] = [];
+  for (const waiting = [""]; waiting.length > 0; ) {
+    const at = waiting.pop()!;
+    for (const name of readdirSync(join(skill, at))) {
+      const path = `${at}${name}`;
+      if (isIgnoredName(name)) continue;
+      const isFolder = lstatSync(join(skill, path)).isDirectory();
+      if (isFolder && folders.has(path)) waiting.push(`${path}/`);
+      else if (isFolder || !files.has(path)) left.push(isFolder ? `${path}/` : path);
+    }
+  }
+  return left.sort();
+}
