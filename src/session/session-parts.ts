@@ -278,6 +278,10 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
     }
   }
 
+  background(work: PromiseLike<unknown>): void {
+    this.turns.background.add(work);
+  }
+
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;

@@ -32,6 +32,7 @@ export interface ToolsetHost extends TurnHost {
   readonly plan: SessionPlan;
   /** Says something to the session's own agent; it goes on if it is at rest. */
   notify(message: string): void;
+  background(work: PromiseLike<unknown>): void;
   transcriptPath(): string;
   /** Starts the MCP servers of a view, and waits a while until each was tried. */
   readonly servers: { ready(signal: AbortSignal, view: CatalogView): Promise<void> };
@@ -71,6 +72,7 @@ class Toolset implements SessionToolset {
       profiles: () => new Map(startableAgents(host.config.agents).map((profile) => [profile.name, profile])),
       converse: (request) => this.#converse(request),
       notify: (message) => host.notify(message),
+      background: (work) => host.background(work),
       transcriptPath: () => host.transcriptPath(),
     });
     this.services = {

@@ -140,7 +140,7 @@ export class Session extends SessionOffering implements AsyncDisposable {
 
   /**
    * Sends a message to the model and gives the message's id at once. What comes of it is told by the events, which end
-   * with `session.idle`; a failure is `session.error`.
+   * with `session.idle` once nothing goes on in the background either; a failure is `session.error`.
    * @throws HostError `MODEL_MISSING`, `SEND_OPTIONS`, `SESSION_CLOSED`; `ATTACHMENT_INVALID`, `ATTACHMENT_OUTSIDE`,
    * `ATTACHMENT_UNREADABLE` or `ATTACHMENT_TOO_LARGE`.
    */
@@ -162,7 +162,7 @@ export class Session extends SessionOffering implements AsyncDisposable {
 
   /**
    * Stops the running turn: the request to the model, calls and questions of it end at once, and messages that wait are
-   * dropped. Settles when the session is idle. Does nothing when it is.
+   * dropped. Settles when the turn is over; agents in the background are not stopped. Does nothing when no turn runs.
    */
   async abort(): Promise<void> {
     this.#parts.assertOpen();

@@ -105,6 +105,7 @@ function executeContext(context: ToolContext): ExecuteContext {
     callTool: (ref, args) => context.callTool(ref, args),
     progress: (update) => context.progress(update),
     fileChanged: (path, content, options) => context.fileChanged(path, content, options),
+    background: (work) => context.background(work),
     syncFileToServer: (path, content) => context.fileChanged(path, content),
     openDocument: (uri, languageId, text) => context.fileChanged(toPath(uri), text, { languageId }),
   };

@@ -177,6 +177,11 @@ export interface ToolContext {
    * editors call the file's language by, where its name does not tell.
    */
   fileChanged(path: string, content: string, options?: { readonly languageId?: string }): void;
+  /**
+   * Says that work which the call started goes on after its result, such as a process: the session tells `session.idle`
+   * only when it has settled. How it settles is for the tool to handle.
+   */
+  background(work: PromiseLike<unknown>): void;
 }
 
 export type ResultType = "success" | "failure" | "rejected" | "denied" | "timeout";

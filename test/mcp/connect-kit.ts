@@ -82,6 +82,7 @@ export function callContext({ sessionId = "session-1", workingDirectory = proces
     callTool: () => Promise.reject(new Error("not here")),
     progress() {},
     fileChanged() {},
+    background() {},
   };
 }
 

@@ -122,7 +122,7 @@ export class FakeLease implements ServerLease {
 export function contextOf(more: Partial<ToolContext> = {}, signal: AbortSignal = new AbortController().signal): ToolContext {
   const invocation = { sessionId: "s1", toolCallId: "c1", toolName: "t", arguments: {}, signal, workingDirectory: "/work" };
   const none = (): Promise<never> => Promise.reject(new Error("not in this test"));
-  return { invocation, ask: none, callTool: none, progress: () => {}, fileChanged: () => {}, ...more };
+  return { invocation, ask: none, callTool: none, progress: () => {}, fileChanged: () => {}, background: () => {}, ...more };
 }
 
 /** Settles with the next snapshot that a view publishes. */

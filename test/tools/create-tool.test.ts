@@ -24,6 +24,7 @@ const context: ToolContext = {
   callTool: () => Promise.reject(new Error("no tools")),
   progress: () => undefined,
   fileChanged: () => undefined,
+  background: () => undefined,
 };
 
 function createReporting(

@@ -51,6 +51,11 @@ export class Shell {
     return this.#process.pid;
   }
 
+  /** Never rejects. */
+  get ended(): Promise<void> {
+    return this.#ended;
+  }
+
   /** Undefined: it runs. */
   get exitCode(): number | undefined {
     return this.#exitCode;

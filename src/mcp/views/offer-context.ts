@@ -14,6 +14,7 @@ export function callContextOf({ signal, ask }: OfferContext, name: string, args:
     callTool: () => Promise.reject(new HostError("CALL_FOREIGN", "A server that gives a prompt or a resource cannot call tools.")),
     progress: () => {},
     fileChanged: () => {},
+    background: () => {},
   };
   return { signal, context };
 }

@@ -48,6 +48,8 @@ export interface SubAgentHost {
   converse(request: ChildRequest): ChildConversation;
   /** Says something to the session's own agent, and has it go on if it is at rest. */
   notify(message: string): void;
+  /** The session is not idle until this settles. */
+  background(work: Promise<unknown>): void;
   transcriptPath(): string;
 }
 
@@ -121,13 +123,14 @@ class AgentTable implements SubAgents {
   }
 
   notifyWhenSettled(agent: SubAgent): void {
-    void agent.settled.then(() => {
+    const told = agent.settled.then(() => {
       if (this.#isClosed) return;
       const message = agentText.notification(agent.facts);
       if (agent.parent === undefined) this.#host.notify(message);
       // One that is done was not waiting for this.
       else if (isRunning(agent.parent)) agent.parent.ask(message);
     });
+    this.#host.background(told);
   }
 
   tell(agent: SubAgent, message: string): void {

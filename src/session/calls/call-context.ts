@@ -17,6 +17,7 @@ export interface ContextServices {
   callTool(run: RunningCall, ref: string, args: unknown): Promise<ToolResult>;
   progress(run: RunningCall, update: Progress): void;
   fileChanged(run: RunningCall, path: string, content: string, languageId?: string): void;
+  background(work: PromiseLike<unknown>): void;
 }
 
 /**
@@ -65,6 +66,10 @@ export class CallContext implements ToolContext {
 
   get fileChanged(): ToolContext["fileChanged"] {
     return (path, content, options) => this.#services.fileChanged(this.#run, path, content, options?.languageId);
+  }
+
+  get background(): ToolContext["background"] {
+    return (work) => this.#services.background(work);
   }
 }
 

@@ -33,6 +33,7 @@ export interface PipelineHost extends RemoteCallHost {
   /** For the tools that the session brings itself. */
   readonly services: SessionServices;
   onFileChanged(change: FileChange): void;
+  background(work: PromiseLike<unknown>): void;
   readonly servers: RemoteCallHost["servers"] & {
     /** Starts what may bring a tool that nobody has yet. Undefined: there is nothing to wait for. */
     awaitTool(ref: string, catalog: ToolCatalog, signal: () => AbortSignal): Promise<void> | undefined;
@@ -222,6 +223,10 @@ class CallPipeline implements Pipeline, ContextServices {
     if (run.isOver) return;
     run.restartClock();
     tellProgress(run, this.#host, update);
+  }
+
+  background(work: PromiseLike<unknown>): void {
+    this.#host.background(work);
   }
 
   fileChanged(run: RunningCall, path: string, content: string, languageId?: string): void {

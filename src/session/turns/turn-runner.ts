@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
+import { BackgroundWork } from "./background-work.ts";
 import type { ContextKeeper } from "./context-keeper.ts";
 import { MessageQueue, type QueuedMessage, type QueuedPrompt } from "./message-queue.ts";
 import { readSendOptions, type SendOptions } from "./send-options.ts";
@@ -33,6 +34,10 @@ export class TurnRunner {
   #answering: string[] = [];
   #interactionId = "";
   #driving: Promise<void> | undefined;
+  /** How the last turn ended, while `session.idle` has not been told of it. */
+  #unrested: TurnEnd | undefined;
+  /** The session is not idle while any of this goes on. */
+  readonly background: BackgroundWork = new BackgroundWork(() => this.#resume());
   readonly #closing = new AbortController();
 
   constructor(host: TurnRunnerHost) {
@@ -94,7 +99,7 @@ export class TurnRunner {
     });
   }
 
-  /** Stops the running turn and drops what waits. Settles when the session has come to rest. */
+  /** Stops the running turn and drops what waits. Settles when the turn is over; what goes on in the background is not stopped. */
   async abort(): Promise<void> {
     this.#drop(abortedError());
     const { events } = this.#host;
@@ -113,6 +118,11 @@ export class TurnRunner {
     this.context[Symbol.dispose]();
     this.#drop(reason);
     this.#current?.abort(reason);
+    if (this.#unrested !== undefined && this.#driving === undefined) {
+      // What goes on in the background is stopped as well.
+      this.#unrested = { kind: "aborted" };
+      this.#resume();
+    }
     await this.#driving;
   }
 
@@ -133,13 +143,18 @@ export class TurnRunner {
     };
     if (settle !== undefined) this.#waiting.set(message.id, settle);
     // Begun before the queue tells of its change: a listener may send the next message at once.
-    this.#driving ??= Promise.resolve().then(() => this.#drive());
+    this.#resume();
     this.#queue.add(message);
     return message.id;
   }
 
+  #resume(): void {
+    this.#driving ??= Promise.resolve().then(() => this.#drive());
+  }
+
   /** Never rejects. */
   async #drive(): Promise<void> {
+    if (this.#queue.size === 0) await this.#rest();
     for (let message = this.#queue.take(); message !== undefined; message = this.#queue.take()) {
       this.#current = new AbortController();
       if (this.#closing.signal.aborted) this.#current.abort(this.#closing.signal.reason);
@@ -147,7 +162,11 @@ export class TurnRunner {
       const end = await this.#answer(message, this.#current.signal);
       this.#current = undefined;
       const answered = this.#answering;
-      if (this.#queue.size === 0) await this.#rest(end);
+      this.#unrested = end;
+      if (this.#queue.size === 0) {
+        this.#pause(end);
+        await this.#rest();
+      }
       this.#settle(answered, this.#toMessageEnd(end));
     }
     // Nothing is awaited between the last look at the queue and here.
@@ -212,14 +231,21 @@ export class TurnRunner {
     return { kind: "failed", error };
   }
 
-  /** The session comes to rest: nothing waits any more. */
-  async #rest(end: TurnEnd): Promise<void> {
+  /** The conversation has nothing to do: no message waits. */
+  #pause(end: TurnEnd): void {
+    const { events } = this.#host;
+    if (events.wants("assistant.idle")) events.append("assistant.idle", idleData(end));
+  }
+
+  /** The session is idle, unless something goes on in the background: then it is when that ends. */
+  async #rest(): Promise<void> {
+    const end = this.#unrested;
+    if (end === undefined || !(this.background.isEmpty || this.#closing.signal.aborted)) return;
+    this.#unrested = undefined;
     const { events, hooks } = this.#host;
-    const data = end.kind === "aborted" ? { aborted: true } : {};
     const reason = end.kind === "aborted" ? "abort" : end.kind === "failed" ? "error" : "complete";
     await hooks.run("sessionEnd", { reason }, { signal: this.#closing.signal });
-    if (events.wants("assistant.idle")) events.append("assistant.idle", { ...data });
-    if (events.wants("session.idle")) events.append("session.idle", { ...data });
+    if (events.wants("session.idle")) events.append("session.idle", idleData(end));
   }
 
   /** What was sent for the running turn. Its settling is the turn's. */
@@ -253,6 +279,10 @@ export class TurnRunner {
       this.#waiting.delete(id);
     }
   }
+}
+
+function idleData({ kind }: TurnEnd): object {
+  return kind === "aborted" ? { aborted: true } : {};
 }
 
 // A hook that always wants another try would have the model asked for ever.

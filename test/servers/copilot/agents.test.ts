@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from "vitest";
+import { workspaceTools } from "../../../plugins/workspace-tools/plugin.ts";
 import { calling, type Json, Served, type TestClient, weather } from "./wire-kit.ts";
 
 let served: Served;
@@ -59,4 +60,52 @@ test("one in the background is told of by a notification, which the model reads 
   expect(client.count("session.background_tasks_changed")).toBeGreaterThanOrEqual(2);
   const { events } = await client.request("session.getMessages", { sessionId });
   expect(events.filter(({ type }: Json) => type === "system.notification")).toHaveLength(1);
+});
+
+test("the session is idle for clients once the agent's notification is answered; assistant.idle comes before", async () => {
+  const { client, sessionId } = await session();
+  let release = (): void => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  client.serve({ get_weather: () => held.then(() => "Sun.") });
+  served.says(task("background"), calling("get_weather", { city: "Oslo" }, "call-inner"), "I wait.");
+  await client.request("session.send", { sessionId, prompt: "Go" });
+  await client.event("assistant.idle");
+  await client.event("external_tool.requested");
+  const activity = await client.request("session.metadata.activity", { sessionId });
+  expect(activity).toEqual({ abortable: false, hasActiveWork: true });
+  expect(await client.request("session.interruptMainTurn", { sessionId })).toEqual({ interrupted: false });
+  served.says("It is sunny.", "Noted.");
+  expect(client.count("session.idle")).toBe(0);
+  release();
+  await client.event("session.idle");
+  const types = client.types();
+  const last = (type: string): number => types.lastIndexOf(type);
+  expect(last("subagent.completed")).toBeLessThan(last("system.notification"));
+  expect(last("system.notification")).toBeLessThan(last("assistant.message"));
+  expect(last("assistant.message")).toBeLessThan(last("session.idle"));
+  expect(client.events.filter(({ event }) => event.type === "assistant.message").at(-1)?.event.data["content"]).toBe("Noted.");
+  expect([client.count("assistant.idle"), client.count("session.idle")]).toEqual([2, 1]);
+  expect(await client.request("session.metadata.activity", { sessionId })).toEqual({ abortable: false, hasActiveWork: false });
+});
+
+test("a command of an attached shell keeps the session from being idle until it ends; a detached one does not", async () => {
+  served = await Served.start({ host: { plugins: [workspaceTools] } });
+  const client = await served.connect();
+  client.serve();
+  const sessionId = await client.create({ model: "m" });
+  const bash = (detach: boolean) => {
+    const wait = 'until [ -e "go" ]; do sleep 0.02; done';
+    return calling("bash", { command: wait, description: "Waits", mode: "async", detach }, `call-${detach}`);
+  };
+  served.says(bash(true), "It runs.");
+  await client.say(sessionId, "Go");
+  served.says(bash(false), "It runs, too.");
+  await client.request("session.send", { sessionId, prompt: "Go on" });
+  await client.eventually(() => (client.count("assistant.idle") === 2 ? true : undefined));
+  expect(await client.request("session.metadata.activity", { sessionId })).toEqual({ abortable: false, hasActiveWork: true });
+  expect(client.count("session.idle")).toBe(1);
+  served.write("go", "");
+  await client.eventually(() => (client.count("session.idle") === 2 ? true : undefined));
 });

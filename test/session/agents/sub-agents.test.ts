@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { ModelRequest } from "../../../src/models/model.ts";
 import type { SessionOptions } from "../../../src/session/session-config.ts";
+import type { ToolContext } from "../../../src/tools/tool.ts";
 import type { SkillEntry } from "../../../src/tools/tool-source.ts";
 import { type FakeReply, fakeChat } from "../../doubles/fake-chat.ts";
-import { createTestEnvironment, deferred, nextEvent, openSession, recordEvents, sourceOf } from "../session-kit.ts";
+import { createTestEnvironment, deferred, nextEvent, openSession, recordEvents, settleMicrotasks, sourceOf } from "../session-kit.ts";
 
 type Say = string | FakeReply;
 type Step = Say | ((request: ModelRequest) => Say | Promise<Say>);
@@ -423,6 +424,107 @@ describe("an agent in the background", () => {
     expect(ended).toEqual([]);
     await session.disconnect();
     expect(ended.map(({ data }) => data["cancelled"])).toEqual([true]);
+  });
+
+  describe("the session is idle", () => {
+    const told = ["user.message", "subagent.completed", "subagent.failed", "assistant.idle", "session.idle"];
+    const seen = (events: readonly { readonly type: string; readonly agentId?: string | undefined }[]) =>
+      events.map(({ type, agentId }) => (agentId === undefined ? type : `${type} of an agent`));
+
+    test("once the agent has ended and the model has answered its notification; sessionEnd hooks run then, once", async () => {
+      const looked = deferred();
+      const { chat } = routed({
+        "Go.": [task(background), "I wait.", "It is in line 7."],
+        "Find it.": [() => looked.promise.then(() => "Found.")],
+      });
+      const ends: unknown[] = [];
+      const session = open(chat, { hooks: { onSessionEnd: ({ reason }) => void ends.push(reason) } });
+      const events = recordEvents(session, ...told);
+      const reply = await session.sendAndWait("Go.");
+      expect([reply.content, session.conversation.isBusy, ends]).toEqual(["I wait.", false, []]);
+      expect(seen(events)).toEqual(["user.message", "user.message of an agent", "assistant.idle"]);
+      const idle = nextEvent(session, "session.idle");
+      looked.resolve();
+      await idle;
+      expect(seen(events).slice(3)).toEqual(["subagent.completed of an agent", "user.message", "assistant.idle", "session.idle"]);
+      expect(ends).toEqual(["complete"]);
+    });
+
+    test("not before the last of several has, and what is said meanwhile is answered as always", async () => {
+      const [one, two] = [deferred(), deferred()];
+      const { chat } = routed({
+        "Go.": [
+          { calls: [...(task({ ...background, prompt: "1" }).calls ?? []), ...(task({ ...background, prompt: "2" }).calls ?? [])] },
+          "I wait.",
+          "Yes?",
+          "Noted.",
+        ],
+        "1": [() => one.promise.then(() => "One.")],
+        "2": [() => two.promise.then(() => Promise.reject(new Error("boom")))],
+      });
+      const session = open(chat);
+      const events = recordEvents(session, "assistant.idle", "session.idle");
+      await session.sendAndWait("Go.");
+      expect((await session.sendAndWait("Hello?")).content).toBe("Yes?");
+      const paused = nextEvent(session, "assistant.idle");
+      one.resolve();
+      await paused;
+      expect(seen(events)).toEqual(["assistant.idle", "assistant.idle", "assistant.idle"]);
+      const idle = nextEvent(session, "session.idle");
+      two.resolve();
+      await idle;
+      expect(seen(events).slice(3)).toEqual(["assistant.idle", "session.idle"]);
+    });
+
+    test("after an abort too only when the agent has ended, which abort does not stop", async () => {
+      const looked = deferred();
+      const { chat } = routed({
+        "Go.": [task(background), () => new Promise<never>(() => {}), "Noted."],
+        "Find it.": [() => looked.promise.then(() => "Found.")],
+      });
+      const session = open(chat);
+      const events = recordEvents(session, "assistant.idle", "session.idle");
+      const answered = session.sendAndWait("Go.").catch((error: { code: string }) => error.code);
+      await chat.request(2);
+      await session.abort();
+      expect(await answered).toBe("TURN_ABORTED");
+      expect(events.map(({ type, data }) => [type, data])).toEqual([["assistant.idle", { aborted: true }]]);
+      const idle = nextEvent(session, "session.idle");
+      looked.resolve();
+      expect((await idle).data).toEqual({});
+    });
+
+    test("when it is disconnected while an agent works: the agent is stopped", async () => {
+      const { chat } = routed({ "Go.": [task(background), "I wait."], "Find it.": [() => new Promise<never>(() => {})] });
+      const session = open(chat);
+      const events = recordEvents(session, "session.idle");
+      await session.sendAndWait("Go.");
+      await session.disconnect();
+      expect(events.map(({ data }) => data)).toEqual([{ aborted: true }]);
+    });
+
+    test("when what a tool left running has ended, however that ends; of two things the last counts", async () => {
+      const [one, two] = [deferred(), deferred()];
+      const start = {
+        name: "start",
+        handler: (_args: unknown, _invocation: unknown, context: ToolContext) => {
+          context.background(one.promise);
+          context.background(two.promise);
+          return "started";
+        },
+      };
+      const { chat } = routed({ "Go.": [call("start"), "It runs."] });
+      const session = open(chat, {}, createTestEnvironment(sourceOf("builtin", "workspace", start)));
+      const events = recordEvents(session, "assistant.idle", "session.idle");
+      await session.sendAndWait("Go.");
+      one.resolve();
+      await settleMicrotasks();
+      expect(seen(events)).toEqual(["assistant.idle"]);
+      const idle = nextEvent(session, "session.idle");
+      two.reject(new Error("It crashed."));
+      await idle;
+      expect(seen(events)).toEqual(["assistant.idle", "session.idle"]);
+    });
   });
 
   test("that was stopped goes on when it is written to", async () => {

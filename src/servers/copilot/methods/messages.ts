@@ -23,7 +23,8 @@ export const messages: MethodFamily = {
     return { success: true };
   },
   async "session.interruptMainTurn"({ server, params }) {
-    const { session, isBusy } = findSession(server, params);
+    const { session } = findSession(server, params);
+    const { isBusy } = session.conversation;
     await session.abort();
     return { interrupted: isBusy };
   },

@@ -61,8 +61,9 @@ export const state: MethodFamily = {
   },
   "session.metadata.isProcessing": (call) => ({ processing: sessionOf(call).isBusy }),
   "session.metadata.activity"(call) {
-    const { isBusy } = sessionOf(call);
-    return { abortable: isBusy, hasActiveWork: isBusy };
+    const { isBusy, session } = sessionOf(call);
+    // What goes on in the background is work as well, and no abort stops it.
+    return { abortable: session.conversation.isBusy, hasActiveWork: isBusy };
   },
   async "session.plan.read"(call) {
     const workspace = workspaceOf(call);
