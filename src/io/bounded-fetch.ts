@@ -17,6 +17,8 @@ export interface FetchRequest {
    * origin only. A redirect from https to http is never followed.
    */
   allowHost?(url: URL): boolean;
+  /** Asked about each redirect that would be followed otherwise. */
+  allowRedirect?(url: URL): boolean;
   /**
    * A host whose name belongs to the public internet must not stand for an address of a private network. The address is looked
    * up once, and is the one that is connected to.
@@ -96,6 +98,8 @@ async function follow(request: FetchRequest, url: URL, signal: AbortSignal): Pro
     const next = nextHop(hop, response.status, parseUrl(location, hop.url), request.allowHost !== undefined);
     if (next === undefined)
       return failed("redirect-refused", `${hop.url.host} redirects to another host or protocol, which is not allowed.`);
+    if (request.allowRedirect?.(next.url) === false)
+      return failed("redirect-refused", `${hop.url.host} redirects to an address that is not allowed.`);
     hop = next;
   }
 }

@@ -1,7 +1,7 @@
 import { isAbsolute, resolve } from "node:path";
 import { formatDiagnostic } from "../base/diagnostic.ts";
 import { runCommand } from "../io/child-process.ts";
-import type { ToolInvocation } from "../tools/tool.ts";
+import type { CallReach, ToolContext, ToolInvocation } from "../tools/tool.ts";
 import type { CheckedPrograms } from "./checked-programs.ts";
 import { type Arguments, fillElement, fillElements, optionArgument } from "./fill-template.ts";
 
@@ -23,20 +23,18 @@ const maxOutputBytes = 10 * 1024 * 1024;
  * folder.
  */
 export function createCommandHandler(spec: CommandSpec, skillFolder: string, checked?: Pick<CheckedPrograms, "open">) {
-  return async (args: Arguments, invocation: ToolInvocation): Promise<object> => {
+  return async (args: Arguments, invocation: ToolInvocation, context?: Pick<ToolContext, "limits">): Promise<object> => {
     const option = optionArgument(spec.args, args);
     if (option !== undefined) return optionRefused(option);
     // Programs open the skill's files by name, so they get a folder whose names lead to what was checked.
     const opened = checked?.open();
     if (opened?.ok === false) return failure("The program of this tool must not run.", formatDiagnostic(opened.diagnostic));
     const folder = opened?.folder ?? skillFolder;
-    const stdin = spec.stdin === undefined ? undefined : fillElement(spec.stdin, args, folder);
+    const { kind: _, ...program } = programReach(spec, args, { folder, workingDirectory: invocation.workingDirectory });
+    const limits = context?.limits;
     const outcome = await runCommand({
-      command: commandPath(spec.command, folder),
-      args: fillElements(spec.args, args, folder),
-      cwd: spec.cwd === undefined ? invocation.workingDirectory : resolve(folder, spec.cwd),
-      env: Object.fromEntries(Object.entries(spec.env ?? {}).map(([name, value]) => [name, value.replaceAll("{baseDir}", folder)])),
-      ...(stdin === undefined ? {} : { stdin }),
+      ...program,
+      ...(limits === undefined ? {} : { limits }),
       signal: invocation.signal,
       maxOutputBytes,
     });
@@ -49,6 +47,23 @@ export function createCommandHandler(spec: CommandSpec, skillFolder: string, che
     if (outcome.code === 0) return { textResultForLlm: text, resultType: "success", ...log };
     const how = outcome.code === null ? `was ended by ${outcome.signal}` : `ended with exit code ${outcome.code}`;
     return { ...failure([`The program of this tool ${how}.`, text].filter((part) => part !== "").join("\n"), outcome.stderrTail), ...log };
+  };
+}
+
+/** The program of a call, with its arguments filled in. `folder` is the skill's, or a copy of it. */
+export function programReach(
+  spec: CommandSpec,
+  args: Arguments,
+  { folder, workingDirectory }: { readonly folder: string; readonly workingDirectory: string },
+): Extract<CallReach, { kind: "program" }> {
+  const stdin = spec.stdin === undefined ? undefined : fillElement(spec.stdin, args, folder);
+  return {
+    kind: "program",
+    command: commandPath(spec.command, folder),
+    args: fillElements(spec.args, args, folder),
+    cwd: spec.cwd === undefined ? workingDirectory : resolve(folder, spec.cwd),
+    env: Object.fromEntries(Object.entries(spec.env ?? {}).map(([name, value]) => [name, value.replaceAll("{baseDir}", folder)])),
+    ...(stdin === undefined ? {} : { stdin }),
   };
 }
 

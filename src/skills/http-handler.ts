@@ -1,5 +1,5 @@
-import { boundedFetch } from "../io/bounded-fetch.ts";
-import type { ToolInvocation } from "../tools/tool.ts";
+import { boundedFetch, type FetchFailure, type FetchOutcome, type FetchRequest } from "../io/bounded-fetch.ts";
+import type { AddressRules, CallReach, ToolContext, ToolInvocation } from "../tools/tool.ts";
 import { type Arguments, fillAddress, fillJson, fillText } from "./fill-template.ts";
 
 export interface HttpSpec {
@@ -11,13 +11,21 @@ export interface HttpSpec {
 
 const maxBytes = 10 * 1024 * 1024;
 
+export interface HttpHandlerOptions {
+  /**
+   * A name of the public internet must not stand for an address of a private network, unless a rule of the session allows that
+   * host by its name. Default: false.
+   */
+  readonly guardsPrivateNetworks?: boolean;
+}
+
 /**
  * A handler that makes one HTTP request. Arguments cannot leave the place in the address where they stand; redirects
- * stay on the same host; the answer's body is the result, and a status of 400 or more a failure.
+ * stay on the same host and within the rules of the session; the answer's body is the result, and a status of 400 or more a failure.
  */
-export function createHttpHandler(spec: HttpSpec) {
-  return async (args: Arguments, invocation: ToolInvocation): Promise<object> => {
-    const url = fillAddress(spec.url, args, process.env);
+export function createHttpHandler(spec: HttpSpec, { guardsPrivateNetworks = false }: HttpHandlerOptions = {}) {
+  return async (args: Arguments, invocation: ToolInvocation, context?: Pick<ToolContext, "addressRules">): Promise<object> => {
+    const { url } = httpReach(spec, args);
     if (leavesItsPlace(url))
       return { textResultForLlm: 'An argument of "." or ".." cannot stand in this tool\'s address.', resultType: "failure" };
     const body = requestBody(spec.body, args);
@@ -31,15 +39,49 @@ export function createHttpHandler(spec: HttpSpec) {
       ...(body === undefined ? {} : { body: body.text }),
       signal: invocation.signal,
       maxBytes,
+      ...addressLimits(url, context?.addressRules, guardsPrivateNetworks),
     });
-    if (outcome.kind === "failed")
-      return { textResultForLlm: "The service of this tool could not be reached.", resultType: "failure", error: outcome.message };
+    if (outcome.kind === "failed") return failureOf(outcome);
     const text = outcome.truncated ? `${outcome.text}\n[The answer was longer than ${maxBytes} bytes and ends here.]` : outcome.text;
     const telemetry = { toolTelemetry: { httpStatus: outcome.status } };
     if (outcome.status < 400) return { textResultForLlm: text, resultType: "success", ...telemetry };
     const message = `The service of this tool answered with status ${outcome.status}.`;
     return { textResultForLlm: text === "" ? message : `${message}\n${text}`, resultType: "failure", error: message, ...telemetry };
   };
+}
+
+/** The address of a call, with its arguments and variables filled in. */
+export function httpReach(spec: HttpSpec, args: Arguments): Extract<CallReach, { kind: "url" }> {
+  return { kind: "url", url: fillAddress(spec.url, args, process.env) };
+}
+
+type AddressLimits = Pick<FetchRequest, "allowRedirect" | "guardsPrivateNetworks" | "allowAddress">;
+
+/** Without rules, and without a guard, nothing is asked: the runtime keeps connections open then. */
+function addressLimits(url: string, rules: AddressRules | undefined, guardsPrivateNetworks: boolean): AddressLimits {
+  const guard = guardsPrivateNetworks && rules?.names(url) !== true ? { guardsPrivateNetworks } : {};
+  if (rules === undefined) return guard;
+  return {
+    ...guard,
+    allowRedirect: ({ href }) => rules.mayFollow(url, href),
+    // What rules say of an address holds for every name that stands for it.
+    allowAddress: (address, { protocol, port }) => rules.mayFollow(url, addressUrl(address, protocol, port)),
+  };
+}
+
+function addressUrl(address: string, protocol: string, port: string): string {
+  return `${protocol}//${address.includes(":") ? `[${address}]` : address}${port === "" ? "" : `:${port}`}/`;
+}
+
+const failureTexts: Readonly<Partial<Record<FetchFailure, string>>> = {
+  "redirect-refused": "The service of this tool redirects to an address that this tool may not be led to.",
+  "address-refused":
+    "The host of this tool stands for an address that is not allowed, such as one of a private network. The user can allow the host by its name with a permission rule such as url(<host>).",
+};
+
+function failureOf({ reason, message }: Extract<FetchOutcome, { kind: "failed" }>): object {
+  const textResultForLlm = failureTexts[reason] ?? "The service of this tool could not be reached.";
+  return { textResultForLlm, resultType: "failure", error: message };
 }
 
 /** Whether a path segment came out as one that URLs resolve away, written plainly or as %2e: it would lead to another path. */

@@ -9,7 +9,7 @@ import type { FileGuard } from "../io/file-guard.ts";
 import { ModuleError } from "../io/module-loader/module-error.ts";
 import type { ModuleLoader } from "../io/module-loader.ts";
 import { createScope, type OwnedScope } from "../io/scope.ts";
-import { alwaysAsked, withOrigin, wrapExecute } from "../tools/create-tool.ts";
+import { alwaysAsked, withOrigin, withReach, wrapExecute } from "../tools/create-tool.ts";
 import type { ToolLike } from "../tools/define-tool.ts";
 import type { Prompt } from "../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../tools/resource.ts";
@@ -19,6 +19,7 @@ import type { CheckedFolder } from "../trust/checked-folder.ts";
 import type { FolderView } from "../trust/folder-view.ts";
 import { countCalls } from "./calls-in-flight.ts";
 import { countOffers } from "./count-offers.ts";
+import type { Arguments } from "./fill-template.ts";
 import { makeTools } from "./make-tools.ts";
 import { readToolJson } from "./read-tool-json.ts";
 import type { ToolEntry } from "./tool-entries.ts";
@@ -26,7 +27,7 @@ import { handlerOf } from "./tool-handler.ts";
 import { moduleFailure } from "./tool-module.ts";
 import { rightsOf, type SkillStanding, type ToolRights } from "./tool-rights.ts";
 import type { LoadedTools, RunnerTarget, ToolRunner } from "./tool-runner.ts";
-import { describeUse, useFaults, usesOf } from "./tool-uses.ts";
+import { describeUse, reachOfUse, useFaults, usesOf } from "./tool-uses.ts";
 
 /** What one entry came to. It is carried from generation to generation for as long as none of its files changes. */
 export interface ToolUnit {
@@ -142,11 +143,12 @@ function stageJson(entry: Exclude<ToolEntry, { kind: "module" }>, files: Set<str
   const faults = useFaults(tool, entry.file, { permissions: context.permissions, rights });
   if (faults.length > 0) return { tools: [], diagnostics: [...diagnostics, ...faults] };
   try {
-    const handler = context.mayRun === false ? undefined : handlerOf(tool, entry, { ...context, folder, files, scope });
+    const handler = context.mayRun === false ? undefined : handlerOf(tool, entry, { ...context, ...rights, folder, files, scope });
     const permission = permissionOf(tool, folder);
     const definition = { ...tool.definition, ...(handler && { handler }), ...(permission && { permission }) };
     const made = makeTools([definition], entry.file, context.target, { isDeclared: true });
-    return { tools: made.tools, diagnostics: [...diagnostics, ...made.diagnostics], uses: usesOf(tool.handler), rights };
+    const tools = made.tools.map((each) => reaching(each, tool.handler, folder));
+    return { tools, diagnostics: [...diagnostics, ...made.diagnostics], uses: usesOf(tool.handler), rights };
   } catch (error) {
     for (const path of filesOf(error, entry.file, context)) files.add(path);
     return { tools: [], diagnostics: [...diagnostics, diagnosticOf(entry.file, error)] };
@@ -159,6 +161,12 @@ function isCode({ handler }: ToolJson, entry: Exclude<ToolEntry, { kind: "module
 
 function permissionOf({ definition, handler }: ToolJson, folder: string): ToolLike["permission"] {
   return handler?.kind === "command" || handler?.kind === "http" ? describeUse(handler, definition.description, folder) : undefined;
+}
+
+function reaching(tool: Tool, handler: ToolJson["handler"], folder: string): Tool {
+  if (handler?.kind !== "command" && handler?.kind !== "http") return tool;
+  const reach = reachOfUse(handler, folder);
+  return withReach(tool, (args, context) => reach(args as Arguments, context));
 }
 
 /** Says what of a tool does not count here. */

@@ -24,6 +24,8 @@ export interface HandlerPlace {
   readonly loader: ModuleLoader;
   readonly scope: Scope;
   readonly importTimeout: number;
+  /** See `ToolRights`. */
+  readonly isUnrestricted: boolean;
   readonly view?: FolderView | undefined;
   /** Where the signature is required: the only files that may be used. */
   readonly tree?: CheckedFolder | undefined;
@@ -36,7 +38,7 @@ export interface HandlerPlace {
 export function handlerOf(tool: ToolJson, entry: ToolEntry, place: HandlerPlace): Handler | undefined {
   const spec = tool.handler;
   if (spec?.kind === "command") return createCommandHandler(spec, place.folder, programsOf(place));
-  if (spec?.kind === "http") return createHttpHandler(spec);
+  if (spec?.kind === "http") return createHttpHandler(spec, { guardsPrivateNetworks: !place.isUnrestricted });
   if (spec?.kind === "mcp") return (args, _invocation, context) => context.callTool(`${spec.server}/${spec.tool}`, args);
   if (spec?.kind === "module") return moduleHandler(moduleFile(spec.module, entry, place), tool.definition.name, spec.export, place);
   const sibling = entry.kind === "json" ? entry.sibling : undefined;

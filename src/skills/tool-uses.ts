@@ -2,8 +2,10 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { isDeclaredHost, type SkillPermissions } from "../formats/skills/skill-permissions.ts";
 import type { ToolHandlerSpec } from "../formats/skills/tool-handler-spec.ts";
 import type { ToolJson } from "../formats/skills/tool-json.ts";
-import type { PermissionRequest } from "../tools/tool.ts";
+import type { CallReach, PermissionRequest, ToolContext } from "../tools/tool.ts";
+import { programReach } from "./command-handler.ts";
 import { type Arguments, fillElement, fillElements, fillVisibleAddress } from "./fill-template.ts";
+import { httpReach } from "./http-handler.ts";
 import { scriptPlaceholder } from "./script-placeholder.ts";
 import type { ToolRights } from "./tool-rights.ts";
 
@@ -50,6 +52,12 @@ export function describeUse(spec: DeclarativeSpec, description: string | undefin
       : { method: spec.method, url: fillVisibleAddress(spec.url, args) }),
     ...(names.length > 0 && { environment: names.join(", ") }),
   });
+}
+
+/** What a call of it reaches, for rules: the address with the values of variables, or the program with its argument vector. */
+export function reachOfUse(spec: DeclarativeSpec, folder: string) {
+  return (args: Arguments, { invocation }: ToolContext): CallReach =>
+    spec.kind === "http" ? httpReach(spec, args) : programReach(spec, args, { folder, workingDirectory: invocation.workingDirectory });
 }
 
 function commandText({ command, args: elements, stdin }: Extract<DeclarativeSpec, { kind: "command" }>, args: Arguments, folder: string) {

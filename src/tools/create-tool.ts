@@ -75,11 +75,17 @@ export function alwaysAsked(tool: Tool): Tool {
   return derive(tool, { isAlwaysAsked: true });
 }
 
+/** The same tool, contract and revision; rules about addresses, commands and paths are told what its calls reach. */
+export function withReach(tool: Tool, reach: NonNullable<Tool["reach"]>): Tool {
+  return derive(tool, { reach });
+}
+
 /** A tool with other parts; what is not given stays. A spread of the tool itself would make its hashes. */
 function derive(tool: Tool, changes: Partial<Parts>): Tool {
-  const { definition, origin, hasHandler, isAlwaysAsked, validate, permission, hold, execute } = tool;
+  const { definition, origin, hasHandler, isAlwaysAsked, validate, permission, reach, hold, execute } = tool;
   const revision = (): string => tool.revision;
-  const optional = { isAlwaysAsked: isAlwaysAsked === true, ...(permission && { permission }), ...(hold && { hold }) };
+  const described = { ...(permission && { permission }), ...(reach && { reach }) };
+  const optional = { isAlwaysAsked: isAlwaysAsked === true, ...described, ...(hold && { hold }) };
   return assemble({ definition, origin, revision, hasHandler, validate, ...optional, execute, ...changes });
 }
 
@@ -97,19 +103,21 @@ class AssembledTool implements Tool {
   readonly isAlwaysAsked: boolean;
   readonly validate: Tool["validate"];
   declare readonly permission?: NonNullable<Tool["permission"]>;
+  declare readonly reach?: NonNullable<Tool["reach"]>;
   declare readonly hold?: NonNullable<Tool["hold"]>;
   readonly execute: Tool["execute"];
   // Each made when it is first read: most tools are loaded more often than compared.
   #signature: string | undefined;
   #revision: string | (() => string);
 
-  constructor({ definition, origin, hasHandler, isAlwaysAsked = false, validate, permission, hold, execute, revision }: Parts) {
+  constructor({ definition, origin, hasHandler, isAlwaysAsked = false, validate, permission, reach, hold, execute, revision }: Parts) {
     this.definition = definition;
     this.origin = origin;
     this.hasHandler = hasHandler;
     this.isAlwaysAsked = isAlwaysAsked;
     this.validate = validate;
     if (permission !== undefined) this.permission = permission;
+    if (reach !== undefined) this.reach = reach;
     if (hold !== undefined) this.hold = hold;
     this.execute = execute;
     this.#revision = revision;

@@ -1,4 +1,5 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
+import type { ProcessLimits } from "../io/confine-process.ts";
 
 /** A JSON Schema document (draft 2020-12 unless it says otherwise). */
 export type JsonSchema = { readonly [keyword: string]: unknown };
@@ -163,11 +164,36 @@ export interface AskOptions {
   readonly key?: string;
 }
 
+/** What a call of a tool that is written in JSON reaches of the machine, with its arguments filled in. Never shown: it may hold secrets. */
+export type CallReach =
+  | { readonly kind: "url"; readonly url: string }
+  | {
+      readonly kind: "program";
+      readonly command: string;
+      readonly args: readonly string[];
+      readonly cwd: string;
+      /** What is added to the environment of the program. */
+      readonly env: Readonly<Record<string, string>>;
+      readonly stdin?: string;
+    };
+
+/** Rules about addresses, for calls that are already allowed. */
+export interface AddressRules {
+  /** Whether a call that was allowed for one address may go on to another one. */
+  mayFollow(from: string, to: string): boolean;
+  /** Whether a rule allows this host by its name. */
+  names(url: string): boolean;
+}
+
 /** What a handler gets as its third argument: the ways back into the session. */
 export interface ToolContext {
   readonly invocation: ToolInvocation;
   /** Asks whoever is attached; the call's clock stops while it waits. Rejects when nobody can answer or the call ends. */
   ask<K extends keyof Asks>(kind: K, data: Asks[K]["data"], options?: AskOptions): Promise<Asks[K]["answer"]>;
+  /** What the rules of the session say about addresses that a call meets while it runs. Undefined: they say nothing. @internal */
+  readonly addressRules?: AddressRules | undefined;
+  /** What the program of this call must run with, so that the rules of the session hold. @internal */
+  readonly limits?: ProcessLimits | undefined;
   /** Calls another tool of the session by name or `server/tool`, through every gate. Never rejects for what that tool does. */
   callTool(ref: string, args: unknown): Promise<ToolResult>;
   /** Reports progress and restarts the deadline. */
@@ -241,6 +267,8 @@ export interface Tool {
   validate(args: unknown): Validated | Promise<Validated>;
   /** The tool's own description of what this call would do; null: nothing that needs permission. */
   permission?(args: unknown, context: ToolContext): PermissionRequest | null | Promise<PermissionRequest | null>;
+  /** What this call would reach, for rules about addresses, commands and paths. Absent: nobody can tell. @internal */
+  reach?(args: unknown, context: ToolContext): CallReach;
   /**
    * Keeps what is behind the tool as it is until the hold is disposed of. Taken for a call that waits between its gates
    * and its execution, which may be long: somebody is asked.

@@ -1,5 +1,6 @@
 import { HostError } from "../../base/errors.ts";
-import type { AskOptions, Asks, Progress, ToolContext, ToolInvocation, ToolResult } from "../../tools/tool.ts";
+import type { ProcessLimits } from "../../io/confine-process.ts";
+import type { AddressRules, AskOptions, Asks, Progress, ToolContext, ToolInvocation, ToolResult } from "../../tools/tool.ts";
 import type { AskKind } from "../asks/ask-kinds.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
 import type { SessionServices } from "../session-services.ts";
@@ -13,6 +14,7 @@ export interface ContextServices {
   /** For the tools that the session brings itself. */
   readonly session: SessionServices;
   workingDirectory(): string;
+  addressRules(): AddressRules | undefined;
   ask<K extends AskKind>(run: RunningCall, kind: K, data: Asks[K]["data"], options?: AskOptions): Promise<Asks[K]["answer"]>;
   callTool(run: RunningCall, ref: string, args: unknown): Promise<ToolResult>;
   progress(run: RunningCall, update: Progress): void;
@@ -54,6 +56,14 @@ export class CallContext implements ToolContext {
 
   get ask(): ToolContext["ask"] {
     return (kind, data, options) => this.#services.ask(this.#run, kind, data, options);
+  }
+
+  get addressRules(): AddressRules | undefined {
+    return this.#services.addressRules();
+  }
+
+  get limits(): ProcessLimits | undefined {
+    return this.#run.reach?.limits;
   }
 
   get callTool(): ToolContext["callTool"] {

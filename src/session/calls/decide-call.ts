@@ -77,6 +77,31 @@ function settleInterrupted(run: RunningCall, { reason }: Interruption): undefine
 function seekPermission(run: RunningCall, host: CallHost, tool: Tool): Pending {
   const exemption = exemptionOf(run, tool);
   if (exemption !== undefined && !host.permissions.mayStop(tool)) return undefined;
+  return tool.reach === undefined ? describeCall(run, host, tool, exemption) : findReach(run, host, tool, exemption);
+}
+
+/** What a call reaches is known before the tool is asked what it says of it. */
+function findReach(run: RunningCall, host: CallHost, tool: Tool, exemption: Exemption): Pending {
+  try {
+    const found = host.permissions.reachOf(tool, run.value, run.context!);
+    if (!(found instanceof Promise)) {
+      run.reach = found;
+      return describeCall(run, host, tool, exemption);
+    }
+    return run.wait(found).then(
+      (settled) => {
+        if (settled instanceof Interruption) return settleInterrupted(run, settled);
+        run.reach = settled;
+        return describeCall(run, host, tool, exemption);
+      },
+      (error) => settleFailedGate(run, host, error),
+    );
+  } catch (error) {
+    return settleFailedGate(run, host, error);
+  }
+}
+
+function describeCall(run: RunningCall, host: CallHost, tool: Tool, exemption: Exemption): Pending {
   if (tool.permission === undefined) return ask(run, host, tool, undefined, exemption);
   try {
     const described = tool.permission(run.value, run.context!);
@@ -122,6 +147,7 @@ function ask(run: RunningCall, host: CallHost, tool: Tool, request: PermissionRe
     toolArgs: run.value,
     agentId: run.agent.agentId,
     request,
+    reach: run.reach,
     exemption,
     askedByHook: run.hookDecision === "ask" ? { reason: run.hookReason } : undefined,
     signal: () => run.signal,

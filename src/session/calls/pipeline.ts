@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { HostError, toError } from "../../base/errors.ts";
-import type { AskOptions, Asks, Progress, ToolResult } from "../../tools/tool.ts";
+import type { AddressRules, AskOptions, Asks, Progress, ToolResult } from "../../tools/tool.ts";
 import { failureResult } from "../../tools/tool-result.ts";
 import type { AskKind } from "../asks/ask-kinds.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
@@ -193,6 +193,10 @@ class CallPipeline implements Pipeline, ContextServices {
 
   workingDirectory(): string {
     return this.#host.config.workingDirectory;
+  }
+
+  addressRules(): AddressRules | undefined {
+    return this.#host.config.permissions.addresses;
   }
 
   ask<K extends AskKind>(run: RunningCall, kind: K, data: Asks[K]["data"], options?: AskOptions): Promise<Asks[K]["answer"]> {

@@ -1,5 +1,6 @@
 import type { Tool, ToolContext, ToolResult } from "../../tools/tool.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
+import type { ReachFound } from "../permissions/permission-reach.ts";
 import type { TracedStep } from "../telemetry.ts";
 import type { Deadlines, Timed } from "./deadlines.ts";
 import type { AgentScope, OutcomeCode, Prepared, ToolCall } from "./pipeline-types.ts";
@@ -52,6 +53,8 @@ export class RunningCall implements Prepared, Timed {
   args: unknown;
   /** As the handler gets them: checked, with defaults. */
   value: unknown = undefined;
+  /** What rules know the call to reach, and what its program runs with; undefined: none is about that. */
+  reach: ReachFound | undefined = undefined;
   /** What a hook decided about permission, where one did. */
   hookDecision: "allow" | "ask" | undefined = undefined;
   hookReason: string | undefined = undefined;

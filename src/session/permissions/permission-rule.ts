@@ -5,6 +5,7 @@ import { type CommandPattern, forbidsCommands, type RequestedCommands, readComma
 import { globFault, matchesWildcard } from "./permission-globs.ts";
 import { type LineVerdict, reachesAddress, reachesPath } from "./permission-lines.ts";
 import { allowsPath, forbiddenOnDisk, forbidsPath, readPath, toPathPattern } from "./permission-paths.ts";
+import type { RuledReach } from "./permission-reach.ts";
 import { allowsUrl, forbidsUrl, readUrl, readUrlPattern } from "./permission-urls.ts";
 import { reachOf, type ShellReach } from "./shell-reach.ts";
 
@@ -15,6 +16,8 @@ export interface RuledCall {
   readonly request: PermissionRequest | undefined;
   /** As the handler gets them. */
   readonly args: unknown;
+  /** `request` is what the host knows the call to reach, and not what the tool says. */
+  readonly reach?: RuledReach;
 }
 
 /** One rule, read. `allows` is strict and `forbids` generous: where it is not sure, neither lets a call through. */
@@ -36,6 +39,7 @@ export interface PermissionRule {
   readonly pathsOnDisk?: () => readonly string[] | undefined;
   /** For rules about addresses: whether one of them is what it is about. */
   readonly forbidsAddress?: (url: string) => boolean;
+  readonly allowsAddress?: (url: string) => boolean;
   /** What a command line means for a rule about paths or addresses. */
   readonly judgesLine?: (reach: ShellReach) => LineVerdict;
 }
@@ -187,6 +191,10 @@ function urlRule(argument: string | null, text: string, workingDirectory: string
   return {
     concerns: describesItself,
     forbidsAddress: isForbidden,
+    allowsAddress(value) {
+      const url = readUrl(value);
+      return url !== undefined && allowsUrl(pattern, url);
+    },
     judgesLine,
     allows({ request }) {
       return request?.kind === "url" && urlsOf(request).every((url) => url !== undefined && allowsUrl(pattern, url));
@@ -206,15 +214,16 @@ export function urlsOf(request: PermissionRequest): readonly (URL | undefined)[]
 }
 
 /** A line that surely reaches what is forbidden is; one that may reach it as well, unless the machine keeps it from that. */
-function forbidsLine({ tool, request }: RuledCall, workingDirectory: string, judgesLine: (reach: ShellReach) => LineVerdict): boolean {
-  const reach = reachOfRequest(request!, workingDirectory);
+function forbidsLine(call: RuledCall, workingDirectory: string, judgesLine: (reach: ShellReach) => LineVerdict): boolean {
+  const reach = reachOfRequest(call.request!, call.reach?.workingDirectory ?? workingDirectory);
   const verdict = reach === undefined ? "unsure" : judgesLine(reach);
-  return verdict === "reaches" || (verdict === "unsure" && !isConfined(tool, request!));
+  return verdict === "reaches" || (verdict === "unsure" && !isConfined(call));
 }
 
 /** Only plugins start programs by themselves and can say so; what the tools of skills say of it means nothing. */
-function isConfined({ origin }: Tool, { isConfined }: PermissionRequest): boolean {
-  return isConfined === true && (origin.kind === "plugin" || origin.kind === "builtin");
+function isConfined({ tool: { origin }, request, reach }: RuledCall): boolean {
+  if (reach !== undefined) return reach.isConfined;
+  return request?.["isConfined"] === true && (origin.kind === "plugin" || origin.kind === "builtin");
 }
 
 // One call meets all rules: its line is taken apart once.

@@ -1,6 +1,6 @@
 import { maxLimitedPaths, type ProcessLimits } from "../../io/confine-process.ts";
 import { isPrivateHost } from "../../io/private-network.ts";
-import type { Tool } from "../../tools/tool.ts";
+import type { AddressRules, Tool } from "../../tools/tool.ts";
 import { allowsCommands, type CommandPattern } from "./permission-commands.ts";
 import { commandsOf, type PermissionRule, parsePermissionRule, type RuledCall, urlsOf } from "./permission-rule.ts";
 import { reachOf, type ShellReach } from "./shell-reach.ts";
@@ -24,8 +24,13 @@ export type RuleVerdict =
 export interface PermissionRules {
   /** Whether a call of this tool may be denied or asked for though its tool needs no permission. */
   mayStop(tool: Tool): boolean;
-  /** Undefined: no rule says anything. Never throws. */
-  judge(call: RuledCall): RuleVerdict | undefined;
+  /**
+   * Undefined: no rule says anything. `reached` is the same call as what the host knows it to reach: it may forbid the call, or want
+   * somebody asked, and allows nothing. Never throws.
+   */
+  judge(call: RuledCall, reached?: RuledCall): RuleVerdict | undefined;
+  /** Whether rules may say something about what calls of this tool reach. */
+  judgesReach(tool: Tool): boolean;
   /**
    * Whether a rule forbids reading what is at an absolute path, or wants somebody asked: for searches, whose calls are
    * about a folder that it lies in. Undefined: no rule is about paths that are read. Never throws.
@@ -37,7 +42,9 @@ export interface PermissionRules {
    * What a line must be kept from where rules cannot tell by reading it whether it reaches what they forbid, or want somebody
    * asked about. "unenforceable": they are about more, or other, than limits can express. Undefined: there are no such rules.
    */
-  readonly limitsOf: ((line: string) => ProcessLimits | "unenforceable") | undefined;
+  readonly limitsOf: ((line: string, workingDirectory?: string) => ProcessLimits | "unenforceable") | undefined;
+  /** What rules say of the addresses that an allowed call meets. Undefined: no rule is about addresses. */
+  readonly addresses: AddressRules | undefined;
 }
 
 /** @throws HostError `PERMISSION_RULE` naming the rule that cannot be read. */
@@ -56,10 +63,12 @@ interface RuleLists {
 
 const noRules: PermissionRules = Object.freeze({
   mayStop: () => false,
+  judgesReach: () => false,
   judge: () => undefined,
   isKeptBack: undefined,
   isAddressKeptBack: undefined,
   limitsOf: undefined,
+  addresses: undefined,
 });
 const noLists: RuleLists = Object.freeze({ deny: [], ask: [], allow: [] });
 const allowed: RuleVerdict = Object.freeze({ kind: "allow" });
@@ -67,7 +76,8 @@ const allowed: RuleVerdict = Object.freeze({ kind: "allow" });
 class CompiledRules implements PermissionRules {
   readonly isKeptBack: ((path: string) => boolean) | undefined;
   readonly isAddressKeptBack: ((url: string) => boolean) | undefined;
-  readonly limitsOf: ((line: string) => ProcessLimits | "unenforceable") | undefined;
+  readonly limitsOf: PermissionRules["limitsOf"];
+  readonly addresses: AddressRules | undefined;
   readonly #all: RuleLists;
   readonly #byTool = new WeakMap<Tool, RuleLists>();
 
@@ -78,7 +88,8 @@ class CompiledRules implements PermissionRules {
     this.isAddressKeptBack =
       ofAddresses.length === 0 ? undefined : (url) => ofAddresses.some(({ forbidsAddress }) => forbidsAddress?.(url));
     const isAboutLines = forbidding.some(({ judgesLine }) => judgesLine !== undefined);
-    this.limitsOf = isAboutLines ? (line) => limitsOf(all, reachOf(line, workingDirectory)) : undefined;
+    this.limitsOf = isAboutLines ? (line, folder = workingDirectory) => limitsOf(all, reachOf(line, folder)) : undefined;
+    this.addresses = addressRules(all);
     const rules = [...all.deny, ...all.ask].filter(({ kind, forbidsPath }) => kind === "read" && forbidsPath !== undefined);
     this.isKeptBack = rules.length === 0 ? undefined : (path) => rules.some(({ forbidsPath }) => forbidsPath?.(path));
   }
@@ -88,11 +99,17 @@ class CompiledRules implements PermissionRules {
     return deny.length > 0 || ask.length > 0;
   }
 
-  judge(call: RuledCall): RuleVerdict | undefined {
+  judgesReach(tool: Tool): boolean {
+    return tool.reach !== undefined && this.#about(tool) !== noLists;
+  }
+
+  judge(call: RuledCall, reached?: RuledCall): RuleVerdict | undefined {
     const { deny, ask, allow } = this.#about(call.tool);
-    for (const rule of deny) if (isForbidden(rule, call)) return { kind: "deny", rule };
-    for (const rule of ask) if (isForbidden(rule, call)) return { kind: "ask", rule };
-    return allow.length > 0 && isAllowed(allow, call) ? allowed : undefined;
+    const isHeld = (rule: PermissionRule): boolean => isForbidden(rule, call) || (reached !== undefined && isForbidden(rule, reached));
+    for (const rule of deny) if (isHeld(rule)) return { kind: "deny", rule };
+    for (const rule of ask) if (isHeld(rule)) return { kind: "ask", rule };
+    if (allow.length === 0 || (reached !== undefined && isPrivate(reached) && !isNamed(allow, reached))) return undefined;
+    return isAllowed(allow, call) ? allowed : undefined;
   }
 
   #about(tool: Tool): RuleLists {
@@ -148,6 +165,23 @@ function isAllowed(rules: readonly PermissionRule[], call: RuledCall): boolean {
     // The other way round: what cannot be looked at is allowed by nothing.
     return false;
   }
+}
+
+/** An address that a tool reaches is named by a rule about addresses. Whether the tool may be called is for other rules. */
+function isNamed(rules: readonly PermissionRule[], call: RuledCall): boolean {
+  return rules.some(({ forbidsAddress, allows }) => forbidsAddress !== undefined && allows(call));
+}
+
+function addressRules({ deny, ask, allow }: RuleLists): AddressRules | undefined {
+  const about = ({ forbidsAddress }: PermissionRule): boolean => forbidsAddress !== undefined;
+  const [denied, asked, named] = [deny.filter(about), ask.filter(about), allow.filter(about)];
+  if (denied.length + asked.length + named.length === 0) return undefined;
+  const holds = (rule: PermissionRule, url: string): boolean => rule.forbidsAddress?.(url) === true;
+  return {
+    // Who was asked because of a rule about the first address has answered for the others that it is about.
+    mayFollow: (from, to) => !denied.some((rule) => holds(rule, to)) && !asked.some((rule) => holds(rule, to) && !holds(rule, from)),
+    names: (url) => named.some(({ allowsAddress }) => allowsAddress?.(url) === true),
+  };
 }
 
 /** What belongs to a private network is allowed by rules that name it, and by none that only say "all": it trusts whoever is inside. */

@@ -1,13 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
-import type { Asks, PermissionDecision, PermissionRequest, Tool } from "../../tools/tool.ts";
+import type { Asks, PermissionDecision, PermissionRequest, Tool, ToolContext } from "../../tools/tool.ts";
 import { type ApprovalKey, type ApprovalScope, type ApprovalStore, createMemoryApprovals } from "../../trust/approvals.ts";
 import { locationOf } from "../../trust/locations.ts";
 import type { AskOutcome } from "../asks/ask-kinds.ts";
 import type { AskHandler, AskHandlers, SessionAsks } from "../asks/asks.ts";
 import type { SessionEvents } from "../records/events.ts";
 import { type ApprovableCall, approvalsFor, type Grant, grantsFor, grantsOf, outdatedApprovals } from "./permission-approvals.ts";
+import { findReach, type ReachFound, type RuledReach } from "./permission-reach.ts";
 import type { PermissionRule } from "./permission-rule.ts";
 import type { PermissionRules, RuleVerdict } from "./permission-rules.ts";
 
@@ -44,6 +45,8 @@ interface PermissionQuestion {
   readonly agentId: string | undefined;
   /** What the tool says that it would do; undefined: it says nothing. */
   readonly request: PermissionRequest | undefined;
+  /** What the host knows the call to reach; undefined: nothing, or no rule is about it. */
+  readonly reach?: RuledReach | undefined;
   /** Why nobody need be asked: a hook allows the call, or the tool says that its calls, or this one, need no permission. */
   readonly exemption: "hook" | "tool" | undefined;
   /** A hook wants the question asked, with its reason. */
@@ -57,6 +60,8 @@ interface PermissionQuestion {
 export interface Permissions {
   /** Whether rules may stop a call of this tool that nobody need be asked about. */
   mayStop(tool: Tool): boolean;
+  /** What a call reaches, for rules. Undefined: nobody can tell, or no rule is about it. Throws what the tool throws. */
+  reachOf(tool: Tool, args: unknown, context: ToolContext): ReachFound | Promise<ReachFound> | undefined;
   /**
    * Decides: a rule that denies; a hook that allows; a hook or a rule that wants somebody asked; a tool that needs no
    * permission; a rule that allows; what was approved before; and then whoever is asked. Never rejects.
@@ -130,6 +135,12 @@ class SessionPermissions implements Permissions {
     return this.#host.config.permissions.mayStop(tool);
   }
 
+  reachOf(tool: Tool, args: unknown, context: ToolContext): ReachFound | Promise<ReachFound> | undefined {
+    const { permissions } = this.#host.config;
+    if (tool.reach === undefined || !permissions.judgesReach(tool)) return undefined;
+    return findReach(tool.reach(args, context), permissions);
+  }
+
   decide(question: PermissionQuestion, waits: boolean): Verdict {
     const { tool, request, toolArgs: args, exemption, askedByHook } = question;
     const ruled = this.#judge(question);
@@ -146,11 +157,12 @@ class SessionPermissions implements Permissions {
   }
 
   /** What a tool says of its calls may forbid them, even where it may not allow them. */
-  #judge({ tool, request, toolArgs: args }: PermissionQuestion): RuleVerdict | undefined {
+  #judge({ tool, request, reach, toolArgs: args }: PermissionQuestion): RuleVerdict | undefined {
     const { permissions } = this.#host.config;
-    const ruled = permissions.judge({ tool, request, args });
+    const reached = reach && { tool, request: reach.request, args, reach };
+    const ruled = permissions.judge({ tool, request, args }, reached);
     if (tool.isAlwaysAsked !== true || request === undefined || ruled?.kind !== "allow") return ruled;
-    return permissions.judge({ tool, request: undefined, args });
+    return permissions.judge({ tool, request: undefined, args }, reached);
   }
 
   /** Asks whoever may answer. A call without which nothing is remembered: a hook asks about each call anew. */

@@ -106,6 +106,33 @@ describe("a permission request", () => {
     expect(data["result"]).toEqual({ kind: "denied-by-rules", rules: [{ kind: "read", argument: null }] });
   });
 
+  test("for a tool that is written in JSON is one of a custom tool, asked once, and denied by a client's rule about its address", async () => {
+    const tool = { name: "act", description: "Acts.", handler: { http: { url: "http://127.0.0.1:9/x" } } };
+    const files = {
+      "skills/s/SKILL.md": "---\nname: s\ndescription: Has a tool.\n---\nUse it.\n",
+      "skills/s/tools/act.json": JSON.stringify(tool),
+    };
+    served = await Served.start({ files, host: {} });
+    const client = await served.connect();
+    client.serve();
+    const sessionId = await client.create({ model: "test-model" });
+    const configure = (denied: readonly object[]): Promise<unknown> =>
+      client.request("session.permissions.configure", { sessionId, rules: { approved: [], denied } });
+    await configure([]);
+    served.says(calling("act"), "Done.");
+    await client.say(sessionId, "Go");
+    const requested = client.events.filter(({ event }) => event.type === "permission.requested");
+    expect(requested.map(({ event }) => event.data["permissionRequest"])).toMatchObject([
+      { kind: "custom-tool", toolName: "act", toolDescription: "Acts.", method: "GET", url: "http://127.0.0.1:9/x" },
+    ]);
+    await configure([{ kind: "url", argument: "127.0.0.1" }]);
+    served.says(calling("act"), "Done.");
+    await client.say(sessionId, "Go");
+    const completed = client.events.filter(({ event }) => event.type === "permission.completed");
+    expect(completed.at(-1)?.event.data["result"]).toEqual({ kind: "denied-by-rules", rules: [{ kind: "url", argument: "127.0.0.1" }] });
+    expect(client.events.filter(({ event }) => event.type === "permission.requested").length).toBe(1);
+  });
+
   test("that is approved for longer is told with what was approved, and else as approved", async () => {
     served = await Served.start({ files: skill('{ kind: "read", path: "a" }') });
     const client = await served.connect();

@@ -34,6 +34,11 @@ const permissionFields = [
   "hasWriteFileRedirection",
   "readOnly",
   "skipPermission",
+  // What a tool that is written in JSON reaches: a custom tool's request has no field for it.
+  "fullCommandText",
+  "method",
+  "url",
+  "environment",
 ];
 
 /** Says what is wrong with a message of ours; undefined: nothing, or there is nothing to hold it against. */
