@@ -11,8 +11,8 @@ export const realPeers: string[] = ["test/interop/language-server/**/*.test.ts",
 /** Tests that `npm run test:soak` runs, since they take minutes. */
 export const soaks: string[] = ["test/**/*.soak.test.ts"];
 
-const sharing = ["advice", "base", "formats", "models", "plugin-host", "session", "skills", "tools", "trust"];
-const inFolders = (folders: readonly string[]): string[] => folders.map((folder) => `test/${folder}/**/*.test.ts`);
+/** Tests that replace a module of Node.js with `vi.mock`: these need modules of their own. */
+const mocking = ["test/io/file-lock.test.ts", "test/io/file-log.test.ts", "test/io/watch-limit.test.ts"];
 
 export default defineConfig({
   resolve: {
@@ -36,16 +36,17 @@ export default defineConfig({
     slowTestThreshold: 2_000,
     reporters: ["dot"],
     projects: [
-      // Files of these folders share modules and nothing else: to load the modules once for each process saves a third of the time.
-      { extends: true, test: { name: "shared", include: inFolders(sharing), exclude: soaks, isolate: false } },
+      // Files share modules and nothing else: loading the modules once for each process saves more than half of the time.
       {
         extends: true,
         test: {
-          name: "alone",
-          include: inFolders(["**"]),
-          exclude: ["test/fixtures/**", "**/node_modules/**", ...realPeers, ...soaks, ...inFolders(sharing)],
+          name: "shared",
+          include: ["test/**/*.test.ts"],
+          exclude: ["test/fixtures/**", "**/node_modules/**", ...realPeers, ...soaks, ...mocking],
+          isolate: false,
         },
       },
+      { extends: true, test: { name: "alone", include: mocking } },
     ],
   },
 });

@@ -1,29 +1,21 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterEach, expect } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { createHostModules, makeTree } from "../../scripts/module-matrix.mjs";
 import { createModuleLoader, type ModuleLoaderOptions, type OwnedModuleLoader } from "../../src/io/module-loader/create-module-loader.ts";
 import { ModuleError } from "../../src/io/module-loader/module-error.ts";
 
-const roots: string[] = [];
-const loaders: OwnedModuleLoader[] = [];
-
-afterEach(() => {
-  for (const loader of loaders.splice(0)) loader[Symbol.dispose]();
-  for (const root of roots.splice(0)) rmSync(root, { recursive: true, force: true });
-});
-
 /** A loader that is disposed of after the test. */
 export function createLoader(options: Partial<ModuleLoaderOptions> = {}): OwnedModuleLoader {
   const loader = createModuleLoader({ hostModules: createHostModules(), ...options });
-  loaders.push(loader);
+  onTestFinished(() => loader[Symbol.dispose]());
   return loader;
 }
 
 /** A folder of files, an ES module package unless they say otherwise, removed after the test. */
 export function tree(files: Readonly<Record<string, string>>): (path: string) => string {
   const root = makeTree({ "package.json": '{"name":"one","type":"module"}', ...files });
-  roots.push(root);
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   return (path) => join(root, path);
 }
 
