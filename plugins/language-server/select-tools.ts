@@ -12,6 +12,7 @@ export interface Selection {
 /**
  * The server's own tools, and those that an editor is expected to bring. A tool of such a name takes the place of what
  * the server's instructions to the model speak of.
+ * @internal Exported for tests.
  */
 export const serverOwnedNames: ReadonlySet<string> = new Set([
   ...["list_dir", "read_file", "file_search", "grep_search", "validate_cves"],
@@ -19,7 +20,7 @@ export const serverOwnedNames: ReadonlySet<string> = new Set([
   ...["find_test_files", "run_in_terminal", "run_tests", "fetch_web_page", "get_errors"],
 ]);
 
-/** What the model calls a tool by that is registered under a name. */
+/** What the model calls a tool by that is registered under a name. @internal Exported for tests. */
 export function nameForModel(name: string): string {
   return name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64);
 }

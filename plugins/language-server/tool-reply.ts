@@ -22,7 +22,7 @@ export function cancelledReply(): Reply<ClientToolResult> {
   return reply("cancelled", "The call was cancelled.");
 }
 
-/** What fits of a text that is too long, with a note of what is missing; both together keep to the limit. */
+/** What fits of a text that is too long, with a note of what is missing; both together keep to the limit. @internal Exported for tests. */
 export function limited(text: string, limit: number, keepsEnd = false): string {
   if (text.length <= limit) return text;
   // The note says how many characters are missing, which takes as many digits as the whole has at most.

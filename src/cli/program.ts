@@ -49,6 +49,7 @@ export function parseCommandLine(argv: readonly string[], io: CliIo): ParsedComm
  */
 export type Choose = (name: string, run: RunCommand, code?: CodeUse) => void;
 
+/** The commands and options of the command line. @internal Exported for tests. */
 export function createProgram(choose: Choose): Command {
   const program = new Command("skillhost")
     .description("Runs agent skills and their tools, and loads what you save.")

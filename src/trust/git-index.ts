@@ -73,6 +73,7 @@ function stateOf(file: string): string {
  * The tracked paths of an index that lie in a folder named `node_modules`, or that stand for a whole folder. Undefined: the
  * index has a form that is not read here (SHA-256 names, a split index) or is damaged.
  * Format: https://git-scm.com/docs/index-format
+ * @internal Exported for tests.
  */
 export function parseGitIndex(bytes: Uint8Array): readonly string[] | undefined {
   const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -5,7 +5,7 @@ import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { findConfinement } from "../../io/confine-process.ts";
 
-/** What this package runs on, as its package.json says. */
+/** What this package runs on, as its package.json says. @internal Exported for tests. */
 export const supportedNode = "^20.19.0 || >=22.12.0";
 
 export interface MachineFacts {

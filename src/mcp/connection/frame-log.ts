@@ -25,7 +25,7 @@ export function createFrameLog(
   };
 }
 
-/** One message as one line: without what looks like a credential, long texts and lists cut. */
+/** One message as one line: without what looks like a credential, long texts and lists cut. @internal Exported for tests. */
 export function frameLine(message: JSONRPCMessage): string {
   // Cut first: a redaction that looks through megabytes of base64 would take longer than the call.
   const line = JSON.stringify(redact(clip(message, 12), 12));

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { hasTooManyValues, isNestedTooDeep, maxJsonDepth, maxJsonValues } from "../../../base/json-limits.ts";
 
-/** A message may not be longer: whoever announces more is not waited for. */
+/** A message may not be longer: whoever announces more is not waited for. @internal Exported for tests. */
 export const maxFrameBytes: number = 64 * 1024 * 1024;
 
 /** What a client may send before it is admitted: a token, and a few tries. */

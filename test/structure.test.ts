@@ -1,0 +1,103 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { basename, dirname, relative, resolve, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import exceptions from "./structure-exceptions.json" with { type: "json" };
+
+const source = fileURLToPath(new URL("../src", import.meta.url));
+const files = readdirSync(source, { recursive: true, encoding: "utf8" })
+  .filter((file) => file.endsWith(".ts"))
+  .map((file) => file.split(sep).join("/"))
+  .sort();
+const textOf = (file: string): string => readFileSync(resolve(source, file), "utf8");
+
+/** The files that each file imports: values, types and dynamic imports alike. */
+function importGraph(): ReadonlyMap<string, readonly string[]> {
+  const targets = (file: string): string[] =>
+    [...textOf(file).matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+)"/g)].map(([, specifier]) =>
+      relative(source, resolve(source, dirname(file), specifier as string))
+        .split(sep)
+        .join("/"),
+    );
+  return new Map(files.map((file) => [file, targets(file)]));
+}
+
+/** Groups of files that import each other, directly or through others (Tarjan's strongly connected components). */
+function findCycles(graph: ReadonlyMap<string, readonly string[]>): readonly (readonly string[])[] {
+  const order = new Map<string, number>();
+  const lowest = new Map<string, number>();
+  const open: string[] = [];
+  const cycles: string[][] = [];
+  const visit = (file: string): void => {
+    order.set(file, order.size);
+    lowest.set(file, order.size - 1);
+    open.push(file);
+    for (const target of graph.get(file) ?? []) {
+      if (!order.has(target)) visit(target);
+      if (open.includes(target)) lowest.set(file, Math.min(lowest.get(file) as number, lowest.get(target) as number));
+    }
+    if (lowest.get(file) !== order.get(file)) return;
+    const group = open.splice(open.indexOf(file));
+    if (group.length > 1 || graph.get(file)?.includes(file)) cycles.push(group.sort());
+  };
+  for (const file of graph.keys()) if (!order.has(file)) visit(file);
+  return cycles;
+}
+
+/** Files in cycles by the folder that all files of the cycle share. */
+function cycleSizes(cycles: readonly (readonly string[])[]): Record<string, readonly number[]> {
+  const sizes: Record<string, readonly number[]> = {};
+  for (const cycle of cycles) {
+    const first = (cycle[0] as string).split("/").slice(0, -1);
+    const shared = first.filter((_, index) => cycle.every((file) => file.startsWith(`${first.slice(0, index + 1).join("/")}/`)));
+    const folder = shared.join("/");
+    sizes[folder] = [...(sizes[folder] ?? []), cycle.length].sort((one, other) => other - one);
+  }
+  return sizes;
+}
+
+/** Names that stand for more than one thing, with the files that use them. */
+function repeated(uses: readonly (readonly [name: string, file: string])[]): Record<string, readonly string[]> {
+  const files = new Map<string, Set<string>>();
+  for (const [name, file] of uses) files.set(name, (files.get(name) ?? new Set()).add(file));
+  const repeats = [...files].filter(([, found]) => found.size > 1);
+  return Object.fromEntries(repeats.map(([name, found]) => [name, [...found]]));
+}
+
+// A file in one of these folders is a namespace of the protocol, or a command.
+const namedByOthers = ["servers/copilot/methods/", "cli/commands/"];
+
+test("no files import each other in a cycle, but for those on record", () => {
+  // On record: the sizes of the cycles of a folder. They may only become fewer and smaller: lower the record with them.
+  expect(cycleSizes(findCycles(importGraph()))).toEqual(exceptions.cycles);
+});
+
+test("each file has a name of its own, but for those on record", () => {
+  const own = files.filter((file) => !namedByOthers.some((folder) => file.startsWith(folder)));
+  expect(repeated(own.map((file) => [basename(file), file]))).toEqual(exceptions.basenames);
+});
+
+test("each exported type has a name of its own, but for those on record", () => {
+  const declared = /^export (?:declare )?(?:abstract )?(?:interface|type|class) (\w+)/gm;
+  const uses = files.flatMap((file) => [...textOf(file).matchAll(declared)].map(([, name]) => [name as string, file] as const));
+  expect(repeated(uses)).toEqual(exceptions.types);
+});
+
+test("the rules themselves find a cycle through others, and a repeated name", () => {
+  const graph = new Map([
+    ["a/b/one.ts", ["a/c/two.ts"]],
+    ["a/c/two.ts", ["a/b/three.ts", "base/errors.ts"]],
+    ["a/b/three.ts", ["a/b/one.ts"]],
+    ["base/errors.ts", []],
+    ["base/self.ts", ["base/self.ts"]],
+  ]);
+  expect(cycleSizes(findCycles(graph))).toEqual({ a: [3], base: [1] });
+  expect(
+    repeated([
+      ["x", "1"],
+      ["x", "1"],
+      ["y", "1"],
+      ["y", "2"],
+    ]),
+  ).toEqual({ y: ["1", "2"] });
+});
