@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { Logger } from "../base/logger.ts";
 import { startHost } from "../host/create-host.ts";
 import type { Host } from "../host/host.ts";
+import { workspacePlugin } from "../plugin-host/bundled.ts";
 import type { CliIo } from "./cli-io.ts";
 import type { CommandContext } from "./command-context.ts";
 import { loadConfig } from "./find-config.ts";
@@ -28,11 +29,12 @@ export async function openHeadlessHost(options: HeadlessArguments, io: CliIo, lo
   if (withheld !== undefined) io.stderr.write(`error: ${withheld.code} ${withheld.message}\n`);
   const hostOptions = toHostOptions(context, [], true);
   await settlePackages(hostOptions, context);
-  return startHost({
-    ...hostOptions,
+  const kept = {
     sessionsDirectory: join(home, "sessions"),
     approvalsDirectory: join(home, "approvals"),
     pluginDataDirectory: join(home, "plugin-data"),
     mcp: { cacheDirectory: join(home, "mcp-cache"), credentialsDirectory: join(home, "oauth") },
-  });
+  };
+  // Clients of a Copilot runtime expect its built-in tools.
+  return startHost({ ...hostOptions, ...kept }, [workspacePlugin]);
 }

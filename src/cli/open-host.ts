@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import type { Host } from "../host/host.ts";
-import type { HostOptions } from "../host/host-options.ts";
-import { isBundledSpecifier } from "../plugin-host/bundled.ts";
+import { type HostOptions, userSessions } from "../host/host-options.ts";
+import { isBundledSpecifier, workspacePlugin } from "../plugin-host/bundled.ts";
 import { type CommandContext, type ConfiguredOptions, countsAsNamed } from "./command-context.ts";
 import { readConfiguredServers, toHostServers } from "./configured-servers.ts";
 import { withoutDiagnostics } from "./diagnostic-log.ts";
@@ -22,7 +22,7 @@ interface WithHostOptions {
 /**
  * Runs something with a host as options and configuration have it, and closes the host. Modules that call `process.exit`
  * while they load are stopped. Unless the configuration names plugins there are none; with `workspace`, the tools for a
- * workspace.
+ * workspace: users of an agent on the command line expect it to read and change files.
  */
 export async function withHost<T>(context: CommandContext, options: WithHostOptions, use: (host: Host) => Promise<T>): Promise<T> {
   const { createHost } = await import("../host/create-host.ts");
@@ -30,8 +30,7 @@ export async function withHost<T>(context: CommandContext, options: WithHostOpti
   const told = listsDiagnostics ? { ...context, log: withoutDiagnostics(context.log) } : context;
   const hostOptions = toHostOptions(told, directories, watch);
   await settlePackages(hostOptions, context);
-  // Whoever serves or looks at skills wants those: a shell for every client that connects would be a surprise.
-  const host = await createHost(options.workspace === true ? hostOptions : { plugins: [], ...hostOptions });
+  const host = await createHost({ ...(options.workspace === true && { plugins: [workspacePlugin] }), ...hostOptions });
   try {
     const withheld = withheldCode(context, options);
     const isTold = host.diagnostics.some(({ code }) => code === withheld?.code);
@@ -81,6 +80,7 @@ export function toHostOptions(context: CommandContext, directories: readonly str
     // Whoever names skills means those.
     packageSkills: directories.length === 0 && options.skills === undefined,
     ...(rest as HostOptions),
+    sessionsDirectory: config.sessionsDirectory ?? userSessions(),
     ...(isNamed && { skillDirectories: roots }),
     ...(config.plugins !== undefined && { plugins: usablePlugins(context, config.plugins) }),
     trust: { ...trust, folders: runnableFolders(context, directories, roots) },

@@ -1,3 +1,4 @@
+import { rm } from "node:fs/promises";
 import { extname } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { Emitter } from "../base/emitter.ts";
@@ -48,10 +49,11 @@ export async function createHost(options: HostOptions = {}): Promise<Host> {
 
 /**
  * Starts a host as `createHost` does, but settles before its skills are loaded: sessions wait for them with their first turn.
+ * `latePlugins` are activated with the first session, if no others are named.
  * @internal
  */
-export async function startHost(options: HostOptions = {}): Promise<Host> {
-  const host = new SkillHost(resolveHostOptions(options));
+export async function startHost(options: HostOptions = {}, latePlugins: readonly string[] = []): Promise<Host> {
+  const host = new SkillHost(resolveHostOptions(options), options.plugins === undefined ? latePlugins : []);
   await host.begin();
   return host;
 }
@@ -73,7 +75,7 @@ class SkillHost implements Host {
   #hosted: HostedServers | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor(options: ResolvedHostOptions) {
+  constructor(options: ResolvedHostOptions, latePlugins: readonly string[] = []) {
     const { log } = options;
     this.#options = options;
     this.#events = new Emitter((error, type) => log.error("A listener of the host failed.", { type, error }));
@@ -97,6 +99,7 @@ class SkillHost implements Host {
     const skillTrust = this.#trust.settings.skills;
     this.#plugins = new PluginHost({
       ...options,
+      latePlugins,
       loader: this.#loader,
       skillTrust,
       onProblem: this.#problems.report,
@@ -114,7 +117,7 @@ class SkillHost implements Host {
     const shared = { plugins, store: this.#store, approvals, pushTrust: this.#trust.pushed, sets: this.#servers, consent };
     this.#parts = createEnvironmentParts(options, shared);
     this.#parts.views.subscribe(() => this.#feed.changed());
-    const sessionStore = createSessionStore(options.sessionsDirectory, this.#problems.reportLog);
+    const sessionStore = createSessionStore(options, this.#problems.reportLog);
     this.#sessions = new HostSessions(this.#parts, sessionStore, this.#problems.report);
     this.#updates = new PluginUpdates({
       plugins,
@@ -300,6 +303,8 @@ class SkillHost implements Host {
     await this.#trust.close();
     await this.#plugins.close();
     this.#loader[Symbol.dispose]();
+    const { storesSessions, sessionsDirectory } = this.#options;
+    if (!storesSessions) await rm(sessionsDirectory, { recursive: true, force: true });
     this.#events.clear();
   }
 

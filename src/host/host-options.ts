@@ -1,4 +1,5 @@
-import { homedir } from "node:os";
+import { randomUUID } from "node:crypto";
+import { homedir, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createLogger, type Logger, type LogLevel, logLevels } from "../base/logger.ts";
 import {
@@ -14,7 +15,6 @@ import {
   readTexts,
 } from "../base/read-fields.ts";
 import type { WatchBackend } from "../io/watch-tree.ts";
-import { defaultPlugins } from "../plugin-host/bundled.ts";
 import { isPlugin, type Plugin } from "../plugin-host/define-plugin.ts";
 import type { PluginUse } from "../plugin-host/prepare-plugin.ts";
 import { readServerMap } from "../session/agents/agent-options.ts";
@@ -55,11 +55,11 @@ export interface HostOptions {
   /**
    * Plugins, as `definePlugin` returns them or as specifiers of modules that export one: a path from the working
    * directory, a package, or `skillhost/plugins/<name>`; with a configuration as `{ use, config }`. They are activated in
-   * this order, but each after those that it requires. `[]`: none. Default: `skillhost/plugins/workspace-tools`, which is
-   * activated with the first session.
+   * this order, but each after those that it requires. Default: none. `skillhost/plugins/workspace-tools` gives sessions
+   * tools that run shell commands, change files and fetch web pages.
    */
   readonly plugins?: readonly (Plugin | string | PluginUse)[] | undefined;
-  /** Where bundles keep what is to last, each in a folder of its own. Default: `plugin-data` in the folder of `sessionsDirectory`'s default. */
+  /** Where bundles keep what is to last, each in a folder of its own. Default: `plugin-data` in the folder that `SKILLHOST_HOME` names, or in `~/.skillhost`. */
   readonly pluginDataDirectory?: string | undefined;
   /** Milliseconds that activating a plugin may take. Default: 10,000. */
   readonly activationTimeout?: number | undefined;
@@ -75,13 +75,13 @@ export interface HostOptions {
   /** Takes the place of the log on stderr. */
   readonly logger?: Logger | undefined;
   /**
-   * Where sessions are kept, with their history and the results that are too large for a model. Several hosts may share
-   * it. Default: `sessions` in the folder that `SKILLHOST_HOME` names, or in `~/.skillhost`.
+   * Where conversations are stored, with the results that are too large for a model, so that sessions can be resumed. Several hosts may
+   * share it. Default: nowhere. Conversations then stay in memory, and large results in a temporary folder until the host is closed.
    */
   readonly sessionsDirectory?: string | undefined;
   /**
-   * Where permissions that were given for a place or for ever are kept. Default: `approvals` in that same folder. Never
-   * one that comes with a project, which could then bring its own approvals.
+   * Where permissions that were given for a place or for ever are kept. Default: `approvals` in the folder that `SKILLHOST_HOME` names,
+   * or in `~/.skillhost`. Never one that comes with a project, which could then bring its own approvals.
    */
   readonly approvalsDirectory?: string | undefined;
   /** Whose skills run, and whether they are what was signed and approved. What the user asked for in `trust.json` holds as well. */
@@ -105,7 +105,7 @@ export interface McpOptions {
   readonly sampling?: ServerPolicy["sampling"] | undefined;
   /** Milliseconds that a conversation waits for servers to start, once; what they have later still counts. Default: 10,000. */
   readonly startupWait?: number | undefined;
-  /** Where the lists of servers are kept, to be there at the next start. Default: `mcp-cache` in the folder of `sessionsDirectory`'s default. */
+  /** Where the lists of servers are kept, to be there at the next start. Default: `mcp-cache` in the folder of `approvalsDirectory`'s default. */
   readonly cacheDirectory?: string | undefined;
   /** Where what people signed in with is kept. Default: `oauth` in that same folder. */
   readonly credentialsDirectory?: string | undefined;
@@ -131,8 +131,6 @@ export interface ResolvedHostOptions {
   readonly workingDirectory: string;
   readonly importTimeout: number;
   readonly plugins: readonly (Plugin | string | PluginUse)[];
-  /** Activated with the first session. */
-  readonly latePlugins: readonly string[];
   readonly pluginDataDirectory: string;
   readonly activationTimeout: number;
   /** The host's own MCP servers. */
@@ -140,6 +138,8 @@ export interface ResolvedHostOptions {
   readonly mcp: ResolvedMcpOptions;
   readonly log: Logger;
   readonly sessionsDirectory: string;
+  /** Whether sessions are stored. Otherwise `sessionsDirectory` is a temporary folder of this host, which may not exist. */
+  readonly storesSessions: boolean;
   /** Where lasting approvals are kept: with the user, wherever sessions are. */
   readonly approvalsDirectory: string;
   readonly trust: TrustOptions;
@@ -170,13 +170,13 @@ export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
     workingDirectory,
     importTimeout: given.importTimeout ?? 10_000,
     plugins: given.plugins ?? [],
-    latePlugins: given.plugins === undefined ? defaultPlugins : [],
     pluginDataDirectory: resolve(workingDirectory, given.pluginDataDirectory ?? join(homeFolder(), "plugin-data")),
     activationTimeout: given.activationTimeout ?? 10_000,
     servers: readServers(given.mcpServers ?? {}, { dialect: "session" }, workingDirectory),
     mcp: resolveMcp(given.mcp ?? {}, workingDirectory),
     log: given.logger ?? createLogger({ level: given.logLevel ?? "error", write: (line) => void process.stderr.write(`${line}\n`) }),
-    sessionsDirectory: resolve(workingDirectory, given.sessionsDirectory ?? join(homeFolder(), "sessions")),
+    sessionsDirectory: resolve(workingDirectory, given.sessionsDirectory ?? join(tmpdir(), `skillhost-${randomUUID()}`)),
+    storesSessions: given.sessionsDirectory !== undefined,
     trust: resolveTrust(given.trust ?? {}, workingDirectory),
     folderTrust: resolveFolders(given, workingDirectory),
     namesPlugins: given.trust?.folders === undefined,
@@ -196,6 +196,11 @@ function resolvePackages(given: boolean | readonly string[], workingDirectory: s
 /** The folder of the packages that belong to the user and to no project. */
 export function userPackages(): string {
   return join(homeFolder(), "packages");
+}
+
+/** Where the command line stores sessions, unless a configuration says otherwise. */
+export function userSessions(): string {
+  return join(homeFolder(), "sessions");
 }
 
 function resolveMcp(given: McpOptions, workingDirectory: string): ResolvedMcpOptions {

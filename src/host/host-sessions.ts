@@ -215,8 +215,8 @@ export class HostSessions {
   }
 
   async #newLog(sessionId: string, persist: boolean | undefined): Promise<SessionLog | undefined> {
-    if (persist === false) return undefined;
-    const { log, sessionsDirectory } = this.#parts.options;
+    const { log, sessionsDirectory, storesSessions } = this.#parts.options;
+    if (!(persist ?? storesSessions)) return undefined;
     try {
       return createSessionLog(log, await this.#store.create(sessionId));
     } catch (error) {

@@ -35,14 +35,24 @@ export interface SessionStore {
 // Enough for the options and the first prompt.
 const headBytes = 64 * 1024;
 
-export function createSessionStore(directory: string, onDiagnostic: (diagnostic: Diagnostic) => void): SessionStore {
+export interface SessionStoreOptions {
+  readonly sessionsDirectory: string;
+  /** False: nothing is ever stored there. */
+  readonly storesSessions: boolean;
+}
+
+export function createSessionStore(
+  { sessionsDirectory: directory, storesSessions }: SessionStoreOptions,
+  onDiagnostic: (diagnostic: Diagnostic) => void,
+): SessionStore {
   const pathsOf = (sessionId: string): Paths => {
     const folder = join(directory, sessionId);
     return { folder, log: join(folder, "events.jsonl"), lock: join(folder, "events.jsonl.lock") };
   };
   const existing = async (sessionId: string, minBytes = 1): Promise<Paths> => {
     const paths = pathsOf(sessionId);
-    if (!isSessionId(sessionId) || (await sizeOf(paths.log)) < minBytes) throw notFound(sessionId, directory);
+    if (!isSessionId(sessionId) || (await sizeOf(paths.log)) < minBytes)
+      throw storesSessions ? notFound(sessionId, directory) : notStored(sessionId);
     return paths;
   };
   const openLog = (sessionId: string, { log, lock }: Paths, mayHaveRecords: boolean): Promise<AppendLog> =>
@@ -53,6 +63,7 @@ export function createSessionStore(directory: string, onDiagnostic: (diagnostic:
 
   return {
     async create(sessionId) {
+      if (!storesSessions) throw new HostError("SESSION_STORE", `This host does not store sessions. ${storingAdvice}`);
       const paths = pathsOf(sessionId);
       return inStore(directory, async () => {
         // Conversations are nobody else's business.
@@ -163,6 +174,13 @@ async function sizeOf(path: string): Promise<number> {
     // Not there, or not to be seen: nothing that could be resumed.
     return -1;
   }
+}
+
+const storingAdvice = 'To store them, name a folder: createHost({ sessionsDirectory: "./sessions" }).';
+
+function notStored(sessionId: string): HostError {
+  const message = `No session "${sessionId}" is open in this host, and it does not store sessions. ${storingAdvice}`;
+  return new HostError("SESSION_NOT_FOUND", message);
 }
 
 function notFound(sessionId: string, directory: string): HostError {

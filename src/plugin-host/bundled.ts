@@ -6,8 +6,8 @@ export type ImportModule = (specifier: string) => Promise<Readonly<Record<string
 /** What the specifiers of plugins that come with this package begin with. */
 export const bundledPrefix = "skillhost/plugins/";
 
-/** The plugins of hosts that name none. */
-export const defaultPlugins: readonly string[] = Object.freeze([`${bundledPrefix}workspace-tools`]);
+/** The tools for a workspace. */
+export const workspacePlugin = `${bundledPrefix}workspace-tools`;
 
 /** Whether a specifier names a plugin that comes with this package. */
 export function isBundledSpecifier(specifier: string): boolean {

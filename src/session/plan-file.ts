@@ -41,7 +41,7 @@ export function planInFile(path: () => string): PlanStorage {
     read,
     async write(content) {
       const isNew = (await read()) === undefined;
-      await mkdir(dirname(path()), { recursive: true });
+      await mkdir(dirname(path()), { recursive: true, mode: 0o700 });
       await writeFileAtomic(path(), content);
       return isNew;
     },

@@ -32,8 +32,8 @@ export interface SessionOptions extends AgentOptions, ServerOptions, TurnOptions
   /** Letters, digits, "_", "-" and, not at the beginning, ".". Default: a new UUID. */
   readonly sessionId?: string | undefined;
   /**
-   * Whether what happens is written to the host's folder for sessions, so that the session can be resumed after its
-   * process. Default: true, and where that folder cannot be written, a warning; given as true, an error.
+   * Whether what happens is written to the host's `sessionsDirectory`, so that the session can be resumed after its
+   * process. Default: true if the host has one, and a warning where it cannot be written; given as true, an error.
    */
   readonly persist?: boolean | undefined;
   /** Default: the host's. */

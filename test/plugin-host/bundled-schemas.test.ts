@@ -2,13 +2,14 @@ import { rmSync } from "node:fs";
 import { expect, test } from "vitest";
 import { silentLogger } from "../../src/base/logger.ts";
 import { startHost } from "../../src/host/create-host.ts";
+import { workspacePlugin } from "../../src/plugin-host/bundled.ts";
 import { checkSchema } from "../../src/tools/check-schema.ts";
 import { emptyFolder } from "../io/temp-folder.ts";
 
 // They are not checked when a host starts.
 test("the tools that every session has take sound parameters", async () => {
   const folder = emptyFolder();
-  const host = await startHost({ workingDirectory: folder, logger: silentLogger, sessionsDirectory: folder });
+  const host = await startHost({ workingDirectory: folder, logger: silentLogger, sessionsDirectory: folder }, [workspacePlugin]);
   try {
     const session = await host.createSession({ persist: false });
     await session.ready();

@@ -4,15 +4,17 @@ import { fileURLToPath } from "node:url";
 import { definePlugin } from "skillhost";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { silentLogger } from "../../../src/base/logger.ts";
-import { createHost } from "../../../src/host/create-host.ts";
+import { createHost, startHost } from "../../../src/host/create-host.ts";
 import type { Host } from "../../../src/host/host.ts";
 import type { HostOptions } from "../../../src/host/host-options.ts";
+import { workspacePlugin } from "../../../src/plugin-host/bundled.ts";
 import { approveAll } from "../../../src/session/permissions/permissions.ts";
 import { tempFolder } from "../../skills/kit.ts";
 
-async function hostIn(options: HostOptions = {}): Promise<Host> {
+async function hostIn(options: HostOptions = {}, latePlugins?: readonly string[]): Promise<Host> {
   const workingDirectory = tempFolder({ "a.txt": "a" });
-  const host = await createHost({ skillDirectories: [], watch: false, logger: silentLogger, workingDirectory, ...options });
+  const all = { skillDirectories: [], watch: false, logger: silentLogger, workingDirectory, ...options };
+  const host = await (latePlugins === undefined ? createHost(all) : startHost(all, latePlugins));
   onTestFinished(() => host.close());
   return host;
 }
@@ -22,9 +24,18 @@ const namesIn = async (host: Host, options: object = {}): Promise<readonly strin
   return session.listTools().map(({ name }) => name);
 };
 
-describe("a host that names no plugins", () => {
+test("a host that names no plugins has none, and its sessions have no tools for files, commands or web pages", async () => {
+  const host = await hostIn();
+  expect(await namesIn(host)).toEqual([]);
+  expect(await namesIn(host, { availableTools: ["builtin:*"] })).toEqual([]);
+  expect(host.plugins).toEqual([]);
+});
+
+describe("a host with late plugins that names no others", () => {
+  const late = (): Promise<Host> => hostIn({}, [workspacePlugin]);
+
   test("has the workspace tools from its first session on, and is not kept from starting by them", async () => {
-    const host = await hostIn();
+    const host = await late();
     expect(host.plugins).toEqual([]);
     expect(await namesIn(host)).toContain("view");
     expect(host.plugins).toMatchObject([{ name: "workspace-tools", isBundled: true, state: "active", diagnostics: [] }]);
@@ -33,7 +44,7 @@ describe("a host that names no plugins", () => {
   });
 
   test("lets sessions choose among them as among all built-in tools", async () => {
-    const host = await hostIn();
+    const host = await late();
     expect(await namesIn(host, { availableTools: [] })).toEqual([]);
     expect(await namesIn(host, { availableTools: ["builtin:view", "grep"] })).toEqual(["grep", "view"]);
     const without = await namesIn(host, { excludedTools: ["builtin:bash"] });
@@ -41,7 +52,7 @@ describe("a host that names no plugins", () => {
   });
 
   test("lets a skill or a program take the place of one, which has to say so", async () => {
-    const host = await hostIn();
+    const host = await late();
     const mine = { name: "view", handler: () => "mine", skipPermission: true };
     await expect(host.createSession({ persist: false, tools: [mine] })).rejects.toThrow(/overridesBuiltInTool/);
     const session = await host.createSession({ persist: false, tools: [{ ...mine, overridesBuiltInTool: true }] });
@@ -49,7 +60,7 @@ describe("a host that names no plugins", () => {
   });
 
   test("closes at once, also while they are being loaded", async () => {
-    const host = await hostIn();
+    const host = await late();
     const opening = host.createSession({ persist: false }).catch((error: Error) => error);
     await host.close();
     await opening;
@@ -62,6 +73,7 @@ test.each<[plugins: HostOptions["plugins"], expected: string[]]>([
   [[definePlugin({ name: "own", activate: (api) => api.addTools({ name: "own", handler: () => 1 }) })], ["own"]],
 ])("a host that names plugins has those and no others", async (plugins, expected) => {
   expect(await namesIn(await hostIn({ plugins }))).toEqual(expected);
+  expect(await namesIn(await hostIn({ plugins }, [workspacePlugin]))).toEqual(expected);
 });
 
 test("the plugin uses nothing of the package but what everybody can", () => {
