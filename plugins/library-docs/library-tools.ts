@@ -21,7 +21,7 @@ export function createLibraryTools(options: LibraryToolsOptions): readonly ToolL
 function resolveTool({ context7 }: LibraryToolsOptions): ToolLike {
   return {
     name: "resolve_library_id",
-    description: "Finds the id of a library by its name. get_library_docs takes that id.",
+    description: "Finds the id of a library by its name, for get_library_docs.",
     parameters: {
       type: "object",
       properties: {
@@ -45,7 +45,7 @@ function resolveTool({ context7 }: LibraryToolsOptions): ToolLike {
 function docsTool({ context7, documents }: LibraryToolsOptions): ToolLike {
   return {
     name: "get_library_docs",
-    description: "Gives the parts of a library's documentation that a question is about. The id comes from resolve_library_id.",
+    description: "Returns the parts of a library's documentation that are relevant to a question. Get the id from resolve_library_id.",
     parameters: {
       type: "object",
       properties: {

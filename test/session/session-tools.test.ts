@@ -134,7 +134,7 @@ describe("skill", () => {
     const session = open({}, skill("pdf", { instructions: () => Promise.reject(new Error("ENOENT /home/me/secret")) }));
     expect(await session.callTool("skill", { skill: "pdf" })).toEqual({
       resultType: "failure",
-      textResultForLlm: 'Skill "pdf" could not be loaded. Go on without it.',
+      textResultForLlm: 'Skill "pdf" could not be loaded. Continue without it.',
     });
   });
 });
@@ -170,7 +170,7 @@ describe("ask_user", () => {
     });
     expect(await session.callTool("ask_user", args)).toMatchObject({
       resultType: "failure",
-      textResultForLlm: "The user did not answer. Decide yourself, and say what you assumed.",
+      textResultForLlm: "The user did not answer. Decide for yourself, and state what you assumed.",
     });
   });
 

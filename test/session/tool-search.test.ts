@@ -109,10 +109,10 @@ describe("what the model reads", () => {
 
   test("the tools with the first line of what they do", async () => {
     expect(await textOf("list_|bare")).toBe(
-      "success: Found 2 tools, which can be called from now on:\n- bare\n- github-list_issues: Lists the issues of a repository.",
+      "success: Found 2 tools, which you can call from now on:\n- bare\n- github-list_issues: Lists the issues of a repository.",
     );
     expect(await textOf("get_invoice")).toBe(
-      "success: Found 1 tool, which can be called from now on:\n- billing-get_invoice: Fetches an Invoice by its number.",
+      "success: Found 1 tool, which you can call from now on:\n- billing-get_invoice: Fetches an Invoice by its number.",
     );
   });
 

@@ -20,23 +20,23 @@ export const maxWait = 600;
 export function createBashTool(shells: Shells, lines: ConfinedLines): PresentedTool<BashArgs> {
   return {
     name: "bash",
-    description: `Runs a command with bash in the working directory, each in a shell of its own: neither variables nor the folder last until the next.
-- sync (the default) waits for the end, at most initial_wait seconds. A command that takes longer goes on, and read_bash waits for it again. What it started in the background ends with it, and its input is empty.
-- async starts it and returns: for servers, and for what is given input with write_bash. Its output is read with read_bash.
-- Output streams come in the order in which they were written.`,
+    description: `Runs a command with bash in the working directory. Each command runs in a new shell: variables and the current directory are not kept.
+- sync (default) waits until the command ends, at most initial_wait seconds. A command that takes longer keeps running; wait for it with read_bash. Background processes of the command end with it, and its stdin is empty.
+- async starts the command and returns: for servers, and for commands that need input with write_bash. Read its output with read_bash.
+- stdout and stderr are returned in the order in which they were written.`,
     parameters: {
       type: "object",
       properties: {
         command: { type: "string", minLength: 1, description: "The command line." },
-        description: { type: "string", description: "What the command does, in a few words, for the person who is asked for permission." },
+        description: { type: "string", description: "What the command does, in a few words, shown to the user in the permission prompt." },
         shellId: { type: "string", minLength: 1, maxLength: 64, description: "A name for the shell. Default: the next free number." },
         mode: { type: "string", enum: ["sync", "async"], description: "Default: sync." },
-        detach: { type: "boolean", description: "With async: the command goes on after the session. Default: false." },
+        detach: { type: "boolean", description: "With async: the command keeps running after the session ends. Default: false." },
         initial_wait: {
           type: "number",
           minimum: 0,
           maximum: maxWait,
-          description: `With sync: seconds to wait for the end. Default: ${defaultWait}.`,
+          description: `With sync: seconds to wait for the command to end. Default: ${defaultWait}.`,
         },
       },
       required: ["command", "description"],
@@ -94,10 +94,10 @@ async function interrupted(shell: Shell, { sessionId }: Call, shells: Shells): P
 }
 
 function startFault(start: Exclude<ShellStart, { kind: "started" }>, id: string | undefined): string {
-  if (start.kind === "busy") return `A command is still running in the shell "${id}". Name another shellId, or end it with stop_bash.`;
-  if (start.kind === "too-many") return "Too many commands are running. Look at them with list_bash and end some with stop_bash.";
+  if (start.kind === "busy") return `A command is still running in the shell "${id}". Use another shellId, or stop it with stop_bash.`;
+  if (start.kind === "too-many") return "Too many commands are running. List them with list_bash and stop some with stop_bash.";
   if (start.kind === "too-long") return "The command is too long. Write it to a file with create, and run that.";
-  return "The command could not be started: the shell or the working directory is not there.";
+  return "The command could not be started: the shell or the working directory does not exist.";
 }
 
 /** What a command wrote, and a line of ours after it. */

@@ -15,12 +15,12 @@ const maxContents = 100_000;
 export function createCreateTool(writer: FileWriter): PresentedTool<CreateArgs> {
   return {
     name: "create",
-    description: `Creates a file, and the folders that it lies in. A file that is there already is left alone: use edit to change it.`,
+    description: `Creates a file and its parent folders. An existing file is not changed: use edit for that.`,
     parameters: {
       type: "object",
       properties: {
         path: { type: "string", description: "Path of the new file, absolute or relative to the working directory." },
-        file_text: { type: "string", description: "All of its text." },
+        file_text: { type: "string", description: "The complete text." },
       },
       required: ["path", "file_text"],
       additionalProperties: false,

@@ -16,15 +16,15 @@ export function createEditTool(writer: FileWriter): PresentedTool<EditArgs> {
   return {
     name: "edit",
     description: `Replaces one passage of a text file.
-- old_str must be exactly what the file has, white space and line breaks included, and stand there once: take in lines around it if it does not.
+- old_str must match the file exactly, including whitespace and line breaks, and occur once: include surrounding lines if it does not.
 - Without new_str the passage is removed.
-- Several edits of one message are made one after the other, in their order.`,
+- Several edits in one message are applied in order.`,
     parameters: {
       type: "object",
       properties: {
         path: { type: "string", description: "Path of the file, absolute or relative to the working directory." },
-        old_str: { type: "string", description: "The passage to replace, without line numbers. Empty only for a file that is empty." },
-        new_str: { type: "string", description: "What takes its place." },
+        old_str: { type: "string", description: "The passage to replace, without line numbers. Empty only if the file is empty." },
+        new_str: { type: "string", description: "The replacement." },
       },
       required: ["path"],
       additionalProperties: false,
@@ -80,6 +80,6 @@ const faultTexts: { readonly [F in EditFault]?: (path: string) => string } = {
   "missing-passage": noPassageText,
   "too-large": (path) => `File ${path} is larger than the ${maxEditedBytes / 1024 / 1024} MB that can be edited.`,
   binary: (path) => `File ${path} is binary and cannot be edited.`,
-  encoding: (path) => `File ${path} is not UTF-8 throughout, and editing it would damage the rest of it.`,
+  encoding: (path) => `File ${path} is not valid UTF-8, and editing it would damage it.`,
   unwritable: (path) => `File ${path} cannot be written.`,
 };

@@ -11,13 +11,13 @@ interface GlobArgs extends SearchPlaces {
 
 export const globTool: PresentedTool<GlobArgs> = {
   name: "glob",
-  description: `Finds files by a pattern for their paths, such as "**/*.ts" or "src/**/*.{js,jsx}".
-- * and ? stay within a name, ** stands for any folders, {a,b} for either, [a-z] for one character.
-- Hidden files are found only by patterns that name them; what .gitignore names is not found.`,
+  description: `Finds files by a glob pattern, such as "**/*.ts" or "src/**/*.{js,jsx}".
+- * and ? match within a name, ** matches any folders, {a,b} either alternative, [a-z] one character.
+- Hidden files are found only by patterns that name them; files ignored by .gitignore are not found.`,
   parameters: {
     type: "object",
     properties: {
-      pattern: { type: "string", description: "The pattern, from the folder that is searched." },
+      pattern: { type: "string", description: "The pattern, relative to the searched folder." },
       ...placeParameters,
     },
     required: ["pattern"],

@@ -25,8 +25,8 @@ const contextLines = { type: "integer", minimum: 0, maximum: 100 } as const;
 export const grepTool: PresentedTool<GrepArgs> = {
   name: "grep",
   description: `Searches the text of files for a regular expression (RE2 syntax: no look-around, no back-references).
-- Hidden files, binary files and what .gitignore names are passed over.
-- output_mode says what comes back: the names of the files (the default), the lines, or how many lines of each file match.`,
+- Hidden files, binary files and files ignored by .gitignore are skipped.
+- output_mode selects the result: file names (default), matching lines, or the number of matches per file.`,
   parameters: {
     type: "object",
     properties: {
@@ -38,13 +38,13 @@ export const grepTool: PresentedTool<GrepArgs> = {
       output_mode: { type: "string", enum: ["content", "files_with_matches", "count"], description: "Default: files_with_matches." },
       glob: { type: "string", description: 'Only files whose names meet this pattern, such as "*.ts" or "src/**/*.{ts,tsx}".' },
       type: { type: "string", description: 'Only files of this type, such as "ts", "py", "rust", "java".' },
-      "-i": { type: "boolean", description: "Takes capitals and small letters for the same." },
+      "-i": { type: "boolean", description: "Case-insensitive." },
       "-n": { type: "boolean", description: "Shows line numbers, with output_mode content." },
-      "-A": { ...contextLines, description: "Lines to show after each that matches, with output_mode content." },
-      "-B": { ...contextLines, description: "Lines to show before each that matches, with output_mode content." },
-      "-C": { ...contextLines, description: "Lines to show before and after each that matches, with output_mode content." },
-      head_limit: { type: "integer", minimum: 1, description: "How many lines or files to give at most." },
-      multiline: { type: "boolean", description: "Lets the pattern span lines, and . take line breaks. Default: false." },
+      "-A": { ...contextLines, description: "Lines to show after each match, with output_mode content." },
+      "-B": { ...contextLines, description: "Lines to show before each match, with output_mode content." },
+      "-C": { ...contextLines, description: "Lines to show before and after each match, with output_mode content." },
+      head_limit: { type: "integer", minimum: 1, description: "Maximum number of lines or files to return." },
+      multiline: { type: "boolean", description: "Lets the pattern span lines and . match line breaks. Default: false." },
     },
     required: ["pattern"],
     additionalProperties: false,

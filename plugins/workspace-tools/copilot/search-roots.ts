@@ -15,7 +15,7 @@ export const placeParameters = {
     anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }],
     description: "File or folder to search, or a list of them. Default: the working directory.",
   },
-  path: { type: "string", description: "The same as paths, for one." },
+  path: { type: "string", description: "A single path; the same as paths." },
 } as const;
 
 /** A root, with the way in which what is found in it is shown. */

@@ -16,16 +16,15 @@ interface WriteArgs extends ReadArgs {
   readonly input: string;
 }
 
-const shellId = { type: "string", description: "The shellId that bash gave, or was given." } as const;
-const delay = { type: "number", minimum: 0, maximum: maxWait, description: "Seconds to wait for more output or the end." } as const;
+const shellId = { type: "string", description: "The shellId that bash returned or was given." } as const;
+const delay = { type: "number", minimum: 0, maximum: maxWait, description: "Seconds to wait for more output or for the end." } as const;
 // Longer than they ever wait.
 const timeout = (maxWait + 30) * 1000;
 
 export function createReadBashTool(shells: Shells): PresentedTool<ReadArgs> {
   return {
     name: "read_bash",
-    description:
-      "Waits for a command that is running, and gives what it wrote since it was last read. It returns at once when the command ends.",
+    description: "Waits for a running command and returns its output since the last read. Returns at once when the command ends.",
     parameters: { type: "object", properties: { shellId, delay }, required: ["shellId", "delay"], additionalProperties: false },
     annotations: { readOnlyHint: true },
     timeout,
@@ -39,10 +38,10 @@ export function createReadBashTool(shells: Shells): PresentedTool<ReadArgs> {
 export function createWriteBashTool(shells: Shells, lines: ConfinedLines): PresentedTool<WriteArgs> {
   return {
     name: "write_bash",
-    description: `Gives input to a command that was started with mode "async", and then does what read_bash does. A line break is added at the end, and {enter} stands for one.`,
+    description: `Sends input to a command that was started with mode "async", then reads its output like read_bash. A line break is added at the end, and {enter} stands for one.`,
     parameters: {
       type: "object",
-      properties: { shellId, input: { type: "string", description: "What to type." }, delay },
+      properties: { shellId, input: { type: "string", description: "The text to type." }, delay },
       required: ["shellId", "input", "delay"],
       additionalProperties: false,
     },
@@ -72,7 +71,7 @@ export function createWriteBashTool(shells: Shells, lines: ConfinedLines): Prese
 export function createStopBashTool(shells: Shells): PresentedTool<Pick<ReadArgs, "shellId">> {
   return {
     name: "stop_bash",
-    description: "Ends a command that is running, with all that it started.",
+    description: "Stops a running command and all processes that it started.",
     parameters: { type: "object", properties: { shellId }, required: ["shellId"], additionalProperties: false },
     async run({ shellId: id }, call) {
       const shell = shells.find(call.sessionId, id);
@@ -86,7 +85,7 @@ export function createStopBashTool(shells: Shells): PresentedTool<Pick<ReadArgs,
 export function createListBashTool(shells: Shells): PresentedTool<Readonly<Record<never, never>>> {
   return {
     name: "list_bash",
-    description: "Lists the commands that are running, and those that have ended and whose output nobody has read.",
+    description: "Lists running commands, and ended commands whose output has not been read.",
     parameters: { type: "object", properties: {}, additionalProperties: false },
     annotations: { readOnlyHint: true },
     async run(_args, { sessionId }) {

@@ -2,7 +2,7 @@
 
 export const createdText = (path: string, characters: number): string => `Created file ${path} with ${characters} characters`;
 export const editedText = (path: string): string => `File ${path} updated with changes.`;
-export const existsText = (path: string): string => `Path ${path} already exists. Use edit to change a file that is there.`;
+export const existsText = (path: string): string => `Path ${path} already exists. Use edit to change an existing file.`;
 export const imageText = "Viewed image file successfully.";
 export const noMatchesText = "No matches found.";
 export const noFilesText = "No files matched the pattern.";
@@ -17,9 +17,9 @@ export function largeFileText(bytes: number): string {
 export const cutViewText = (line: number): string => `[Output truncated. Use view_range=[${line}, ...] to continue reading.]`;
 
 export const noPassageText = (path: string): string =>
-  `No match found in ${path}: old_str must be exactly what the file has, white space and line breaks included, without line numbers. View the file and try again.`;
+  `No match found in ${path}: old_str must match the file exactly, including whitespace and line breaks, without line numbers. View the file and try again.`;
 export const ambiguousText = (path: string, count: number): string =>
-  `Multiple matches found in ${path}: old_str stands there ${count} times. Take in more lines around the one that you mean.`;
+  `Multiple matches found in ${path}: old_str occurs ${count} times. Include more lines around the one that you mean.`;
 
 export const exitText = (code: number): string => `<exited with exit code ${code}>`;
 export const laterExitText = (id: string, code: number): string => `<command with id: ${id} exited with exit code ${code}>`;

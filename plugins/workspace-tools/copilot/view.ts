@@ -17,9 +17,9 @@ interface ViewArgs {
 export const viewTool: PresentedTool<ViewArgs> = {
   name: "view",
   description: `Shows a file or folder.
-- A text file comes with line numbers, as "N. line". They are not part of the file.
-- For a part of a file give view_range; a large file is shown only in parts.
-- An image is shown as such. A folder comes as the names of what is in it, one a line.`,
+- A text file is shown with line numbers, as "N. line". They are not part of the file.
+- Use view_range for part of a file; a large file is shown only in parts.
+- An image is shown as an image. A folder is shown as a list of its entries, one per line.`,
   parameters: {
     type: "object",
     properties: {
@@ -30,9 +30,9 @@ export const viewTool: PresentedTool<ViewArgs> = {
         minItems: 2,
         maxItems: 2,
         description:
-          "Two line numbers, the first and last to show, counted from 1. [11, 20] shows ten lines; with -1 for the second, all to the end.",
+          "The first and last line to show, counted from 1. [11, 20] shows ten lines; -1 as the second number means the end of the file.",
       },
-      forceReadLargeFiles: { type: "boolean", description: "Shows a large file all the same. Default: false." },
+      forceReadLargeFiles: { type: "boolean", description: "Shows the file even if it is large. Default: false." },
     },
     required: ["path"],
     additionalProperties: false,

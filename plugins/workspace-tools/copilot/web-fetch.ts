@@ -16,8 +16,8 @@ const maxLength = 20_000;
 export function createWebFetchTool(machine: WebMachine): PresentedTool<WebFetchArgs> {
   return {
     name: "web_fetch",
-    description: `Gets a page over HTTP and gives what it says as text with Markdown, a part at a time.
-Redirects to another host are told, not followed.`,
+    description: `Fetches a page over HTTP and returns its content as Markdown, one part at a time.
+Redirects to another host are reported, not followed.`,
     parameters: {
       type: "object",
       properties: {
@@ -27,10 +27,10 @@ Redirects to another host are told, not followed.`,
           minimum: 1,
           maximum: maxLength,
           default: defaultLength,
-          description: "How many characters to give.",
+          description: "Maximum number of characters to return.",
         },
-        start_index: { type: "integer", minimum: 0, default: 0, description: "Where to go on: how many characters to leave out." },
-        raw: { type: "boolean", default: false, description: "Gives HTML as it came." },
+        start_index: { type: "integer", minimum: 0, default: 0, description: "The offset to continue from: how many characters to skip." },
+        raw: { type: "boolean", default: false, description: "Returns the HTML unchanged." },
       },
       required: ["url"],
       additionalProperties: false,

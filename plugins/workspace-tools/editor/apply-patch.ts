@@ -11,7 +11,7 @@ interface PatchArgs {
 
 export const applyPatchTool: EditTool<PatchArgs> = {
   name: "apply_patch",
-  description: `Changes files by a patch: all of it is applied or, when a part cannot be, none. It looks like this:
+  description: `Applies a patch to files: all of it or, if a part does not apply, none of it. The format:
 *** Begin Patch
 *** Update File: /path/to/app.py
 @@ def greet():
@@ -22,7 +22,7 @@ export const applyPatchTool: EditTool<PatchArgs> = {
 +Every line of a new file begins with a plus.
 *** Delete File: /path/to/old.txt
 *** End Patch
-Lines of a hunk begin with a space (kept), "-" (removed) or "+" (added). Show 3 lines around each change; where those stand in the file several times, put "@@" and a line that comes before them on top, several such lines if need be. "*** Move to: <path>" right after "*** Update File:" renames the file; "*** End of File" ends a hunk that is about its last lines. There are no line numbers.`,
+Lines of a hunk begin with a space (kept), "-" (removed) or "+" (added). Show 3 lines of context around each change; if they occur several times in the file, precede them with "@@" and an earlier line, with several such lines if needed. "*** Move to: <path>" right after "*** Update File:" renames the file; "*** End of File" ends a hunk at the last lines of the file. Do not use line numbers.`,
   parameters: {
     type: "object",
     properties: {

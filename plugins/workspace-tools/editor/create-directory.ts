@@ -8,7 +8,7 @@ interface CreateDirectoryArgs {
 
 export const createDirectoryTool: PresentedTool<CreateDirectoryArgs> = {
   name: "create_directory",
-  description: "Creates a folder with all that it lies in. create_file does that by itself for its file.",
+  description: "Creates a folder and its parent folders. Not needed before create_file, which creates them itself.",
   parameters: {
     type: "object",
     properties: { dirPath: { type: "string", description: "The absolute path of the folder to create." } },

@@ -8,12 +8,12 @@ interface CreateArgs {
 
 export const createFileTool: EditTool<CreateArgs> = {
   name: "create_file",
-  description: "Creates a file, and the folders that it lies in. A file that is there already, and not empty, is left alone.",
+  description: "Creates a file and its parent folders. An existing file that is not empty is not changed.",
   parameters: {
     type: "object",
     properties: {
       filePath: { type: "string", description: "The absolute path of the file to create." },
-      content: { type: "string", description: "All of its content." },
+      content: { type: "string", description: "The complete content." },
     },
     required: ["filePath", "content"],
   },

@@ -29,8 +29,8 @@ const parameters = {
 export function createFetchTool(machine: WebMachine): PresentedTool<FetchArgs> {
   return {
     name: "fetch_web_page",
-    description: `Gets web pages and gives what they say as text with Markdown; of long ones the parts that are about the query.
-Redirects to another host are told, not followed.`,
+    description: `Fetches web pages and returns their content as Markdown; for long pages, the parts relevant to the query.
+Redirects to another host are reported, not followed.`,
     parameters,
     annotations: { readOnlyHint: true, openWorldHint: true },
     overridesBuiltInTool: true,

@@ -12,15 +12,15 @@ const maxResultsAtAll = 5_000;
 
 export const fileSearchTool: PresentedTool<FileSearchArgs> = {
   name: "file_search",
-  description: `Finds files by a glob pattern for their paths, or by a part of their paths, and gives their paths.
+  description: `Finds files by a glob pattern or a part of their paths, and returns their paths.
 - **/*.{js,ts}: all js and ts files. src/**: all files below src. **/foo/**/*.js: all js files below any folder foo. *.md: all md files.
-- button: all files whose paths have "button" in them, in capitals or not.
-Hidden files are found only by patterns that name them; what .gitignore names is not found.`,
+- button: all files whose paths contain "button", case-insensitive.
+Hidden files are found only by patterns that name them; files ignored by .gitignore are not found.`,
   parameters: {
     type: "object",
     properties: {
       query: { type: "string", description: "The pattern, relative to the workspace or absolute, or the part of a path." },
-      maxResults: { type: "number", description: `How many files to give at most. Default: ${defaultResults}.` },
+      maxResults: { type: "number", description: `Maximum number of files to return. Default: ${defaultResults}.` },
     },
     required: ["query"],
   },

@@ -11,7 +11,7 @@ interface FindTestsArgs {
 
 export const findTestFilesTool: PresentedTool<FindTestsArgs> = {
   name: "find_test_files",
-  description: "Finds the tests of source files, and the sources of test files, by their names.",
+  description: "Finds the test files of source files, and the source files of test files, by name.",
   parameters: {
     type: "object",
     properties: {

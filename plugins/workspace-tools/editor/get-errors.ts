@@ -46,7 +46,7 @@ export function createErrorsTool(parts: Parts | undefined): PresentedTool<Errors
   const permitted = new WeakMap<ToolContext, ReadonlySet<string>>();
   return {
     name: "get_errors",
-    description: `Looks for errors in files: types and syntax of TypeScript, where the project has its compiler installed; syntax of JavaScript, JSON, YAML and Python. It says which files were checked, and how, and which were not. Use it after editing a file.`,
+    description: `Checks files for errors: TypeScript types and syntax if the project has the compiler installed; JavaScript, JSON, YAML and Python syntax. Reports which files were checked, how, and which were not. Use it after editing a file.`,
     parameters,
     annotations: { readOnlyHint: true },
     timeout: timeout * 3,

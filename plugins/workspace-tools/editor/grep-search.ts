@@ -17,8 +17,8 @@ const maxShownLine = 500;
 
 export const grepSearchTool: PresentedTool<GrepSearchArgs> = {
   name: "grep_search",
-  description: `Finds a text, or what a regular expression fits, in the lines of files, and gives each line with its file and number. Capitals and small letters differ.
-Hidden files, binary files and what .gitignore names are passed over.`,
+  description: `Searches files for a text or regular expression, and returns each matching line with its file and line number. Case-sensitive.
+Hidden files, binary files and files ignored by .gitignore are skipped.`,
   parameters: {
     type: "object",
     properties: {
@@ -28,7 +28,7 @@ Hidden files, binary files and what .gitignore names are passed over.`,
       },
       isRegexp: { type: "boolean", description: "Whether query is a regular expression. Default: false." },
       includePattern: { type: "string", description: 'Only files whose paths meet this glob pattern, such as "*.ts" or "src/**".' },
-      maxResults: { type: "number", description: `How many lines to give at most. Default: ${defaultResults}.` },
+      maxResults: { type: "number", description: `Maximum number of lines to return. Default: ${defaultResults}.` },
     },
     required: ["query"],
   },

@@ -11,9 +11,9 @@ interface InsertArgs {
 
 export const insertEditTool: EditTool<InsertArgs> = {
   name: "insert_edit_into_file",
-  description: `Changes a file, or creates it. Use it once for a file, also for several changes.
-Code without comments "...existing code..." is the whole content that the file is to have. With them it need only hold what changes: each such comment, on a line of its own, stands for lines that stay as they are.
-Repeat at least one unchanged line right before or after each change, as it stands in the file, indentation included: it says where the change belongs. What the file has between two repeated lines, with no comment between them, is replaced. For example:
+  description: `Changes or creates a file. Call it once per file, even for several changes.
+Code without "...existing code..." comments is the complete new content of the file. With them it contains only what changes: each such comment, on its own line, stands for unchanged lines.
+Repeat at least one unchanged line directly before or after each change, exactly as in the file including indentation: it locates the change. Everything between two repeated lines without a comment between them is replaced. For example:
 class Person {
   // ...existing code...
   constructor(name: string, age: number) {
@@ -27,7 +27,10 @@ class Person {
     properties: {
       explanation: { type: "string", description: "A short explanation of the edit." },
       filePath: { type: "string", description: "The absolute path of the file to edit." },
-      code: { type: "string", description: "The whole content, or the changes with comments such as // ...existing code... for all else." },
+      code: {
+        type: "string",
+        description: "The complete content, or the changes with comments such as // ...existing code... for everything else.",
+      },
     },
     required: ["filePath", "code"],
   },

@@ -11,7 +11,7 @@ const maxNames = 1_000;
 
 export const listDirTool: PresentedTool<ListArgs> = {
   name: "list_dir",
-  description: "Lists the names in a folder, one a line. Those that end in / are folders.",
+  description: "Lists the entries of a folder, one per line. Names of folders end in /.",
   parameters: {
     type: "object",
     properties: { path: { type: "string", description: "The absolute path of the folder to list." } },

@@ -19,7 +19,7 @@ const maxChars = 50_000;
 
 export const readFileTool: PresentedTool<ReadArgs> = {
   name: "read_file",
-  description: `Reads a text file, or some lines of it: at most ${maxLines} at once. Prefer one larger part to several small ones.`,
+  description: `Reads a text file or a range of its lines, at most ${maxLines} at once. Prefer one large range to several small ones.`,
   parameters: {
     type: "object",
     properties: {
@@ -27,7 +27,7 @@ export const readFileTool: PresentedTool<ReadArgs> = {
       startLineNumberBaseOne: { type: "number", description: "The first line to read, counted from 1. Default: 1." },
       endLineNumberBaseOne: { type: "number", description: "The last line to read, counted from 1. Default: the end of the file." },
       offset: { type: "number", description: "The same as startLineNumberBaseOne." },
-      limit: { type: "number", description: "How many lines to read at most." },
+      limit: { type: "number", description: "Maximum number of lines to read." },
     },
     required: ["filePath"],
   },

@@ -19,9 +19,9 @@ const properties = {
   oldString: {
     type: "string",
     description:
-      "The exact text to replace, white space and line breaks included. It must stand in the file once: take in at least 3 lines before and after. Empty only for a file that is empty.",
+      "The exact text to replace, including whitespace and line breaks. It must occur exactly once in the file: include at least 3 lines before and after. Empty only if the file is empty.",
   },
-  newString: { type: "string", description: "The exact text that takes its place." },
+  newString: { type: "string", description: "The exact replacement text." },
   explanation: { type: "string", description: "A short explanation of the replacement." },
 } as const;
 
@@ -29,7 +29,7 @@ const required = ["filePath", "oldString", "newString"] as const;
 
 export const replaceStringTool: EditTool<Replacement> = {
   name: "replace_string_in_file",
-  description: "Replaces one passage of a file. Each call replaces exactly one occurrence; for several use multi_replace_string.",
+  description: "Replaces one passage of a file. Each call replaces exactly one occurrence; for several, use multi_replace_string.",
   parameters: { type: "object", properties, required },
   paths: ({ filePath }) => [filePath],
   draft: replace,
@@ -40,14 +40,14 @@ export const replaceStringTool: EditTool<Replacement> = {
 export const multiReplaceTool: EditTool<ManyArgs> = {
   name: "multi_replace_string",
   description:
-    "Makes several replacements, in one or more files, one after the other: each sees what those before it did. All are made or, when one cannot be, none.",
+    "Makes several replacements in one or more files, in order: each applies to the result of the previous one. Either all are made or, if one fails, none.",
   parameters: {
     type: "object",
     properties: {
       explanation: { type: "string", description: "A short explanation of the replacements." },
       replacements: {
         type: "array",
-        description: "The replacements, in the order in which they are made.",
+        description: "The replacements, in the order in which to apply them.",
         items: { type: "object", properties, required },
         minItems: 1,
         maxItems: 500,

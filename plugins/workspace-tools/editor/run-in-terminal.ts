@@ -19,19 +19,19 @@ const firstWords = 1_000;
 export function createTerminalTool(shells: Shells, lines: ConfinedLines): PresentedTool<TerminalArgs> {
   return {
     name: "run_in_terminal",
-    description: `Runs a command with bash in the working directory and gives what it writes, each in a shell of its own: neither variables nor the folder last until the next. Its input is empty.
-With isBackground it goes on until the session ends, for servers and watchers: to read what it writes later, send its output to a file and read that.`,
+    description: `Runs a command with bash in the working directory and returns its output. Each command runs in a new shell: variables and the current directory are not kept. Stdin is empty.
+With isBackground it keeps running until the session ends, for servers and watchers: to read its later output, redirect it to a file and read that.`,
     parameters: {
       type: "object",
       properties: {
         command: { type: "string", minLength: 1, description: "The command line." },
-        explanation: { type: "string", description: "What the command does, in one sentence, for the person who is asked for permission." },
-        isBackground: { type: "boolean", description: "Whether it goes on in the background. Default: false." },
+        explanation: { type: "string", description: "What the command does, in one sentence, shown to the user in the permission prompt." },
+        isBackground: { type: "boolean", description: "Whether it keeps running in the background. Default: false." },
         timeout: {
           type: "number",
           minimum: 0,
           maximum: maxTimeout,
-          description: `Milliseconds after which it is stopped, when it is not in the background. Default: ${defaultTimeout}.`,
+          description: `Timeout in milliseconds for a command that is not in the background. Default: ${defaultTimeout}.`,
         },
       },
       required: ["command"],
@@ -84,9 +84,9 @@ function ended(shell: Shell, exitCode: number, call: Call, shells: Shells): stri
 
 const startFaults: Readonly<Record<Exclude<ShellStart["kind"], "started">, string>> = {
   busy: "The command could not be started. Try again.",
-  "too-many": "Too many commands are running in the background. End some of them, by their process ids, with kill.",
+  "too-many": "Too many commands are running in the background. Stop some of them with kill and their process ids.",
   "too-long": "The command is too long. Write it to a file with create_file, and run that.",
-  failed: "The command could not be started: the shell or the working directory is not there.",
+  failed: "The command could not be started: the shell or the working directory does not exist.",
 };
 
 function withLine(output: string, line: string): string {

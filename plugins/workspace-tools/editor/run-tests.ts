@@ -36,13 +36,13 @@ const parameters = {
       maxItems: 200,
       description: "The absolute paths of the test files to run. Default: all tests.",
     },
-    command: { type: "string", minLength: 1, description: "The command line to run instead of what is found out." },
-    explanation: { type: "string", description: "What tests are run, for the person who is asked for permission." },
+    command: { type: "string", minLength: 1, description: "The command line to run instead of the detected one." },
+    explanation: { type: "string", description: "Which tests are run, shown to the user in the permission prompt." },
     timeout: {
       type: "number",
       minimum: 0,
       maximum: maxTimeout,
-      description: `Milliseconds after which they are stopped. Default: ${defaultTimeout}.`,
+      description: `Timeout in milliseconds. Default: ${defaultTimeout}.`,
     },
   },
   required: [],
@@ -54,7 +54,7 @@ export function createRunTestsTool({ machine, lines, bash }: RunTestsParts): Pre
   return {
     name: "run_tests",
     description:
-      "Runs the tests of the project and gives what they write. How they are run is found out: a test script or runner in package.json, pytest, Maven, Gradle, Go, Cargo. Prefer it to running them in the terminal.",
+      "Runs the tests of the project and returns their output. The runner is detected: a test script or runner in package.json, pytest, Maven, Gradle, Go, Cargo. Prefer it to running tests in the terminal.",
     parameters,
     annotations: { destructiveHint: true, openWorldHint: true },
     // Longer than it ever waits.

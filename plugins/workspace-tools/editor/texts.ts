@@ -18,32 +18,30 @@ export const existsText = (path: string): string =>
 
 export const identicalText = (path: string): string => `oldString and newString are identical for ${path}. ${nothingChanged}`;
 export const emptyOldText = (path: string): string =>
-  `oldString is empty, and ${path} is not. ${nothingChanged} Name the text to replace, or give the whole content with insert_edit_into_file.`;
+  `oldString is empty, and ${path} is not. ${nothingChanged} Give the text to replace, or the complete content with insert_edit_into_file.`;
 export const severalText = (path: string, count: number): string =>
-  `Found multiple matches for oldString in ${path}: it stands there ${count} times. ${nothingChanged} Take in more lines before and after the one that you mean.`;
+  `Found multiple matches for oldString in ${path}: it occurs ${count} times. ${nothingChanged} Include more lines before and after the one that you mean.`;
 
 export function notFoundText(path: string, near: number | undefined): string {
   const hint =
-    near === undefined
-      ? "Read the file and try again."
-      : `What stands at line ${near} differs from it in white space only: read that and try again.`;
-  return `Could not find oldString in ${path}: it must be exactly what the file has, white space and line breaks included. ${nothingChanged} ${hint}`;
+    near === undefined ? "Read the file and try again." : `The text at line ${near} differs only in whitespace: read it and try again.`;
+  return `Could not find oldString in ${path}: it must match the file exactly, including whitespace and line breaks. ${nothingChanged} ${hint}`;
 }
 
 export function unclearText(path: string, why: string): string {
-  return `The code cannot be put into ${path} for sure: ${why}. ${nothingChanged} Repeat unchanged lines right before and after each change, with "...existing code..." comments for all others; or use replace_string_in_file; or give the whole content without such comments.`;
+  return `The code cannot be placed in ${path} unambiguously: ${why}. ${nothingChanged} Repeat unchanged lines directly before and after each change, with "...existing code..." comments for all others; or use replace_string_in_file; or give the complete content without such comments.`;
 }
 
 export const elidedNewText = (path: string): string =>
-  `File ${path} does not exist, so there is no existing code that "...existing code..." could stand for. Give its whole content.`;
+  `File ${path} does not exist, so there is no existing code that "...existing code..." could stand for. Give its complete content.`;
 
 export const unwritableText = (path: string, isOneOfMany: boolean): string =>
-  `File ${path} cannot be written. ${isOneOfMany ? "All files are as they were before." : nothingChanged}`;
+  `File ${path} cannot be written. ${isOneOfMany ? "No file was changed." : nothingChanged}`;
 
 const textFaults: { readonly [F in TextFault]?: (path: string) => string } = {
   "too-large": (path) => `File ${path} is larger than the ${maxEditedBytes / 1024 / 1024} MB that can be edited. ${nothingChanged}`,
   binary: (path) => `File ${path} is binary and cannot be edited.`,
-  encoding: (path) => `File ${path} is not UTF-8 throughout, and editing it would damage the rest of it. ${nothingChanged}`,
+  encoding: (path) => `File ${path} is not valid UTF-8, and editing it would damage it. ${nothingChanged}`,
 };
 
 /** Why the text of a file cannot be had. */
@@ -56,5 +54,5 @@ export function middleCut(text: string, max: number): string {
   if (text.length <= max) return text;
   const head = Math.floor(max / 3);
   const tail = max - head;
-  return `${text.slice(0, head)}\n[${text.length - head - tail} characters of the output are left out here.]\n${text.slice(-tail)}`;
+  return `${text.slice(0, head)}\n[${text.length - head - tail} characters of output omitted.]\n${text.slice(-tail)}`;
 }

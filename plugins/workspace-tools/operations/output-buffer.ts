@@ -24,7 +24,7 @@ export class OutputBuffer {
   /** Gives what is there, and forgets it. */
   take(): string {
     this.#cutTail();
-    const cut = this.#dropped === 0 ? "" : `\n[${this.#dropped} characters of the output are left out here.]\n`;
+    const cut = this.#dropped === 0 ? "" : `\n[${this.#dropped} characters of output omitted.]\n`;
     const text = this.#head + cut + this.#tail.join("");
     this.#head = "";
     this.#tail = [];

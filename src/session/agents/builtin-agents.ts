@@ -11,7 +11,7 @@ const common = {
 };
 const readers = ["view", "grep", "glob", "bash", "read_bash", "stop_bash", "list_bash", "web_fetch"];
 const report =
-  "Nobody follows what you do: decide yourself where you can, and end with one message that holds all that you were asked for.";
+  "You run unattended: decide for yourself where you can, and end with one message that contains everything you were asked for.";
 
 /** The agents that are there without being configured, by the names that models of the field know. */
 export const builtinAgents: readonly AgentProfile[] = Object.freeze([
@@ -19,31 +19,31 @@ export const builtinAgents: readonly AgentProfile[] = Object.freeze([
     ...common,
     name: "explore",
     displayName: "Explore Agent",
-    description: "Finds things out about the files of the working directory, quickly, without changing any.",
-    prompt: `You answer questions about the files of the working directory. Search widely, read only what matters, change nothing. Name the files and lines that your answer rests on. ${report}`,
+    description: "Answers questions about the files in the working directory quickly, without changing any.",
+    prompt: `You answer questions about the files in the working directory. Search widely, read only what matters, change nothing. Cite the files and lines that your answer is based on. ${report}`,
     tools: ["view", "grep", "glob"],
   },
   {
     ...common,
     name: "task",
     displayName: "Task Agent",
-    description: "Runs commands such as builds, tests and linters, and tells briefly how they went.",
-    prompt: `You run commands and tell how they went: one line when all is well, the whole of what matters of the errors when it is not. Do not mend what fails. ${report}`,
+    description: "Runs commands such as builds, tests and linters, and reports the outcome briefly.",
+    prompt: `You run commands and report the outcome: one line on success, all relevant error output on failure. Do not fix failures. ${report}`,
     tools: readers,
   },
   {
     ...common,
     name: "general-purpose",
     displayName: "General Purpose Agent",
-    description: "Does any task of several steps on its own, with all tools.",
-    prompt: `You are given one task. Do all of it and nothing else. ${report}`,
+    description: "Completes any multi-step task on its own, with all tools.",
+    prompt: `You are given one task. Complete all of it and do nothing else. ${report}`,
   },
   {
     ...common,
     name: "code-review",
     displayName: "Code Review Agent",
-    description: "Reviews changes for faults that matter, without changing anything.",
-    prompt: `You review code. Report faults, holes and broken promises, each with its file and line, why it is wrong and what happens then; leave out style and taste. Say so when you find nothing. Change no file. ${report}`,
+    description: "Reviews changes for bugs that matter, without changing anything.",
+    prompt: `You review code. Report bugs, gaps and broken contracts, each with its file and line, why it is wrong and what it causes; leave out matters of style. If you find nothing, say so. Do not change any file. ${report}`,
     tools: readers,
   },
   {
@@ -51,15 +51,15 @@ export const builtinAgents: readonly AgentProfile[] = Object.freeze([
     name: "research",
     displayName: "Research Agent",
     description: "Researches a question thoroughly and reports with sources, without changing anything.",
-    prompt: `You research a question. Look at it from several sides, check what you find against its source, and report what is known, what is likely and what is open, with the source of each. Change no file. ${report}`,
+    prompt: `You research a question. Consider it from several angles, verify what you find at its source, and report what is known, what is likely and what is open, citing the source of each. Do not change any file. ${report}`,
     tools: [...readers, "mcp:*"],
   },
   {
     ...common,
     name: "security-review",
     displayName: "Security Review Agent",
-    description: "Reviews code for ways to attack it, without changing anything.",
-    prompt: `You look for ways in which code can be attacked: who controls which input, where it goes, and what is not checked on the way. Report only what can be reached, with file, line, the attack and its remedy, the worst first. Change no file. ${report}`,
+    description: "Reviews code for security vulnerabilities, without changing anything.",
+    prompt: `You look for security vulnerabilities: who controls which input, where it flows, and what is not validated on the way. Report only reachable vulnerabilities, with file, line, the attack and the fix, most severe first. Do not change any file. ${report}`,
     tools: readers,
   },
 ]);

@@ -91,24 +91,24 @@ export function unseenNote(file: {
 export function largeOutputNote(totalBytes: number, file: string | undefined): string {
   const size = `[The output has ${totalBytes} bytes and is cut here.`;
   return file === undefined
-    ? `${size} The rest could not be kept: call the tool again for a smaller part.]`
-    : `${size} All of it is in ${file}: read on from there, a part at a time.]`;
+    ? `${size} The rest could not be saved: call the tool again for a smaller part.]`
+    : `${size} The full output is in ${file}: read it in parts.]`;
 }
 
 /** What a model is asked when a conversation becomes too long for it. */
 export function compactionRequest(transcript: string, wishes: string | undefined): string {
   const wish = wishes === undefined || wishes.trim() === "" ? "" : `\n\nThe user adds: ${wishes.trim()}`;
-  return `The conversation below has become too long to go on with. Write a summary that takes its place, for whoever goes on with the work and sees nothing else of it. Keep: what the user wants, in the user's own words where they matter; what was decided and why; what was done, with the names of files, commands and identifiers exactly as they are; what was found out; what failed; what is left to do and what comes next. Leave out what no longer matters. Answer with the summary alone.${wish}\n\n<conversation>\n${transcript}\n</conversation>`;
+  return `The conversation below has become too long to continue. Write a summary that replaces it, for an agent that continues the work and sees nothing else of the conversation. Keep: what the user wants, in the user's own words where they matter; what was decided and why; what was done, with the exact names of files, commands and identifiers; what was learned; what failed; what is left to do and what comes next. Leave out what no longer matters. Reply with only the summary.${wish}\n\n<conversation>\n${transcript}\n</conversation>`;
 }
 
 /** A question about a conversation, on the side. */
 export function asideRequest(transcript: string, question: string): string {
-  return `Answer a question about the conversation below, briefly. It is asked on the side: do not go on with the conversation, and do nothing of what is asked for in it.\n\n<conversation>\n${transcript}\n</conversation>\n\nThe question: ${question}`;
+  return `Answer a question about the conversation below, briefly. This is a side question: do not continue the conversation, and do not carry out any request in it.\n\n<conversation>\n${transcript}\n</conversation>\n\nThe question: ${question}`;
 }
 
 /** A summary in the place of what it is of. */
 export function compactedContext(summary: string): string {
-  return `<conversation_summary>\nWhat was said before this was left out to save room. This is its summary:\n\n${summary.trim()}\n</conversation_summary>\n\nGo on from there.`;
+  return `<conversation_summary>\nThe earlier conversation was removed to save space. This is its summary:\n\n${summary.trim()}\n</conversation_summary>\n\nContinue from there.`;
 }
 
 /** What the tool search answers. */
@@ -116,11 +116,11 @@ export const toolSearchText = {
   found(tools: readonly { readonly name: string; readonly description?: string }[], isPart: boolean): string {
     const lines = tools.map(({ name, description }) => (description ? `- ${name}: ${firstLine(description)}` : `- ${name}`));
     const more = isPart ? "\nMore tools may match: use a narrower pattern to see others." : "";
-    return `Found ${tools.length === 1 ? "1 tool" : `${tools.length} tools`}, which can be called from now on:\n${lines.join("\n")}${more}`;
+    return `Found ${tools.length === 1 ? "1 tool" : `${tools.length} tools`}, which you can call from now on:\n${lines.join("\n")}${more}`;
   },
   nothing(pattern: string, isPart: boolean): string {
     if (isPart) return `The search for "${shortened(pattern)}" took too long and was stopped. Use a simpler pattern, such as one word.`;
-    return `No tool matches "${shortened(pattern)}". Try fewer or other words, such as the name of the service or of the thing that you want to work with.`;
+    return `No tool matches "${shortened(pattern)}". Try fewer or different words, such as the name of the service or of the object that you want to work with.`;
   },
   refused(pattern: string, why: string): string {
     const allowed =
@@ -134,9 +134,9 @@ export const skillText = {
   loaded: (name: string): string => `Skill "${name}" loaded successfully. Follow the instructions in the skill context.`,
   unknown: (name: string, known: readonly string[]): string =>
     `Skill "${shortened(name)}" does not exist. ${known.length === 0 ? "There are no skills." : `Available skills are ${known.join(", ")}.`}`,
-  unreadable: (name: string): string => `Skill "${name}" could not be loaded. Go on without it.`,
+  unreadable: (name: string): string => `Skill "${name}" could not be loaded. Continue without it.`,
   unreadableFile: (name: string, file: string): string =>
-    `Skill "${name}" has no file ${JSON.stringify(shortened(file))} that can be read as text. Go on without it.`,
+    `Skill "${name}" has no file ${JSON.stringify(shortened(file))} that can be read as text. Continue without it.`,
 } as const;
 
 /**
@@ -152,8 +152,8 @@ export function skillContext({ name, folder, body }: { name: string; folder: str
 export const askUserText = {
   selected: (answer: string): string => `User selected: ${answer}`,
   responded: (answer: string): string => `User responded: ${answer}`,
-  declined: "The user does not want to answer. Go on without, and say what you assumed.",
-  unanswered: "The user did not answer. Decide yourself, and say what you assumed.",
+  declined: "The user declined to answer. Continue without an answer, and state what you assumed.",
+  unanswered: "The user did not answer. Decide for yourself, and state what you assumed.",
 } as const;
 
 /** A sub-agent, as a model is told of it. */
@@ -174,16 +174,16 @@ export interface AgentFacts {
 export const agentText = {
   started: (id: string): string =>
     `Agent started in background with agent_id: ${id}. You'll be notified when it completes. Tell the user you're waiting and end your response, or continue unrelated work until notified.`,
-  unknownType: (type: string): string => `There is no agent of type "${shortened(type)}" any more. Choose another.`,
+  unknownType: (type: string): string => `There is no longer an agent of type "${shortened(type)}". Choose another type.`,
   unknown: (id: string): string => `No agent found with agent_id: ${shortened(id)}. The agent may have been cleared or never existed.`,
-  tooDeep: "The agent was not started: agents that start agents went too deep. Do the work yourself.",
+  tooDeep: "The agent was not started: agents are nested too deeply. Do the work yourself.",
   tooMany: (limit: number): string =>
-    `The agent was not started: ${limit} agents are running, which is the most. Wait for one of them to complete.`,
+    `The agent was not started: ${limit} agents are already running, which is the limit. Wait for one of them to complete.`,
   failed: (id: string, type: string): string => `Agent "${id}" (${type}) failed. Detailed information is not available.`,
   cancelled: (id: string, type: string): string => `Agent "${id}" (${type}) was stopped before it completed.`,
-  silent: (id: string, type: string): string => `Agent "${id}" (${type}) completed without saying anything.`,
+  silent: (id: string, type: string): string => `Agent "${id}" (${type}) completed without output.`,
   delivered: (id: string): string => `Message delivered to agent ${id}. Use read_agent to check the agent's response.`,
-  noReceiver: "Nobody got the message: name an agent_id, or agent_ids.",
+  noReceiver: "The message was not delivered: pass agent_id or agent_ids.",
   none: "There are no agents.",
   notification({ id, type, status }: AgentFacts): string {
     const outcomes = { running: "is running", completed: "has completed successfully", failed: "has failed", cancelled: "was stopped" };
@@ -237,7 +237,7 @@ const sentences: { readonly [Code in SettledCode]: (facts: TextFacts) => string 
   session_closed: ({ tool }) => `The session ended before tool '${tool}' answered.`,
   cancelled: () => interrupted,
   interrupted: () => interrupted,
-  too_deep: ({ tool }) => `Tool '${tool}' was not called: tools that call tools went too deep.`,
+  too_deep: ({ tool }) => `Tool '${tool}' was not called: tool calls are nested too deeply.`,
 };
 
 const resultTypes: { readonly [Code in SettledCode]?: ResultType } = {

@@ -13,15 +13,15 @@ interface FormArguments {
 export const askUserByForm: Tool = createSessionTool({
   name: "ask_user",
   description:
-    "Asks the user to fill in a form and waits for it. Ask what only the user can know or decide, with as few fields as will do.",
+    "Asks the user to fill in a form and waits for the answer. Ask only what the user alone can know or decide, with as few fields as possible.",
   parameters: {
     type: "object",
     properties: {
-      message: { type: "string", description: "What you want to know, and what for." },
+      message: { type: "string", description: "What you want to know, and why." },
       requestedSchema: {
         type: "object",
         description:
-          'A JSON Schema of the form: {"type": "object", "properties": {…}, "required": […]}, whose properties are texts, numbers, booleans, or texts with an enum. Default: one text.',
+          'A JSON Schema of the form: {"type": "object", "properties": {…}, "required": […]}, whose properties are strings, numbers, booleans, or strings with an enum. Default: one string.',
       },
     },
     required: ["message"],

@@ -13,13 +13,14 @@ interface AskArguments {
 /** Asks the user, whoever that is at the moment. */
 export const askUser: Tool = createSessionTool({
   name: "ask_user",
-  description: "Asks the user a question and waits for the answer. Ask what only the user can know or decide, one thing at a time.",
+  description:
+    "Asks the user a question and waits for the answer. Ask only what the user alone can know or decide, one question at a time.",
   parameters: {
     type: "object",
     properties: {
       question: { type: "string" },
-      choices: { type: "array", items: { type: "string" }, description: "Answers to choose from, where there are a few likely ones." },
-      allow_freeform: { type: "boolean", description: "Whether another answer than the choices may be given. Default: true." },
+      choices: { type: "array", items: { type: "string" }, description: "Answers to choose from, if there are a few likely ones." },
+      allow_freeform: { type: "boolean", description: "Whether the user may give an answer that is not among the choices. Default: true." },
     },
     required: ["question"],
   },

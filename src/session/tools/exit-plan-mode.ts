@@ -20,17 +20,17 @@ const actions: readonly PlanAction[] = ["exit_only", "interactive", "autopilot"]
 export const exitPlanMode: Tool = createSessionTool({
   name: "exit_plan_mode",
   description:
-    "Puts your plan before the user and asks whether to carry it out. Call it when the plan is complete and nothing has to be asked any more. Nothing may be changed before the user has agreed.",
+    "Presents your plan to the user for approval. Call it when the plan is complete and you have no open questions. Do not change anything before the user approves.",
   parameters: {
     type: "object",
     properties: {
       summary: { type: "string", description: "The plan in a few lines." },
-      plan: { type: "string", description: "All of the plan, in Markdown. Default: the one that was kept last." },
+      plan: { type: "string", description: "The whole plan, in Markdown. Default: the plan that was saved last." },
       recommended_action: {
         type: "string",
         enum: [...actions],
         description:
-          "What you advise: exit_only (the user goes on alone), interactive (carry it out, asking as usual), autopilot (carry it out without asking).",
+          "What you recommend: exit_only (the user takes over), interactive (implement it, asking as usual), autopilot (implement it without asking).",
       },
     },
     required: ["summary"],

@@ -13,12 +13,12 @@ interface ListArguments {
 /** Lists the agents that were started. */
 export const listAgents: Tool = createSessionTool({
   name: "list_agents",
-  description: "Lists the agents that were started with the task tool, with their state.",
+  description: "Lists the agents that were started with the task tool, with their status.",
   parameters: {
     type: "object",
     properties: {
-      include_completed: { type: "boolean", description: "False: only those that are at work. Default: true." },
-      scope: { type: "string", enum: ["session", "own"], description: "own: only those that you started. Default: session, all." },
+      include_completed: { type: "boolean", description: "False: only agents that are still running. Default: true." },
+      scope: { type: "string", enum: ["session", "own"], description: "own: only agents that you started. Default: session, all agents." },
     },
   },
   handler: (args: ListArguments, _invocation: unknown, context: ToolContext): ToolResult => {

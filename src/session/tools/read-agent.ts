@@ -19,22 +19,22 @@ const maxTimeout = 600;
 /** Tells how far an agent is, and what it answered. */
 export const readAgent: Tool = createSessionTool({
   name: "read_agent",
-  description: "Reads what an agent answered that works in the background, or tells that it is still at work.",
+  description: "Returns the answer of a background agent, or says that it is still running.",
   parameters: {
     type: "object",
     properties: {
-      agent_id: { type: "string", description: "As the task tool gave it." },
-      wait: { type: "boolean", description: "True: waits for the agent if it is still at work. Default: false." },
+      agent_id: { type: "string", description: "The agent_id that the task tool returned." },
+      wait: { type: "boolean", description: "True: waits for the agent if it is still running. Default: false." },
       timeout: {
         type: "number",
         minimum: 0,
         maximum: maxTimeout,
-        description: `How many seconds to wait at most. Default: ${defaultTimeout}.`,
+        description: `Maximum number of seconds to wait. Default: ${defaultTimeout}.`,
       },
       since_turn: {
         type: "integer",
         minimum: 0,
-        description: "All answers after those to the first so many messages; 0: all. Default: the last answer.",
+        description: "Skip the answers to this many first messages and return the others; 0: return all. Default: only the last answer.",
       },
     },
     required: ["agent_id"],

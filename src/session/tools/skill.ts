@@ -12,12 +12,12 @@ import { createSessionTool } from "../session-tool.ts";
 export const useSkill: Tool = createSessionTool({
   name: "skill",
   description:
-    "Loads the instructions of a skill. Skills hold instructions for kinds of tasks; the available ones are listed in the system message. When one fits what you are about to do, load it before you begin.",
+    "Loads the instructions of a skill. Skills contain instructions for certain kinds of tasks; the available skills are listed in the system message. When a skill fits what you are about to do, load it before you begin.",
   parameters: {
     type: "object",
     properties: {
       skill: { type: "string", description: "The skill's name." },
-      file: { type: "string", description: "A file that the instructions of a skill without a base directory refer to: gives its text." },
+      file: { type: "string", description: "A file that the instructions of a skill without a base directory refer to: returns its text." },
     },
     required: ["skill"],
   },

@@ -21,19 +21,19 @@ export function createTaskTool(agents: readonly AgentProfile[]): Tool {
   const types = agents.map(({ name, description }) => (description === "" ? `- ${name}` : `- ${name}: ${description}`));
   return createSessionTool({
     name: "task",
-    description: `Gives a task to an agent that works on it on its own, with a conversation of its own: it knows only what the prompt says, and you read only its last message. Use it for work that would fill this conversation, or several times in one message for things to be done at once. The agents are:\n${types.join("\n")}`,
+    description: `Starts a sub-agent with its own conversation. It knows only the prompt, and you see only its last message. Use it for work that would fill this conversation, or call it several times in one message to run tasks in parallel. The agents are:\n${types.join("\n")}`,
     parameters: {
       type: "object",
       properties: {
-        description: { type: "string", description: "The task in three to five words, for people." },
-        prompt: { type: "string", description: "The whole task: what to do, all that must be known for it, and what to report." },
-        agent_type: { type: "string", enum: agents.map(({ name }) => name), description: "Which agent." },
-        name: { type: "string", description: 'A short name for this agent, such as "find-tests": its agent_id.' },
-        model: { type: "string", description: "Another model than the agent's own." },
+        description: { type: "string", description: "The task in three to five words, shown to the user." },
+        prompt: { type: "string", description: "The whole task: what to do, everything the agent must know, and what to report." },
+        agent_type: { type: "string", enum: agents.map(({ name }) => name), description: "The type of agent." },
+        name: { type: "string", description: 'A short name for this agent, such as "find-tests"; becomes its agent_id.' },
+        model: { type: "string", description: "A model to use instead of the agent's default." },
         mode: {
           type: "string",
           enum: ["sync", "background"],
-          description: "sync, the default, waits for the result. background goes on at once; you are told when the agent is done.",
+          description: "sync (default) waits for the result. background returns at once; you are notified when the agent is done.",
         },
       },
       required: ["description", "prompt", "agent_type"],

@@ -9,13 +9,13 @@ import { createSessionTool } from "../session-tool.ts";
 export const toolSearch: Tool = createSessionTool({
   name: "tool_search_tool_regex",
   description:
-    "Finds more tools. Not all tools are listed from the start: search for what you need, by a regular expression over names and descriptions. The tools that are found can be called from your next message on.",
+    "Finds more tools. Not all tools are listed at first: search names and descriptions by regular expression. You can call the tools it finds from your next message on.",
   parameters: {
     type: "object",
     properties: {
       pattern: {
         type: "string",
-        description: `Regular expression in RE2 syntax, up to ${maxPatternLength} characters, upper and lower case alike: "weather", "^github-", "(list|get)_.*invoice".`,
+        description: `Regular expression in RE2 syntax, up to ${maxPatternLength} characters, case-insensitive: "weather", "^github-", "(list|get)_.*invoice".`,
       },
     },
     required: ["pattern"],

@@ -15,14 +15,13 @@ interface WriteArguments {
 /** Says something to agents: at once if they are at work, else they go to work again. */
 export const writeAgent: Tool = createSessionTool({
   name: "write_agent",
-  description:
-    "Sends a message to an agent that works in the background, or that has completed: it goes on from where it was, and knows what was said before.",
+  description: "Sends a message to a running or completed background agent: it continues its own conversation with the message.",
   parameters: {
     type: "object",
     properties: {
-      agent_id: { type: "string", description: "One agent, as the task tool gave it." },
+      agent_id: { type: "string", description: "The agent_id that the task tool returned." },
       agent_ids: { type: "array", items: { type: "string" }, description: "Several agents." },
-      scope: { type: "string", enum: ["running"], description: "running: every agent that is at work." },
+      scope: { type: "string", enum: ["running"], description: "running: every running agent." },
       message: { type: "string" },
     },
     required: ["message"],

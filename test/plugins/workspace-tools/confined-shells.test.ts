@@ -83,7 +83,7 @@ describe.skipIf(!canConfine)("commands that run within limits of the operating s
     const { port } = server.address() as AddressInfo;
     const { text } = await openWorkspace(secret, { permissions: { allow: ["shell"], deny: ["url(evil.example)"] } });
     const fetches = `node -e "fetch('http://127.0.0.1:${port}').then(r => r.text()).then(console.log)"`;
-    expect(await text("bash", run(fetches))).toMatch(/had no network: rules about addresses apply/);
+    expect(await text("bash", run(fetches))).toMatch(/had no network access: rules for addresses apply/);
     const without = await openWorkspace(secret, { permissions: { allow: ["shell"] } });
     expect(await without.text("bash", run(fetches))).toContain("TOP");
   });

@@ -126,7 +126,7 @@ describe.skipIf(process.platform === "win32")("what is no regular file", () => {
     const server = createServer().listen(join(folder, "socket"));
     onTestFinished(() => void server.close());
     for (const path of ["pipe", "socket"]) {
-      expect(await text("view", { path }), path).toMatch(/is no regular file and cannot be read\.$/);
+      expect(await text("view", { path }), path).toMatch(/is not a regular file and cannot be read\.$/);
       expect((await call("edit", { path, old_str: "a", new_str: "b" })).resultType, path).toBe("failure");
     }
     expect(await text("grep", { pattern: "needle" })).toBe("./a.txt");

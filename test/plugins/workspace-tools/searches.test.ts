@@ -135,7 +135,7 @@ test("a glob may be absolute, as models write it", async () => {
   expect(await text("glob", { pattern: `${folder}/src/**/*.ts` })).toBe(`${folder}/src/a.ts\n${folder}/src/b/c.ts`);
   expect(await text("glob", { pattern: `${folder}/src/a.ts` })).toBe(`${folder}/src/a.ts`);
   expect(asked.map(({ path }) => path)).toEqual([`${folder}/src`, `${folder}/src`]);
-  expect(await text("glob", { pattern: "/etc/*" })).toMatch(/^Path \/etc is outside of what may be accessed here/);
+  expect(await text("glob", { pattern: "/etc/*" })).toMatch(/^Path \/etc is outside the accessible folders/);
 });
 
 describe("ignore files", () => {

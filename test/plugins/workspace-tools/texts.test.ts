@@ -111,7 +111,7 @@ describe("create", () => {
     const { folder, call, asked, changed } = await openWorkspace({ "there.txt": "old" });
     expect(await call("create", { path: "there.txt", file_text: "new" })).toMatchObject({
       resultType: "failure",
-      textResultForLlm: `Path ${folder}/there.txt already exists. Use edit to change a file that is there.`,
+      textResultForLlm: `Path ${folder}/there.txt already exists. Use edit to change an existing file.`,
     });
     expect(readFileSync(join(folder, "there.txt"), "utf8")).toBe("old");
     expect([asked, changed]).toEqual([[], []]);
@@ -155,18 +155,18 @@ describe("edit", () => {
       "a passage that is not there",
       "abc",
       { old_str: "x", new_str: "y" },
-      /^No match found in .*f\.txt: old_str must be exactly what the file has/,
+      /^No match found in .*f\.txt: old_str must match the file exactly/,
     ],
     [
       "a passage that stands there twice",
       "ab ab",
       { old_str: "ab", new_str: "y" },
-      /^Multiple matches found in .*: old_str stands there 2 times\./,
+      /^Multiple matches found in .*: old_str occurs 2 times\./,
     ],
-    ["passages that overlap", "aaa", { old_str: "aa", new_str: "y" }, /stands there 2 times/],
+    ["passages that overlap", "aaa", { old_str: "aa", new_str: "y" }, /occurs 2 times/],
     ["no passage in a file that is not empty", "abc", { new_str: "y" }, /^old_str is needed/],
     ["a binary file", Buffer.from([97, 0, 98]), { old_str: "a", new_str: "y" }, /is binary and cannot be edited\.$/],
-    ["a file in another encoding", Buffer.from([0x66, 0xfc, 0x72]), { old_str: "f", new_str: "y" }, /is not UTF-8 throughout/],
+    ["a file in another encoding", Buffer.from([0x66, 0xfc, 0x72]), { old_str: "f", new_str: "y" }, /is not valid UTF-8/],
   ])("refuses %s, and changes nothing", async (_why, content, args, expected) => {
     const { folder, call, changed } = await openWorkspace({ "f.txt": content });
     expect(await call("edit", { path: "f.txt", ...args })).toMatchObject({
@@ -239,7 +239,7 @@ test("folders that a session adds may be written, and those of its long results 
   expect(await text("view", { path: join(skills, "notes/more.txt") })).toBe("1. more\n2.");
   expect((await call("create", { path: join(skills, "notes/x.txt"), file_text: "x" })).resultType).toBe("failure");
   const long = await text("view", { path: "long.txt" });
-  const [, file] = /All of it is in (\S+):/.exec(long) ?? [];
+  const [, file] = /The full output is in (\S+):/.exec(long) ?? [];
   expect(file).toContain(outputs);
   expect(await text("view", { path: file, view_range: [400, 400] })).toBe(`400. 400. ${"0123456789".repeat(3)}`);
   expect((await call("edit", { path: file, old_str: "400. 0", new_str: "" })).resultType).toBe("failure");

@@ -77,7 +77,7 @@ describe("an agent that is waited for", () => {
       ["subagent.completed", "t1"],
     ]);
     const names = { agentName: "explore", agentDisplayName: "Explore Agent", toolCallId: "t1" };
-    expect(told[0]?.data).toEqual({ ...names, agentDescription: expect.stringContaining("Finds things out") });
+    expect(told[0]?.data).toEqual({ ...names, agentDescription: expect.stringContaining("Answers questions") });
     expect(told[1]?.data).toEqual({ ...names, durationMs: expect.any(Number), totalToolCalls: 1, totalTokens: 30 });
     const ofChild = events.filter(({ agentId }) => agentId === "t1").map(({ type }) => type);
     for (const type of ["user.message", "assistant.message", "tool.execution_start", "tool.execution_complete"])
@@ -140,7 +140,7 @@ describe("an agent that is waited for", () => {
     const failed = nextEvent(session, "subagent.failed");
     await session.sendAndWait("Go.");
     const [silent, magic, broken] = resultsOf(of("Go.")[3]);
-    expect(silent).toBe('Agent "finder" (explore) completed without saying anything.');
+    expect(silent).toBe('Agent "finder" (explore) completed without output.');
     expect(magic).toMatch(/^Invalid arguments for tool 'task': agent_type: /);
     expect(broken).toBe('Agent "finder-2" (explore) failed. Detailed information is not available.');
     expect((await failed).data).toMatchObject({ agentName: "explore", error: "connect ECONNREFUSED 10.0.0.1:443" });
@@ -548,6 +548,6 @@ describe("an agent in the background", () => {
     const start = { description: "Look", prompt: "Find it.", agent_type: "explore", mode: "background" };
     const results = await Promise.all(Array.from({ length: 33 }, () => session.callTool("task", start)));
     expect(results.filter(({ resultType }) => resultType === "success")).toHaveLength(32);
-    expect(results[32]?.textResultForLlm).toMatch(/^The agent was not started: 32 agents are running/);
+    expect(results[32]?.textResultForLlm).toMatch(/^The agent was not started: 32 agents are already running/);
   });
 });

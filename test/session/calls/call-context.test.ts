@@ -129,7 +129,7 @@ describe("tools that call tools", () => {
         return (await callTool("loop", {})).textResultForLlm;
       }),
     ]);
-    expect((await session.callTool("loop")).textResultForLlm).toBe("Tool 'loop' was not called: tools that call tools went too deep.");
+    expect((await session.callTool("loop")).textResultForLlm).toBe("Tool 'loop' was not called: tool calls are nested too deeply.");
     expect(depth).toBe(8);
   });
 

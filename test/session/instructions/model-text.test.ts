@@ -175,7 +175,7 @@ describe("a result that is too long", () => {
     expect(text.length).toBeLessThan(9000);
     expect(text.startsWith(long.slice(0, 8000))).toBe(true);
     expect(text.slice(-200)).toContain(
-      `[The output has ${Buffer.byteLength(long)} bytes and is cut here. All of it is in ${file}: read on from there, a part at a time.]`,
+      `[The output has ${Buffer.byteLength(long)} bytes and is cut here. The full output is in ${file}: read it in parts.]`,
     );
     expect(readFileSync(file, "utf8")).toBe(long);
   });
@@ -214,7 +214,7 @@ describe("a result that is too long", () => {
     mkdirSync(join(environment.folder, "session-1"));
     writeFileSync(join(environment.folder, "session-1", "outputs"), "a file in the way");
     const text = (await overLimit({}, environment).callTool("t")).textResultForLlm;
-    expect(text).toContain("could not be kept");
+    expect(text).toContain("could not be saved");
     expect(text).not.toContain(environment.folder);
     expect(environment.lines.some(({ level }) => level === "error")).toBe(true);
   });

@@ -31,13 +31,13 @@ describe("replace_string_in_file", () => {
 
   test.each<[what: string, before: string | Buffer, replace: [old: string, now: string], says: RegExp]>([
     ["a passage that is not there", "a\n", ["x", "y"], /^Could not find oldString in .*f\.txt: .* Nothing was changed\. Read the file/],
-    ["one that differs in white space", "a\n  b\nc\n", ["b\n  c", "y"], /What stands at line 2 differs from it in white space only/],
-    ["one that is there twice", "a\na\n", ["a", "y"], /it stands there 2 times\. Nothing was changed\. Take in more lines/],
-    ["one that overlaps itself", "aaa\n", ["aa", "y"], /it stands there 2 times/],
+    ["one that differs in white space", "a\n  b\nc\n", ["b\n  c", "y"], /The text at line 2 differs only in whitespace/],
+    ["one that is there twice", "a\na\n", ["a", "y"], /it occurs 2 times\. Nothing was changed\. Include more lines/],
+    ["one that overlaps itself", "aaa\n", ["aa", "y"], /it occurs 2 times/],
     ["what is no change", "a\n", ["a", "a"], /^oldString and newString are identical/],
     ["no passage, in a file that is not empty", "a\n", ["", "y"], /^oldString is empty, and .* is not/],
     ["a binary file", Buffer.from([1, 0, 2]), ["x", "y"], /is binary and cannot be edited/],
-    ["a file in another encoding", Buffer.from([0xe4, 0x0a]), ["x", "y"], /is not UTF-8 throughout/],
+    ["a file in another encoding", Buffer.from([0xe4, 0x0a]), ["x", "y"], /is not valid UTF-8/],
   ])("refuses %s, and changes nothing", async (_what, before, [oldString, newString], says) => {
     const { folder, call, changed } = await openEditor({ "f.txt": before });
     const result = await call("replace_string_in_file", { filePath: "f.txt", oldString, newString });

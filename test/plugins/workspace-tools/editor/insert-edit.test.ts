@@ -180,7 +180,7 @@ describe("insert_edit_into_file", () => {
     const result = await call("insert_edit_into_file", { filePath: "person.ts", code });
     expect(result.resultType).toBe("failure");
     expect(result.textResultForLlm).toBe(
-      `The code cannot be put into ${join(folder, "person.ts")} for sure: The stretch that begins with "age = 1;" repeats no line of the file that is there only once, so that nobody can tell where it belongs. Nothing was changed. Repeat unchanged lines right before and after each change, with "...existing code..." comments for all others; or use replace_string_in_file; or give the whole content without such comments.`,
+      `The code cannot be placed in ${join(folder, "person.ts")} unambiguously: The stretch that begins with "age = 1;" repeats no line of the file that is there only once, so that nobody can tell where it belongs. Nothing was changed. Repeat unchanged lines directly before and after each change, with "...existing code..." comments for all others; or use replace_string_in_file; or give the complete content without such comments.`,
     );
     expect([readFileSync(join(folder, "person.ts"), "utf8"), changed]).toEqual([person, []]);
   });
@@ -189,7 +189,7 @@ describe("insert_edit_into_file", () => {
     const { folder, text, changed } = await openEditor({ "a.ts": "a\n" });
     expect(await text("insert_edit_into_file", { filePath: "a.ts", code: "a\n" })).toBe("File a.ts has this content already.");
     expect(await text("insert_edit_into_file", { filePath: "b.ts", code: "// ...existing code...\nb\n" })).toBe(
-      `File ${join(folder, "b.ts")} does not exist, so there is no existing code that "...existing code..." could stand for. Give its whole content.`,
+      `File ${join(folder, "b.ts")} does not exist, so there is no existing code that "...existing code..." could stand for. Give its complete content.`,
     );
     expect(changed).toEqual([]);
   });

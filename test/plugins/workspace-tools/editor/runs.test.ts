@@ -134,7 +134,7 @@ describe("run_tests", () => {
     const said = await text("run_tests", { command: "seq 1 20000; echo the end" });
     expect(said.length).toBeLessThan(31_000);
     expect(said).toMatch(
-      /^Exit code: 0\n\$ seq 1 20000; echo the end\n1\n2\n[\s\S]*\[\d+ characters of the output are left out here\.\][\s\S]*20000\nthe end$/,
+      /^Exit code: 0\n\$ seq 1 20000; echo the end\n1\n2\n[\s\S]*\[\d+ characters of output omitted\.\][\s\S]*20000\nthe end$/,
     );
   });
 
