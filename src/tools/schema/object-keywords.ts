@@ -152,11 +152,17 @@ function patternsCheck(schemas: SchemaNode, evaluator: SchemaEvaluator): Check {
   return (value, run, seen) => {
     if (!isRecord(value)) return true;
     return eachOf(Object.keys(value), run, (name) =>
-      eachOf(patterns, run, ({ pattern, check }) => {
-        if (!matches(pattern, name, run)) return true;
-        seen?.properties.add(name);
-        return inMember(value, name, check, run);
-      }),
+      eachOf(patterns, run, ({ pattern, check }) =>
+        afterCostly(
+          run,
+          () => matches(pattern, name, run),
+          (isMatch) => {
+            if (!isMatch) return true;
+            seen?.properties.add(name);
+            return inMember(value, name, check, run);
+          },
+        ),
+      ),
     );
   };
 }
@@ -171,11 +177,17 @@ function additionalCheck(schema: unknown, parent: SchemaNode, evaluator: SchemaE
     if (!isRecord(value)) return true;
     if (seen !== null) seen.hasAllProperties = true;
     if (schema === true) return true;
-    return eachOf(Object.keys(value), run, (name) => {
-      if (known.has(name) || patterns.some((pattern) => matches(pattern, name, run))) return true;
-      if (schema === false) return run.fail("additionalProperties", parent, value, { additionalProperty: name });
-      return inMember(value, name, check, run);
-    });
+    return eachOf(Object.keys(value), run, (name) =>
+      afterCostly(
+        run,
+        () => known.has(name) || patterns.some((pattern) => matches(pattern, name, run)),
+        (isKnown) => {
+          if (isKnown) return true;
+          if (schema === false) return run.fail("additionalProperties", parent, value, { additionalProperty: name });
+          return inMember(value, name, check, run);
+        },
+      ),
+    );
   };
 }
 
@@ -196,6 +208,20 @@ function unevaluatedCheck(schema: unknown, parent: SchemaNode, evaluator: Schema
 function matches(pattern: Pattern, name: string, run: EvaluationRun): boolean {
   run.spend(pattern.stepsFor(name));
   return pattern.test(name);
+}
+
+/**
+ * Keeps the answer to a question when the slice ends while its consequence is worked out. Asking again in each slice could use up
+ * the slice each time, so that the evaluation would never get further.
+ */
+function afterCostly<T>(run: EvaluationRun, ask: () => T, conclude: (answer: T) => boolean): boolean {
+  const answer = run.isResuming ? run.restore<T>() : ask();
+  try {
+    return conclude(answer);
+  } catch (error) {
+    if (error === pause) run.save(answer);
+    throw error;
+  }
 }
 
 function inMember(value: SchemaNode, name: string, check: Check, run: EvaluationRun): boolean {
