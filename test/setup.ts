@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll } from "vitest";
-import { leftoversIn } from "./temp-root.ts";
+import { patience } from "./slowness.ts";
+import { leftoversIn, programsOf } from "./temp-root.ts";
 
 // A file that leaves something in the temporary folder fails: on a developer's machine nobody would ever remove it.
 const folder = mkdtempSync(join(process.env["SKILLHOST_TEST_ROOT"] ?? tmpdir(), "f"));
@@ -33,11 +34,23 @@ afterEach(({ task }) => {
   logged.length = 0;
 });
 
-afterAll(() => {
+afterAll(async () => {
   process.off("warning", onWarning);
   process.stderr.write = write;
+  const running = await programsLeft();
   const left = leftoversIn(folder);
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   if (warnings.length > 0) throw new AggregateError(warnings, `Process warnings: ${warnings.map((w) => w.message).join("; ")}`);
+  if (running.length > 0) throw new Error(`This file left ${running.length} programs running: ${running.join("; ")}`);
   if (left.length > 0) throw new Error(`This file left ${left.length} entries in the temporary folder: ${left.slice(0, 10).join(", ")}`);
 });
+
+/** The programs that do not end by themselves after the tests that started them. */
+async function programsLeft(): Promise<readonly string[]> {
+  const deadline = Date.now() + patience(10_000);
+  for (;;) {
+    const running = programsOf(folder);
+    if (running.length === 0 || Date.now() > deadline) return running;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
