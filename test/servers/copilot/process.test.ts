@@ -28,7 +28,13 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function start(args: readonly string[], env: object = {}): ChildProcess & { readonly stdoutText: () => string } {
+interface Started extends ChildProcess {
+  readonly stdoutText: () => string;
+  /** Its code and signal, once it has ended and all of its output is there. */
+  readonly ended: Promise<readonly unknown[]>;
+}
+
+function start(args: readonly string[], env: object = {}): Started {
   const environment = { ...process.env, COPILOT_HOME: join(folder, "home"), SKILLHOST_TRUST: folder, ...env };
   const started = spawn(process.execPath, [bin, "--headless", "--no-auto-update", ...args], {
     cwd: folder,
@@ -40,7 +46,7 @@ function start(args: readonly string[], env: object = {}): ChildProcess & { read
   started.stdout.on("data", (piece: Buffer) => {
     text += piece.toString();
   });
-  return Object.assign(started, { stdoutText: () => text });
+  return Object.assign(started, { stdoutText: () => text, ended: once(started, "close") });
 }
 
 /** All of a text as messages of JSON-RPC; throws where it is anything else. */
@@ -66,7 +72,7 @@ describe("the process", () => {
     started.stderr!.on("data", (piece: Buffer) => {
       stderr += piece.toString();
     });
-    const [code] = await once(started, "close");
+    const [code] = await started.ended;
     expect([code, started.stdoutText()]).toEqual([2, ""]);
     expect(stderr).toContain("--nonexistent-flag-for-testing");
   });
@@ -77,7 +83,7 @@ describe("the process", () => {
     connection.listen();
     expect(await connection.sendRequest("connect", {})).toMatchObject({ ok: true });
     started.stdin!.end();
-    const [code] = await once(started, "exit");
+    const [code] = await started.ended;
     expect(code).toBe(0);
     connection.dispose();
   });
@@ -102,7 +108,7 @@ describe("the process", () => {
     const result = await connection.sendRequest("session.tools.execute", { sessionId, toolName: "shout" });
     expect(result).toMatchObject({ textResultForLlm: "done" });
     expect(await connection.sendRequest("runtime.shutdown", {})).toBe(null);
-    const [code0] = await once(started, "exit");
+    const [code0] = await started.ended;
     expect(code0).toBe(0);
     expect(framesOf(started.stdoutText()).length).toBeGreaterThan(3);
     expect(started.stdoutText()).not.toMatch(/LOADED|CALLED|WRITTEN/);
@@ -125,7 +131,7 @@ describe("the process", () => {
     started.stdin!.write(Buffer.concat([badText, request(3, "status.get")]));
     await expect.poll(started.stdoutText, { interval: 10 }).toContain('"id":3');
     started.stdin!.write("Content-Length: 1073741824\r\n\r\n");
-    const [code] = await once(started, "close");
+    const [code] = await started.ended;
     expect(code).toBe(0);
     const answers = framesOf(started.stdoutText());
     const byId = (id: unknown): object | undefined => answers.find((answer) => answer["id"] === id);
@@ -148,7 +154,7 @@ describe("the process", () => {
     await expect(connection.sendRequest("ping", {})).rejects.toThrow("AUTHENTICATION_FAILED");
     expect(await connection.sendRequest("connect", { token: "secret" })).toMatchObject({ protocolVersion: 3 });
     started.kill("SIGTERM");
-    const [code] = await once(started, "exit");
+    const [code] = await started.ended;
     expect(code).toBe(0);
     connection.dispose();
   });
@@ -165,7 +171,7 @@ describe("the process", () => {
     await connection.sendRequest("session.create", {});
     expect(await connection.sendRequest("runtime.shutdown", {})).toBe(null);
     expect(types).toContain("session.shutdown");
-    const [code] = await once(started, "exit");
+    const [code] = await started.ended;
     expect(code).toBe(0);
     connection.dispose();
   });
@@ -191,7 +197,7 @@ describe("the process", () => {
 
   test("needs no token where the user says so, on this machine only", async () => {
     const refused = start(["--no-token", "--host", "0.0.0.0"], { COPILOT_CONNECTION_TOKEN: "" });
-    const [code] = await once(refused, "close");
+    const [code] = await refused.ended;
     expect([code, refused.stdoutText()]).toEqual([2, ""]);
     const started = start(["--no-token"], { COPILOT_CONNECTION_TOKEN: "" });
     await expect.poll(() => started.stdoutText()).toMatch(/listening on port \d+/i);
