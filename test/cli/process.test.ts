@@ -3,12 +3,11 @@ import { once } from "node:events";
 import { readFileSync, symlinkSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
-import { afterAll, expect, test } from "vitest";
-import { buildCli } from "./built-cli.ts";
+import { expect, test } from "vitest";
+import { buildPackage } from "../built-package.ts";
 import { runCli, skillDocument, toolModule, workplace } from "./run-cli.ts";
 
-const built = buildCli();
-afterAll(() => built[Symbol.dispose]());
+const built = buildPackage();
 
 const files = { "skills/greeter/SKILL.md": skillDocument("greeter"), "skills/greeter/tools/hello.ts": toolModule("hello", "Hello") };
 

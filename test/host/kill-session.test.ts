@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { silentLogger } from "../../src/base/logger.ts";
 import { createHost } from "../../src/host/create-host.ts";
 import type { SessionEvent } from "../../src/session/records/events.ts";
-import { type CompiledSources, compileSources } from "../compiled-sources.ts";
+import { compileSources } from "../compiled-sources.ts";
 import { emptyFolder } from "../io/temp-folder.ts";
 import { rounds } from "../rounds.ts";
 import { patience } from "../slowness.ts";
@@ -11,13 +11,7 @@ import { patience } from "../slowness.ts";
 const kills = rounds(3, 40);
 
 const children: ChildProcess[] = [];
-let compiled: CompiledSources;
-
-beforeAll(() => {
-  compiled = compileSources("test/host/session-child.ts");
-});
-
-afterAll(() => compiled[Symbol.dispose]());
+const compiled = compileSources("test/host/session-child.ts");
 
 afterEach(() => {
   for (const child of children.splice(0)) child.kill("SIGKILL");
@@ -27,7 +21,7 @@ const hostIn = (folder: string) =>
   createHost({ skillDirectories: [], watch: false, logger: silentLogger, workingDirectory: folder, sessionsDirectory: folder });
 
 function start(...args: string[]): ChildProcess {
-  const child = spawn(process.execPath, [compiled.path("test/host/session-child.ts"), ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, [compiled("test/host/session-child.ts"), ...args], { stdio: ["ignore", "pipe", "inherit"] });
   children.push(child);
   return child;
 }

@@ -2,10 +2,10 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type CommandOutcome, type CommandSpec, runCommand } from "../../src/io/child-process.ts";
 import { spawnProcess } from "../../src/io/spawn-process.ts";
+import { compileSources } from "../compiled-sources.ts";
 import { patience } from "../slowness.ts";
 
 function folder(): string {
@@ -208,14 +208,10 @@ describe.skipIf(process.platform === "win32")("when the host ends, its children 
     ["by SIGTERM", "process.kill(process.pid, 'SIGTERM')", null, "SIGTERM"],
     ["by SIGINT", "process.kill(process.pid, 'SIGINT')", null, "SIGINT"],
   ] as const)("%s", async (_how, end, code, signal) => {
-    const host = spawnSync(
-      process.execPath,
-      ["--import", "jiti/register", fileURLToPath(new URL("./child-process-host.ts", import.meta.url)), end],
-      {
-        encoding: "utf8",
-        timeout: 15_000,
-      },
-    );
+    const host = spawnSync(process.execPath, [compileSources("test/io/child-process-host.ts")("test/io/child-process-host.ts"), end], {
+      encoding: "utf8",
+      timeout: patience(15_000),
+    });
     expect([host.status, host.signal]).toEqual([code, signal]);
     const pids = host.stdout.trim().split("\n").map(Number);
     expect(pids).toHaveLength(2);

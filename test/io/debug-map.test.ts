@@ -1,14 +1,15 @@
 import { spawn } from "node:child_process";
 import { text } from "node:stream/consumers";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 import { describe, expect, test } from "vitest";
+import { compileSources } from "../compiled-sources.ts";
 import { tree } from "./module-trees.ts";
 
-const child = fileURLToPath(new URL("./debugger-child.ts", import.meta.url));
+const child = compileSources("test/io/debugger-child.ts")("test/io/debugger-child.ts");
 
 /** Where a breakpoint on a line of the source stops. */
 async function stopAt(file: string, line: number): Promise<unknown> {
-  const { stdout, stderr } = spawn(process.execPath, ["--inspect=127.0.0.1:0", "--import", "jiti/register", child, file, String(line)]);
+  const { stdout, stderr } = spawn(process.execPath, ["--inspect=127.0.0.1:0", child, file, String(line)]);
   const [told, complaints] = await Promise.all([text(stdout), text(stderr)]);
   expect(complaints).not.toContain("Error");
   return JSON.parse(told);

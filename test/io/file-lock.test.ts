@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { type FileLock, lockHolder, takeFileLock } from "../../src/io/file-lock.ts";
+import { compileSources } from "../compiled-sources.ts";
 import { emptyFolder } from "./temp-folder.ts";
 
 // As on a file system without hard links.
@@ -44,7 +44,7 @@ class OtherProcess {
   #waiting: ((line: string) => void) | undefined;
 
   constructor(path: string) {
-    this.#child = spawn(process.execPath, ["--import", "jiti/register", fileURLToPath(new URL("./lock-child.ts", import.meta.url)), path], {
+    this.#child = spawn(process.execPath, [compileSources("test/io/lock-child.ts")("test/io/lock-child.ts"), path], {
       stdio: ["pipe", "pipe", "inherit"],
     });
     children.push(this.#child);

@@ -1,10 +1,10 @@
 import { spawnSync } from "node:child_process";
 import { appendFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Diagnostic } from "../../src/base/diagnostic.ts";
 import { type FileLogOptions, openFileLog } from "../../src/io/file-log.ts";
+import { compileSources } from "../compiled-sources.ts";
 import { patience } from "../slowness.ts";
 import { emptyFolder } from "./temp-folder.ts";
 
@@ -261,17 +261,20 @@ const canMount = process.platform === "linux" && spawnSync("unshare", ["-Urm", "
 
 test.runIf(canMount)("survives a disk that is really full, and goes on when something was deleted", () => {
   const mount = emptyFolder();
-  const child = ["--import", "jiti/register", fileURLToPath(new URL("./full-disk-child.ts", import.meta.url)), mount];
-  const script = 'mount -t tmpfs -o size=128k none "$4" && exec "$0" "$@"';
-  const ran = spawnSync("unshare", ["-Urm", "sh", "-c", script, process.execPath, ...child], { encoding: "utf8", timeout: 20_000 });
+  const child = [compileSources("test/io/full-disk-child.ts")("test/io/full-disk-child.ts"), mount];
+  const script = 'mount -t tmpfs -o size=128k none "$2" && exec "$0" "$@"';
+  const ran = spawnSync("unshare", ["-Urm", "sh", "-c", script, process.execPath, ...child], {
+    encoding: "utf8",
+    timeout: patience(20_000),
+  });
   expect(ran.stderr).toBe("");
   expect(JSON.parse(ran.stdout)).toEqual({ codes: ["LOG_NOT_WRITTEN", "LOG_WRITTEN_AGAIN"], inOrder: true, records: 2500 });
 });
 
 test("what is not written yet when the program exits is written then", () => {
   const path = logFile();
-  const child = fileURLToPath(new URL("./exit-child.ts", import.meta.url));
-  const ran = spawnSync(process.execPath, ["--import", "jiti/register", child, path], { encoding: "utf8", timeout: 20_000 });
+  const child = compileSources("test/io/exit-child.ts")("test/io/exit-child.ts");
+  const ran = spawnSync(process.execPath, [child, path], { encoding: "utf8", timeout: patience(20_000) });
   expect([ran.status, ran.stderr]).toEqual([3, ""]);
   expect(lines(path)).toEqual(numbers(100));
 });

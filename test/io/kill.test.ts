@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { openFileLog } from "../../src/io/file-log.ts";
+import { compileSources } from "../compiled-sources.ts";
 import { rounds } from "../rounds.ts";
 import { patience } from "../slowness.ts";
 import { emptyFolder } from "./temp-folder.ts";
@@ -12,12 +12,7 @@ const writers = 4;
 
 /** Lets a writer go on with a log and kills it once it has kept some records. Gives the number of the last one it told of. */
 function writeUntilKilled(path: string, acknowledgements: number): Promise<number> {
-  const child = spawn(process.execPath, [
-    "--import",
-    "jiti/register",
-    fileURLToPath(new URL("./log-writer-child.ts", import.meta.url)),
-    path,
-  ]);
+  const child = spawn(process.execPath, [compileSources("test/io/log-writer-child.ts")("test/io/log-writer-child.ts"), path]);
   let told = "";
   child.stdout.on("data", (chunk: Buffer) => {
     told += chunk.toString();

@@ -3,8 +3,8 @@ import type { FSWatcher } from "node:fs";
 import { chmodSync, existsSync, mkdirSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, test, vi } from "vitest";
+import { compileSources } from "../compiled-sources.ts";
 import { rounds } from "../rounds.ts";
 import { patience } from "../slowness.ts";
 import { put, record, tempFolder } from "./watch-recorder.ts";
@@ -103,9 +103,7 @@ const lowered = (limit: string, value: number, backend: string): string[] => [
   "-c",
   `echo ${value} > /proc/sys/user/${limit} && exec "$0" "$@"`,
   process.execPath,
-  "--import",
-  "jiti/register",
-  fileURLToPath(new URL("./watch-limit-child.ts", import.meta.url)),
+  compileSources("test/io/watch-limit-child.ts")("test/io/watch-limit-child.ts"),
   backend,
 ];
 const canLower =
@@ -118,7 +116,7 @@ describe.runIf(canLower)("with the kernel's own limit", () => {
     ["chokidar", "max_inotify_watches", 20, "ENOSPC"],
     ["chokidar", "max_inotify_instances", 0, "EMFILE"],
   ] as const)("the %s back end survives %s = %i and misses nothing", (backend, limit, value, code) => {
-    const child = spawnSync("unshare", lowered(limit, value, backend), { encoding: "utf8", timeout: 20_000 });
+    const child = spawnSync("unshare", lowered(limit, value, backend), { encoding: "utf8", timeout: patience(20_000) });
     expect(child.stderr).toBe("");
     expect(JSON.parse(child.stdout)).toEqual({ problems: [["WATCH_LIMIT", code]], missing: [] });
   });

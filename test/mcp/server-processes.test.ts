@@ -1,12 +1,11 @@
 import { spawn } from "node:child_process";
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, type TestContext, test, vi } from "vitest";
+import { describe, expect, type TestContext, test, vi } from "vitest";
 import type { SupervisedServer } from "../../src/mcp/supervisor/lease.ts";
 import type { McpSupervisor, SupervisorOptions } from "../../src/mcp/supervisor/supervisor.ts";
-import { type CompiledSources, compileSources } from "../compiled-sources.ts";
+import { compileSources } from "../compiled-sources.ts";
 import { patience } from "../slowness.ts";
 import { neverAborted } from "./supervisor-kit.ts";
 import { countProcesses, newMarker, realSupervisor, tinySpec } from "./tiny-servers.ts";
@@ -131,12 +130,7 @@ describe.concurrent("no process is left", () => {
 });
 
 describe.concurrent("no process is left when the host ends", () => {
-  let compiled: CompiledSources;
-  beforeAll(() => {
-    compiled = compileSources("test/mcp/supervisor-host.ts", "test/mcp/tiny-servers.ts");
-    copyFileSync(fileURLToPath(new URL("./tiny-server.mjs", import.meta.url)), compiled.path("test/mcp/tiny-server.mjs"));
-  });
-  afterAll(() => compiled[Symbol.dispose]());
+  const compiled = compileSources("test/mcp/supervisor-host.ts", "test/mcp/tiny-servers.ts", "test/mcp/tiny-server.mjs");
 
   test.each([
     ["by process.exit", "process.exit(5)", 5, null],
@@ -144,7 +138,7 @@ describe.concurrent("no process is left when the host ends", () => {
     ["by SIGTERM", "process.kill(process.pid, 'SIGTERM')", null, "SIGTERM"],
   ] as const)("%s", async (_how, end, code, signal) => {
     const marker = newMarker();
-    const host = spawn(process.execPath, [compiled.path("test/mcp/supervisor-host.ts"), marker, end]);
+    const host = spawn(process.execPath, [compiled("test/mcp/supervisor-host.ts"), marker, end]);
     let told = "";
     host.stdout.on("data", (chunk: Buffer) => {
       told += chunk.toString();

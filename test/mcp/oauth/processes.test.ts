@@ -1,18 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { type CompiledSources, compileSources } from "../../compiled-sources.ts";
+import { expect, test } from "vitest";
+import { compileSources } from "../../compiled-sources.ts";
 import { call, oauthKit } from "./oauth-kit.ts";
 
 const program = "test/mcp/oauth/renewing-child.ts";
-let compiled: CompiledSources;
-
-beforeAll(() => {
-  compiled = compileSources(program);
-});
-
-afterAll(() => compiled[Symbol.dispose]());
+const compiled = compileSources(program);
 
 test("processes that renew at the same time use each refresh token once, and all go on", async () => {
   const kit = await oauthKit();
@@ -53,6 +47,6 @@ interface Renewing {
 }
 
 function start(url: string, directory: string): Renewing {
-  const child = spawn(process.execPath, [compiled.path(program), url, directory], { stdio: ["pipe", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [compiled(program), url, directory], { stdio: ["pipe", "pipe", "pipe"] });
   return { process: child, output: text(child.stdout), errors: text(child.stderr) };
 }

@@ -7,12 +7,11 @@ import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { type TempSkill, tempSkill } from "skillhost/testing";
-import { afterAll, expect, test } from "vitest";
-import { buildCli } from "../../cli/built-cli.ts";
+import { expect, test } from "vitest";
+import { buildPackage } from "../../built-package.ts";
 import { deferred, type Era, eras, initialize, skillDocument, textOf, toolModule } from "./serving-kit.ts";
 
-const built = buildCli();
-afterAll(() => built[Symbol.dispose]());
+const built = buildPackage();
 
 const greet = (greeting: string): string =>
   `import { defineTool } from "skillhost";

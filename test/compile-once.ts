@@ -1,0 +1,112 @@
+import { createHash } from "node:crypto";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { transformSync } from "oxc-transform";
+
+const cache = fileURLToPath(new URL("../node_modules/.cache/skillhost-tests", import.meta.url));
+const unusedMs = 60 * 60 * 1000;
+
+/**
+ * A folder with these files by their paths; TypeScript becomes plain JavaScript beside the rest. The same files give the same
+ * folder, in each process, so it must not be written to. It lies where packages are found as from the sources.
+ */
+export function compileOnce(kind: "compiled" | "package", files: ReadonlyMap<string, string>): string {
+  const folder = join(cache, `${kind}-${digestOf(files)}`);
+  if (!existsSync(folder)) write(files, folder);
+  return folder;
+}
+
+function digestOf(files: ReadonlyMap<string, string>): string {
+  const hash = createHash("sha256");
+  for (const [file, text] of files) hash.update(`${file}\0${text}\0`);
+  return hash.update(usingContext).digest("hex").slice(0, 16);
+}
+
+function write(files: ReadonlyMap<string, string>, folder: string): void {
+  mkdirSync(cache, { recursive: true });
+  removeUnused();
+  const target = mkdtempSync(join(cache, "building-"));
+  for (const [file, text] of files) {
+    const path = join(target, file.replace(/\.ts$/, ".js"));
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, file.endsWith(".ts") ? compile(file, text) : text);
+    if (text.startsWith("#!")) chmodSync(path, 0o755);
+  }
+  writeFileSync(join(target, usingHelper), usingContext);
+  try {
+    renameSync(target, folder);
+  } catch (error) {
+    // Another process was quicker, and made the same.
+    rmSync(target, { recursive: true, force: true });
+    if (!existsSync(folder)) throw error;
+  }
+}
+
+function compile(file: string, text: string): string {
+  // As tsconfig.build.json has it: the oldest Node that counts does not know `using`.
+  const { code, errors } = transformSync(file, text, { target: "es2023", typescript: { rewriteImportExtensions: "rewrite" } });
+  if (errors.length > 0) throw new Error(`${file}: ${errors[0]?.message}`);
+  const up = "../".repeat(file.split(/[\\/]/).length - 1) || "./";
+  return code.replace('"@oxc-project/runtime/helpers/usingCtx"', `"${up}${usingHelper}"`);
+}
+
+const usingHelper = "using-context.js";
+
+/** What the compiler puts in the place of `using`: `u` and `a` take what is to be disposed of, `d` does it, `e` is what was thrown. */
+const usingContext = `const none = {};
+export default function usingContext() {
+  const stack = [];
+  let isAsync = false;
+  const take = (value, awaits) => {
+    isAsync ||= awaits;
+    if (value === null || value === undefined) return value;
+    const dispose = (awaits ? value[Symbol.asyncDispose] : undefined) ?? value[Symbol.dispose];
+    if (typeof dispose !== "function") throw new TypeError("The object is not disposable.");
+    stack.push(() => dispose.call(value));
+    return value;
+  };
+  return {
+    e: none,
+    u: (value) => take(value, false),
+    a: (value) => take(value, true),
+    d() {
+      let error = this.e;
+      const note = (thrown) => {
+        error = error === none ? thrown : Object.assign(new Error("Two errors.", { cause: error }), { error: thrown, suppressed: error });
+      };
+      const rethrow = () => {
+        if (error !== none) throw error;
+      };
+      const disposeAll = async () => {
+        while (stack.length > 0) {
+          try {
+            await stack.pop()();
+          } catch (thrown) {
+            note(thrown);
+          }
+        }
+        rethrow();
+      };
+      if (isAsync) return disposeAll();
+      while (stack.length > 0) {
+        try {
+          stack.pop()();
+        } catch (thrown) {
+          note(thrown);
+        }
+      }
+      rethrow();
+    },
+  };
+}
+`;
+
+/** What was made of files that have changed since. Those of the last hour may be in use. */
+function removeUnused(): void {
+  for (const name of readdirSync(cache)) {
+    const path = join(cache, name);
+    const isOld = /^(compiled|package|building)-/.test(name) && Date.now() - statSync(path).mtimeMs > unusedMs;
+    if (isOld) rmSync(path, { recursive: true, force: true });
+  }
+}
