@@ -4,6 +4,7 @@ import { expandPrompt } from "../../src/formats/skills/prompt-file.ts";
 import { parseSkillDocument } from "../../src/formats/skills/skill-document.ts";
 import { parseSkillManifest } from "../../src/formats/skills/skill-manifest.ts";
 import { parseToolJson } from "../../src/formats/skills/tool-json.ts";
+import { rounds } from "../rounds.ts";
 
 // Each of these takes milliseconds. Something that costs the square of the length, or a stack frame for each level, would
 // run into the runner's time-out or end the process.
@@ -12,7 +13,7 @@ const inFrontMatter = (yaml: string) => `---\n${yaml}\n---\nBody\n`;
 const lines = (count: number, line: (index: number) => string) => Array.from({ length: count }, (_, index) => line(index)).join("\n");
 
 const documents: readonly [string, string][] = [
-  ["open lists", inFrontMatter("[".repeat(65_000))],
+  ["open lists", inFrontMatter("[".repeat(rounds(20_000, 65_000)))],
   ["open mappings", inFrontMatter(`name: ${"{a: ".repeat(16_000)}`)],
   ["nested dashes", inFrontMatter("- ".repeat(32_000))],
   ["nested question marks", inFrontMatter("? ".repeat(32_000))],
@@ -20,11 +21,13 @@ const documents: readonly [string, string][] = [
   ["nested blocks with a fault", inFrontMatter(`${lines(350, (index) => `${" ".repeat(index)}- k: [`)}\nname: a: b`)],
   ["thousands of keys", inFrontMatter(lines(7_000, (index) => `k${index}: v`))],
   ["thousands of keys to repair", inFrontMatter(lines(6_000, (index) => `k${index}: v: w`))],
-  ["thousands of lists to repair", inFrontMatter(lines(5_000, (index) => `k${index}: [a] [`))],
-  ["one key thousands of times", inFrontMatter("a: 1\n".repeat(13_000))],
+  ["thousands of lists to repair", inFrontMatter(lines(rounds(800, 5_000), (index) => `k${index}: [a] [`))],
+  ["one key thousands of times", inFrontMatter("a: 1\n".repeat(rounds(5_000, 13_000)))],
   [
     "thousands of anchors",
-    inFrontMatter(`${lines(3_000, (index) => `k${index}: &a${index} x`)}\nz: [${lines(2_000, (index) => `*a${index},`)}]`),
+    inFrontMatter(
+      `${lines(rounds(1_000, 3_000), (index) => `k${index}: &a${index} x`)}\nz: [${lines(rounds(800, 2_000), (index) => `*a${index},`)}]`,
+    ),
   ],
   ["a hundred thousand lines", inFrontMatter("key: v\n".repeat(100_000))],
   ["a hundred thousand blank lines", inFrontMatter(`name: a: b\n${"\n".repeat(100_000)}x`)],
@@ -43,7 +46,7 @@ const documents: readonly [string, string][] = [
   ["open parentheses", inFrontMatter(`name: a\nallowed-tools: ${"Bash(,".repeat(10_000)}`)],
   ["commas", inFrontMatter(`name: a\nallowed-tools: ${",".repeat(60_000)}`)],
   ["quotes", inFrontMatter('name: "'.repeat(9_000))],
-  ["tags", inFrontMatter("!a ".repeat(20_000))],
+  ["tags", inFrontMatter("!a ".repeat(rounds(6_000, 20_000)))],
   ["colons", inFrontMatter(": ".repeat(32_000))],
   ["hash signs after spaces", inFrontMatter(`name: x ${"# ".repeat(30_000)}`)],
   ["carriage returns", "---\rname: x\r---\rbody\r".repeat(10_000)],
