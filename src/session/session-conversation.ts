@@ -4,7 +4,7 @@ import type { SessionEvent, SessionEvents } from "./records/events.ts";
 import type { History } from "./records/history.ts";
 import type { Recording } from "./records/recording.ts";
 import { askAbout, type Compaction, type ContextUse, summarize } from "./turns/compaction.ts";
-import type { QueuedPrompt } from "./turns/message-queue.ts";
+import type { QueuedCommand, QueuedPrompt } from "./turns/message-queue.ts";
 import type { TurnRunner } from "./turns/turn-runner.ts";
 
 export type { Compaction, ContextUse, QueuedPrompt };
@@ -99,6 +99,17 @@ export class SessionConversation {
     this.#host.assertOpen();
     const { chat, contextTokens } = this.#host.turns.model();
     return (await askAbout(this.#host.history.messages(), question, { chat, contextTokens }, signal)).content;
+  }
+
+  /** Whether nothing is done, nor goes on in the background: `session.idle` was told of it. */
+  get isIdle(): boolean {
+    return !this.isBusy && this.#host.turns.background.isEmpty;
+  }
+
+  /** Has a command done when its turn comes. @returns its id, for `unqueue`. */
+  enqueue(text: string, command: QueuedCommand): string {
+    this.#host.assertOpen();
+    return this.#host.turns.enqueue(text, command);
   }
 
   /** What waits for its turn, in order. */

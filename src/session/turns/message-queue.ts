@@ -12,26 +12,54 @@ export interface QueuedMessage {
   readonly source: string | undefined;
   /** How it reached the session. */
   readonly delivery: "idle" | "queued" | "steering";
+  /** Absent for a message. What is to happen in the turn of a command. */
+  readonly command?: QueuedCommand | undefined;
 }
 
+/**
+ * Does a command. `done`: the model is not asked. `hold`: nor are the commands after it done before the next request.
+ * `message`: its text is a message as any other.
+ */
+export type QueuedCommand = (signal: AbortSignal) => Promise<"done" | "hold" | "message">;
+
 /** A message that waits, as others see it. */
-export type QueuedPrompt = Pick<QueuedMessage, "id" | "prompt" | "isSteering" | "source">;
+export interface QueuedPrompt extends Pick<QueuedMessage, "id" | "prompt" | "isSteering" | "source"> {
+  readonly kind: "message" | "command";
+}
 
 /** The messages that wait, in the order they came. */
 export class MessageQueue {
   #waiting: QueuedMessage[] = [];
+  /** Commands wait for the next request. */
+  #holdsCommands = false;
   readonly #changed: () => void;
 
   constructor(changed: () => void) {
     this.#changed = changed;
   }
 
-  get size(): number {
-    return this.#waiting.length;
+  /** Whether something waits whose turn may come. */
+  get hasNext(): boolean {
+    return this.#next !== -1;
+  }
+
+  get #next(): number {
+    return this.#holdsCommands ? this.#waiting.findIndex(({ command }) => command === undefined) : this.#waiting.length === 0 ? -1 : 0;
+  }
+
+  /** Commands that wait do so until something is added. */
+  holdCommands(): void {
+    this.#holdsCommands = true;
   }
 
   get all(): readonly QueuedPrompt[] {
-    return this.#waiting.map(({ id, prompt, isSteering, source }) => ({ id, prompt, isSteering, source }));
+    return this.#waiting.map(({ id, prompt, isSteering, source, command }) => ({
+      id,
+      prompt,
+      isSteering,
+      source,
+      kind: command === undefined ? "message" : "command",
+    }));
   }
 
   /** Gives one up, the newest unless another is named; undefined: it is not there. */
@@ -43,13 +71,15 @@ export class MessageQueue {
   }
 
   add(message: QueuedMessage): void {
+    this.#holdsCommands = false;
     this.#waiting.push(message);
     this.#changed();
   }
 
   /** The next message, which then begins a turn. */
   take(): QueuedMessage | undefined {
-    const next = this.#waiting.shift();
+    const index = this.#next;
+    const [next] = index === -1 ? [] : this.#waiting.splice(index, 1);
     if (next !== undefined) this.#changed();
     return next;
   }

@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
+import { waitFor } from "../../base/wait-for.ts";
 import { BackgroundWork } from "./background-work.ts";
 import type { ContextKeeper } from "./context-keeper.ts";
-import { MessageQueue, type QueuedMessage, type QueuedPrompt } from "./message-queue.ts";
+import { MessageQueue, type QueuedCommand, type QueuedMessage, type QueuedPrompt } from "./message-queue.ts";
 import { readSendOptions, type SendOptions } from "./send-options.ts";
 import { SessionTurnAgent, type TurnAgentHost } from "./turn-agent.ts";
 import { abortedError, isRecoverable, toErrorData } from "./turn-errors.ts";
@@ -77,6 +78,24 @@ export class TurnRunner {
     return removed !== undefined;
   }
 
+  /** Takes a command, which is done when its turn comes. @returns its id. */
+  enqueue(prompt: string, command: QueuedCommand): string {
+    const delivery = this.isBusy ? "queued" : "idle";
+    const attachments = readAttachments([], this.#place);
+    const message = {
+      id: randomUUID(),
+      prompt,
+      isSteering: false,
+      attachments,
+      headers: undefined,
+      source: undefined,
+      delivery,
+      command,
+    } as const;
+    this.#add(message);
+    return message.id;
+  }
+
   /** Takes a message and gives its id; its turn begins later. @throws HostError as `Session.send` says. */
   send(options: SendOptions | string): string {
     return this.#accept(options, undefined);
@@ -128,24 +147,31 @@ export class TurnRunner {
 
   #accept(options: SendOptions | string, settle: ((end: MessageEnd) => void) | undefined): string {
     const { prompt, attachments, mode, requestHeaders, source } = readSendOptions(options);
-    const { config } = this.#host;
     this.#agent.begin();
-    const place = { workingDirectory: config.workingDirectory, additionalDirectories: config.turn.additionalDirectories };
     const isSteering = mode === "immediate" && this.isBusy;
     const message: QueuedMessage = {
       id: randomUUID(),
       prompt,
       isSteering,
-      attachments: readAttachments(attachments, place),
+      attachments: readAttachments(attachments, this.#place),
       headers: requestHeaders,
       source,
       delivery: isSteering ? "steering" : this.isBusy ? "queued" : "idle",
     };
     if (settle !== undefined) this.#waiting.set(message.id, settle);
+    this.#add(message);
+    return message.id;
+  }
+
+  get #place(): Parameters<typeof readAttachments>[1] {
+    const { workingDirectory, turn } = this.#host.config;
+    return { workingDirectory, additionalDirectories: turn.additionalDirectories };
+  }
+
+  #add(message: QueuedMessage): void {
     // Begun before the queue tells of its change: a listener may send the next message at once.
     this.#resume();
     this.#queue.add(message);
-    return message.id;
   }
 
   #resume(): void {
@@ -154,7 +180,7 @@ export class TurnRunner {
 
   /** Never rejects. */
   async #drive(): Promise<void> {
-    if (this.#queue.size === 0) await this.#rest();
+    if (!this.#queue.hasNext) await this.#rest();
     for (let message = this.#queue.take(); message !== undefined; message = this.#queue.take()) {
       this.#current = new AbortController();
       if (this.#closing.signal.aborted) this.#current.abort(this.#closing.signal.reason);
@@ -163,7 +189,7 @@ export class TurnRunner {
       this.#current = undefined;
       const answered = this.#answering;
       this.#unrested = end;
-      if (this.#queue.size === 0) {
+      if (!this.#queue.hasNext) {
         this.#pause(end);
         await this.#rest();
       }
@@ -181,6 +207,12 @@ export class TurnRunner {
     try {
       signal.throwIfAborted();
       await this.#host.ready(signal);
+      if (message.command !== undefined) {
+        const outcome = await waitFor(message.command(signal), { signal });
+        if (outcome === "hold") this.#queue.holdCommands();
+        if (outcome !== "message") return { kind: "ended", reason: "answered", reply: undefined };
+        this.#agent.begin();
+      }
       const isToAnswer = await this.#agent.say(message, interaction);
       return isToAnswer ? await this.#runTurns(run) : { kind: "ended", reason: "answered", reply: undefined };
     } catch (error) {

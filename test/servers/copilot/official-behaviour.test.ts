@@ -116,7 +116,6 @@ describe("a session that names no model has the first of its endpoint for", () =
         request: { messages: [{ role: "user", content: { type: "text", text: "Hi" } }], maxTokens: 10 },
       },
     ],
-    ["session.commands.enqueue", { command: "Hello" }],
   ])("%s", async (method, params) => {
     served = await Served.start({ script });
     const client = await served.connect();

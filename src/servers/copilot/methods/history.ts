@@ -79,7 +79,13 @@ export const history: MethodFamily = {
     const items = queued.filter(({ isSteering, source }) => !isSteering && source === undefined);
     const agentMode = session.mode;
     return {
-      items: items.map(({ id, prompt }) => ({ id, messageId: id, kind: "message", displayText: prompt, agentMode })),
+      items: items.map(({ id, prompt, kind }) => ({
+        id,
+        ...(kind === "message" && { messageId: id }),
+        kind,
+        displayText: prompt,
+        agentMode,
+      })),
       steeringMessages: queued.filter(({ isSteering }) => isSteering).map(({ prompt }) => prompt),
     };
   },

@@ -58,7 +58,8 @@ async function runCommand(session: WireSession, { name, args }: { readonly name:
   void ran.then((error) => {
     if (!session.session.isOpen) return;
     if (error !== undefined) events.append("session.error", { errorType: "command", message: `Command "/${name}" failed: ${error}` });
-    events.append("session.idle", {});
+    // Else it is told of at the end of what goes on.
+    if (session.session.conversation.isIdle) events.append("session.idle", {});
   });
   return `command-${name}`;
 }

@@ -1,9 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { HostError } from "../../../base/errors.ts";
 import { noResult } from "../../../session/asks/ask-kinds.ts";
+import type { QueuedCommand } from "../../../session/turns/message-queue.ts";
 import type { JsonSchema } from "../../../tools/tool.ts";
+import { badParams } from "../framing/rpc-error.ts";
 import { chooseModel } from "../sessions/choose-model.ts";
 import { findSession } from "../sessions/sessions.ts";
+import type { WireSession } from "../sessions/wire-session.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** Questions to people, and the commands that people give. */
@@ -58,10 +61,10 @@ export const ui: MethodFamily = {
     if (error !== undefined) throw new HostError("COMMAND_FAILED", error);
     return { kind: "completed" };
   },
-  async "session.commands.enqueue"({ server, params }) {
-    const { session } = findSession(server, params);
-    await chooseModel(server, session);
-    await session.send({ prompt: params.text("command") });
+  "session.commands.enqueue"(call) {
+    const session = findSession(call.server, call.params);
+    const command = call.params.text("command");
+    session.session.conversation.enqueue(command, (signal) => runQueuedCommand(call, session, command, signal));
     return { queued: true };
   },
   "session.commands.handlePendingCommand"({ server, client, params }) {
@@ -70,8 +73,14 @@ export const ui: MethodFamily = {
     // Every client hears of a command, and those that do not have it say so: that is no failure.
     return { success: true };
   },
-  // Commands run when they are given, so none is ever queued.
-  "session.commands.respondToQueuedCommand": ({ server, params }) => ({ success: !findSession(server, params).session.isOpen }),
+  "session.commands.respondToQueuedCommand"({ server, client, params }) {
+    const session = findSession(server, params);
+    const { handled, stopProcessingQueue } = params.record("result");
+    if (typeof handled !== "boolean") throw badParams(params.method, "result.handled must be true or false.");
+    const result = { handled, stopProcessingQueue: handled && stopProcessingQueue === true };
+    const isIn = session.attachmentOf(client) !== undefined;
+    return { success: isIn && session.queuedCommands.answer(params.text("requestId"), result) };
+  },
   async "session.eventLog.registerInterest"({ server, client, params }) {
     const handle = randomUUID();
     const session = findSession(server, params);
@@ -88,6 +97,35 @@ export const ui: MethodFamily = {
 
 function describe(name: string, description: string, kind: "builtin" | "skill"): object {
   return { name, description, kind, allowDuringAgentExecution: false };
+}
+
+/** A client that is interested in queued commands does it, else whoever brings it. */
+async function runQueuedCommand(call: Call, session: WireSession, text: string, signal: AbortSignal): ReturnType<QueuedCommand> {
+  if (session.hasInterestIn("command.queued")) {
+    const { handled, stopProcessingQueue } = await session.queuedCommands.offer(text, signal);
+    if (handled) return stopProcessingQueue ? "hold" : "done";
+    signal.throwIfAborted();
+  }
+  const { events } = session.session;
+  const [, name = ""] = /^\/(\S+)/.exec(text.trim()) ?? [];
+  const own = session.commands.find(text);
+  if (own !== undefined) {
+    const error = await session.commands.run(own.name, own.args);
+    if (error !== undefined) events.append("session.error", { errorType: "command", message: `Command "/${name}" failed: ${error}` });
+    return "done";
+  }
+  const isKnown = session.session.commands.some((command) => command.name === name) || isSkill(session, name);
+  if (isKnown) {
+    await chooseModel(call.server, session.session);
+    return "message";
+  }
+  const message = `Queued command ${JSON.stringify(text)} was not done: no client handled it, and no plugin or skill has that name.`;
+  events.append("session.warning", { warningType: "command", message });
+  return "done";
+}
+
+function isSkill({ session }: WireSession, name: string): boolean {
+  return session.listSkills().some((skill) => skill.name === name && skill.userInvocable !== false);
 }
 
 /** Undefined: it was done. */

@@ -13,8 +13,8 @@ interface LinkFacts {
   readonly offer: ClientOffer;
   /** The kinds of events that it says it answers, beside what it offers, by the handle it got. */
   readonly interests: Map<string, Attachment>;
-  /** All handles that it got, of kinds of events that nobody answers, too. */
-  readonly handles: Set<string>;
+  /** All handles that it got, with the type of event that it is interested in. Undefined: it is not any more. */
+  readonly handles: Map<string, string | undefined>;
 }
 
 /** A client within a session, and what it is told. */
@@ -24,7 +24,7 @@ export class SessionLink implements LinkFacts {
   readonly asked: { client: Client };
   readonly offer: ClientOffer;
   readonly interests: Map<string, Attachment>;
-  readonly handles: Set<string>;
+  readonly handles: Map<string, string | undefined>;
   readonly #sessionId: string;
   /** Events that wait until those before them were sent; undefined: none have to. */
   #waiting: SessionEvent[] | undefined = [];

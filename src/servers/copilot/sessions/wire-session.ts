@@ -11,6 +11,7 @@ import { ClientCommands } from "../clients/client-commands.ts";
 import type { ClientFiles } from "../clients/client-files.ts";
 import { answeredBy, areAlike, type ClientOffer, toAttachment } from "../clients/client-offer.ts";
 import type { ClientPlugins } from "../clients/client-plugins.ts";
+import { QueuedCommands } from "../clients/queued-commands.ts";
 import type { SessionExtensions } from "../extensions/session-extensions.ts";
 import { SessionLink } from "./session-link.ts";
 import { EventTranslator, translateAll } from "./wire-events.ts";
@@ -35,6 +36,7 @@ export class WireSession {
   readonly session: Session;
   readonly createdAt: Date = new Date();
   readonly commands: ClientCommands;
+  readonly queuedCommands: QueuedCommands;
   readonly #host: WireSessionHost;
   readonly #links = new Map<Client, SessionLink>();
   readonly #events = new EventTranslator();
@@ -67,6 +69,7 @@ export class WireSession {
     this.session = session;
     this.#host = host;
     this.commands = new ClientCommands(session);
+    this.queuedCommands = new QueuedCommands(session);
     this.#sink = session.events.addSink((event) => this.#tell(event));
     this.news = new WireNews(session, () => this.name !== undefined);
     this.#following = session.onChanged(() => {
@@ -148,7 +151,7 @@ export class WireSession {
       asked,
       offer,
       interests: before?.interests ?? new Map(),
-      handles: before?.handles ?? new Set(),
+      handles: before?.handles ?? new Map(),
     });
     this.#links.set(client, link);
     if (before !== undefined && before.attachment !== attachment) void before.attachment[Symbol.asyncDispose]();
@@ -167,6 +170,7 @@ export class WireSession {
     this.#links.delete(client);
     client.sessions.delete(this);
     this.commands.remove(client);
+    this.#releaseQueuedCommands();
     if (couldElicit) this.#tellCapabilities();
   }
 
@@ -187,6 +191,7 @@ export class WireSession {
     this.#links.delete(client);
     client.sessions.delete(this);
     this.commands.remove(client);
+    this.#releaseQueuedCommands();
     for (const attachment of [link.attachment, ...link.interests.values()]) await attachment[Symbol.asyncDispose]();
     if (this.session.isOpen && couldElicit !== this.canElicit) this.#tellCapabilities();
   }
@@ -218,6 +223,7 @@ export class WireSession {
   /** Ends the session for all who are in it. */
   async close(): Promise<void> {
     this.commands.close();
+    this.queuedCommands.release();
     await this.extensions?.close();
     for (const sampling of this.samplings.values()) sampling.abort();
     this.plugins[Symbol.dispose]();
@@ -252,7 +258,7 @@ export class WireSession {
   addInterest(client: Client, handle: string, eventType: string): void {
     const kind = answeredBy[eventType];
     const link = this.#links.get(client);
-    link?.handles.add(handle);
+    link?.handles.set(handle, eventType);
     if (kind === undefined || link === undefined) return;
     link.interests.set(handle, this.session.attach({ level: "connection", name: "a client", answers: [kind] }));
   }
@@ -263,7 +269,19 @@ export class WireSession {
     const attachment = link?.interests.get(handle);
     link?.interests.delete(handle);
     void attachment?.[Symbol.asyncDispose]();
-    return link?.handles.has(handle) === true;
+    if (link?.handles.has(handle) !== true) return false;
+    link.handles.set(handle, undefined);
+    this.#releaseQueuedCommands();
+    return true;
+  }
+
+  /** Whether a client said that it does something about a type of event. */
+  hasInterestIn(eventType: string): boolean {
+    return [...this.#links.values()].some(({ handles }) => [...handles.values()].includes(eventType));
+  }
+
+  #releaseQueuedCommands(): void {
+    if (!this.hasInterestIn("command.queued")) this.queuedCommands.release();
   }
 
   /** All events that are kept, as clients see them. */
