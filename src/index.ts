@@ -23,6 +23,7 @@ export type {
   ModelRequest,
   ModelTool,
   ModelToolCall,
+  RequestOrigin,
 } from "./models/model.ts";
 export { ModelError, type ModelErrorCode, type ModelErrorDetails } from "./models/model-error.ts";
 export type { ProviderOptions } from "./models/provider.ts";

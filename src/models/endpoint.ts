@@ -25,7 +25,7 @@ export interface EndpointOptions extends HttpOptions {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-interface EndpointCall extends Pick<HttpCall, "method" | "body" | "signal" | "onRetry"> {
+interface EndpointCall extends Pick<HttpCall, "method" | "body" | "signal" | "onRetry" | "origin"> {
   /** Below the base, beginning with a slash. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
@@ -91,6 +91,7 @@ function toHttpCall(options: EndpointOptions, call: EndpointCall, headers: Reado
     method: call.method,
     url,
     signal: call.signal,
+    origin: call.origin,
     headers: async () => ({
       accept: "application/json, text/event-stream",
       "user-agent": `skillhost/${packageVersion}`,

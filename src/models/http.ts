@@ -2,7 +2,7 @@ import { onAbort, waitFor } from "../base/wait-for.ts";
 import { type Clock, sleep } from "./clock.ts";
 import { createFault, type Fault } from "./fault.ts";
 import { errorOfStatus } from "./http-error.ts";
-import type { ModelRetry } from "./model.ts";
+import type { ModelRetry, RequestOrigin } from "./model.ts";
 import { ModelError } from "./model-error.ts";
 import { readBytes, readText, receiveFailure } from "./receive-bytes.ts";
 import { type RetryPolicy, readRetryAfter, retryDelay } from "./retry-delay.ts";
@@ -16,6 +16,8 @@ interface ModelFetchRequest {
   readonly body?: string;
   readonly signal: AbortSignal;
   readonly redirect: "manual";
+  /** What the request is for, where that is known. */
+  readonly origin?: RequestOrigin | undefined;
 }
 
 interface ModelFetchResponse {
@@ -44,6 +46,7 @@ export interface HttpCall {
   readonly body?: string;
   readonly signal: AbortSignal;
   onRetry?(retry: ModelRetry): void;
+  readonly origin?: RequestOrigin | undefined;
 }
 
 /** An answer with a status of success. */
@@ -155,11 +158,18 @@ async function send<T>(call: HttpCall, options: HttpOptions, sending: Sending, r
 }
 
 async function respond(call: HttpCall, options: HttpOptions, { fault, controller, headers }: Sending): Promise<ModelFetchResponse> {
-  const { method, body, url } = call;
+  const { method, body, url, origin } = call;
   const timer = options.clock.after(options.responseTimeout, () => {
     controller.abort(fault("MODEL_UNREACHABLE", `did not answer within ${options.responseTimeout} ms.`, { retryable: true }));
   });
-  const request = { method, headers, signal: controller.signal, redirect: "manual", ...(body === undefined ? {} : { body }) } as const;
+  const request = {
+    method,
+    headers,
+    signal: controller.signal,
+    redirect: "manual",
+    ...(body === undefined ? {} : { body }),
+    ...(origin && { origin }),
+  } as const;
   try {
     // The function may be a stranger's: it may throw at once, or not heed the signal.
     return await waitFor(

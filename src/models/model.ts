@@ -25,6 +25,20 @@ export interface CompleteOptions {
   onDelta?(delta: ModelDelta): void;
   /** Hears of each try that failed and will be repeated. */
   onRetry?(retry: ModelRetry): void;
+  /** What the request is for. */
+  readonly origin?: RequestOrigin | undefined;
+}
+
+/** What a request to a model is for: told to a `fetch` of the provider's options, and never sent to the endpoint. */
+export interface RequestOrigin {
+  /** `aside`: a question about the conversation that does not become part of it. */
+  readonly kind: "agent" | "subagent" | "sampling" | "compaction" | "aside";
+  /** Absent: the session's own agent. */
+  readonly agentId?: string | undefined;
+  /** The sub-agent that started it. Absent: the session's own agent did, or there is none. */
+  readonly parentAgentId?: string | undefined;
+  /** One for all requests that follow from one message to the agent. */
+  readonly interactionId?: string | undefined;
 }
 
 export interface ModelRequest {

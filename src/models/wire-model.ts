@@ -81,12 +81,13 @@ function send<Dialect>(
   how: CompleteOptions,
   body: SentBody,
 ): Promise<ModelReply> {
-  const { signal, onRetry, onDelta } = how;
+  const { signal, onRetry, onDelta, origin } = how;
   const call = {
     method: "POST" as const,
     path: protocol.path,
     body: JSON.stringify(body),
     signal,
+    origin,
     ...(request.headers === undefined ? {} : { headers: request.headers }),
     ...(onRetry === undefined ? {} : { onRetry: onRetry.bind(how) }),
   };

@@ -131,7 +131,7 @@ class Toolset implements SessionToolset {
     };
   }
 
-  #converse({ profile, model, agentId, depth }: ChildRequest): ChildConversation {
+  #converse({ profile, model, agentId, parentAgentId, depth }: ChildRequest): ChildConversation {
     const models = new ModelKeeper();
     const view = childViews(profile, model);
     const catalog = createLiveCatalog(() => this.#assemble(view(this.#host.config.view), depth), this.#host.log);
@@ -140,6 +140,7 @@ class Toolset implements SessionToolset {
     return new ChildConversation(
       {
         agentId,
+        parentAgentId,
         catalog,
         maxIterations: turn.maxIterations,
         streaming: turn.streaming,

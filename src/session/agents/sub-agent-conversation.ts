@@ -14,6 +14,7 @@ import type { TurnAgent, TurnEnd, TurnHost, TurnRun } from "../turns/turn-types.
 export interface ChildOptions {
   /** Marks its events, and is its hooks' session. */
   readonly agentId: string;
+  readonly parentAgentId: string | undefined;
   readonly catalog: LiveCatalog;
   /** How often the model is asked for one prompt. */
   readonly maxIterations: number;
@@ -37,6 +38,7 @@ export interface Tally {
  */
 export class ChildConversation implements TurnAgent, Disposable {
   readonly agentId: string;
+  readonly parentAgentId: string | undefined;
   readonly history: History;
   readonly streaming: boolean;
   readonly #options: ChildOptions;
@@ -49,6 +51,7 @@ export class ChildConversation implements TurnAgent, Disposable {
 
   constructor(options: ChildOptions, host: TurnHost) {
     this.agentId = options.agentId;
+    this.parentAgentId = options.parentAgentId;
     this.streaming = options.streaming;
     this.#options = options;
     this.#host = host;

@@ -35,6 +35,8 @@ export interface ChildRequest {
   readonly model: string | undefined;
   /** Marks its events. */
   readonly agentId: string;
+  /** Of the sub-agent that starts it; undefined: the session's own agent does. */
+  readonly parentAgentId: string | undefined;
   /** 1 for an agent that the session's own agent starts. */
   readonly depth: number;
 }
@@ -109,7 +111,7 @@ class AgentTable implements SubAgents {
         toolCallId,
         parent,
         model,
-        conversation: this.#host.converse({ profile, model, agentId, depth }),
+        conversation: this.#host.converse({ profile, model, agentId, parentAgentId: parent?.conversation.agentId, depth }),
         transcriptPath: this.#host.transcriptPath(),
       },
       this.#host.turns,

@@ -1,5 +1,5 @@
 import { errorMessage, toError } from "../../base/errors.ts";
-import type { ChatMessage, MessagePart, ModelReply } from "../../models/model.ts";
+import type { ChatMessage, CompleteOptions, MessagePart, ModelReply } from "../../models/model.ts";
 import { asideRequest, compactionRequest } from "../instructions/model-text.ts";
 import { estimateTokens } from "../instructions/skill-listing.ts";
 import type { TurnModel } from "./turn-model.ts";
@@ -73,25 +73,25 @@ export function summarize(
   wishes: string | undefined,
   signal: AbortSignal,
 ): Promise<ModelReply> {
-  return write((transcript) => compactionRequest(transcript, wishes), messages, writer, signal);
+  return write((transcript) => compactionRequest(transcript, wishes), messages, writer, { signal, origin: { kind: "compaction" } });
 }
 
 /** An answer to a question about a conversation. */
 export function askAbout(messages: readonly ChatMessage[], question: string, writer: Writer, signal: AbortSignal): Promise<ModelReply> {
-  return write((transcript) => asideRequest(transcript, question), messages, writer, signal);
+  return write((transcript) => asideRequest(transcript, question), messages, writer, { signal, origin: { kind: "aside" } });
 }
 
 async function write(
   toContent: (transcript: string) => string,
   messages: readonly ChatMessage[],
   { chat, contextTokens }: Writer,
-  signal: AbortSignal,
+  options: CompleteOptions,
 ): Promise<ModelReply> {
   // What is left of the window is for the request's own words and for the answer.
   const content = toContent(transcriptOf(messages, contextTokens * charactersPerToken * 0.6));
   const request = { messages: [{ role: "user", content }] as const, stream: false, headers: { "x-initiator": "agent" } };
-  const reply = await chat.complete(request, { signal });
-  signal.throwIfAborted();
+  const reply = await chat.complete(request, options);
+  options.signal.throwIfAborted();
   if (reply.content.trim() === "") throw new Error("The model wrote nothing.");
   return reply;
 }

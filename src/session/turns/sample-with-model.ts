@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { HostError } from "../../base/errors.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
 import type { ChatMessage, FinishReason, MessagePart } from "../../models/model.ts";
@@ -22,7 +23,7 @@ export async function sampleWithModel(request: Json, { chat, seesImages }: TurnM
       ...(isCount(maxTokens) && { maxOutputTokens: maxTokens }),
       ...(typeof temperature === "number" && Number.isFinite(temperature) && { temperature }),
     },
-    { signal },
+    { signal, origin: { kind: "sampling", agentId: randomUUID() } },
   );
   return {
     role: "assistant",

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { waitFor } from "../../base/wait-for.ts";
-import type { CompleteOptions, ModelDelta, ModelReply, ModelRequest, ModelRetry } from "../../models/model.ts";
+import type { CompleteOptions, ModelDelta, ModelReply, ModelRequest, ModelRetry, RequestOrigin } from "../../models/model.ts";
 import { errorType, type StepEnd, type TracedStep } from "../telemetry.ts";
 import type { ModelCall, TurnHost } from "./turn-types.ts";
 import { initiatorOf, tellUsage, tellUsageInfo } from "./turn-usage.ts";
@@ -64,11 +64,16 @@ function listen(call: ModelCall, host: TurnHost): Listening {
     isOver: false,
     options: {
       signal: call.run.signal,
+      origin: originOf(call),
       onRetry: (retry) => void (listening.isOver || tellRetry(call, host, retry)),
       ...(tell && { onDelta: (delta) => void (listening.isOver || tell(delta)) }),
     },
   };
   return listening;
+}
+
+function originOf({ agent: { agentId, parentAgentId }, run: { interactionId } }: ModelCall): RequestOrigin {
+  return { kind: agentId === undefined ? "agent" : "subagent", agentId, parentAgentId, interactionId };
 }
 
 function deltaTeller({ agent, messageId }: ModelCall, { events }: TurnHost): (delta: ModelDelta) => void {

@@ -15,6 +15,8 @@ import type { TurnModel } from "./turn-model.ts";
 export interface TurnAgent {
   /** The sub-agent; absent for the session's own conversation. */
   readonly agentId?: string | undefined;
+  /** The sub-agent that started it; absent: the session's own conversation did, or it is that. */
+  readonly parentAgentId?: string | undefined;
   readonly history: History;
   readonly streaming: boolean;
   /** @throws HostError `MODEL_MISSING`. */

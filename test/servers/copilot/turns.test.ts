@@ -516,4 +516,67 @@ describe("models", () => {
     ]);
     expect(await client.request("llmInference.httpResponseChunk", { requestId: "late", data: "", end: true })).toEqual({ accepted: false });
   });
+
+  test("is reached with requests that say which agent asks, what for, and who started it", async () => {
+    served = await Served.start({ server: { environment: {} } });
+    const client = await served.connect();
+    await client.request("llmInference.setProvider", {});
+    const started: Json[] = [];
+    const task = (name: string, prompt: string): object => {
+      const args = { agent_type: "general-purpose", name, description: "Do", prompt };
+      return { tool_calls: [{ id: `call-${name}`, type: "function", function: { name: "task", arguments: JSON.stringify(args) } }] };
+    };
+    const replies = [
+      task("one", "First."),
+      task("two", "Second."),
+      { content: "Two." },
+      { content: "One." },
+      { content: "Done." },
+      { content: "Brief." },
+      { content: "Aside." },
+    ];
+    client.answers("llmInference.httpRequestStart", (request) => {
+      started.push(request);
+      return { accepted: true };
+    });
+    client.answers("llmInference.httpRequestChunk", ({ requestId }) => {
+      const message = { role: "assistant", ...replies.shift() };
+      const data = JSON.stringify({
+        model: "m",
+        choices: [{ index: 0, message, finish_reason: "content" in message ? "stop" : "tool_calls" }],
+      });
+      setImmediate(async () => {
+        await client.request("llmInference.httpResponseStart", {
+          requestId,
+          status: 200,
+          headers: { "content-type": ["application/json"] },
+        });
+        await client.request("llmInference.httpResponseChunk", { requestId, data, end: true });
+      });
+      return { accepted: true };
+    });
+    const sessionId = await client.create({ model: "m", streaming: false });
+    await client.say(sessionId, "Go");
+    await client.request("session.history.summarizeForHandoff", { sessionId });
+    await client.request("session.ui.ephemeralQuery", { sessionId, question: "Who?" });
+    const request = { messages: [{ role: "user", content: { type: "text", text: "Hi" } }], maxTokens: 10 };
+    replies.push({ content: "Sampled." });
+    await client.request("session.mcp.executeSampling", { sessionId, requestId: "1", serverName: "s", mcpRequestId: 1, request });
+    const facts = started.map(({ interactionType, agentId, parentAgentId }) => [interactionType, agentId, parentAgentId]);
+    const root = ["conversation-agent", sessionId, undefined];
+    const one = ["conversation-subagent", "call-one", sessionId];
+    expect(facts).toEqual([
+      root,
+      one,
+      ["conversation-subagent", "call-two", "call-one"],
+      one,
+      root,
+      ["conversation-compaction", sessionId, undefined],
+      ["conversation-background", sessionId, undefined],
+      ["conversation-sampling", expect.any(String), sessionId],
+    ]);
+    const invocations = started.map(({ agentInvocationId }) => agentInvocationId);
+    expect([invocations[0], invocations[1]]).toEqual([invocations[4], invocations[3]]);
+    expect(new Set(invocations).size).toBe(4);
+  });
 });

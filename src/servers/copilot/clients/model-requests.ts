@@ -57,11 +57,11 @@ export class ModelRequests {
     return exchange !== undefined;
   }
 
-  #send(sessionId: string, url: string, { method, headers, body, signal }: FetchRequest): Promise<FetchResponse> {
+  #send(sessionId: string, url: string, { method, headers, body, signal, origin }: FetchRequest): Promise<FetchResponse> {
     const requestId = randomUUID();
     const answer = this.#await(requestId, signal);
     const lists = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]));
-    const start = { requestId, sessionId, method, url, headers: lists, transport: "http" };
+    const start = { requestId, sessionId, method, url, headers: lists, transport: "http", ...describeOrigin(origin, sessionId) };
     // Not waited for: the answer may come, or fail, before the client has taken all of the request.
     this.#write(start, body ?? "", signal).catch((error: unknown) => this.#exchanges.get(requestId)?.fail(toError(error)));
     return answer;
@@ -111,6 +111,26 @@ export class ModelRequests {
     }
   }
 }
+
+/** A session's own agent goes by the session's id: its events have no other. */
+function describeOrigin(origin: FetchRequest["origin"], sessionId: string): object {
+  if (origin === undefined) return {};
+  const { kind, agentId, parentAgentId = sessionId, interactionId } = origin;
+  return {
+    agentId: agentId ?? sessionId,
+    ...(agentId !== undefined && { parentAgentId }),
+    ...(interactionId !== undefined && { agentInvocationId: interactionId }),
+    interactionType: interactionTypes[kind],
+  };
+}
+
+const interactionTypes = {
+  agent: "conversation-agent",
+  subagent: "conversation-subagent",
+  sampling: "conversation-sampling",
+  compaction: "conversation-compaction",
+  aside: "conversation-background",
+} as const;
 
 function headerOf(headers: WireHeaders, name: string): string | null {
   const found = Object.entries(headers).find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1];
