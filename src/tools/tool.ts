@@ -113,6 +113,8 @@ export interface Asks {
       /** `reauth`: whoever was asked to refresh a token would not, and another sign-in may be wanted. */
       reason: "initial" | "refresh" | "reauth" | "upscope";
       wwwAuthenticateParams?: { scope?: string; resourceMetadataUrl?: string; error?: string };
+      /** The document at `resourceMetadataUrl`, as the server wrote it. */
+      resourceMetadata?: string;
     };
     answer: { kind: "token"; accessToken: string; expiresIn?: number } | { kind: "cancelled" };
   };

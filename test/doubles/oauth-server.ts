@@ -255,6 +255,8 @@ export class FakeProtectedServer implements AsyncDisposable {
   authorization: FakeAuthorizationServer;
   resource: string | undefined;
   resourceMetadataUrl: string | undefined;
+  /** What its refusal of a token says in `error`. */
+  tokenError: string | undefined;
   /** No token is ever good enough. */
   refusesAll = false;
   #url = "";
@@ -294,7 +296,8 @@ export class FakeProtectedServer implements AsyncDisposable {
   #serve(request: IncomingMessage, body: string, response: ServerResponse): void {
     const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
     const issued = this.refusesAll ? undefined : this.authorization.check(token ?? "");
-    if (issued?.resource !== (this.resource ?? this.url)) this.#challenge(response, 401, "");
+    if (issued?.resource !== (this.resource ?? this.url))
+      this.#challenge(response, 401, this.tokenError === undefined ? "" : `, error="${this.tokenError}"`);
     else this.#answer(JSON.parse(body) as Rpc, issued.scope.split(" "), response);
   }
 

@@ -1,6 +1,7 @@
 import { HostError } from "../../base/errors.ts";
 import type { Asks } from "../../tools/tool.ts";
 import type { Grant } from "./credentials.ts";
+import { readResourceMetadata } from "./read-resource-metadata.ts";
 import type { Challenge, OAuthTarget } from "./target.ts";
 
 /** Has somebody give a token of theirs. Undefined: nobody does. Rejects when the signal fires. */
@@ -11,18 +12,26 @@ export type TokenReason = Asks["accessToken"]["data"]["reason"];
 
 /** Asks whoever obtains tokens elsewhere for one. Undefined: nobody does. Rejects when they do not want to. */
 export async function acquireGrant(
-  { server }: OAuthTarget,
-  { scope, resourceMetadataUrl, error }: Challenge,
+  target: OAuthTarget,
+  challenge: Challenge,
   reason: TokenReason,
   acquire: AcquireToken,
   signal: AbortSignal,
 ): Promise<Grant | undefined> {
+  const { server } = target;
+  const { scope, resourceMetadataUrl, error } = challenge;
+  const resourceMetadata = await readResourceMetadata(target, challenge, signal);
   const said = {
     ...(scope !== undefined && { scope }),
     ...(resourceMetadataUrl !== undefined && { resourceMetadataUrl }),
     ...(error !== undefined && { error }),
   };
-  const wanted = { serverName: server.name, serverUrl: server.url, wwwAuthenticateParams: said };
+  const wanted = {
+    serverName: server.name,
+    serverUrl: server.url,
+    wwwAuthenticateParams: said,
+    ...(resourceMetadata !== undefined && { resourceMetadata }),
+  };
   let answer = await acquire({ ...wanted, reason }, signal);
   // Who cannot renew a token may still have a person sign in again.
   if (answer?.kind === "cancelled" && reason === "refresh") answer = await acquire({ ...wanted, reason: "reauth" }, signal);

@@ -23,8 +23,9 @@ interface Opened {
   close(): Promise<void>;
 }
 
-async function session(taken: readonly string[], isInterested = true): Promise<Opened> {
+async function session(taken: readonly string[], isInterested = true, prepare?: (server: FakeProtectedServer) => void): Promise<Opened> {
   const { server, authorization } = await vault(taken);
+  prepare?.(server);
   served = await Served.start();
   const client = await served.connect();
   client.serve();
@@ -71,6 +72,47 @@ describe("a remote server that wants a token", () => {
     await client.request("session.send", { sessionId, prompt: "Read." });
     await answering;
     expect((await client.event("tool.execution_complete")).data["success"]).toBe(true);
+    await close();
+  });
+
+  test("says why it refused, and what it publishes about itself, each time that it asks", async () => {
+    const taken = ["host-1"];
+    const { client, sessionId, server, close } = await session(taken, true, (vaultServer) => {
+      vaultServer.tokenError = "invalid_token";
+    });
+    const asked = give(
+      client,
+      sessionId,
+      { kind: "token", accessToken: "host-1" },
+      { kind: "cancelled" },
+      { kind: "token", accessToken: "host-2" },
+    );
+    expect(await status(client, sessionId)).toBe("connected");
+    taken.splice(0, 1, "host-2");
+    await client.request("session.mcp.restartServer", { sessionId, serverName: "vault" });
+    expect(await status(client, sessionId)).toBe("connected");
+    expect(asked.map(({ reason, wwwAuthenticateParams: { error } }) => [reason, error])).toEqual([
+      ["initial", "invalid_token"],
+      ["refresh", "invalid_token"],
+      ["reauth", "invalid_token"],
+    ]);
+    for (const { resourceMetadata } of asked)
+      expect(JSON.parse(resourceMetadata)).toMatchObject({ resource: server.url, scopes_supported: ["read"] });
+    await close();
+  });
+
+  test.each([
+    ["is not there", (server: FakeProtectedServer) => `${server.url}/nothing`],
+    ["is no document", (server: FakeProtectedServer) => server.url],
+    ["lies where the server may not send us", () => "http://metadata.example/latest"],
+  ])("asks without what the server publishes about itself if that %s", async (_title, place) => {
+    const { client, sessionId, close } = await session(["host-1"], true, (server) => {
+      server.resourceMetadataUrl = place(server);
+    });
+    const asked = give(client, sessionId, { kind: "token", accessToken: "host-1" });
+    expect(await status(client, sessionId)).toBe("connected");
+    expect(asked).toHaveLength(1);
+    expect(asked[0]).not.toHaveProperty("resourceMetadata");
     await close();
   });
 
