@@ -29,7 +29,7 @@ export interface CompleteOptions {
   readonly origin?: RequestOrigin | undefined;
 }
 
-/** What a request to a model is for: told to a `fetch` of the provider's options, and never sent to the endpoint. */
+/** What a request to a model is for: passed to a `fetch` of the provider's options, never sent to the endpoint. */
 export interface RequestOrigin {
   /** `aside`: a question about the conversation that does not become part of it. */
   readonly kind: "agent" | "subagent" | "sampling" | "compaction" | "aside";

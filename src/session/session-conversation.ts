@@ -101,7 +101,7 @@ export class SessionConversation {
     return (await askAbout(this.#host.history.messages(), question, { chat, contextTokens }, signal)).content;
   }
 
-  /** Whether nothing is done, nor goes on in the background: `session.idle` was told of it. */
+  /** Whether no turn runs and no work continues in the background: `session.idle` was emitted. */
   get isIdle(): boolean {
     return !this.isBusy && this.#host.turns.background.isEmpty;
   }

@@ -2,7 +2,7 @@ import { toError } from "../../base/errors.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
 import { type Challenge, fetchFor, type OAuthTarget } from "./target.ts";
 
-// It is shown to whoever obtains the token, who can do without it: a slow server is not waited for.
+// The client that obtains the token can work without it, so a slow server is not waited for.
 const patienceMs = 5_000;
 const maxCharacters = 64 * 1024;
 

@@ -17,8 +17,8 @@ export interface QueuedMessage {
 }
 
 /**
- * Does a command. `done`: the model is not asked. `hold`: nor are the commands after it done before the next request.
- * `message`: its text is a message as any other.
+ * Runs a command. `done`: the model is not asked. `hold`: the same, and later commands wait for the next request.
+ * `message`: its text is sent like any other message.
  */
 export type QueuedCommand = (signal: AbortSignal) => Promise<"done" | "hold" | "message">;
 

@@ -103,7 +103,7 @@ describe("a remote server that wants a token", () => {
 
   test.each([
     ["is not there", (server: FakeProtectedServer) => `${server.url}/nothing`],
-    ["is no document", (server: FakeProtectedServer) => server.url],
+    ["is not a document", (server: FakeProtectedServer) => server.url],
     ["lies where the server may not send us", () => "http://metadata.example/latest"],
   ])("asks without what the server publishes about itself if that %s", async (_title, place) => {
     const { client, sessionId, close } = await session(["host-1"], true, (server) => {

@@ -99,8 +99,8 @@ describe("a queued command", () => {
     expect(client.count("user.message")).toBe(1);
     await respond(requestId, { handled: true });
     await idle(client);
-    const told = client.types().filter((type) => ["user.message", "command.queued", "command.completed", "session.idle"].includes(type));
-    expect(told).toEqual(["user.message", "command.queued", "command.completed", "user.message", "session.idle"]);
+    const order = client.types().filter((type) => ["user.message", "command.queued", "command.completed", "session.idle"].includes(type));
+    expect(order).toEqual(["user.message", "command.queued", "command.completed", "user.message", "session.idle"]);
   });
 
   test("waits for the next request if the client stops the queue before it; messages do not", async () => {
@@ -132,7 +132,7 @@ describe("a queued command", () => {
         await client.request("session.eventLog.releaseInterest", { sessionId, handle: (client as unknown as { first: string }).first });
       },
     ],
-  ])("is nobody's if the only client %s: that is told", async (_title, act) => {
+  ])("is not run if the only client %s, and a warning reports it", async (_title, act) => {
     const begun = await begin({ isInterested: false });
     const { client, sessionId, enqueue } = begun;
     const { handle } = await client.request("session.eventLog.registerInterest", { sessionId, eventType: "command.queued" });
@@ -155,7 +155,7 @@ describe("a queued command", () => {
     await idle(other);
   });
 
-  test("that nobody answers ends with an abort", async () => {
+  test("without an answer ends with an abort", async () => {
     const { client, sessionId, enqueue, offered, respond } = await begin();
     await enqueue("/what");
     const requestId = await offered("/what");
@@ -195,7 +195,7 @@ describe("without an interested client, a queued command", () => {
     expect(served.asked.messages.at(-1).content).toContain("Read slowly.");
   });
 
-  test("that nobody knows reaches no model, and a warning tells of it", async () => {
+  test("that is unknown reaches no model, and a warning reports it", async () => {
     const { client, enqueue } = await begin({ isInterested: false });
     await enqueue("Hello");
     expect((await client.event("session.warning")).data).toMatchObject({ warningType: "command" });

@@ -11,7 +11,7 @@ export interface QueuedCommandResult {
 
 const unhandled: QueuedCommandResult = { handled: false, stopProcessingQueue: false };
 
-/** Commands whose turn in the queue has come: clients that are interested in them are told by an event, and one of them answers. */
+/** Commands whose turn in the queue has come. An event announces each to the clients that are interested, and one of them answers. */
 export class QueuedCommands {
   readonly #session: Session;
   readonly #pending = new Map<string, (result: QueuedCommandResult) => void>();
@@ -20,7 +20,7 @@ export class QueuedCommands {
     this.#session = session;
   }
 
-  /** Settles with the first answer; as not handled when nobody is left who could give one, or the signal fires. */
+  /** Settles with the first answer; as not handled when no interested client is left, or the signal fires. */
   offer(command: string, signal: AbortSignal): Promise<QueuedCommandResult> {
     const requestId = randomUUID();
     return new Promise((resolve) => {
@@ -36,14 +36,14 @@ export class QueuedCommands {
     });
   }
 
-  /** False: nobody waits for it any more. */
+  /** False: it is not pending any more. */
   answer(requestId: string, result: QueuedCommandResult): boolean {
     const settle = this.#pending.get(requestId);
     settle?.(result);
     return settle !== undefined;
   }
 
-  /** Nobody who could answer is left. */
+  /** Settles all that are pending as not handled. */
   release(): void {
     for (const settle of [...this.#pending.values()]) settle(unhandled);
   }

@@ -58,7 +58,7 @@ async function runCommand(session: WireSession, { name, args }: { readonly name:
   void ran.then((error) => {
     if (!session.session.isOpen) return;
     if (error !== undefined) events.append("session.error", { errorType: "command", message: `Command "/${name}" failed: ${error}` });
-    // Else it is told of at the end of what goes on.
+    // Otherwise the work that still runs emits it at its end.
     if (session.session.conversation.isIdle) events.append("session.idle", {});
   });
   return `command-${name}`;

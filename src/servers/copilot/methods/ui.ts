@@ -99,7 +99,7 @@ function describe(name: string, description: string, kind: "builtin" | "skill"):
   return { name, description, kind, allowDuringAgentExecution: false };
 }
 
-/** A client that is interested in queued commands does it, else whoever brings it. */
+/** A client that is interested in queued commands runs it; otherwise the client, plugin or skill of its name does. */
 async function runQueuedCommand(call: Call, session: WireSession, text: string, signal: AbortSignal): ReturnType<QueuedCommand> {
   if (session.hasInterestIn("command.queued")) {
     const { handled, stopProcessingQueue } = await session.queuedCommands.offer(text, signal);
