@@ -20,8 +20,8 @@ export interface CallDeskParts {
   readonly log: Logger;
   /** Decides about a call of a tool that is not the session's. */
   permit(confirmation: Confirmation, signal: AbortSignal): Promise<boolean>;
-  /** A call was the last of its turn: by a tool that ends turns, or since whoever was asked wants no more. */
-  onTurnOver(conversationId: string, code: CallOutcome["code"]): void;
+  /** A tool that ends turns has succeeded. A call that was rejected ends none: the model reads the rejection as its result. */
+  onTurnOver(conversationId: string): void;
 }
 
 export type ConfirmationResult = { readonly result: "accept" | "dismiss" };
@@ -63,7 +63,7 @@ export class CallDesk {
       const { outcome, written } = confirmed?.outcome
         ? { outcome: confirmed.outcome, written: undefined }
         : await this.#run(confirmed?.prepared ?? (await this.#prepare(call, call.input, stop.signal)));
-      if (outcome.endsTurn) this.#parts.onTurnOver(call.conversationId, outcome.code);
+      if (outcome.endsTurn && outcome.result.resultType === "success") this.#parts.onTurnOver(call.conversationId);
       return toReply(outcome, this.#parts.outputLimit, written);
     } catch (error) {
       // The session is closed, or something is broken here: the details are no business of a model.

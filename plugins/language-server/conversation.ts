@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type CallOutcome, HostError } from "skillhost";
+import { HostError } from "skillhost";
 import { type AgentTurn, type TurnListener, TurnProgress } from "./agent-turn.ts";
 import type { RunningServer } from "./running-server.ts";
 import { workspaceFolder } from "./server-requests.ts";
@@ -32,7 +32,8 @@ export class OpenTurn {
   readonly #progress: TurnProgress;
   #isStopped = false;
   /** What the turn is, when it was one of its calls that ended it. */
-  #endedBy: AgentTurn["outcome"] | undefined;
+  /** A tool that ends turns has succeeded. */
+  #isComplete = false;
 
   constructor(server: RunningServer, { onText, onCall, onNotice, conversationId = "" }: SendOptions) {
     this.#server = server;
@@ -55,9 +56,9 @@ export class OpenTurn {
     this.#cancel();
   }
 
-  /** A call was the last one, by what it came to. Its answer goes out before this does. */
-  endAfter(code: CallOutcome["code"]): void {
-    this.#endedBy ??= code === "success" ? "completed" : "cancelled";
+  /** Ends the turn after the answer to the call that is being answered. */
+  endAfterCall(): void {
+    this.#isComplete = true;
     setImmediate(() => this.stop());
   }
 
@@ -81,7 +82,7 @@ export class OpenTurn {
         ? await this.#server.rpc.request("conversation/create", { ...common, turns: [{ request: opening }], capabilities: {} })
         : await this.#server.rpc.request("conversation/turn", { ...common, conversationId, message: prompt });
     const turn = this.#progress.finish(answer, this.#isStopped);
-    return this.#endedBy === undefined || turn.outcome === "failed" ? turn : { ...turn, outcome: this.#endedBy };
+    return this.#isComplete && turn.outcome !== "failed" ? { ...turn, outcome: "completed" } : turn;
   }
 
   #cancel(): void {

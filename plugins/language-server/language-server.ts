@@ -181,7 +181,7 @@ export class LanguageServer implements AsyncDisposable {
       options: this.#options,
       statuses: this.#statuses,
       permit: (asked, signal) => permitServerTool(this.#session, asked, signal),
-      onTurnOver: (conversationId, code) => this.#turns.endAfter(conversationId, code),
+      onTurnOver: (conversationId) => this.#turns.endAfter(conversationId),
       progressed: (token, value) => this.#turns.hear(token, value),
     };
     return RunningServer.start(place, closing);

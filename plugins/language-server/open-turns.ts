@@ -1,4 +1,3 @@
-import type { CallOutcome } from "skillhost";
 import type { AgentTurn } from "./agent-turn.ts";
 import { OpenTurn, type SendOptions, type TurnPlace } from "./conversation.ts";
 
@@ -26,8 +25,8 @@ export class OpenTurns {
   }
 
   /** A call of a conversation was the last one of its turn. */
-  endAfter(conversationId: string, code: CallOutcome["code"]): void {
-    for (const turn of this.#open.values()) if (turn.conversationId === conversationId) turn.endAfter(code);
+  endAfter(conversationId: string): void {
+    for (const turn of this.#open.values()) if (turn.conversationId === conversationId) turn.endAfterCall();
   }
 
   stop(): void {

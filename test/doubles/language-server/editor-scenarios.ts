@@ -6,6 +6,30 @@ import type { BridgeScenario } from "./bridge-scenarios.ts";
 /** The tools of an editor, as the server's model calls them: through the server's own wrappers, where it has some. */
 export const editorScenarios: readonly BridgeScenario[] = [
   {
+    name: "continues the turn after a rejected call, whether the server asks before the call or not",
+    run: async (server) => {
+      const onPermissionRequest = (): object => ({ kind: "reject", feedback: "Not now." });
+      await using bridge = await Bridge.start(server, { editor: true, session: { onPermissionRequest } });
+      const file = join(bridge.folder, "new.txt");
+      const calls: readonly (readonly [string, object])[] = [
+        ["create_file", { filePath: file, content: "made" }],
+        ["run_in_terminal", { command: `touch ${file}`, explanation: "Touch it.", isBackground: false }],
+      ];
+      const seen: unknown[] = [];
+      for (const [name, args] of calls) {
+        const requests = bridge.backend.asked.length;
+        bridge.backend.answer({ toolCalls: [{ id: `call-${name}`, name, arguments: args }] }, { content: "I see." });
+        const { outcome, text } = await bridge.agent.send("Do it.");
+        seen.push([name, outcome, text.endsWith("I see."), bridge.backend.asked.length - requests, existsSync(file)]);
+      }
+      return seen;
+    },
+    expected: [
+      ["create_file", "completed", true, 2, false],
+      ["run_in_terminal", "completed", true, 2, false],
+    ],
+  },
+  {
     name: "has each of an editor's tools called, and shows the server what they write",
     run: async (server) => {
       await using bridge = await Bridge.start(server, { editor: true });
