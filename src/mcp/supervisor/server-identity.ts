@@ -1,11 +1,24 @@
 import { resolve } from "node:path";
 import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
+import { realPathOfDeepest } from "../../io/confine-path.ts";
 
-/** The spec with the folder that a local server runs in as an absolute path. */
+/**
+ * The spec with the real path of the folder that a local server runs in: a link that leads elsewhere later makes it another server, and
+ * none that runs is started again in another folder.
+ */
 export function resolveServer(spec: McpServerSpec, workingDirectory: string): McpServerSpec {
   if (spec.type !== "stdio") return spec;
-  return { ...spec, cwd: resolve(workingDirectory, spec.cwd ?? ".") };
+  return { ...spec, cwd: realFolder(resolve(workingDirectory, spec.cwd ?? ".")) };
+}
+
+function realFolder(folder: string): string {
+  try {
+    return realPathOfDeepest(folder);
+  } catch {
+    // It cannot be looked up, so the server cannot run there either: starting it gives the reason.
+    return folder;
+  }
 }
 
 /**

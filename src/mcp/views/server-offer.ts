@@ -15,7 +15,7 @@ import type { ServerLists } from "../supervisor/server-lists.ts";
 import type { ServerState } from "../supervisor/server-state.ts";
 import { diagnoseHeld, type HeldDefinition, heldDefinition } from "./held-definition.ts";
 import { sameList } from "./made-before.ts";
-import { pinServer } from "./pin-server.ts";
+import { formerPinOwner, pinOwner } from "./pin-server.ts";
 import type { SkillListing } from "./remote-skill-entry.ts";
 import { ServerMaterial } from "./server-material.ts";
 import { canBePinned, diagnoseDynamic, ServerSkills } from "./server-skills.ts";
@@ -70,6 +70,8 @@ export class OfferBuilder {
   #trusted: ReadonlySet<string> = new Set();
   #last: { readonly lists: ServerLists; readonly names: OwnNames; readonly round: number; readonly made: Made } | undefined;
   #offer: ServerOffer | undefined;
+  #hasTakenOver = false;
+  #outdated: readonly Diagnostic[] = [];
 
   constructor(server: SupervisedServer, options: OfferBuilderOptions) {
     this.#server = server;
@@ -100,7 +102,7 @@ export class OfferBuilder {
     if (isUnconfigured(spec)) throw new HostError("MCP_UNAVAILABLE", `MCP server "${server}" needs configuration: ${spec.reason}`);
     const skill = await this.#skills.find(uri, spec, signal);
     if (!this.#mayOffer(skill)) throw new HostError("MCP_SKILL_DYNAMIC", diagnoseDynamic(skill, server).message);
-    const [verdict] = await this.#options.pins.judge(pinServer(spec), [skill.subject]);
+    const [verdict] = await this.#options.pins.judge(pinOwner(this.#server), [skill.subject]);
     if (verdict!.kind !== "accepted") return { held: heldDefinition(skill.subject, verdict!, server) };
     return { skill: skill.value };
   }
@@ -127,8 +129,8 @@ export class OfferBuilder {
     const material = this.#material.make(lists, spec);
     const bound = skills.found.filter((skill) => this.#mayOffer(skill));
     const unbound = skills.found.filter((skill) => !this.#mayOffer(skill));
-    const said = instructionsOf(lists, spec);
-    const judged = await this.#judge(spec, [...tools.found, ...bound, ...said.found]);
+    const said = instructionsOf(lists, spec.name, pinOwner(this.#server));
+    const judged = await this.#judge([...tools.found, ...bound, ...said.found]);
     return {
       tools: tools.found.filter(judged.isTrusted).map(({ value }) => value),
       skills: bound.filter(judged.isTrusted).map(({ value }) => value),
@@ -150,11 +152,8 @@ export class OfferBuilder {
     return this.#options.pins.policy === "off" || canBePinned(skill);
   }
 
-  async #judge(spec: McpServerSpec, all: readonly Pinned<unknown>[]): Promise<Judged> {
-    const verdicts = await this.#verdicts(
-      spec,
-      all.map(({ subject }) => subject),
-    );
+  async #judge(all: readonly Pinned<unknown>[]): Promise<Judged> {
+    const verdicts = await this.#verdicts(all.map(({ subject }) => subject));
     if (verdicts instanceof Error) return this.#judgeByMemory(verdicts);
     const { name: server } = this.#server;
     const trusted = new Set<string>();
@@ -166,15 +165,25 @@ export class OfferBuilder {
     }
     this.#trusted = trusted;
     const isTrusted = ({ subject }: Pinned<unknown>): boolean => trusted.has(keyOf(subject));
-    return { isTrusted, held, diagnostics: diagnoseHeld(held, this.#options.howToApprove) };
+    return { isTrusted, held, diagnostics: [...this.#outdated, ...diagnoseHeld(held, this.#options.howToApprove)] };
   }
 
-  async #verdicts(spec: McpServerSpec, subjects: readonly PinSubject[]): Promise<readonly PinVerdict[] | Error> {
+  async #verdicts(subjects: readonly PinSubject[]): Promise<readonly PinVerdict[] | Error> {
+    const owner = pinOwner(this.#server);
     try {
-      return await this.#options.pins.judge(pinServer(spec), subjects);
+      await this.#takeOver(owner);
+      return await this.#options.pins.judge(owner, subjects);
     } catch (error) {
       return new Error(errorMessage(error), { cause: error });
     }
+  }
+
+  /** Once: what an earlier version kept of this server, which looked neither at the real folder nor at the environment. */
+  async #takeOver(owner: string): Promise<void> {
+    const former = this.#hasTakenOver ? undefined : formerPinOwner(this.#server);
+    const taken = former === undefined ? undefined : await this.#options.pins.takeOver(owner, former);
+    this.#hasTakenOver = true;
+    if (taken !== undefined) this.#outdated = [diagnoseOutdated(this.#server, taken)];
   }
 
   /** Nobody can tell what was approved: what was trusted goes on, and nothing else begins. */
@@ -218,12 +227,13 @@ const maxInstructions = 20_000;
 
 function instructionsOf(
   { instructions }: ServerLists,
-  spec: McpServerSpec,
+  server: string,
+  owner: string,
 ): { found: readonly Pinned<string>[]; diagnostics: readonly Diagnostic[] } {
   if (instructions === undefined || instructions.trim() === "") return { found: [], diagnostics: [] };
   const value = withoutHidden(instructions.slice(0, maxInstructions));
-  const subject: PinSubject = { kind: "mcp-instructions", owner: pinServer(spec), name: "", digest: digestOf(value), content: value };
-  return { found: [{ subject, value }], diagnostics: instructionFaults(instructions, spec.name) };
+  const subject: PinSubject = { kind: "mcp-instructions", owner, name: "", digest: digestOf(value), content: value };
+  return { found: [{ subject, value }], diagnostics: instructionFaults(instructions, server) };
 }
 
 function instructionFaults(instructions: string, source: string): readonly Diagnostic[] {
@@ -235,6 +245,18 @@ function instructionFaults(instructions: string, source: string): readonly Diagn
   if (instructions.length > maxInstructions)
     faults.push(["MCP_INSTRUCTIONS_LONG", `${subject} ${instructions.length} characters; the first ${maxInstructions} are used.`]);
   return faults.map(([code, message]) => ({ severity: "warning", code, source, message }));
+}
+
+function diagnoseOutdated(server: SupervisedServer, taken: "taken" | "refused"): Diagnostic {
+  const { name: source } = server;
+  const spec = server.resolvedSpec ?? server.spec;
+  const folder = "cwd" in spec && spec.cwd !== undefined ? spec.cwd : "its folder";
+  const was = `What an earlier version of skillhost kept of MCP server "${source}" did not depend on the real folder that it runs in, nor on the variables that choose its code`;
+  const message =
+    taken === "taken"
+      ? `${was}. It now belongs to the server that runs in ${folder} as configured; in another folder, or with other such variables, it is another server.`
+      : `${was}, so its approvals do not hold any more. Review what is held back, and approve it again.`;
+  return { severity: "warning", code: "MCP_PINS_OUTDATED", source, message };
 }
 
 function isUnconfigured(spec: McpServerSpec | UnconfiguredServer): spec is UnconfiguredServer {

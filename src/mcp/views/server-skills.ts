@@ -9,7 +9,7 @@ import type { SupervisedServer } from "../supervisor/lease.ts";
 import type { ServerLists } from "../supervisor/server-lists.ts";
 import { MadeBefore } from "./made-before.ts";
 import { chooseNames, hashDigits, hashOfParts } from "./name-tools.ts";
-import { pinServer } from "./pin-server.ts";
+import { pinOwner } from "./pin-server.ts";
 import { remoteSkill } from "./remote-skill.ts";
 import { contentOf, type ReadSkillEntry, readSkillEntry, type SkillListing } from "./remote-skill-entry.ts";
 import type { Pinned, PinnedFound } from "./server-tools.ts";
@@ -62,9 +62,10 @@ export class ServerSkills {
   make(lists: ServerLists, spec: McpServerSpec, names: ReadonlyMap<string, string>): PinnedFound<SkillEntry> {
     const found: Pinned<SkillEntry>[] = [];
     const diagnostics: Diagnostic[] = [];
+    const owner = pinOwner(this.#server);
     for (const entry of this.#read(lists)) {
       if (!entry.ok) diagnostics.push(refused(spec.name, entry.uri, entry.reason));
-      else found.push(this.#pinned(entry.listing, spec, names.get(entry.listing.uri)!));
+      else found.push(this.#pinned(entry.listing, spec, names.get(entry.listing.uri)!, owner));
     }
     this.#made.endRound();
     return { found, diagnostics };
@@ -75,7 +76,7 @@ export class ServerSkills {
     const entry = readSkillEntry((await this.#server.request("skills/get", { uri }, { signal }))["skill"]);
     if (!entry.ok || entry.listing.uri !== uri) throw noSkill(spec.name, uri, entry.ok ? "it gave another one" : entry.reason);
     const { listing } = entry;
-    return pin(listing, spec, this.#entryOf(listing, spec, `${spec.name}/${listing.folder}`));
+    return pin(listing, pinOwner(this.#server), this.#entryOf(listing, spec, `${spec.name}/${listing.folder}`));
   }
 
   #read(lists: ServerLists): readonly ReadSkillEntry[] {
@@ -90,9 +91,9 @@ export class ServerSkills {
     });
   }
 
-  #pinned(listing: SkillListing, spec: McpServerSpec, name: string): Pinned<SkillEntry> {
+  #pinned(listing: SkillListing, spec: McpServerSpec, name: string, owner: string): Pinned<SkillEntry> {
     const content = contentOf(listing);
-    return this.#made.take(listing.uri, content, name, () => pin(listing, spec, this.#entryOf(listing, spec, name)));
+    return this.#made.take(listing.uri, content, `${name} ${owner}`, () => pin(listing, owner, this.#entryOf(listing, spec, name)));
   }
 
   #entryOf(listing: SkillListing, spec: McpServerSpec, name: string): SkillEntry {
@@ -129,9 +130,9 @@ export function diagnoseDynamic({ subject: { name } }: Pinned<SkillEntry>, sourc
   return { severity: "warning", code: "MCP_SKILL_DYNAMIC", source, message };
 }
 
-function pin(listing: SkillListing, spec: McpServerSpec, value: SkillEntry): Pinned<SkillEntry> {
+function pin(listing: SkillListing, owner: string, value: SkillEntry): Pinned<SkillEntry> {
   const content = contentOf(listing);
-  const subject: PinSubject = { kind: "mcp-skill", owner: pinServer(spec), name: listing.uri, digest: digestOf(content), content };
+  const subject: PinSubject = { kind: "mcp-skill", owner, name: listing.uri, digest: digestOf(content), content };
   return { subject, value };
 }
 

@@ -9,7 +9,7 @@ import type { PinSubject } from "../../trust/pins/pin-subject.ts";
 import type { SupervisedServer } from "../supervisor/lease.ts";
 import type { ServerLists } from "../supervisor/server-lists.ts";
 import { MadeBefore } from "./made-before.ts";
-import { pinServer, serverIdentity } from "./pin-server.ts";
+import { pinOwner, serverIdentity } from "./pin-server.ts";
 import { remoteTool } from "./remote-tool.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -48,6 +48,7 @@ export class ServerTools {
     const isWanted = filterOf(spec);
     const generation = this.#server.status.id ?? spec.name;
     const identity = serverIdentity(this.#server.resolvedSpec ?? spec);
+    const owner = pinOwner(this.#server);
     const found: Pinned<Tool>[] = [];
     const diagnostics: Diagnostic[] = [...nameless(lists, spec), ...unknownNames(lists, spec)];
     const taken = new Set<string>();
@@ -58,8 +59,8 @@ export class ServerTools {
       taken.add(name);
       const modelName = names.get(name) ?? name;
       const options = { server: this.#server, serverName: spec.name, identity, name: modelName, timeout: spec.timeout, generation };
-      const facts = JSON.stringify([modelName, spec.timeout, generation, identity]);
-      const made = this.#made.take(name, definition, facts, () => makeTool(definition, name, spec, options));
+      const facts = JSON.stringify([modelName, spec.timeout, generation, identity, owner]);
+      const made = this.#made.take(name, definition, facts, () => makeTool(definition, name, owner, options));
       for (const diagnostic of made.diagnostics) diagnostics.push(diagnostic);
       if (made.pinned !== undefined) found.push(made.pinned);
       await slices.spend(1);
@@ -76,17 +77,17 @@ interface MadeTool {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-function makeTool(definition: Json, name: string, spec: McpServerSpec, options: Parameters<typeof remoteTool>[1]): MadeTool {
+function makeTool(definition: Json, name: string, owner: string, options: Parameters<typeof remoteTool>[1]): MadeTool {
   const { tools, diagnostics }: ToolsFound = remoteTool(definition, options);
   const tool = tools[0];
   if (tool === undefined) return { pinned: undefined, diagnostics };
   try {
     const digest = digestOf(definition);
-    const subject: PinSubject = { kind: "mcp-tool", owner: pinServer(spec), name, digest, content: definition };
+    const subject: PinSubject = { kind: "mcp-tool", owner, name, digest, content: definition };
     return { pinned: { subject, value: tool }, diagnostics };
   } catch (error) {
-    const message = `MCP server "${spec.name}", tool ${shown(name)}: ${errorMessage(error)} The tool is left out.`;
-    return { pinned: undefined, diagnostics: [{ severity: "error", code: "MCP_TOOL_INVALID", source: spec.name, message }] };
+    const message = `MCP server "${options.serverName}", tool ${shown(name)}: ${errorMessage(error)} The tool is left out.`;
+    return { pinned: undefined, diagnostics: [{ severity: "error", code: "MCP_TOOL_INVALID", source: options.serverName, message }] };
   }
 }
 

@@ -7,7 +7,7 @@ import { type PinPolicy, Pins } from "../../trust/pins/pins.ts";
 import type { ServerLease, SupervisedServer } from "../supervisor/lease.ts";
 import type { HeldDefinition } from "./held-definition.ts";
 import { nameTools } from "./name-tools.ts";
-import { pinServer } from "./pin-server.ts";
+import { pinOwner } from "./pin-server.ts";
 import { type FoundSkill, OfferBuilder, type OwnNames } from "./server-offer.ts";
 import { nameSkills } from "./server-skills.ts";
 import { emptySnapshot, type ServerViewSnapshot, snapshotOf } from "./server-snapshot.ts";
@@ -70,11 +70,11 @@ export class SharedView {
   }
 
   async approve(serverName: string, what: string | HeldDefinition | undefined): Promise<number> {
-    const { spec } = this.#serverCalled(serverName);
+    const server = this.#serverCalled(serverName);
     const held = this.#snapshot.held.filter((one) => one.server === serverName);
     const named = typeof what === "object" ? [asShown(what, held)] : held.filter(({ name }) => what === undefined || name === what);
-    if ("reason" in spec || named.length === 0) return 0;
-    const owner = pinServer(spec);
+    if ("reason" in server.spec || named.length === 0) return 0;
+    const owner = pinOwner(server);
     await this.#pins.approve(named.map(({ kind, name, digest, after }) => ({ kind: `mcp-${kind}`, owner, name, digest, content: after })));
     await this.#queue.idle();
     return named.length;

@@ -28,12 +28,14 @@ export class Pins {
   readonly policy: PinPolicy;
   readonly #approvals: ApprovalStore;
   readonly #onError: (error: Error) => void;
+  readonly #family: string;
   readonly #seen: SeenPins;
 
   constructor({ approvals, policy, family = "mcp", onError }: PinsOptions) {
     this.policy = policy;
     this.#approvals = approvals;
     this.#onError = onError;
+    this.#family = family;
     this.#seen = SeenPins.of(approvals, family);
   }
 
@@ -61,6 +63,27 @@ export class Pins {
       await Promise.all(subjects.slice(from, from + atOnce).map((subject) => this.#approvals.remember(toApproval(subject))));
     }
     this.#seen.tellApproved();
+  }
+
+  /**
+   * Gives an owner what was kept under a name that more than one owner had. With `first-use` it moves, so that the next owner of that name
+   * gets nothing of it (`taken`). With `require` an approval is not passed on: `refused`, until the owner has one of its own. Undefined:
+   * there is nothing.
+   */
+  async takeOver(owner: string, former: string): Promise<"taken" | "refused" | undefined> {
+    if (this.policy === "off") return undefined;
+    const kinds = ["tool", "skill", "instructions"].map((part) => `${this.#family}-${part}`);
+    const kept = (await Promise.all(kinds.map((kind) => this.#approvals.list({ kind, scope: user })))).flat();
+    const approved = (of: string): readonly Approval[] => kept.filter(({ id }) => id.startsWith(`${of}/`));
+    const old = approved(former);
+    if (this.policy === "require") return old.length > 0 && approved(owner).length === 0 ? "refused" : undefined;
+    const hasSeen = await this.#seen.move(former, owner);
+    for (const approval of old) {
+      const { kind, id, digest } = approval;
+      await this.#approvals.remember({ ...approval, id: owner + id.slice(former.length) });
+      await this.#approvals.forget({ kind, id, digest, scope: user });
+    }
+    return hasSeen || old.length > 0 ? "taken" : undefined;
   }
 
   /** Hears of approvals by whoever shares the store within this program. */

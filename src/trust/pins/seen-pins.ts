@@ -52,6 +52,16 @@ export class SeenPins {
     return byPlace(this.#unkeptOf(owner));
   }
 
+  /** Gives another owner what was seen of one. False: there is nothing. */
+  async move(from: string, to: string): Promise<boolean> {
+    const records = await this.#approvals.list({ kind: this.#kind, id: from, scope: user });
+    for (const record of records) {
+      await this.#approvals.remember({ ...record, id: to });
+      await this.#approvals.forget({ kind: this.#kind, id: from, digest: record.digest, scope: user });
+    }
+    return records.length > 0;
+  }
+
   /** Keeps them in the background. */
   keep(owner: string, subjects: readonly PinSubject[], onError: (error: Error) => void): void {
     for (const pins of inBatches(subjects)) {

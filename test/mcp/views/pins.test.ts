@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { pinServer } from "../../../src/mcp/views/pin-server.ts";
+import type { LocalServerSpec } from "../../../src/formats/mcp/mcp-server-spec.ts";
+import { pinOwner } from "../../../src/mcp/views/pin-server.ts";
 import { type ApprovalStore, createMemoryApprovals } from "../../../src/trust/approvals.ts";
 import { digestOf } from "../../../src/trust/digests.ts";
 import { createFileApprovals } from "../../../src/trust/file-approvals.ts";
@@ -12,7 +13,7 @@ import { localSpec } from "../fake-servers.ts";
 
 const spec = localSpec("files");
 
-const server = pinServer(spec);
+const server = pinOwner({ spec });
 
 function subject(content: unknown, name = "read"): PinSubject {
   return { kind: "mcp-tool", owner: server, name, digest: digestOf(content), content };
@@ -137,9 +138,15 @@ test("rejects when approvals cannot be read: then nothing is known to be trusted
 
 describe("whose a definition is", () => {
   test("goes by name, command, arguments, folder or address, and by nothing that is secret or renewed", () => {
-    expect(pinServer({ ...spec, env: { TOKEN: "hunter2" }, timeout: 5, tools: [] })).toBe(server);
-    const others = [{ name: "b" }, { command: "b" }, { args: ["b"] }, { cwd: "/b" }].map((change) => pinServer({ ...spec, ...change }));
-    expect(new Set([server, ...others]).size).toBe(5);
+    const ownerOf = (change: Partial<LocalServerSpec>): string => pinOwner({ spec: { ...spec, ...change } });
+    const secrets = { TOKEN: "hunter2", MODE: "x", GOOGLE_API_KEY: "k", GIT_TOKEN: "t", RUST_LOG: "debug" };
+    expect(ownerOf({ env: secrets, timeout: 5, tools: [] })).toBe(server);
+    const code = ["NODE_OPTIONS", "PATH", "Path", "PYTHONPATH", "LD_PRELOAD", "npm_config_registry", "NPM_CONFIG_REGISTRY", "UV_INDEX_URL"];
+    const others = [
+      ...[{ name: "b" }, { command: "b" }, { args: ["b"] }, { cwd: "/b" }],
+      ...code.flatMap((name) => [{ env: { [name]: "a" } }, { env: { [name]: "b" } }]),
+    ].map(ownerOf);
+    expect(new Set([server, ...others]).size).toBe(5 + code.length * 2);
     const remote = {
       name: "r",
       tools: undefined,
@@ -149,8 +156,9 @@ describe("whose a definition is", () => {
       url: "https://a.example/mcp",
       oauth: undefined,
     } as const;
-    expect(pinServer({ ...remote, headers: { authorization: "a" } })).toBe(pinServer({ ...remote, headers: {} }));
-    expect(pinServer({ ...remote, headers: {}, url: "https://b.example/mcp" })).not.toBe(pinServer({ ...remote, headers: {} }));
+    const plain = pinOwner({ spec: { ...remote, headers: {} } });
+    expect(pinOwner({ spec: { ...remote, headers: { authorization: "a" } } })).toBe(plain);
+    expect(pinOwner({ spec: { ...remote, headers: {}, url: "https://b.example/mcp" } })).not.toBe(plain);
   });
 
   test("stays short and different for names of any length", async () => {
