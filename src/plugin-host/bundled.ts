@@ -7,7 +7,7 @@ export type ImportModule = (specifier: string) => Promise<Readonly<Record<string
 export const bundledPrefix = "skillhost/plugins/";
 
 /** The tools for a workspace. */
-export const workspacePlugin = `${bundledPrefix}workspace-tools`;
+export const workspacePlugin: string = `${bundledPrefix}workspace-tools`;
 
 /** Whether a specifier names a plugin that comes with this package. */
 export function isBundledSpecifier(specifier: string): boolean {
