@@ -62,7 +62,7 @@ export function* descend(root: SyntaxNode, enters: (node: SyntaxNode) => boolean
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
     yield node;
     if (node !== root && !enters(node)) continue;
-    open.push(...childrenOf(node).reverse());
+    for (const child of childrenOf(node).reverse()) open.push(child);
   }
 }
 

@@ -10,7 +10,8 @@ interface TomlTexts {
   readonly faults: readonly TomlFault[];
 }
 
-const space = /(?:[ \t\r\n]|#[^\n]*)*/y;
+const blanks = /[ \t\r\n]*/y;
+const comment = /#[^\n]*/y;
 const keyAndEquals = /(?:"([^"\\\n]*)"|'([^'\n]*)'|([A-Za-z0-9_.-]+))[ \t]*=[ \t]*/y;
 const otherValue = /[^\n]*/y;
 const escapes: Readonly<Record<string, string>> = { b: "\b", t: "\t", n: "\n", f: "\f", r: "\r", e: "\u001b", '"': '"', "\\": "\\" };
@@ -29,7 +30,8 @@ export function parseTomlTexts(source: string): TomlTexts {
     return found;
   };
   for (;;) {
-    match(space);
+    do match(blanks);
+    while (match(comment) !== null);
     if (at >= source.length || source[at] === "[") return { texts, faults: [] };
     const start = at;
     const key = match(keyAndEquals);

@@ -33,7 +33,27 @@ function* block(body: string, start: number, end: number): Generator<string> {
   if (text !== "") yield text;
 }
 
-// Headings, HTML and comments, fences, tables, images and badges, thematic breaks, setext headings.
 function isProse(block: string): boolean {
-  return !/^(?:#|<|```|~~~|\||!\[|\[!\[|([-*_])[ \t]*(?:\1[ \t]*){2,}(?:\n|$)|[^\n]+\n(?:=+|-+)[ \t]*(?:\n|$))/.test(block);
+  if (/^(?:#|<|```|~~~|\||!\[|\[!\[)/.test(block)) return false;
+  const firstEnd = block.indexOf("\n");
+  if (firstEnd === -1) return !isThematicBreak(block);
+  const secondEnd = block.indexOf("\n", firstEnd + 1);
+  const second = block.slice(firstEnd + 1, secondEnd === -1 ? undefined : secondEnd);
+  return !isThematicBreak(block.slice(0, firstEnd)) && !isSetextUnderline(second);
+}
+
+// Character by character: a regular expression with a repeated group remembers each repetition, and a line can have millions.
+function isThematicBreak(line: string): boolean {
+  const mark = line[0]!;
+  if (!"-*_".includes(mark)) return false;
+  let marks = 0;
+  for (const char of line) {
+    if (char === mark) marks++;
+    else if (char !== " " && char !== "\t") return false;
+  }
+  return marks >= 3;
+}
+
+function isSetextUnderline(line: string): boolean {
+  return /^(?:=+|-+)[ \t]*$/.test(line);
 }

@@ -154,5 +154,6 @@ function definedOnly<T extends object>(fields: T): Defined<T> {
 
 // The first line keeps its indentation: it may be code.
 function trimBody(body: string): string {
-  return body.replace(/^(?:[ \t]*\n)+/, "").trimEnd();
+  const first = body.search(/[^ \t\n]/);
+  return first === -1 ? "" : body.slice(body.lastIndexOf("\n", first) + 1).trimEnd();
 }
