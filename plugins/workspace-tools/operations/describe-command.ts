@@ -14,7 +14,7 @@ export interface CommandFacts {
 }
 
 export function describeCommand(text: string): CommandFacts {
-  const { commands, isClear } = parseCommandLine(text);
+  const { commands, isClear, isTooLong } = parseCommandLine(text);
   const facts = new Map<string, boolean>();
   // One name may stand for several commands: it reads only if all do.
   for (const words of commands) facts.set(identifierOf(words), isReadOnly(words) && facts.get(identifierOf(words)) !== false);
@@ -24,7 +24,7 @@ export function describeCommand(text: string): CommandFacts {
     commandSegments: commands.map((words) => ({ identifier: identifierOf(words), fullCommandText: words.join(" ") })),
     possiblePaths: [...new Set([...commands.flatMap(pathsIn), ...redirectionTargets(text)])],
     possibleUrls: [...new Set(commands.flat().flatMap(urlsIn))].map((url) => ({ url })),
-    hasWriteFileRedirection: writesFile(text),
+    hasWriteFileRedirection: isTooLong || writesFile(text),
     canOfferSessionApproval: isClear && commands.length > 0 && commands.every(isSaidByItsName),
   };
 }

@@ -84,7 +84,7 @@ function textsIn(value: unknown): readonly string[] | undefined {
     const next = open.pop();
     const text = toText(next);
     if (text !== undefined) texts.push(text);
-    else if (typeof next === "object" && next !== null) open.push(...Object.values(next));
+    else if (typeof next === "object" && next !== null) for (const item of Object.values(next)) open.push(item);
   }
   return texts;
 }

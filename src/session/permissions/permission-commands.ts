@@ -46,9 +46,9 @@ export function toldWhole({ identifiers = [], line, redirectsToFile }: Requested
   return line === undefined || line.commands.every(isTold) ? identifiers : undefined;
 }
 
-/** Whether a pattern forbids any of what is requested. A request that tells no command is forbidden by all. */
+/** Whether a pattern forbids any of what is requested. A request that tells no command, or a line that is not parsed, is forbidden by all. */
 export function forbidsCommands(pattern: CommandPattern, { identifiers = [], line }: RequestedCommands): boolean {
-  if (line === undefined && identifiers.length === 0) return true;
+  if (line === undefined ? identifiers.length === 0 : line.isTooLong) return true;
   const commands = [...identifiers.map(wordsOf), ...(line?.commands ?? [])];
   return commands.some((words) => forbidsWords(pattern, words, 0));
 }

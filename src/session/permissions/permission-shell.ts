@@ -1,3 +1,5 @@
+import { maxLineLength } from "./shell-words.ts";
+
 /** The words of one command, unquoted, as a POSIX shell would see them. */
 type Words = readonly string[];
 
@@ -8,7 +10,11 @@ export interface CommandLine {
   readonly isClear: boolean;
   /** It is clear, and one command: nothing follows it. */
   readonly isSimple: boolean;
+  /** The line is longer than what is parsed, and may run any command: `commands` is empty. */
+  readonly isTooLong: boolean;
 }
+
+const tooLong: CommandLine = Object.freeze({ commands: Object.freeze([]), isClear: false, isSimple: false, isTooLong: true });
 
 /**
  * Takes a command line apart, in one pass over it. It is no shell: where it is not sure, it lists a command too many
@@ -16,10 +22,11 @@ export interface CommandLine {
  * too little.
  */
 export function parseCommandLine(text: string): CommandLine {
+  if (text.length > maxLineLength) return tooLong;
   const reader = new LineReader(text);
   reader.read();
   const { commands, isClear, isSeries } = reader;
-  return { commands, isClear, isSimple: isClear && !isSeries && commands.length === 1 };
+  return { commands, isClear, isSimple: isClear && !isSeries && commands.length === 1, isTooLong: false };
 }
 
 class LineReader {

@@ -32,8 +32,10 @@ export function expandWord(word: ShellWord, context: ExpansionContext): readonly
   if (/[?!]/.test(word.marks)) return undefined;
   // The command of that name.
   if (word.text === "[") return [word.text];
+  if (context.steps.isSpent && word.text.includes("{")) return undefined;
   const spelled = expandBraces(word);
   if (spelled === undefined) return undefined;
+  context.steps.take(spelled.length - 1);
   const texts = new Set<string>();
   for (const each of spelled) {
     // No file has such a path, and looking for one would take long.

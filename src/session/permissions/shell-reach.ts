@@ -37,6 +37,8 @@ export interface ShellReach {
 const maxSteps = 20_000;
 const maxDepth = 4;
 const maxFolders = 32;
+/** A short line can name millions by braces and folders: what is past this many is a doubt. */
+const maxUses = 50_000;
 
 /** What a line that runs in a folder reaches. It reads the disk for globs, with a bound. Never throws. */
 export function reachOf(line: string, workingDirectory: string): ShellReach {
@@ -100,7 +102,7 @@ class ReachReader implements ShellReach {
     for (const value of values) {
       const [, host] = /^\/dev\/(?:tcp|udp)\/([^/]*)/.exec(value) ?? [];
       if (host === undefined) this.#use(value, access, undefined);
-      else this.addresses.push(host);
+      else this.#connect(host);
     }
   }
 
@@ -157,7 +159,7 @@ class ReachReader implements ShellReach {
     });
     for (const folder of [...this.#folders]) this.#useOfGit(gitUse(texts, folder));
     this.#usePlainWords(rest);
-    this.addresses.push(...texts.filter((text) => text !== undefined));
+    for (const text of texts) if (text !== undefined) this.#connect(text);
   }
 
   #useOfGit({ repository, paths, shows, connects, records, replaces, doubt }: GitUse): undefined {
@@ -193,21 +195,21 @@ class ReachReader implements ShellReach {
     const here = [...this.#folders];
     for (const value of values) {
       for (const folder of here) {
+        if (this.#folders.size > maxFolders) return this.#doubt("it changes its folder too often");
         const next = inFolder(folder, value);
         // bash takes `..` away before it follows links, unless it is told not to.
         this.#folders.add(next).add(resolve(next));
       }
     }
-    if (this.#folders.size > maxFolders) this.#doubt("it changes its folder too often");
   }
 
   #useAddresses({ connects, elsewhere }: ShellProgram, rest: readonly Word[]): undefined {
     const values = rest.flatMap(({ values, source }) => values ?? [source.text]);
+    for (const value of values) if (connects || value.includes("://")) this.#connect(value);
     if (connects) {
-      this.addresses.push(...values);
       if (rest.some(({ values }) => values === undefined)) this.addressDoubt ??= "it connects to what only running the line tells";
       if (values.some((value) => elsewhere?.test(value))) this.addressDoubt ??= "it may connect to more than the line names";
-    } else this.addresses.push(...values.filter((value) => value.includes("://")));
+    }
   }
 
   #useOperands(program: ShellProgram, name: string, rest: readonly Word[]): undefined {
@@ -217,7 +219,8 @@ class ReachReader implements ShellReach {
     if (this.#hasNewNames && !program.renames) this.#doubt(`${name} may find other files than there are now`);
     if (program.operands === "copy") return this.#useCopied(operands, tree);
     // Words that may be the values of options are looked at, too.
-    this.#usePlainWords(rest.filter((word) => !operands.includes(word)));
+    const isOperand = new Set(operands);
+    this.#usePlainWords(rest.filter((word) => !isOperand.has(word)));
     const access = program.operands === "read" ? "read" : "any";
     for (const { values } of operands) for (const value of values ?? []) this.#use(value, access, tree);
     if (isHere) this.#use(".", access, tree);
@@ -230,6 +233,7 @@ class ReachReader implements ShellReach {
     const targets = operands.at(-1)?.values ?? [];
     for (const value of sources) this.#use(value, "any", tree);
     for (const target of targets) {
+      if (this.paths.length === maxUses) return this.#doubt("it names more paths than are looked at");
       this.#use(target, "any", undefined);
       for (const source of sources) this.#use(`${target}/${basename(source)}`, "write", undefined);
     }
@@ -241,7 +245,7 @@ class ReachReader implements ShellReach {
       for (const value of values) {
         const [, path = value] = /^--?[\w-]+=(.+)$/s.exec(value) ?? [];
         if (path !== "" && !path.startsWith("-")) this.#use(path, "any", undefined);
-        if (path.includes("://")) this.addresses.push(path);
+        if (path.includes("://")) this.#connect(path);
       }
     }
   }
@@ -249,12 +253,20 @@ class ReachReader implements ShellReach {
   #unknown(what: string, rest: readonly Word[]): undefined {
     this.#doubt(`${what} may reach anything`);
     this.#usePlainWords(rest);
-    this.addresses.push(...rest.flatMap(({ values, source }) => values ?? [source.text]));
+    for (const { values, source } of rest) for (const value of values ?? [source.text]) this.#connect(value);
   }
 
   #use(path: string, access: PathUse["access"], tree: TreeUse | undefined): undefined {
     if (path === "" || path.includes("\0") || path.length > maxPath) return;
-    for (const folder of this.#folders) this.paths.push({ path: inFolder(folder, path), access, tree });
+    for (const folder of this.#folders) {
+      if (this.paths.length === maxUses) return this.#doubt("it names more paths than are looked at");
+      this.paths.push({ path: inFolder(folder, path), access, tree });
+    }
+  }
+
+  #connect(address: string): undefined {
+    if (this.addresses.length === maxUses) this.addressDoubt ??= "it names more addresses than are looked at";
+    else this.addresses.push(address);
   }
 
   #doubt(why: string): undefined {

@@ -25,7 +25,8 @@ export interface ShellScript {
   readonly doubt: string | undefined;
 }
 
-const maxScript = 150_000;
+/** The longest command line that is parsed, in UTF-16 units. Linux passes at most 131,072 bytes to `sh -c`. */
+export const maxLineLength: number = 150_000;
 const maxDepth = 8;
 
 /**
@@ -33,7 +34,7 @@ const maxDepth = 8;
  * arithmetic with variables) is a doubt: the caller must not take the commands for everything that the script does.
  */
 export function readScript(text: string): ShellScript {
-  if (text.length > maxScript) return { commands: [], doubt: "the line is too long to be read" };
+  if (text.length > maxLineLength) return { commands: [], doubt: "the line is too long to be read" };
   const reader = new ScriptReader(text, { commands: [], doubt: undefined }, 0);
   reader.readList(undefined);
   return reader.script;

@@ -414,6 +414,12 @@ describe("rules about a tool's arguments", () => {
     cycle.self = cycle;
     expect(effects("t(a*)", plain("t"), { args: cycle })).toBe(onlyDenies);
   });
+
+  test("more values than are looked through are forbidden, however many there are", () => {
+    expect(judge({ deny: ["lint(secrets/**)"] }, plain("lint"), { args: { items: Array.from({ length: 250_000 }, () => "a") } })).toBe(
+      "deny",
+    );
+  });
 });
 
 describe("rules that cannot be read", () => {

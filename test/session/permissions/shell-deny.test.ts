@@ -1,6 +1,10 @@
 import { spawnSync } from "node:child_process";
+import { tmpdir } from "node:os";
 import { describe, expect, test } from "vitest";
+import { describeCommand } from "../../../plugins/workspace-tools/operations/describe-command.ts";
 import { compilePermissionRules } from "../../../src/session/permissions/permission-rules.ts";
+import { parseCommandLine } from "../../../src/session/permissions/permission-shell.ts";
+import { reachOf } from "../../../src/session/permissions/shell-reach.ts";
 import { toolOf } from "../session-kit.ts";
 import { reachingLines } from "./address-lines.ts";
 import { assembleLeaks } from "./assembled-leaks.ts";
@@ -64,4 +68,29 @@ test("what a tool of a skill says of being confined means nothing", () => {
   const request = { kind: "shell", fullCommandText: "node x.js", isConfined: true };
   expect(rules.judge({ tool: skill, request, args: {} })?.kind).toBe("deny");
   expect(rules.judge({ tool: bashTool, request, args: {} })?.kind).toBe("allow");
+});
+
+// Each line names millions of paths, or folders to look in.
+test.each([
+  ["folders", Array.from({ length: 40 }, (_, index) => `cd d${index}`).join(";")],
+  ["folders by braces", "cd {a,b}{a,b}{a,b};".repeat(12)],
+  ["files by braces", `cat ${"{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b} ".repeat(3_000)}`],
+  ["targets of copies", `cp ${"{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b} ".repeat(300)} {c,d}{c,d}{c,d}{c,d}{c,d}{c,d}{c,d}`],
+  ["addresses", `curl ${"http://{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}.example ".repeat(2_500)}`],
+])("of a line with millions of %s no more than a bounded number is looked at, and rules decide against it", (_what, line) => {
+  const { paths, addresses, pathDoubt } = reachOf(line, tmpdir());
+  expect(paths.length + addresses.length).toBeLessThanOrEqual(100_000);
+  expect(pathDoubt).toEqual(expect.any(String));
+  expect(verdictOf(compilePermissionRules({ allow: ["shell"], deny }, tmpdir()), line)).toBe("deny");
+});
+
+test("a line that is too long to be parsed is decided against by each rule that denies or asks, and allowed by none for a command", () => {
+  const line = `echo ${"a ".repeat(80_000)}`;
+  const verdict = (rules: object): string | undefined => verdictOf(compilePermissionRules(rules, tmpdir()), line);
+  expect(verdict({ deny: ["shell(rm:*)"] })).toBe("deny");
+  expect(verdict({ ask: ["shell(rm:*)"] })).toBe("ask");
+  expect(verdict({ allow: ["shell(echo:*)"] })).toBeUndefined();
+  expect(verdict({ deny: ["read(secret/**)"] })).toBe("deny");
+  expect(describeCommand(line)).toMatchObject({ commands: [], canOfferSessionApproval: false, hasWriteFileRedirection: true });
+  expect(parseCommandLine(line)).toMatchObject({ isClear: false, isSimple: false, isTooLong: true });
 });
