@@ -74,6 +74,8 @@ export const scans: Readonly<Record<string, ScanText>> = {
   "a script": readScript,
   "what a line reaches": (text) => reachOf(text, tmpdir()),
   "what cat reaches": (text) => reachOf(`cat ${text}`, tmpdir()),
+  "what a line reaches that changes its folder": (text) => reachOf(numbered("cd", text, ";"), tmpdir()),
+  "what a line reaches that copies files": (text) => reachOf(`cp ${numbered("{a,b}{a,b}{a,b}", text, " ")} {c,d}{c,d}`, tmpdir()),
   "hosts in a word": hostsIn,
   "a path and a rule": (text) => matchesPath("**/secret/*", text),
   "a text and a rule": (text) => matchesWildcard("*a?b*", text),
@@ -97,3 +99,8 @@ export const scans: Readonly<Record<string, ScanText>> = {
   "code that leaves out what is around it": (text) => mergeElided(text, `// ...existing code...\n${text}\n// ...existing code...`),
   "a fault in JSON": jsonFaultAt,
 };
+
+/** As many different words behind this one as the text has groups of ten characters. */
+function numbered(word: string, text: string, separator: string): string {
+  return Array.from({ length: Math.ceil(text.length / 10) }, (_, index) => `${word} w${index}`).join(separator);
+}
