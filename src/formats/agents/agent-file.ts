@@ -47,13 +47,14 @@ export interface AgentFileOptions {
 export function parseAgentFile(text: string, file: string, { variables }: AgentFileOptions = {}): ParsedAgent {
   const diagnostics: Diagnostic[] = [];
   const nothing = { excludedTools: [], userInvocable: false, diagnostics };
-  const frontMatter = parseFrontMatter(text.slice(0, maxDocumentBytes));
-  const report = createReport(file, frontMatter, diagnostics);
-  diagnostics.push(...frontMatter.problems.map((problem): Diagnostic => ({ ...problem, file })));
   if (text.length > maxDocumentBytes) {
-    report("error", "FILE_TOO_LARGE", `This file has more than ${maxDocumentBytes} characters. Shorten it.`);
+    const message = `This file has more than ${maxDocumentBytes} characters. Shorten it.`;
+    diagnostics.push({ severity: "error", code: "FILE_TOO_LARGE", message, file });
     return nothing;
   }
+  const frontMatter = parseFrontMatter(text);
+  const report = createReport(file, frontMatter, diagnostics);
+  diagnostics.push(...frontMatter.problems.map((problem): Diagnostic => ({ ...problem, file })));
   if (frontMatter.state === "absent" && isForReaders(file)) {
     report("info", "AGENT_FRONT_MATTER_MISSING", "This file has no front matter and is meant for readers, so it describes no agent.");
     return nothing;
