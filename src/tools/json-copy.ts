@@ -6,11 +6,22 @@ export type JsonCopy =
 const maxDepth = 100;
 const maxNodes = 1_000_000;
 
+const fewNodes = 1_000;
+/** By large copies themselves, and by what was copied ahead: nothing large is copied twice. */
+const knownCopies = new WeakMap<object, JsonCopy>();
+
+function rememberCopy(copy: JsonCopy, nodes: number): JsonCopy {
+  if (copy.ok && nodes > fewNodes) knownCopies.set(copy.value as object, copy);
+  return copy;
+}
+
 interface Copying {
   /** The keys that lead to the value being copied; it stays where it was when a value is refused. */
   readonly trail: (string | number)[];
   nodes: number;
 }
+
+const tooDeep = "is nested too deeply, or contains itself";
 
 class Refusal extends Error {}
 
@@ -20,9 +31,11 @@ class Refusal extends Error {}
  * getters that throw) refuses the whole, with the path. `__proto__` members are left out. Never throws.
  */
 export function copyJson(value: unknown): JsonCopy {
+  const known = typeof value === "object" && value !== null ? knownCopies.get(value) : undefined;
+  if (known !== undefined) return known;
   const copying: Copying = { trail: [], nodes: 0 };
   try {
-    return { ok: true, value: copyValue(value, copying) };
+    return rememberCopy({ ok: true, value: copyValue(value, copying) }, copying.nodes);
   } catch (error) {
     const reason = error instanceof Refusal ? error.message : "cannot be read";
     return { ok: false, path: copying.trail.slice(0, 12).join("."), reason };
@@ -35,7 +48,7 @@ function copyValue(value: unknown, copying: Copying): unknown {
     case "boolean":
       return value;
     case "number":
-      return Number.isFinite(value) ? value : null;
+      return finiteOrNull(value);
     case "object":
       return value === null ? null : copyObject(value, copying);
     default:
@@ -44,7 +57,7 @@ function copyValue(value: unknown, copying: Copying): unknown {
 }
 
 function copyObject(value: object, copying: Copying): unknown {
-  if (copying.trail.length >= maxDepth) throw new Refusal("is nested too deeply, or contains itself");
+  if (copying.trail.length >= maxDepth) throw new Refusal(tooDeep);
   if (++copying.nodes > maxNodes) throw new Refusal("is too large");
   if (Array.isArray(value)) return copyArray(value, copying);
   if (value instanceof Map || value instanceof Set) throw new Refusal(`is a ${value.constructor.name}, which JSON cannot hold`);
@@ -82,4 +95,100 @@ function copyJsonForm(value: { toJSON(): unknown }, copying: Copying): unknown {
 function describe(value: unknown): string {
   if (typeof value === "bigint") return "a BigInt";
   return value === undefined ? "undefined" : `a ${typeof value}`;
+}
+
+const membersPerSlice = 5_000;
+
+/**
+ * Copies parsed JSON that nobody changes any more, in slices between which the event loop runs. `copyJson` of the same object then
+ * gives that copy. A promise only for what is large.
+ */
+export function copyAhead(parsed: unknown, perSlice: number = membersPerSlice): Promise<void> | undefined {
+  if (typeof parsed !== "object" || parsed === null) return undefined;
+  const copying = new SlicedCopy(parsed);
+  if (!copying.advance(perSlice)) return finish(parsed, copying, perSlice);
+  knownCopies.set(parsed, copying.outcome);
+  return undefined;
+}
+
+async function finish(parsed: object, copying: SlicedCopy, perSlice: number): Promise<void> {
+  do await new Promise(setImmediate);
+  while (!copying.advance(perSlice));
+  knownCopies.set(parsed, rememberCopy(copying.outcome, perSlice));
+}
+
+interface Frame {
+  readonly source: Readonly<Record<string | number, unknown>>;
+  readonly copy: Record<string | number, unknown>;
+  /** Undefined: a list. */
+  readonly keys: readonly string[] | undefined;
+  readonly length: number;
+  next: number;
+}
+
+/** Without recursion, so that it can pause within any list or object. */
+class SlicedCopy {
+  readonly #root: Frame;
+  readonly #open: Frame[];
+  #reason: string | undefined;
+
+  constructor(root: object) {
+    this.#root = frameOf(root);
+    this.#open = [this.#root];
+  }
+
+  get outcome(): JsonCopy {
+    if (this.#reason === undefined) return { ok: true, value: this.#root.copy };
+    const trail = this.#open.slice(0, 12).map(({ keys, next }) => (keys === undefined ? next - 1 : keys[next - 1]));
+    return { ok: false, path: trail.join("."), reason: this.#reason };
+  }
+
+  /** Copies so many members at most. True: it is done. */
+  advance(members: number): boolean {
+    for (let left = members; left > 0; ) {
+      const frame = this.#open.at(-1);
+      if (frame === undefined || this.#reason !== undefined) return true;
+      left = this.#fill(frame, left);
+    }
+    return this.#open.length === 0;
+  }
+
+  /** Gives what is left of the members. */
+  #fill(frame: Frame, members: number): number {
+    let left = members;
+    while (frame.next < frame.length && left > 0) {
+      left--;
+      const key = frame.keys === undefined ? frame.next : frame.keys[frame.next]!;
+      frame.next++;
+      const member = frame.source[key];
+      if (key === "__proto__") continue;
+      if (typeof member !== "object" || member === null) frame.copy[key] = typeof member === "number" ? finiteOrNull(member) : member;
+      else {
+        this.#enter(frame, key, member);
+        return left;
+      }
+    }
+    if (frame.next === frame.length) {
+      Object.freeze(frame.copy);
+      this.#open.pop();
+    }
+    return left;
+  }
+
+  #enter(frame: Frame, key: string | number, member: object): void {
+    if (this.#open.length >= maxDepth) this.#reason = tooDeep;
+    const inner = frameOf(member);
+    frame.copy[key] = inner.copy;
+    this.#open.push(inner);
+  }
+}
+
+function frameOf(source: object): Frame {
+  const keys = Array.isArray(source) ? undefined : Object.keys(source);
+  const copy = keys === undefined ? ([] as unknown as Frame["copy"]) : {};
+  return { source: source as Frame["source"], copy, keys, length: keys?.length ?? (source as readonly unknown[]).length, next: 0 };
+}
+
+function finiteOrNull(value: number): number | null {
+  return Number.isFinite(value) ? value : null;
 }

@@ -5,17 +5,20 @@ const carriageReturn = 0x0d;
 // The id of a message stands at its beginning or at its end, whoever wrote it.
 const edge = 512;
 
-/** The two ends of a line that is not read, for its length or because it holds too many values. */
+/** The two ends of a line that is not read: it is too long, holds too many values, or is nested too deeply. */
 export interface LongLine {
-  readonly why: "bytes" | "values";
+  readonly why: "bytes" | "values" | "depth";
   readonly head: string;
   readonly tail: string;
 }
 
+/** Hears of a line, and of how many values it holds, as far as that was counted: a line of one chunk has none. */
+type LineListener = (line: string, values: number) => void;
+
 /** Cuts a stream of bytes into lines of UTF-8. A line over the limits is not kept: only its ends are told. */
 export class LineSplitter {
   readonly #limit: number;
-  readonly #onLine: (line: string) => void;
+  readonly #onLine: LineListener;
   readonly #onLong: (line: LongLine) => void;
   #chunks: Buffer[] = [];
   #length = 0;
@@ -24,7 +27,7 @@ export class LineSplitter {
   /** Of the line that is coming in, in more than one chunk. */
   #values = new JsonValueCount();
 
-  constructor(limit: number, onLine: (line: string) => void, onLong: (line: LongLine) => void) {
+  constructor(limit: number, onLine: LineListener, onLong: (line: LongLine) => void) {
     this.#limit = limit;
     this.#onLine = onLine;
     this.#onLong = onLong;
@@ -56,24 +59,25 @@ export class LineSplitter {
   #endLine(rest: Buffer): void {
     // What most lines are: a piece of one chunk.
     if (this.#chunks.length === 0 && rest.length <= this.#limit) {
-      this.#emit(rest);
+      this.#emit(rest, 0);
       return;
     }
     this.#keep(rest);
     const line = Buffer.concat(this.#chunks);
     const head = this.#head;
     const why = this.#why;
+    const { count } = this.#values;
     this.#chunks = [];
     this.#length = 0;
     this.#head = undefined;
     this.#why = "bytes";
     this.#values = new JsonValueCount();
-    if (head === undefined) this.#emit(line);
+    if (head === undefined) this.#emit(line, count);
     else this.#onLong({ why, head, tail: line.toString("utf8") });
   }
 
-  #emit(line: Buffer): void {
+  #emit(line: Buffer, values: number): void {
     const end = line.at(-1) === carriageReturn ? line.length - 1 : line.length;
-    if (end > 0) this.#onLine(line.toString("utf8", 0, end));
+    if (end > 0) this.#onLine(line.toString("utf8", 0, end), values);
   }
 }

@@ -53,6 +53,10 @@ export class ObservedTransport implements Transport {
     this.#link.onclose = () => this.onclose?.();
     this.#link.onerror = (error) => this.onerror?.(error);
     this.#link.onmessage = (message: JSONRPCMessage) => this.#receive(message);
+    this.#link.onshallow = (message) => {
+      this.#frames?.("in", message);
+      this.#pass(message);
+    };
     this.#link.onunreadable = (id, message) => {
       const pending = this.#byId.get(id);
       pending?.giveUp("unreadable", message);

@@ -1,4 +1,4 @@
-import type { Transport } from "@modelcontextprotocol/client";
+import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { ConnectionEnd } from "./connection.ts";
 
 /** A transport of the SDK that also knows how it ended. It is connected once and ends once. */
@@ -7,6 +7,8 @@ export interface ServerLink extends Transport {
   readonly end: ConnectionEnd | undefined;
   /** Settles when it is over. Never rejects. */
   readonly ended: Promise<ConnectionEnd>;
+  /** Takes a message that is known not to be nested too deeply; whether others are is for `onmessage` to find out. */
+  onshallow?: ((message: JSONRPCMessage) => void) | undefined;
   /** Takes the id of an answer that is too long to be read; false: it belongs to nobody. */
   onunreadable?: ((id: number, message: string) => boolean) | undefined;
   /** Of a local server. */

@@ -1,8 +1,9 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
-import { maxJsonValues } from "../../base/json-limits.ts";
+import { maxJsonDepth, maxJsonValues } from "../../base/json-limits.ts";
 import { type Logger, redactText } from "../../base/logger.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
+import { JsonTooDeep, SlicedJson } from "../../base/sliced-json.ts";
 import { settlesWithin } from "../../base/wait-for.ts";
 import type { ManagedProcess, ProcessExit } from "../../io/spawn-process.ts";
 import type { ConnectionEnd } from "./connection.ts";
@@ -24,12 +25,21 @@ const signalGrace = 2000;
 // A server that closed its output says nothing any more; usually its end follows.
 const silenceGrace = 500;
 const loudGarbage = 5;
+/** A message of more values is parsed in slices of some milliseconds. */
+const valuesAtOnce = 10_000;
+const valuesPerSlice = 5_000;
+
+interface WaitingLine {
+  readonly line: string;
+  readonly values: number;
+}
 
 /** MCP's stdio transport over a process of ours: one JSON message a line. It ends with the process, and the process with it. */
 export class StdioTransport implements ServerLink {
   onclose?: (() => void) | undefined;
   onerror?: ((error: Error) => void) | undefined;
   onmessage?: ServerLink["onmessage"];
+  onshallow?: ServerLink["onshallow"];
   onunreadable?: ServerLink["onunreadable"];
   readonly ended: Promise<ConnectionEnd>;
   readonly #process: ManagedProcess;
@@ -41,6 +51,8 @@ export class StdioTransport implements ServerLink {
   #outgoing = "";
   #drained: Promise<void> | undefined;
   #garbage = 0;
+  /** Lines behind one that is being parsed in slices. */
+  #waiting: WaitingLine[] | undefined;
 
   constructor(process: ManagedProcess, options: StdioOptions) {
     this.#process = process;
@@ -68,7 +80,7 @@ export class StdioTransport implements ServerLink {
   async start(): Promise<void> {
     const lines = new LineSplitter(
       this.#options.maxMessageBytes,
-      (line) => this.#takeLine(line),
+      (line, values) => this.#takeLine({ line, values }),
       (line) => this.#takeLong(line),
     );
     this.#process.stdout.on("data", (chunk: Buffer) => lines.push(chunk));
@@ -111,14 +123,47 @@ export class StdioTransport implements ServerLink {
     return this.#drained;
   }
 
-  #takeLine(line: string): void {
+  #takeLine(waiting: WaitingLine): void {
     if (this.#end !== undefined) return;
-    const message = parseMessage(line);
+    const { line, values } = waiting;
+    if (this.#waiting !== undefined) this.#waiting.push(waiting);
+    else if (values > valuesAtOnce) void this.#takeLarge(line);
+    else this.#takeMessage(line, parseMessage(line), this.onmessage);
+  }
+
+  #takeMessage(line: string, message: JSONRPCMessage | undefined, take: ((message: JSONRPCMessage) => void) | undefined): void {
     try {
       if (message === undefined) this.#countGarbage(line);
-      else this.onmessage?.(message);
+      else take?.(message);
     } catch (error) {
       this.onerror?.(toError(error));
+    }
+  }
+
+  /** Nothing more is read meanwhile: messages stay in order, and pile up in the pipe. Never rejects. */
+  async #takeLarge(line: string): Promise<void> {
+    this.#process.stdout.pause();
+    this.#waiting = [];
+    const message = await this.#parseInSlices(line);
+    if (message === "too deep") this.#takeLong({ why: "depth", head: line.slice(0, 512), tail: line.slice(-512) });
+    else if (this.#end === undefined) this.#takeMessage(line, message, this.onshallow ?? this.onmessage);
+    const behind = this.#waiting;
+    this.#waiting = undefined;
+    for (const each of behind) this.#takeLine(each);
+    // A server whose output nobody reads would not end.
+    if (this.#waiting === undefined || this.#end !== undefined) this.#process.stdout.resume();
+  }
+
+  async #parseInSlices(line: string): Promise<JSONRPCMessage | "too deep" | undefined> {
+    try {
+      const json = new SlicedJson(line);
+      while (!json.advance(valuesPerSlice)) {
+        await new Promise(setImmediate);
+        if (this.#end !== undefined) return undefined;
+      }
+      return toMessage(json.value);
+    } catch (error) {
+      return error instanceof JsonTooDeep ? "too deep" : undefined;
     }
   }
 
@@ -134,8 +179,12 @@ export class StdioTransport implements ServerLink {
 
   /** The request that it answers fails; when that cannot be told, nobody knows who waits for what. */
   #takeLong(line: LongLine): void {
-    const size = line.why === "bytes" ? `${this.#options.maxMessageBytes} bytes` : `${maxJsonValues} values`;
-    const text = `The MCP server ${this.#options.serverName} sent a message of over ${size}, which is not read`;
+    const sizes = {
+      bytes: `of over ${this.#options.maxMessageBytes} bytes`,
+      values: `of over ${maxJsonValues} values`,
+      depth: `that is nested more than ${maxJsonDepth} levels deep`,
+    };
+    const text = `The MCP server ${this.#options.serverName} sent a message ${sizes[line.why]}, which is not read`;
     const id = idOf(line);
     if (id === undefined || this.onunreadable?.(id, text) !== true) this.lose(text);
   }
@@ -183,12 +232,15 @@ export class StdioTransport implements ServerLink {
 
 function parseMessage(line: string): JSONRPCMessage | undefined {
   try {
-    const value: unknown = JSON.parse(line);
-    return isPlainRecord(value) && value["jsonrpc"] === "2.0" ? (value as JSONRPCMessage) : undefined;
+    return toMessage(JSON.parse(line));
   } catch {
     // A banner, a log line: anything but a message.
     return undefined;
   }
+}
+
+function toMessage(value: unknown): JSONRPCMessage | undefined {
+  return isPlainRecord(value) && value["jsonrpc"] === "2.0" ? (value as JSONRPCMessage) : undefined;
 }
 
 function idOf({ head, tail }: LongLine): number | undefined {

@@ -7,6 +7,7 @@ import { checkSchema } from "../../tools/check-schema.ts";
 import { createTool } from "../../tools/create-tool.ts";
 import type { ToolLike } from "../../tools/define-tool.ts";
 import { compileSchema } from "../../tools/input-schema.ts";
+import { copyAhead } from "../../tools/json-copy.ts";
 import type { JsonValidator } from "../../tools/json-schema-validator.ts";
 import type { PermissionRequest, ToolContext, ToolDefinition, ToolResult, ToolsFound } from "../../tools/tool.ts";
 import { isRecord } from "../../tools/walk-schema.ts";
@@ -127,6 +128,10 @@ function remoteCall({ options, nativeName, definition }: RemoteDefinition, outpu
           context,
           definition,
         });
+        for (const member of Object.values(raw)) {
+          const copying = copyAhead(member);
+          if (copying !== undefined) await copying;
+        }
         return await noteMismatch(callToolResult(raw), checkOutput);
       } catch (error) {
         return failureOf(error, serverName);

@@ -20,6 +20,8 @@ export class TooDeep extends Error {}
 export const pause: unique symbol = Symbol("pause");
 
 const stepsPerSlice = 10_000;
+/** The first slice comes on top of what else a call does in that turn. */
+const firstSteps = 2_000;
 /** More of what cannot be interrupted is not done. */
 const longestStretch = 300_000;
 const maxDepth = 2_000;
@@ -59,14 +61,17 @@ export class EvaluationRun {
   #depth = 0;
   #steps = 0;
   readonly #slice: number;
+  /** Of the slice that is next. */
+  #next: number;
   readonly #limit: number;
   #left: number;
   readonly #saved: unknown[] = [];
   readonly #rootBase: string;
 
-  constructor(rootBase: string, { limit, faults, slice = stepsPerSlice, appliesDefaults = false, omitsNulls = false }: RunOptions) {
+  constructor(rootBase: string, { limit, faults, slice, appliesDefaults = false, omitsNulls = false }: RunOptions) {
     this.#omitsNulls = omitsNulls;
-    this.#slice = slice;
+    this.#slice = slice ?? stepsPerSlice;
+    this.#next = slice ?? firstSteps;
     this.#limit = limit;
     this.#leastTentative = appliesDefaults ? 0 : 1;
     this.#rootBase = rootBase;
@@ -84,7 +89,8 @@ export class EvaluationRun {
   beginSlice(): void {
     // What the slice before took too much counts, too.
     this.#left += Math.min(0, this.#steps);
-    this.#steps = Math.max(0, Math.min(this.#slice, this.#left));
+    this.#steps = Math.max(0, Math.min(this.#next, this.#left));
+    this.#next = this.#slice;
     this.#left -= this.#steps;
     this.#depth = 0;
     this.tentative = this.#leastTentative;
