@@ -78,9 +78,10 @@ class FileLog implements AppendLog {
       this.#keepInMemory(line);
       return;
     }
-    this.#pending.add(line);
+    // A line that is long by itself is written at the end of the tick: turning it into text was enough for now.
     if (this.#pending.bytes > batchBytes) this.write();
-    else this.#schedule();
+    this.#pending.add(line);
+    this.#schedule();
   }
 
   async read(): Promise<LogContents> {
