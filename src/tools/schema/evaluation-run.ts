@@ -21,7 +21,7 @@ export const pause: unique symbol = Symbol("pause");
 
 const stepsPerSlice = 10_000;
 /** The first slice comes on top of what else a call does in that turn. */
-const firstSteps = 2_000;
+const firstSteps = 5_000;
 /** More of what cannot be interrupted is not done. */
 const longestStretch = 300_000;
 const maxDepth = 2_000;
