@@ -100,7 +100,7 @@ function describe(value: unknown): string {
 const membersPerSlice = 5_000;
 
 /**
- * Copies parsed JSON that nobody changes any more, in slices between which the event loop runs. `copyJson` of the same object then
+ * Copies parsed JSON that does not change any more, in slices between which the event loop runs. `copyJson` of the same object then
  * gives that copy. A promise only for what is large.
  */
 export function copyAhead(parsed: unknown, perSlice: number = membersPerSlice): Promise<void> | undefined {

@@ -113,8 +113,9 @@ test("a log says the same as ever, in characters that no terminal obeys", () => 
 test.each(["\u2800", "\u200d", "\u00ad", "\ufe0f", "\u200e", "❤", "ا", "\u{e0041}", "a\u200b", "ไ\u200b", "x"])(
   "takes a time that grows with the text and no faster: %j",
   (unit) => {
+    const length = rounds(65_536, 1_048_576);
     for (const scan of [withoutHidden, escapeHidden]) {
-      expect(growsTooFast((text) => scan(`${text}\u200b`), unit, rounds(65_536, 1_048_576))).toBeUndefined();
+      expect(growsTooFast((text) => scan(`${text}\u200b`), unit, [length / 4, length / 2, length])).toBeUndefined();
     }
   },
 );

@@ -164,7 +164,7 @@ describe.each(drafts)("schemas of %s", (_name, dialect, Validator, schema) => {
         for (const faults of [undefined, "first", "all"] as const) {
           const options = faults === undefined ? {} : { faults };
           const atOnce = outcomeOf(root, value, options);
-          // Going on after a pause takes steps, too.
+          // Resuming takes steps, too.
           const sliced = atOnce === "endless" ? atOnce : outcomeOf(root, value, { ...options, slice, limit: 10 * limitOfGenerated });
           expect(sliced).toEqual(atOnce);
         }

@@ -150,7 +150,7 @@ export class StdioTransport implements ServerLink {
     const behind = this.#waiting;
     this.#waiting = undefined;
     for (const each of behind) this.#takeLine(each);
-    // A server whose output nobody reads would not end.
+    // A server does not end while its output is not read.
     if (this.#waiting === undefined || this.#end !== undefined) this.#process.stdout.resume();
   }
 

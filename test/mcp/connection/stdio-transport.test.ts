@@ -75,7 +75,7 @@ test("a message of many values that is nested too deeply fails the request that 
   expect(unreadable).toEqual([expect.stringMatching(/^7: .* nested more than 128 levels deep/)]);
 });
 
-test("what is no JSON is skipped, also when it is large", async () => {
+test("a line that is not JSON is skipped, also when it is large", async () => {
   const { transport, say, heard } = await serve();
   say(`[${"1,".repeat(50_000)}`, message(2, "next"));
   await expect.poll(() => heard).toEqual(["2"]);
