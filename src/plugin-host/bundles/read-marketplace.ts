@@ -1,6 +1,8 @@
 import { basename, join } from "node:path";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { type MarketplacePlugin, marketplacePlaces, parseMarketplace } from "../../formats/plugins/marketplace.ts";
+import { parseJson } from "../../formats/text/json-document.ts";
+import { isJsonObject } from "../../formats/text/json-fields.ts";
 import { maxJsonBytes } from "../../formats/text/limits.ts";
 import type { ListedEntry } from "./bundle.ts";
 import { BundleFiles } from "./bundle-files.ts";
@@ -45,11 +47,40 @@ export function readMarketplace(folder: string, files: BundleFiles = new BundleF
 }
 
 /** What a marketplace says about one of its plugins. */
-export function entryOf({ folder, file, text }: ReadMarketplace, plugin: ListedPlugin): ListedEntry {
+export function entryOf({ folder, file, text }: Pick<ReadMarketplace, "folder" | "file" | "text">, plugin: ListedPlugin): ListedEntry {
   const { name, version, description, components, isStrict } = plugin;
   // Claude Code: an entry for the marketplace's own folder that names skills has those only, so that several can share it.
   const replacesSkills = plugin.folder === folder && components.skills !== undefined;
   return { name, version, description, given: placedIn(components, file, text), isStrict, replacesSkills, file };
+}
+
+/** An entry of a marketplace, in a form that can be stored beside a copy of the plugin's folder. */
+export interface StoredEntry {
+  /** A marketplace that lists this plugin only. */
+  readonly text: string;
+  /** The marketplace's file, for diagnostics. */
+  readonly file: string;
+  /** The plugin's folder was the marketplace's own. */
+  readonly isOwnFolder: boolean;
+}
+
+/** The entry of a plugin that a marketplace lists. */
+export function toStoredEntry({ folder, file, text }: ReadMarketplace, plugin: ListedPlugin): StoredEntry {
+  const value = parseJson(text).document?.value;
+  const plugins = isJsonObject(value) && Array.isArray(value["plugins"]) ? (value["plugins"] as readonly unknown[]) : [];
+  const entry = plugins.find((one) => isJsonObject(one) && String(one["name"]).trim() === plugin.name);
+  const { source: _source, ...rest } = isJsonObject(entry) ? entry : { name: plugin.name };
+  return {
+    text: JSON.stringify({ name: plugin.name, plugins: [{ ...rest, source: "./" }] }),
+    file,
+    isOwnFolder: plugin.folder === folder,
+  };
+}
+
+/** Undefined: it cannot be read any more. */
+export function fromStoredEntry({ text, file, isOwnFolder }: StoredEntry, folder: string): ListedEntry | undefined {
+  const [plugin] = parseMarketplace(text, file).marketplace?.plugins ?? [];
+  return plugin && entryOf({ folder, file, text }, isOwnFolder ? { ...plugin, folder } : plugin);
 }
 
 /** What the entries of a folder's own marketplace say about the folder itself, in one. Undefined: nothing. */

@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { hookOptions, type SessionHooks } from "../../session/hooks/hook-kinds.ts";
 import type { SessionOptions } from "../../session/session-config.ts";
-import type { Bundle, BundleOptions } from "./bundle.ts";
+import type { Bundle, BundleOptions, ListedEntry } from "./bundle.ts";
 import { contextHooks } from "./bundle-plugin.ts";
 import { createBundleHooks } from "./hooks/create-bundle-hooks.ts";
 import { loadBundle } from "./load-bundle.ts";
@@ -19,11 +19,16 @@ export interface SessionBundles {
 export interface SessionBundleOptions extends BundleOptions {
   /** Ends the hooks that still run. */
   readonly signal: AbortSignal;
+  /** What marketplaces say about the bundles, by the folders that are given. */
+  readonly entries?: ReadonlyMap<string, ListedEntry> | undefined;
 }
 
 /** Reads the bundles in folders that a session names. A relative one starts at the working directory. Never throws. */
 export function loadSessionBundles(directories: readonly string[], options: SessionBundleOptions): SessionBundles {
-  const bundles = [...new Set(directories)].map((directory) => loadBundle(absolute(directory, options.workingDirectory), options));
+  const { entries, ...shared } = options;
+  const bundles = [...new Set(directories)].map((directory) => {
+    return loadBundle(absolute(directory, options.workingDirectory), { ...shared, listed: entries?.get(directory) });
+  });
   return {
     bundles,
     diagnostics: bundles.flatMap(({ diagnostics }) => diagnostics),

@@ -83,6 +83,79 @@ describe("plugins that a client installs", () => {
     expect(message).toContain("no manifest");
   });
 
+  describe("from a marketplace whose entry defines them", () => {
+    const skill = (name: string): string => `---\nname: ${name}\ndescription: Plays.\n---\nPlay.\n`;
+    const named = { name: "named", version: "1.0.0", skills: "./own" };
+    const orchestra = {
+      "hall/.claude-plugin/marketplace.json": JSON.stringify({
+        name: "hall",
+        owner: { name: "us" },
+        plugins: [
+          { name: "strings", source: "./", strict: false, version: "2.0.0", skills: ["./box/violin"] },
+          { name: "brass", source: "./", strict: false, skills: ["./box/horn"], agents: ["./leaders/first.md"] },
+          { name: "named", source: "./named", skills: ["./more"] },
+          { name: "clash", source: "./named", strict: false, skills: ["./more"] },
+        ],
+      }),
+      "hall/box/violin/SKILL.md": skill("violin"),
+      "hall/box/horn/SKILL.md": skill("horn"),
+      "hall/skills/usual/SKILL.md": skill("usual"),
+      "hall/leaders/first.md": "---\nname: first\ndescription: Leads.\n---\nLead.\n",
+      "hall/named/.claude-plugin/plugin.json": JSON.stringify(named),
+      "hall/named/own/flute/SKILL.md": skill("flute"),
+      "hall/named/more/oboe/SKILL.md": skill("oboe"),
+    };
+
+    async function atHall(): Promise<TestClient> {
+      served = await Served.start({ files: orchestra });
+      const client = await served.connect();
+      await client.request("plugins.marketplaces.add", { source: join(served.folder, "hall") });
+      return client;
+    }
+
+    test("have the parts that the entry names and no others, also in one folder with other plugins", async () => {
+      const client = await atHall();
+      const strings = await client.request("plugins.install", { source: "strings@hall" });
+      expect(strings).toMatchObject({ plugin: { name: "strings", marketplace: "hall", version: "2.0.0" }, skillsInstalled: 1 });
+      expect(await skillsOfNewSession(client)).toEqual(["violin"]);
+      await client.request("plugins.install", { source: "brass@hall" });
+      const sessionId = await client.create({ model: "m" });
+      expect((await client.request("session.skills.list", { sessionId })).skills.map(({ name }: Json) => name).sort()).toEqual([
+        "horn",
+        "violin",
+      ]);
+      const { agents } = await client.request("session.agent.list", { sessionId });
+      expect(agents.map(({ name }: Json) => name)).toContain("first");
+      await client.request("plugins.uninstall", { name: "brass" });
+      expect(await skillsOfNewSession(client)).toEqual(["violin"]);
+    });
+
+    test("keep them when they are updated, and by a server that starts later", async () => {
+      const client = await atHall();
+      await client.request("plugins.install", { source: "strings@hall" });
+      served.write("hall/box/cello/SKILL.md", skill("cello"));
+      served.write(
+        "hall/.claude-plugin/marketplace.json",
+        JSON.stringify({ name: "hall", plugins: [{ name: "strings", source: "./", strict: false, skills: ["./box/cello"] }] }),
+      );
+      expect(await skillsOfNewSession(client)).toEqual(["violin"]);
+      await client.request("plugins.update", { name: "strings" });
+      expect(await skillsOfNewSession(client)).toEqual(["cello"]);
+      const { PluginLibrary } = await import("../../../src/servers/copilot/plugins/plugin-library.ts");
+      const { pluginLibraryDirectory: directory, pluginDataDirectory: dataDirectory, log } = served.server.options;
+      const [kept] = new PluginLibrary({ directory, dataDirectory, log }).plugins;
+      expect(kept?.entry).toMatchObject({ isOwnFolder: true, text: expect.stringContaining("./box/cello") });
+    });
+
+    test("have those of their manifest as well, unless the entry claims to be the whole definition", async () => {
+      const client = await atHall();
+      await client.request("plugins.install", { source: "named@hall" });
+      expect([...(await skillsOfNewSession(client))].sort()).toEqual(["flute", "oboe"]);
+      const { message } = await client.refusal("plugins.install", { source: "clash@hall" });
+      expect(message).toContain('"strict": false');
+    });
+  });
+
   test("are all written down, when many marketplaces come at once", async () => {
     const client = await connected();
     const names = Array.from({ length: 20 }, (_value, index) => `fair-${index}`);

@@ -61,12 +61,20 @@ export async function loadClientPlugins(
   own: readonly string[],
   workingDirectory: string | undefined,
 ): Promise<ClientPlugins> {
-  const installed = (await server.pluginLibrary()).folders;
-  const directories = [...new Set([...installed, ...server.pluginDirectories, ...own])];
+  const installed = (await server.pluginLibrary()).enabled;
+  const directories = [...new Set([...installed.map(({ folder }) => folder), ...server.pluginDirectories, ...own])];
   const ending = new AbortController();
   if (directories.length === 0) return new ClientPlugins(directories, undefined, ending);
   const { loadSessionBundles } = await import("../../../plugin-host/bundles/session-bundles.ts");
+  const { fromStoredEntry } = await import("../../../plugin-host/bundles/read-marketplace.ts");
+  const entries = new Map(
+    installed.flatMap(({ folder, entry }) => {
+      const listed = entry && fromStoredEntry(entry, folder);
+      return listed === undefined ? [] : [[folder, listed] as const];
+    }),
+  );
   const bundles = loadSessionBundles(directories, {
+    entries,
     workingDirectory: workingDirectory ?? (await server.host()).workingDirectory,
     dataDirectory: server.options.pluginDataDirectory,
     log: server.log,

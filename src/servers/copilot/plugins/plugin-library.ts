@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";
-import { cp, mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, rename, rm } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { errorMessage, HostError } from "../../../base/errors.ts";
@@ -8,7 +8,8 @@ import type { Logger } from "../../../base/logger.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import { writeFileAtomic } from "../../../io/atomic-write.ts";
 import type { Bundle } from "../../../plugin-host/bundles/bundle.ts";
-import { type ListedPlugin, MarketplaceShelf, type ShelvedMarketplace } from "./plugin-marketplaces.ts";
+import type { StoredEntry } from "../../../plugin-host/bundles/read-marketplace.ts";
+import { MarketplaceShelf, type ShelvedMarketplace } from "./plugin-marketplaces.ts";
 
 /** A plugin that a user installed through a client. */
 export interface InstalledPlugin {
@@ -20,6 +21,8 @@ export interface InstalledPlugin {
   /** Where it was copied from, and to. */
   readonly origin: string;
   readonly folder: string;
+  /** What its marketplace says about it: its parts, and whether that is its whole definition. */
+  readonly entry?: StoredEntry | undefined;
 }
 
 export interface LibraryPlace {
@@ -57,9 +60,9 @@ export class PluginLibrary {
     return this.#shelf;
   }
 
-  /** The folders of those that are switched on. */
-  get folders(): readonly string[] {
-    return this.#plugins.filter(({ enabled }) => enabled).map(({ folder }) => folder);
+  /** Those that are switched on. */
+  get enabled(): readonly InstalledPlugin[] {
+    return this.#plugins.filter(({ enabled }) => enabled);
   }
 
   /**
@@ -103,22 +106,21 @@ export class PluginLibrary {
     });
   }
 
-  /** `entry`: what the marketplace says of the plugin, whose folder needs no manifest then. */
-  async #copy(origin: string, marketplace: string, enabled: boolean, entry?: ListedPlugin): Promise<Installed> {
+  /** `entry`: what the marketplace says about the plugin, whose folder needs no manifest then. */
+  async #copy(origin: string, marketplace: string, enabled: boolean, entry?: StoredEntry): Promise<Installed> {
     // Before anything is copied: a folder that is no plugin may hold everything that there is.
-    const { manifestFile } = await this.#read(origin, entry);
+    await this.#read(origin, entry);
     const staged = join(this.#place.directory, `.staged-${randomUUID()}`);
     try {
       await mkdir(this.#place.directory, { recursive: true });
       // Links stay what they are: what leads out of the plugin is refused when it is read.
       await cp(origin, staged, { recursive: true, verbatimSymlinks: true, filter: (path) => !/[\\/](?:\.git|node_modules)$/.test(path) });
-      if (manifestFile === undefined) await writeFile(join(staged, "plugin.json"), manifestOf(entry!), { flag: "wx" });
-      const bundle = await this.#read(staged);
+      const bundle = await this.#read(staged, entry);
       const { name, version, skills } = bundle;
       const folder = join(this.#place.directory, `${name}-${shortHash(`${marketplace}\n${marketplace === "" ? origin : name}`)}`);
       await rm(folder, { recursive: true, force: true });
       await rename(staged, folder);
-      const plugin: InstalledPlugin = { name, marketplace, version, enabled, origin, folder };
+      const plugin: InstalledPlugin = { name, marketplace, version, enabled, origin, folder, ...(entry && { entry }) };
       this.#plugins = [...this.#plugins.filter((other) => other.folder !== folder), plugin];
       await this.#save();
       return { plugin, skillCount: skills.length };
@@ -127,13 +129,14 @@ export class PluginLibrary {
     }
   }
 
-  async #read(folder: string, entry?: ListedPlugin): Promise<Bundle> {
+  async #read(folder: string, entry?: StoredEntry): Promise<Bundle> {
+    const { fromStoredEntry } = await import("../../../plugin-host/bundles/read-marketplace.ts");
     const { loadBundle } = await import("../../../plugin-host/bundles/load-bundle.ts");
-    const bundle = loadBundle(folder, { ...this.#place, workingDirectory: folder, hooks: "off" });
+    const listed = entry && fromStoredEntry(entry, folder);
+    const bundle = loadBundle(folder, { ...this.#place, workingDirectory: folder, hooks: "off", listed });
     const fault = bundle.diagnostics.find(({ severity }) => severity === "error");
-    if (!bundle.isRefused && bundle.manifestFile === undefined && entry !== undefined) return bundle;
     const isNamed = /^[A-Za-z0-9][\w.-]{0,63}$/.test(bundle.name) && !bundle.name.startsWith(".staged");
-    if (!bundle.isRefused && isNamed && bundle.manifestFile !== undefined) return bundle;
+    if (!bundle.isRefused && isNamed && (bundle.manifestFile !== undefined || listed !== undefined)) return bundle;
     const why = bundle.isRefused && fault !== undefined ? fault.message : "it has no manifest that gives it a usable name";
     throw new HostError("PLUGIN_UNUSABLE", `This is no plugin that can be installed: ${why}`);
   }
@@ -164,11 +167,6 @@ export class PluginLibrary {
   get #index(): string {
     return join(this.#place.directory, "plugins.json");
   }
-}
-
-/** A manifest that says what a marketplace says of a plugin. */
-function manifestOf({ name, version, description }: ListedPlugin): string {
-  return `${JSON.stringify({ name, version, description }, null, 2)}\n`;
 }
 
 /** Tells plugins of one name apart that were installed from folders; undefined for those of marketplaces. */
@@ -211,10 +209,24 @@ function readIndex(file: string): LibraryIndex {
 }
 
 function readPlugin(value: unknown): readonly InstalledPlugin[] {
-  const { name, marketplace, version, enabled, origin, folder } = isPlainRecord(value) ? value : {};
+  const { name, marketplace, version, enabled, origin, folder, entry } = isPlainRecord(value) ? value : {};
   const isWhole = typeof name === "string" && typeof marketplace === "string" && typeof origin === "string" && typeof folder === "string";
   if (!isWhole) return [];
-  return [{ name, marketplace, version: typeof version === "string" ? version : undefined, enabled: enabled === true, origin, folder }];
+  const stored = readEntry(entry);
+  const plugin = {
+    name,
+    marketplace,
+    version: typeof version === "string" ? version : undefined,
+    enabled: enabled === true,
+    origin,
+    folder,
+  };
+  return [{ ...plugin, ...(stored && { entry: stored }) }];
+}
+
+function readEntry(value: unknown): StoredEntry | undefined {
+  const { text, file, isOwnFolder } = isPlainRecord(value) ? value : {};
+  return typeof text === "string" && typeof file === "string" ? { text, file, isOwnFolder: isOwnFolder === true } : undefined;
 }
 
 function readMarketplace(value: unknown): readonly ShelvedMarketplace[] {

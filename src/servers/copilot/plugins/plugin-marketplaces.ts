@@ -1,16 +1,10 @@
 import { HostError } from "../../../base/errors.ts";
+import type { ListedPlugin, ReadMarketplace, StoredEntry } from "../../../plugin-host/bundles/read-marketplace.ts";
 
 /** A list of plugins in a folder of this machine. */
 export interface ShelvedMarketplace {
   readonly name: string;
   readonly folder: string;
-}
-
-export interface ListedPlugin {
-  readonly name: string;
-  readonly version?: string | undefined;
-  readonly description?: string | undefined;
-  readonly folder?: string;
 }
 
 /** The marketplaces that a user added through clients. What is in them is read when somebody looks. */
@@ -51,11 +45,15 @@ export class MarketplaceShelf {
    * Where a plugin lies that is named as `plugin@marketplace`; undefined: it is not named so.
    * @throws HostError `MARKETPLACE_UNKNOWN`, `MARKETPLACE_UNUSABLE`, `PLUGIN_SOURCE` when it is not there, or elsewhere than in the marketplace.
    */
-  async find(spec: string): Promise<{ readonly folder: string; readonly marketplace: string; readonly entry: ListedPlugin } | undefined> {
+  async find(spec: string): Promise<{ readonly folder: string; readonly marketplace: string; readonly entry: StoredEntry } | undefined> {
     const [, name, marketplace] = /^([\w.-]+)@([\w.-]+)$/.exec(spec) ?? [];
     if (name === undefined || marketplace === undefined) return undefined;
-    const listed = (await this.browse(marketplace)).find((plugin) => plugin.name === name);
-    if (listed?.folder !== undefined) return { folder: listed.folder, marketplace, entry: listed };
+    const list = await read(this.#find(marketplace).folder);
+    const listed = list.plugins.find((plugin) => plugin.name === name);
+    if (listed?.folder !== undefined) {
+      const { toStoredEntry } = await import("../../../plugin-host/bundles/read-marketplace.ts");
+      return { folder: listed.folder, marketplace, entry: toStoredEntry(list, listed) };
+    }
     const why = listed === undefined ? "it lists no such plugin" : "the plugin lies elsewhere, and skillhost fetches nothing for this";
     throw new HostError("PLUGIN_SOURCE", `${JSON.stringify(spec)} cannot be installed from marketplace "${marketplace}": ${why}.`);
   }
@@ -68,7 +66,7 @@ export class MarketplaceShelf {
   }
 }
 
-async function read(folder: string): Promise<{ readonly name: string; readonly plugins: readonly ListedPlugin[] }> {
+async function read(folder: string): Promise<ReadMarketplace> {
   const { readMarketplace } = await import("../../../plugin-host/bundles/read-marketplace.ts");
   const marketplace = readMarketplace(folder);
   if (marketplace !== undefined && marketplace.name !== "") return marketplace;
