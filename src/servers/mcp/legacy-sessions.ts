@@ -3,6 +3,7 @@ import { isInitializeRequest, type Server, WebStandardStreamableHTTPServerTransp
 import { HostError, toError } from "../../base/errors.ts";
 import { Lifetime } from "../../base/lifetime.ts";
 import type { Logger } from "../../base/logger.ts";
+import { ReplayStore } from "./replay-store.ts";
 
 export interface LegacySessionLimits {
   /** Sessions that may be open at the same time; beyond it the one that was used longest ago is ended. */
@@ -16,6 +17,9 @@ export interface ServedConnection {
   readonly server: Server;
   end(): Promise<void>;
 }
+
+/** How long clients wait until they resume a stream that broke off. */
+const retryMs = 1_000;
 
 interface Entry {
   readonly transport: WebStandardStreamableHTTPServerTransport;
@@ -80,6 +84,9 @@ export class LegacySessions implements AsyncDisposable {
   async #open(connection: ServedConnection, request: Request, parsedBody: unknown): Promise<Response> {
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
+      // Streams begin with an event that has an id and no data, so that clients can resume one that breaks off (SEP-1699).
+      eventStore: new ReplayStore(),
+      retryInterval: retryMs,
       onsessioninitialized: (id) => void this.#entries.set(id, entry),
     });
     const entry: Entry = { transport, connection, usedAt: Date.now(), open: 0 };
