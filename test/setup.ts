@@ -20,8 +20,12 @@ const onWarning = (warning: Error): void => {
 const write = process.stderr.write;
 const logged: string[] = [];
 
+// A worker whose run was killed would go on with its file.
+const onRunEnded = (): never => process.exit(1);
+
 beforeAll(() => {
   process.on("warning", onWarning);
+  process.on("disconnect", onRunEnded);
   process.stderr.write = function (this: NodeJS.WriteStream, chunk: string | Uint8Array, ...rest: never[]): boolean {
     if (typeof chunk !== "string" || !/^\{"time":".*\}\n$/s.test(chunk)) return write.call(process.stderr, chunk, ...rest);
     if (logged.length < 100) logged.push(chunk);
@@ -36,6 +40,7 @@ afterEach(({ task }) => {
 
 afterAll(async () => {
   process.off("warning", onWarning);
+  process.off("disconnect", onRunEnded);
   process.stderr.write = write;
   const running = await programsLeft();
   const left = leftoversIn(folder);

@@ -21,19 +21,34 @@ export default function setUpTempRoot(): () => void {
   process.env[variable] = root;
   // Sessions that no test gives a folder must not end up among the developer's own.
   process.env["SKILLHOST_HOME"] ??= join(root, "home");
-  const remove = (): void => rmSync(root, { recursive: true, force: true, maxRetries: 3 });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.once(signal, () => {
-      remove();
+      removeRoot(root);
       process.kill(process.pid, signal);
     });
   }
-  process.once("exit", remove);
+  process.once("exit", () => removeRoot(root));
   return () => {
     const left = readdirSync(root).filter((name) => name !== ownerFile && name !== "home");
-    remove();
+    removeRoot(root);
     if (left.length > 0) throw new Error(`Something wrote to folders of test files after they had ended: ${left.join(", ")}`);
   };
+}
+
+/** Keeps the file that names the owner until all else is removed: whatever a worker still writes, the next run removes. */
+function removeRoot(root: string): void {
+  try {
+    for (const name of readdirSync(root)) {
+      if (name !== ownerFile) removeFolder(join(root, name));
+    }
+    removeFolder(root);
+  } catch {
+    // A worker wrote to it meanwhile, or it is removed already.
+  }
+}
+
+function removeFolder(path: string): void {
+  rmSync(path, { recursive: true, force: true, maxRetries: 3 });
 }
 
 /** Removes the folders of runs that were killed before they could remove them. */
@@ -41,7 +56,7 @@ function removeAbandoned(): void {
   for (const name of readdirSync(tmpdir())) {
     if (!name.startsWith(prefix)) continue;
     const owner = ownerOf(join(tmpdir(), name));
-    if (owner !== undefined && !isRunning(owner)) rmSync(join(tmpdir(), name), { recursive: true, force: true, maxRetries: 3 });
+    if (owner !== undefined && !isRunning(owner)) removeFolder(join(tmpdir(), name));
   }
 }
 
@@ -78,10 +93,16 @@ export function programsOf(folder: string): readonly string[] {
     if (!/^\d+$/.test(id)) return [];
     try {
       if (!readFileSync(`/proc/${id}/environ`, "utf8").split("\0").includes(`TMPDIR=${folder}`)) return [];
-      return [readFileSync(`/proc/${id}/cmdline`, "utf8").replaceAll("\0", " ").trim()];
+      const command = readFileSync(`/proc/${id}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+      return isKeptForOthers(command) ? [] : [command];
     } catch {
       // It ended meanwhile, or belongs to another user.
       return [];
     }
   });
+}
+
+/** esbuild keeps one process for all later calls; it ends with the process that uses it. */
+function isKeptForOthers(command: string): boolean {
+  return /[\\/]esbuild --service=/.test(command);
 }
