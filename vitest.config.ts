@@ -27,14 +27,16 @@ export default defineConfig({
     globalSetup: ["test/temp-root.ts"],
     setupFiles: ["test/setup.ts"],
     execArgv: ["--expose-gc"],
-    // Vitest leaves a core to itself; with two of them that would run one file after the other.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Files wait for child processes and watchers much of their time.
+    maxWorkers: availableParallelism() + 1,
     // Deadlines, and no measurements: on a busy machine they are longer.
     testTimeout: patience(30_000),
     hookTimeout: patience(30_000),
     expect: { poll: { timeout: patience(20_000), interval: 20 } },
     slowTestThreshold: 2_000,
     reporters: ["dot"],
+    // What a test prints is shown if it fails.
+    silent: "passed-only",
     projects: [
       // Files share modules and nothing else: loading the modules once for each process saves more than half of the time.
       {
