@@ -81,7 +81,7 @@ test.each([
     "import { writeFileSync } from 'node:fs';\nimport { tmpdir } from 'node:os';\nimport { join } from 'node:path';",
   ],
   ["a path of a web address", "() => `Look at ${new URL('/about/us', 'https://example.org')}`"],
-])("has nothing to say about %s", async (_what, handler, before = "") => {
+])("advice reports nothing about %s", async (_what, handler, before = "") => {
   const { diagnostics } = await check(
     skillOf({ "tools/sample.ts": sample(handler, "", before), "tools/_handle.ts": "export const handle = () => {};\n" }),
   );
@@ -117,7 +117,7 @@ test.each([
   ["exports nothing", "const x = 1;\n", "TOOL_FILE_SCRIPT"],
   ["gives a tool an illegal name", sample("() => 'Counted 3.'").replace('"sample"', '"no spaces"'), "TOOL_INVALID"],
   ["leaves out the description", sample("() => 'Counted 3.'").replace(/description: "Counts.*\n/, ""), "TOOL_DESCRIPTION_MISSING"],
-])("says so when a module %s", async (_what, module, code) => {
+])("advice reports a module that %s", async (_what, module, code) => {
   const { diagnostics } = await check(skillOf(module));
   expect(diagnostics.map((diagnostic) => diagnostic.code)).toEqual([code]);
 });

@@ -28,6 +28,6 @@ test("refuses what is nested too deeply, at the same depth everywhere, and never
     expect(() => canonicalJson(nested(depth))).toThrow(expect.objectContaining({ code: "JSON_TOO_DEEP" }));
 });
 
-test("hashes the UTF-8 bytes of a text", () => {
+test("a digest hashes the UTF-8 bytes of a text", () => {
   expect(sha256("abc")).toBe("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 });

@@ -43,7 +43,7 @@ test("tells what is being opened that the owner has closed", async () => {
   expect(life.isOver).toBe(true);
 });
 
-test("opens nothing after the end", async () => {
+test("a lifetime opens nothing after its end", async () => {
   const life = createLifetime();
   await life.end();
   let opened = 0;

@@ -24,7 +24,7 @@ test.each([
   ["ghp_0123456789abcdefABCDEF", "[redacted]"],
   ["/tmp/skillhost-session-42/npm-packages-of-skills", "/tmp/skillhost-session-42/npm-packages-of-skills"],
   ["nothing secret in this task-force-of-twelve", "nothing secret in this task-force-of-twelve"],
-])("takes credentials out of %j", (text, expected) => {
+])("a log line contains no credentials of %j", (text, expected) => {
   expect(redactText(text)).toBe(expected);
 });
 

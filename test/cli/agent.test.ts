@@ -49,7 +49,7 @@ test("fails with the words of a turn that failed", async () => {
   expect(stderr).toContain("error: Quota Exceeded");
 });
 
-test("prints events and an envelope with --json", async () => {
+test("agent --json prints events and an envelope", async () => {
   backend.answer({ toolCalls: [call] }, { content: "Done." });
   const { code, stdout } = await agent("--yes", "--json");
   const lines = stdout
@@ -65,7 +65,7 @@ test("prints events and an envelope with --json", async () => {
   });
 });
 
-test("says that nobody is signed in", async () => {
+test("agent reports that nobody is signed in", async () => {
   backend.refuse();
   const { code, stderr } = await agent("--yes");
   expect(code).toBe(1);

@@ -29,7 +29,7 @@ describe("plugins that the configuration names", () => {
     expect(lines).toContain("ledger  stdio  not started  plugin house-rules");
   });
 
-  test("are data, too", async () => {
+  test("are listed as data with --json, too", async () => {
     using place = placeWith(["claude"]);
     const { stdout } = await runCli(["list", "--json"], { cwd: place.path, env: env(place) });
     const plugins = JSON.parse(stdout).data.plugins;

@@ -61,7 +61,7 @@ test.each([
   ["JSON that does not parse", ["{name: 1}"], "(1:2)"],
   ["JSON that is no object", ["[1]"], "names"],
   ["an --arg without a value", ["--arg", "name"], "--arg name=value"],
-])("refuses %s as wrong usage", async (_what, argv, said) => {
+])("call refuses %s as wrong usage", async (_what, argv, said) => {
   using place = workplace(files);
   const { code, stdout, stderr } = await runCli(["call", "greet", ...argv, "--yes"], { cwd: place.path });
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
@@ -127,7 +127,7 @@ test("lets a tool ask the person on the terminal", async () => {
   expect((await runCli(["call", "asks", "{}"], { cwd: place.path, isTTY: true, answer })).stdout).toBe("blue\n");
 });
 
-test("prints the whole result as data", async () => {
+test("call --json prints the whole result", async () => {
   using place = workplace(files);
   const { code, stdout } = await runCli(["call", "fails", "{}", "--yes", "--json"], { cwd: place.path });
   expect(code).toBe(1);
@@ -146,7 +146,7 @@ test("tells why a tool failed on stderr, and what a model would read on stdout",
   expect(stderr).toContain("secret reason");
 });
 
-test("names the argument that is wrong", async () => {
+test("call names the argument that is wrong", async () => {
   using place = workplace(files);
   const { code, stdout } = await runCli(["call", "greet", '{"name":5}', "--yes"], { cwd: place.path });
   expect(code).toBe(1);

@@ -74,7 +74,7 @@ test("checks skills that lie several levels deep, says where they are, and list 
   );
 });
 
-test("runs nothing of what it checks", async () => {
+test("check runs nothing of what it checks", async () => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a") });
   const write = `import { writeFileSync } from "node:fs";\nwriteFileSync(${JSON.stringify(place.at("ran"))}, "");\n`;
   place.write("skills/a/tools/hello.ts", write + toolModule("hello", "Hello"));
@@ -112,7 +112,7 @@ test("reports faults of manifests, documents, prompts, tool JSON, schemas and mo
   }
 });
 
-test("finds clashes of names without running anything", async () => {
+test("check finds clashes of names without running anything", async () => {
   using place = workplace({
     "skills/a/SKILL.md": skillDocument("a"),
     "skills/a/tools/hello.ts": toolModule("hello", "Hello"),
@@ -143,7 +143,7 @@ test("holds SKILL.md to the specification with --strict, and then fails on warni
   expect((await runCli(["check", "--strict"], { cwd: vague.path })).code).toBe(1);
 });
 
-test("reports as data", async () => {
+test("check --json prints its report as data", async () => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a"), "skills/a/tools/hello.ts": "export default (" });
   const { code, stdout } = await runCli(["check", "--json"], { cwd: place.path });
   expect(code).toBe(1);

@@ -24,7 +24,7 @@ test("reads skillhost.json, whose paths start at its folder, before a key of pac
   expect(await namesIn(place.path)).toEqual(["a"]);
 });
 
-test("reads the skillhost key of package.json", async () => {
+test("a configuration is read from the skillhost key of package.json", async () => {
   using place = workplace({ ...skills, "package.json": JSON.stringify({ skillhost: { disabledSkills: ["b"] } }) });
   const { stdout } = await runCli(["list", "--json"], { cwd: place.path });
   expect(JSON.parse(stdout).data.skills).toMatchObject([{ name: "b", state: "disabled" }]);
@@ -79,7 +79,7 @@ test.each([
   ["does not parse", "broken.json"],
   ["holds no object", "list.json"],
   ["has no key for us", "package.json"],
-])("refuses a named configuration that %s", async (_what, file) => {
+])("a named configuration is refused that %s", async (_what, file) => {
   using place = workplace({ "broken.json": "{", "list.json": "[]", "package.json": "{}" });
   const { code, stderr } = await runCli(["list", "--config", file], { cwd: place.path });
   expect(code).toBe(2);

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { checkFolders, checkMachine, supportedNode } from "../../src/cli/doctor/check-machine.ts";
+import { patience } from "../slowness.ts";
 import { runCli, skillDocument, startCli, toolModule, workplace } from "./run-cli.ts";
 
 const peer = (name: string): string => fileURLToPath(new URL(`../doubles/mcp-servers/${name}`, import.meta.url));
@@ -38,7 +39,7 @@ async function examine(mcpServers: object, files: Readonly<Record<string, string
 }
 
 describe("for each MCP server the steps that show where it fails", () => {
-  test("one that works", async () => {
+  test("are all passed by one that works", async () => {
     const { code, ok, states, data, codes } = await examine({ a: { ...local(), tools: ["echo"] } });
     expect({ code, ok, codes }).toEqual({ code: 0, ok: true, codes: [] });
     expect(states("a")).toEqual(["start ok", "tools ok", "access skipped", "time ok", "log ok", "calls skipped"]);
@@ -199,7 +200,7 @@ function commandLine(pid: string): string {
 }
 
 async function eventually(holds: () => boolean): Promise<boolean> {
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + patience(10_000);
   while (!holds() && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 10));
   return holds();
 }

@@ -26,7 +26,7 @@ test("lists skills with state, version, tools, prompts, and what is wrong where 
   expect(stdout).toMatch(/^3 skills, 2 tools\.\n$/m);
 });
 
-test("lists the same as data", async () => {
+test("list --json prints the same as data", async () => {
   using place = workplace(files);
   const { code, stdout } = await runCli(["list", "--json"], { cwd: place.path });
   expect(code).toBe(0);
@@ -93,7 +93,7 @@ test("explains which filter of a session hides a tool", async () => {
   expect(illegal.code).toBe(2);
 });
 
-test("explains a skill", async () => {
+test("explain shows a skill", async () => {
   using place = workplace({
     ...files,
     "more/a-first/SKILL.md": skillDocument("a-first", "Another. Use it when the first one is not enough."),

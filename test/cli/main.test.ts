@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { packageVersion } from "../../src/base/package-version.ts";
 import { runCli, skillDocument, workplace } from "./run-cli.ts";
 
-test("shows what there is to do", async () => {
+test("--help lists the commands", async () => {
   const { code, stdout, stderr } = await runCli(["--help"]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   expect(stdout).toMatchInlineSnapshot(`
@@ -114,7 +114,7 @@ test("shows how a command is used, with the options that every command has", asy
   `);
 });
 
-test("prints the version", async () => {
+test("--version prints the version", async () => {
   expect(await runCli(["--version"])).toEqual({ code: 0, stdout: `${packageVersion}\n`, stderr: "" });
 });
 
@@ -168,7 +168,7 @@ test("logs to a file that was asked for, or to stderr, as JSON lines without sec
   expect(readFileSync(place.at("logs/other.jsonl"), "utf8")).toBe("");
 });
 
-test("says which log file cannot be opened", async () => {
+test("the command line names the log file that cannot be opened", async () => {
   using place = workplace({ file: "" });
   const { code, stderr } = await runCli(["list", "--log-file", "file/run.log"], { cwd: place.path });
   expect(code).toBe(2);

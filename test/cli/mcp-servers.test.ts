@@ -46,7 +46,7 @@ test("takes the files of any client, of which a later one counts, and lists the 
   expect(diagnostics).toContainEqual(expect.objectContaining({ code: "MCP_NAME_TAKEN", file: place.at(".vscode/mcp.json") }));
 });
 
-test("shows no value of the environment", async () => {
+test("the list of MCP servers shows no value of the environment", async () => {
   using place = workplace(files);
   const runs = await Promise.all(
     [["list"], ["list", "--json"]].map((argv) => runCli(argv, { cwd: place.path, env: { PLANTED: "hunter2" } })),

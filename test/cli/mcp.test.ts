@@ -82,7 +82,7 @@ test("denies what no rule allows, and offers only what the filters leave", async
   await cli.done;
 });
 
-test("says what is wrong with its options", async () => {
+test("mcp reports what is wrong with its options", async () => {
   for (const argv of [
     ["--http", "http"],
     ["--http", "65536"],

@@ -60,7 +60,7 @@ test.each([
   ["skill", "größe", "a-z"],
   ["tool", "has space", "has_space"],
   ["tool", "../../escape", "escape"],
-])("refuses the %s name %s", async (what, name, said) => {
+])("new refuses the %s name %s", async (what, name, said) => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a") });
   const { code, stderr } = await runCli(["new", what, name], { cwd: place.path });
   expect(code).toBe(2);

@@ -111,7 +111,7 @@ const command =
 
 /** Interrupted once it has said what it must. */
 async function until(done: () => boolean): Promise<void> {
-  await expect.poll(done, { timeout: 20_000, interval: 20 }).toBe(true);
+  await expect.poll(done, { interval: 20 }).toBe(true);
 }
 
 const entryPoints: Readonly<Record<string, EntryPoint>> = {

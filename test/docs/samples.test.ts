@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { doubleProgram } from "../doubles/language-server/double-program.ts";
 import { type LoopbackBackend, startLoopbackBackend } from "../doubles/language-server/loopback-backend.ts";
 import { chatAnswer, chatStreamAnswer, type ScriptedModel, type ScriptedReply, startScriptedModel } from "../doubles/scripted-model.ts";
+import { patience } from "../slowness.ts";
 import { commandsOf, readSamples, type Sample } from "./markdown-samples.ts";
 import { callTools, checkJson, isProgram, isSample, modelReplies, runCommands, runProgram, writeProject } from "./sample-project.ts";
 
@@ -87,16 +88,20 @@ afterAll(async () => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-test("every TypeScript sample and example has correct types", () => {
-  const include = ["./**/*.ts", "./**/*.tsx", "../../examples/**/*.ts"];
-  writeFileSync(join(scratch, "tsconfig.json"), JSON.stringify({ extends: "../../tsconfig.json", include }));
-  const compiler = join(root, "node_modules/typescript/bin/tsc");
-  const { stdout, stderr, status } = spawnSync(process.execPath, [compiler, "-p", scratch], { cwd: scratch, encoding: "utf8" });
-  // What is wrong in the sources themselves is told by their own check.
-  const faults = `${stdout}${stderr}`.split("\n").filter((line) => !/^(\.\.\/\.\.\/src\/.*|\s*)$/.test(line));
-  expect(faults).toEqual([]);
-  expect(status).toBeTypeOf("number");
-}, 60_000);
+test(
+  "every TypeScript sample and example has correct types",
+  () => {
+    const include = ["./**/*.ts", "./**/*.tsx", "../../examples/**/*.ts"];
+    writeFileSync(join(scratch, "tsconfig.json"), JSON.stringify({ extends: "../../tsconfig.json", include }));
+    const compiler = join(root, "node_modules/typescript/bin/tsc");
+    const { stdout, stderr, status } = spawnSync(process.execPath, [compiler, "-p", scratch], { cwd: scratch, encoding: "utf8" });
+    // What is wrong in the sources themselves is told by their own check.
+    const faults = `${stdout}${stderr}`.split("\n").filter((line) => !/^(\.\.\/\.\.\/src\/.*|\s*)$/.test(line));
+    expect(faults).toEqual([]);
+    expect(status).toBeTypeOf("number");
+  },
+  patience(60_000),
+);
 
 test.each(withSamples)(
   "what %s shows works",
@@ -115,7 +120,7 @@ test.each(withSamples)(
     const uncalled = tools.filter((tool) => !own.some((sample) => calls(sample, tool)));
     expect(uncalled, "each tool that is shown is called").toEqual([]);
   },
-  60_000,
+  patience(60_000),
 );
 
 test("whatever is said not to be run is there", () => {

@@ -112,7 +112,7 @@ test("parseSkillDocument gives a document for every text", () => {
     }),
     runs,
   );
-}, 60_000);
+});
 
 test("lintSkillDocument finds something or nothing, and accepts only what loads without repair", () => {
   fc.assert(
@@ -125,7 +125,7 @@ test("lintSkillDocument finds something or nothing, and accepts only what loads 
     }),
     runs,
   );
-}, 60_000);
+});
 
 test("parseSkillManifest reads or refuses every text", () => {
   fc.assert(
@@ -137,7 +137,7 @@ test("parseSkillManifest reads or refuses every text", () => {
     }),
     runs,
   );
-}, 60_000);
+});
 
 test("parseToolJson reads or refuses every text", () => {
   fc.assert(
@@ -150,7 +150,7 @@ test("parseToolJson reads or refuses every text", () => {
     }),
     runs,
   );
-}, 60_000);
+});
 
 test("toToolJson reads or refuses every value", () => {
   const keys = fc.constantFrom(
@@ -185,7 +185,7 @@ test("toToolJson reads or refuses every value", () => {
     }),
     runs,
   );
-}, 60_000);
+});
 
 test("parsePromptFile and expandPrompt take every text", () => {
   fc.assert(
@@ -198,7 +198,7 @@ test("parsePromptFile and expandPrompt take every text", () => {
     }),
     runs,
   );
-}, 60_000);
+});
 
 test("decodeText takes every sequence of bytes, and UTF-8 unchanged", () => {
   const bytes = fc.oneof(
@@ -221,4 +221,4 @@ test("decodeText takes every sequence of bytes, and UTF-8 unchanged", () => {
     }),
     runs,
   );
-}, 60_000);
+});

@@ -57,7 +57,7 @@ test("./skills that nobody named is listed and not run, and the diagnostic names
   expect(ran()).toBe(false);
 });
 
-describe("it runs", () => {
+describe("a folder of skills runs", () => {
   test.each<[string, (project: Project) => HostOptions | Promise<HostOptions>]>([
     ["when it is named", () => ({ skillDirectories: ["./skills"] })],
     ["when the program says which folders may", ({ root }) => ({ trust: { folders: [root] } })],

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { ModelRequest } from "../../src/models/model.ts";
 import { fakeChat } from "../doubles/fake-chat.ts";
 import { emptyFolder } from "../io/temp-folder.ts";
+import { patience } from "../slowness.ts";
 import { hostIn, nextEvent, openSession, pidOf, say, serverNamed, sessionWith } from "./servers-kit.ts";
 
 const namesOf = (request: ModelRequest | undefined): readonly string[] => request?.tools?.map(({ name }) => name) ?? [];
@@ -105,7 +106,7 @@ describe("a host's list of servers", () => {
       { name: "notes", status: "pending", tools: [] },
     ]);
     await openSession(host, { mcpServers: { own: serverNamed("o") } });
-    const servers = await host.connectServers({ timeout: 20_000 });
+    const servers = await host.connectServers({ timeout: patience(20_000) });
     expect(servers).toMatchObject([
       { name: "broken", status: "failed", error: expect.stringContaining("no-such-command-here") },
       { name: "notes", status: "connected", protocolVersion: expect.any(String) },

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
 import { boundedFetch, type FetchRequest } from "../../src/io/bounded-fetch.ts";
+import { patience } from "../slowness.ts";
 
 async function serve(listener: RequestListener): Promise<string> {
   const server = createServer(listener);
@@ -15,7 +16,7 @@ async function serve(listener: RequestListener): Promise<string> {
 }
 
 const ask = (url: string, more: Partial<FetchRequest> = {}): ReturnType<typeof boundedFetch> =>
-  boundedFetch({ url, method: "GET", signal: AbortSignal.timeout(10_000), maxBytes: 10_000, ...more });
+  boundedFetch({ url, method: "GET", signal: AbortSignal.timeout(patience(10_000)), maxBytes: 10_000, ...more });
 
 const bodyOf = async (request: IncomingMessage): Promise<string> => {
   let body = "";
@@ -101,7 +102,7 @@ test("asks whether a host is allowed before each request, the first included", a
 });
 
 test.each(["file:///etc/passwd", "ftp://x/", "javascript:1", "http://user:s3cret@127.0.0.1/", "no address", "//x", ""])(
-  "refuses the address %j",
+  "a bounded fetch refuses the address %j",
   async (url) => {
     const outcome = await ask(url);
     expect(outcome).toMatchObject({ kind: "failed", reason: "invalid-url" });
@@ -110,7 +111,7 @@ test.each(["file:///etc/passwd", "ftp://x/", "javascript:1", "http://user:s3cret
 );
 
 test.each(["file:///etc/passwd", "data:text/plain,x", "http://u:p@127.0.0.1/", "http://["])(
-  "refuses a redirect to %s",
+  "a bounded fetch refuses a redirect to %s",
   async (location) => {
     const url = await serve((_request, response) => response.writeHead(302, { location }).end());
     expect(await ask(url, { allowHost: () => true })).toMatchObject({ kind: "failed", reason: "redirect-refused" });

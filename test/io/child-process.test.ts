@@ -19,7 +19,7 @@ const run = (script: string, more: Partial<CommandSpec> = {}): Promise<CommandOu
     command: process.execPath,
     args: ["-e", script],
     cwd: tmpdir(),
-    signal: AbortSignal.timeout(15_000),
+    signal: AbortSignal.timeout(patience(15_000)),
     maxOutputBytes: 100_000,
     ...more,
   });

@@ -6,6 +6,7 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { boundedFetch, type FetchOutcome, type FetchRequest } from "../../src/io/bounded-fetch.ts";
 import { isPrivateAddress, isPrivateHost } from "../../src/io/private-network.ts";
+import { patience } from "../slowness.ts";
 
 test.each([
   ...[
@@ -85,7 +86,14 @@ async function serve(): Promise<{ port: number; requests: string[] }> {
 
 describe("fetching", () => {
   const fetchFrom = (url: string, more: Partial<FetchRequest> = {}): Promise<FetchOutcome> =>
-    boundedFetch({ url, method: "GET", signal: AbortSignal.timeout(10_000), maxBytes: 1_000, guardsPrivateNetworks: true, ...more });
+    boundedFetch({
+      url,
+      method: "GET",
+      signal: AbortSignal.timeout(patience(10_000)),
+      maxBytes: 1_000,
+      guardsPrivateNetworks: true,
+      ...more,
+    });
 
   test("does not connect to a private network for a name of the public internet", async () => {
     const { port, requests } = await serve();

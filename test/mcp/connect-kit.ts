@@ -7,6 +7,7 @@ import type { LocalServerSpec, McpServerSpec, RemoteServerSpec } from "../../src
 import { type ConnectOptions, connectServer } from "../../src/mcp/connection/connect-server.ts";
 import type { McpConnection } from "../../src/mcp/connection/connection.ts";
 import type { Asks, ToolContext } from "../../src/tools/tool.ts";
+import { patience } from "../slowness.ts";
 
 const base = { name: "peer", tools: undefined, timeout: undefined, isDisabled: false } as const;
 
@@ -99,7 +100,7 @@ export function isAlive(pid: number): boolean {
 
 /** Polls where there is no event to wait for. */
 export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (const deadline = Date.now() + 8000; Date.now() < deadline; await new Promise((resolve) => setTimeout(resolve, 10))) {
+  for (const deadline = Date.now() + patience(8_000); Date.now() < deadline; await new Promise((resolve) => setTimeout(resolve, 10))) {
     if (await holds()) return;
   }
   throw new Error(`It never came to pass: ${what}`);

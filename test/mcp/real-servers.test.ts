@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
+import { patience } from "../slowness.ts";
 import { callContext, connect, nodeProgram, textOf } from "./connect-kit.ts";
 
 const program = (name: string, ...args: string[]) =>
@@ -29,7 +30,7 @@ test("server-everything: tools, prompts, resources, progress, completion and a q
   const long = { duration: 0.2, steps: 4 };
   await connection.callTool("trigger-long-running-operation", long, {
     onProgress: ({ progress }) => heard.push(progress),
-    timeout: 10_000,
+    timeout: patience(10_000),
   });
   expect(heard).toEqual([1, 2, 3, 4]);
   const prompt = await connection.getPrompt("args-prompt", { city: "Rome" });
@@ -49,7 +50,7 @@ test("server-filesystem: the folder that it is given as its only root, structure
   expect(await connection.callTool("read_text_file", { path: "/etc/passwd" })).toMatchObject({ isError: true });
 });
 
-test("server-memory and server-sequential-thinking", async () => {
+test("calls tools of server-memory and of server-sequential-thinking", async () => {
   const memory = await connect({ ...program("memory"), env: { MEMORY_FILE_PATH: join(folder(), "memory.jsonl") } });
   const entities = [{ name: "Ada", entityType: "person", observations: ["writes"] }];
   await memory.callTool("create_entities", { entities });

@@ -7,6 +7,7 @@ import { silentLogger } from "../../src/base/logger.ts";
 import type { LocalServerSpec } from "../../src/formats/mcp/mcp-server-spec.ts";
 import { connectServer } from "../../src/mcp/connection/connect-server.ts";
 import { McpSupervisor, type SupervisorOptions } from "../../src/mcp/supervisor/supervisor.ts";
+import { patience } from "../slowness.ts";
 
 const server = fileURLToPath(new URL("./tiny-server.mjs", import.meta.url));
 
@@ -25,7 +26,7 @@ export function tinySpec(name: string, marker: string, manners: readonly string[
     env: {},
     cwd: undefined,
     tools: undefined,
-    timeout: 10_000,
+    timeout: patience(10_000),
     isDisabled: false,
   };
 }

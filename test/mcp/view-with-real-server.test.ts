@@ -6,11 +6,12 @@ import type { McpSupervisor } from "../../src/mcp/supervisor/supervisor.ts";
 import { createServerView, type ServerView } from "../../src/mcp/views/server-view.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
 import { createMemoryApprovals } from "../../src/trust/approvals.ts";
+import { patience } from "../slowness.ts";
 import { contextOf, localSpec, never, nextChange } from "./fake-servers.ts";
 import { realSupervisor } from "./tiny-servers.ts";
 
 const script = fileURLToPath(new URL("./offers-server.mjs", import.meta.url));
-const spec: LocalServerSpec = localSpec("offers", { command: process.execPath, args: [script], cwd: undefined, timeout: 20_000 });
+const spec: LocalServerSpec = localSpec("offers", { command: process.execPath, args: [script], cwd: undefined, timeout: patience(20_000) });
 
 let supervisor: McpSupervisor | undefined;
 

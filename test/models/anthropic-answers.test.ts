@@ -34,7 +34,7 @@ test.each<[string, readonly Event[]]>([
     ],
   ],
   ["with one place for all", events.map((event) => (event["index"] === undefined ? event : { ...event, index: 0 }))],
-])("reads a stream %s", async (_what, given) => {
+])("the Anthropic API: reads a stream %s", async (_what, given) => {
   expect(await read(given)).toMatchObject({
     content: "Hi there",
     reasoning: "Hm.",
@@ -113,7 +113,7 @@ test.each<[string, object, Partial<ModelReply>]>([
     { content: [], usage: { input_tokens: 1, output_tokens: 9, output_tokens_details: { thinking_tokens: 5 } } },
     { usage: { inputTokens: 1, outputTokens: 9, reasoningTokens: 5 } },
   ],
-])("understands %s", async (_what, body, expected) => {
+])("the Anthropic API: understands %s", async (_what, body, expected) => {
   expect(await ask(modelSaying([JSON.stringify(body)], wire))).toMatchObject(expected);
 });
 

@@ -157,7 +157,7 @@ describe("makes a conversation such that the API takes it:", () => {
   });
 });
 
-describe("thinks", () => {
+describe("thinking, in a request to the Anthropic API,", () => {
   const effort = { reasoningEffort: "medium" };
 
   test.each<[string, string, object]>([
@@ -166,7 +166,7 @@ describe("thinks", () => {
     ["claude-sonnet-4.5", "low", { thinking: { type: "enabled", budget_tokens: 4_096 } }],
     ["claude-haiku-4-5-20251001", "max", { thinking: { type: "enabled", budget_tokens: 16_000 } }],
     ["claude-3-7-sonnet-latest", "medium", { thinking: { type: "enabled", budget_tokens: 10_240 } }],
-  ])("%s with effort %s", async (model, reasoningEffort, expected) => {
+  ])("is configured for %s with effort %s", async (model, reasoningEffort, expected) => {
     const body = await sent({ reasoningEffort, temperature: 0 }, { model });
     expect(body).toMatchObject(expected);
     // No other temperature goes with thinking.
@@ -178,7 +178,7 @@ describe("thinks", () => {
     ["it shall not", { reasoningEffort: "none" }],
     ["an answer has no room for it", { ...effort, maxOutputTokens: 1_500 }],
     ["a tool is forced", { ...effort, tools, toolChoice: "required" }],
-  ])("not, when %s", async (_when, request) => {
+  ])("is left out when %s", async (_when, request) => {
     expect(await sent(request, { model: "claude-sonnet-4-5" })).not.toHaveProperty("thinking");
   });
 

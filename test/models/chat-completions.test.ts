@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { ModelReply } from "../../src/models/model.ts";
 import { chatAnswer, chatChunks, chatStreamAnswer, createGate, jsonAnswer, type ScriptedReply, sse } from "../doubles/scripted-model.ts";
+import { patience } from "../slowness.ts";
 import { ask, endpoint, fetchSaying, hello, listen, modelAt, modelSaying } from "./models-kit.ts";
 
 const told: ScriptedReply = {
@@ -65,7 +66,7 @@ test("hands text on before the answer is complete", async () => {
   answer({ steps: [chunks[0] ?? "", chunks[1] ?? "", { until: gate.opened }, ...chunks.slice(2), sse("[DONE]")] });
   const heard: string[] = [];
   const reply = await modelAt(url).complete(hello, {
-    signal: AbortSignal.timeout(10_000),
+    signal: AbortSignal.timeout(patience(10_000)),
     onDelta: (delta) => {
       heard.push(delta.kind === "tool-input" ? "" : delta.text);
       gate.open();
@@ -140,7 +141,7 @@ test("keeps tool calls of two choices with equal indexes apart", async () => {
 test.each<[string, readonly string[], Partial<ModelReply>]>([
   ["comments and keep-alives", [": ping\n\n", "event: ping\ndata: alive\n\n", "data:\n\n", "id: 4\nretry: 10\n\n"], {}],
   ["an event without choices", [sse({ choices: [], prompt_filter_results: [{}] }), sse({ type: "ping" })], {}],
-])("reads on over %s", async (_what, noise, expected) => {
+])("Chat Completions: a stream is read on over %s", async (_what, noise, expected) => {
   const chunks = chatChunks({ content: "Hi there" }).map(sse);
   const reply = await ask(modelSaying(chunks.flatMap((chunk) => [...noise, chunk]).concat(sse("[DONE]"))));
   expect(reply).toMatchObject({ content: "Hi there", finishReason: "stop", ...expected });
@@ -162,7 +163,7 @@ test.each([
   ["function_call", "stop"],
   ["insufficient_system_resource", "other"],
   ["constructor", "other"],
-])("understands the finish reason %s as %s", async (word, reason) => {
+])("Chat Completions: the finish reason %s means %s", async (word, reason) => {
   const reply = await ask(modelSaying([JSON.stringify({ choices: [{ message: { content: "x" }, finish_reason: word }] })]));
   expect(reply).toMatchObject({ finishReason: reason, providerFinishReason: word });
 });
@@ -190,7 +191,7 @@ test.each<[string, unknown, object | undefined]>([
   ],
   ["numbers that are none", { prompt_tokens: -1, completion_tokens: "2", total_tokens: Number.NaN }, undefined],
   ["no object", "many", undefined],
-])("reads usage in %s", async (_what, usage, expected) => {
+])("Chat Completions: usage is read in %s", async (_what, usage, expected) => {
   const choices = [{ message: { content: "x" }, finish_reason: "stop" }];
   expect((await ask(modelSaying([JSON.stringify({ choices, usage })]))).usage).toEqual(expected);
   expect((await ask(modelSaying([JSON.stringify({ choices: [{ ...choices[0], usage }] })]))).usage).toEqual(expected);
@@ -223,7 +224,7 @@ test.each<[string, object, Partial<ModelReply>]>([
     { content: 5, reasoning_content: {}, tool_calls: "none", refusal: [], function_call: 1 },
     { content: "", toolCalls: [] },
   ],
-])("understands %s", async (_what, message, expected) => {
+])("Chat Completions: understands %s", async (_what, message, expected) => {
   expect(await ask(modelSaying([sse({ choices: [{ message, finish_reason: "stop" }] })]))).toMatchObject(expected);
 });
 
@@ -259,7 +260,7 @@ test("does not wait for a server that keeps the connection open after [DONE]", a
   expect(await ask(modelAt(url), { ...hello, stream: true })).toMatchObject({ content: "Hi", finishReason: "other" });
 });
 
-test("uses connections again, for streams too", async () => {
+test("Chat Completions: connections are reused, also for streams", async () => {
   const { url, requests } = await endpoint(({ body }) => (body.stream ? chatStreamAnswer : chatAnswer)({ content: "Hi" }));
   const model = modelAt(url, { clock: undefined });
   for (const stream of [true, false, true, true, false, true, true]) await ask(model, { ...hello, stream });

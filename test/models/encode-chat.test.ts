@@ -122,7 +122,7 @@ test("describes tools; one without parameters takes an object without properties
   expect(body).not.toHaveProperty("tool_choice");
 });
 
-test("writes a tool choice only beside tools", async () => {
+test("a chat request has a tool choice only beside tools", async () => {
   const tools = [{ name: "f" }];
   expect((await sent({ tools, toolChoice: "required" })).tool_choice).toBe("required");
   expect((await sent({ tools, toolChoice: { name: "f" } })).tool_choice).toEqual({ type: "function", function: { name: "f" } });

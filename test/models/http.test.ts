@@ -11,7 +11,7 @@ const ok = chatAnswer({ content: "ok" });
 const refused = (status: number, headers: Record<string, string> = {}, error: unknown = { message: "no" }): ScriptedAnswer =>
   jsonAnswer({ error }, { status, headers });
 
-describe("tries again", () => {
+describe("a request is sent again", () => {
   test.each([408, 409, 425, 429, 500, 502, 503, 504, 529])("after status %i", async (status) => {
     const { url, answer, requests } = await endpoint();
     answer(refused(status), refused(status), ok);
@@ -60,7 +60,7 @@ describe("tries again", () => {
   });
 });
 
-describe("does not try again", () => {
+describe("a request is not sent again", () => {
   test.each([
     [400, "MODEL_HTTP"],
     [401, "MODEL_AUTH"],

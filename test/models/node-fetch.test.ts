@@ -15,7 +15,7 @@ test.each([
   ["deflate", deflateSync(text)],
   ["br", brotliCompressSync(text)],
   ["br, gzip", gzipSync(brotliCompressSync(text))],
-])("reads an answer whose content-encoding is %s", async (coding, bytes) => {
+])("fetch reads an answer whose content-encoding is %s", async (coding, bytes) => {
   const { url, answer } = await endpoint();
   answer(coded(coding, bytes));
   expect(await ask(modelAt(url))).toMatchObject({ content: "ok", attempts: 1 });

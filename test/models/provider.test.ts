@@ -58,7 +58,7 @@ test("refuses a request's header that cannot be sent, and sends nothing", async 
   expect(requests.length).toBe(0);
 });
 
-describe("finds the endpoint below the base URL", () => {
+describe("a provider finds the endpoint below the base URL", () => {
   test.each(["/v1", "/v1/", "/v1//", "/v1/chat/completions", "/v1/chat/completions/", "/v1#part"])("%s", async (end) => {
     const { url, requests } = await endpoint(() => chatAnswer({ content: "ok" }));
     await ask(modelAt("", { baseUrl: url + end }));
@@ -113,7 +113,7 @@ test("sends the key, the model's headers and the request's, the later taking the
   expect(requests[2]?.headers["user-agent"]).toMatch(/^skillhost\/\d/);
 });
 
-describe("finds an Azure resource", () => {
+describe("a provider finds an Azure resource", () => {
   const version = { azure: { apiVersion: "2025-01-01" } } as const;
   test.each<[string, string, Partial<ModelOptions>, string]>([
     ["with a version, by its deployment", "", version, "/openai/deployments/test-model/chat/completions?api-version=2025-01-01"],
@@ -152,7 +152,7 @@ describe("finds an Azure resource", () => {
   });
 });
 
-describe("finds the messages of Anthropic", () => {
+describe("a provider finds the messages endpoint of Anthropic", () => {
   test.each(["", "/", "/v1", "/v1/", "/v1/messages"])("below %j", async (end) => {
     const { url, requests } = await endpoint(() => anthropicAnswer({ content: "ok" }));
     await ask(modelAt("", { type: "anthropic", baseUrl: url + end }));
@@ -188,7 +188,7 @@ test.each([
   ["claude-sonnet-4.5", 200_000],
   ["gemini-2.5-pro", 1_048_576],
   ["qwen3", undefined],
-])("knows the context window of %s", (model, expected) => {
+])("the context window of %s is known", (model, expected) => {
   expect(createModel({ baseUrl: "http://localhost:1", model }).contextWindow).toBe(expected);
 });
 

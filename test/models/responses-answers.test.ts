@@ -45,7 +45,7 @@ test.each<[string, readonly Event[]]>([
     "with everything at its end",
     events.filter(({ type }) => !type.includes("delta") && !type.includes("output_item") && !type.includes("arguments")),
   ],
-])("reads a stream %s", async (_what, given) => {
+])("the Responses API: reads a stream %s", async (_what, given) => {
   expect(await read(given)).toMatchObject({ ...understood, finishReason: "tool-calls" });
 });
 
@@ -116,7 +116,7 @@ test.each<[string, object, object]>([
     { type: "error", error: { code: "invalid_prompt", message: "no" } },
     { code: "MODEL_HTTP", retryable: false },
   ],
-])("%s is an error", async (_what, event, expected) => {
+])("the Responses API: %s is an error", async (_what, event, expected) => {
   const { error } = await listen(modelSaying([sse(event)], { ...wire, retries: 0 }));
   expect(error).toMatchObject(expected);
 });
@@ -146,6 +146,6 @@ test.each<[string, object, Partial<ModelReply>]>([
     { output: [{ type: "function_call", call_id: "a", name: "f", arguments: { x: 1 } }] },
     { toolCalls: [expect.objectContaining({ arguments: { x: 1 } })] },
   ],
-])("understands %s", async (_what, body, expected) => {
+])("the Responses API: understands %s", async (_what, body, expected) => {
   expect(await ask(modelSaying([JSON.stringify(body)], wire))).toMatchObject(expected);
 });

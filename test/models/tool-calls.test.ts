@@ -247,7 +247,7 @@ test.each<[string, unknown]>([
   ["{}", {}],
   ['{"a":{"b":[1,2,null]}}', { a: { b: [1, 2, null] } }],
   [JSON.stringify('{"a":1}'), { a: 1 }],
-])("reads the arguments %j", (text, expected) => {
+])("the arguments of a tool call are read: %j", (text, expected) => {
   expect(parseArguments(text)).toEqual({ arguments: expected });
 });
 

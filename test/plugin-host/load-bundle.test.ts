@@ -273,7 +273,7 @@ describe("hooks that cannot be read as they are written", () => {
     ["all switched off", { "hooks/hooks.json": '{"disableAllHooks":true}' }],
     ["a type that is not run", { "hooks/hooks.json": '{"hooks":{"Stop":[{"hooks":[{"type":"prompt","prompt":"x"}]}]}}' }],
     ["no such event", { "hooks/hooks.json": '{"hooks":{"Never":"x"}}' }],
-  ])("do not: %s", (_what, hooks) => {
+  ])("do not refuse the bundle: %s", (_what, hooks) => {
     expect(loadFiles({ ...files, ...hooks })).toMatchObject({ isRefused: false, skills: ["a"] });
   });
 
@@ -513,7 +513,7 @@ describe("what leads out of the bundle", () => {
     expect(bundle.diagnostics[0]?.code).toBe("BUNDLE_PATH");
   });
 
-  test("cycles of links end", () => {
+  test("does not lead into an endless cycle of links", () => {
     const folder = tempFolder({ "plugin.json": '{"name":"p"}', "agents/a.md": "---\nname: a\n---\nA." });
     symlinkSync("..", join(folder, "agents/up"));
     symlinkSync("loop", join(folder, "agents/loop"));

@@ -34,7 +34,7 @@ test("folders are relative to the working directory, which is relative to the ho
   expect(config.largeOutput.outputDir).toBe(join("/work/sub", "out"));
 });
 
-describe("what is refused, by name", () => {
+describe("a session's configuration is refused with the name of the fault", () => {
   test.each<[object, string]>([
     [{ modle: "x" }, "modle"],
     [{ model: 3 }, "model"],
@@ -74,7 +74,7 @@ describe("what is refused, by name", () => {
   });
 });
 
-describe("a change", () => {
+describe("a change of a session's configuration", () => {
   const config = resolve({ workingDirectory: "sub", model: "one", excludedTools: ["view"], largeOutput: { outputDir: "out" } });
 
   test("keeps what it does not mention and takes back what it gives as undefined", () => {

@@ -19,7 +19,7 @@ const found = (catalog: ToolCatalog, pattern: string): string[] | string => {
   return outcome.kind === "refused" ? outcome.why : outcome.tools.map(({ name }) => name);
 };
 
-describe("a pattern finds", () => {
+describe("a pattern of a tool search finds", () => {
   const catalog = catalogOf(...tools);
   test.each([
     ["weather", ["weather"]],
@@ -100,7 +100,7 @@ describe("ten thousand tools", () => {
   });
 });
 
-describe("what the model reads", () => {
+describe("the result of a tool search tells the model", () => {
   const session = () => openSession(createTestEnvironment(sourceOf("mcp", "s", ...tools)), { toolSearch: { deferThreshold: 2 } });
   const textOf = async (pattern: unknown) => {
     const { resultType, textResultForLlm } = await session().callTool(search, { pattern });

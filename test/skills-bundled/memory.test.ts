@@ -39,7 +39,7 @@ afterEach(async () => {
 const call = (args: object): Promise<ToolResult> => server.call("memory", args);
 const textOf = async (args: object): Promise<string> => (await call(args)).textResultForLlm;
 
-test("saves, lists, reads and deletes", async () => {
+test("the memory skill saves, lists, reads and deletes", async () => {
   expect(await textOf({ command: "list" })).toBe("No memories saved yet.");
   expect(await call({ command: "save", path: "b.md", content: "two\n" })).toMatchObject({
     resultType: "success",
@@ -77,7 +77,7 @@ test("a memory is for its owner alone", async () => {
     expect([statSync(folder).mode & 0o777, statSync(join(folder, "a.md")).mode & 0o777]).toEqual([0o700, 0o600]);
 });
 
-test("tells the session which file it wrote", async () => {
+test("the memory skill tells the session which file it wrote", async () => {
   const written: [string, string][] = [];
   await execute({ command: "save", path: "a.md", content: "x" }, { fileChanged: (path, content) => void written.push([path, content]) });
   expect(written).toEqual([[join(folder, "a.md"), "x"]]);

@@ -37,7 +37,7 @@ async function startService(): Promise<{ url: string } & AsyncDisposable> {
   };
 }
 
-test.each(["uptime", "load", "memory", "disk"])("asks the service about %s", async (service) => {
+test.each(["uptime", "load", "memory", "disk"])("the service-status skill asks the service about %s", async (service) => {
   await using running = await startService();
   await using server = await createTestHost({ skillDirectories: [skillFor(running.url)], watch: false });
   const result = await server.call("service_status", { service });

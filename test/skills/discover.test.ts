@@ -29,7 +29,7 @@ test("a root is a skill's own folder, or a parent of skill folders in the order 
   expect(foldersOf("nowhere")).toEqual([]);
 });
 
-test("patterns expand, and the home folder does", () => {
+test("patterns of skill folders are expanded, and so is the home folder", () => {
   skillAt("packages/one/skills/x");
   skillAt("packages/two/skills/y");
   const root = resolveRoot("packages/*/skills", base);

@@ -3,6 +3,7 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestHostOptions } from "skillhost/testing";
 import { describe, expect, test } from "vitest";
+import { patience } from "../slowness.ts";
 import { defects, other, tool } from "./defects.ts";
 import { type Files, type Kit, openKit, poll, put, putAll, short, skillMd, tempFolder, toolSource } from "./kit.ts";
 
@@ -56,7 +57,7 @@ describe("what looks odd and is none of the author's faults", () => {
     expect(kit.skill("bad").prompts[0]?.text).toBe("One.\nTwo.\n");
   });
 
-  test("a SKILL.md of 300 kB, and 10,000 files in the folder and in the directory of skills", { timeout: 60_000 }, async () => {
+  test("a SKILL.md of 300 kB, and 10,000 files in the folder and in the directory of skills", { timeout: patience(60_000) }, async () => {
     const { kit, root } = await openBeside(
       { "SKILL.md": skillMd("bad", "word ".repeat(60_000)), "tools/works.ts": toolSource("works", '"works"') },
       (folder, place) => {

@@ -9,7 +9,7 @@ test.each([
   [["${toString}", "${__proto__}"], {}, []],
   [["{baseDir}/run.mjs"], {}, ["/skill/run.mjs"]],
   [["${path}"], { path: "{baseDir}" }, ["{baseDir}"]],
-] as const)("fills the elements %j with %j", (elements, args, expected) => {
+] as const)("a template fills the elements %j with %j", (elements, args, expected) => {
   expect(fillElements(elements, args, "/skill")).toEqual(expected);
 });
 
@@ -19,7 +19,7 @@ test.each([
   ["${env:SET:-http://default}/x", {}, "http://set.example/x"],
   ["http://h/${gone}/${other:-fallback}", {}, "http://h//fallback"],
   ["http://h/${id}", { id: "${env:SET}" }, "http://h/%24%7Benv%3ASET%7D"],
-])("fills the address %s", (template, args, expected) => {
+])("a template fills the address %s", (template, args, expected) => {
   expect(fillAddress(template, args, { SET: "http://set.example" })).toBe(expected);
 });
 

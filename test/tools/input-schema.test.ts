@@ -148,7 +148,7 @@ test.each<[string, JsonSchema, unknown]>([
   ],
   ["a schema that calls itself asynchronous", { $async: true, ...object({}) }, {}],
   ["a value without a prototype", object({ a: { type: "string" } }, { required: ["a"] }), Object.assign(Object.create(null), { a: "x" })],
-])("accepts %s", (_, schema, args) => {
+])("an input schema accepts %s", (_, schema, args) => {
   expect(issues(schema, args)).toEqual([]);
 });
 

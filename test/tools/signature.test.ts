@@ -15,7 +15,7 @@ const signed = fc.record({
   skipPermission: flag,
 });
 
-test("is 64 hexadecimal digits", () => {
+test("a tool's signature has 64 hexadecimal digits", () => {
   expect(signatureOf({ name: "lint" })).toMatch(/^[0-9a-f]{64}$/);
 });
 
@@ -89,7 +89,7 @@ test.each<[string, JsonSchema, JsonSchema, boolean]>([
   ["keys that look like numbers", { 10: 1, 9: 2, a: 3 }, { a: 3, 9: 2, 10: 1 }, true],
   ["null and nothing", { a: null }, {}, false],
   ["nesting and a flat key", { a: { b: 1 } }, { "a.b": 1 }, false],
-])("compares %s as JSON does", (_, a, b, isSame) => {
+])("a tool's signature compares %s as JSON does", (_, a, b, isSame) => {
   expect(signatureOf({ name: "x", parameters: a }) === signatureOf({ name: "x", parameters: b })).toBe(isSame);
 });
 

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { checkToolName, nearestToolName } from "../../src/tools/tool-name.ts";
 
-test.each(["lint", "a", "get_weather", "x-1", "A".repeat(64), "-", "_"])("models can call %j", (name) => {
+test.each(["lint", "a", "get_weather", "x-1", "A".repeat(64), "-", "_"])("a tool name that models can call: %j", (name) => {
   expect(checkToolName(name)).toEqual({ ok: true });
   expect(nearestToolName(name)).toBe(name);
 });
@@ -21,7 +21,7 @@ test.each<[unknown, string]>([
   ["__proto__.x", "__proto___x"],
   [undefined, "tool"],
   [7, "tool"],
-])("%j is refused with the nearest name", (name, nearest) => {
+])("the tool name %j is refused with the nearest valid name", (name, nearest) => {
   const check = checkToolName(name);
   expect(check).toEqual({ ok: false, nearest, message: expect.stringContaining(`Name it "${nearest}".`) });
 });

@@ -329,7 +329,7 @@ describe("what a thrown value says", () => {
   });
 });
 
-test("results can be made by hand", () => {
+test("tool results can be made by hand", () => {
   expect(successResult("x")).toEqual(success("x"));
   expect(failureResult("late", { resultType: "timeout", error: "120 s" })).toEqual({
     resultType: "timeout",

@@ -7,7 +7,7 @@ function match(template: string, uri: string): Record<string, string> | undefine
   return values && { ...values };
 }
 
-describe("a template", () => {
+describe("a URI template", () => {
   test.each<[template: string, uri: string, values: Record<string, string> | undefined]>([
     ["notes://{year}/{name}", "notes://2026/today", { year: "2026", name: "today" }],
     ["notes://{year}/{name}", "notes://2026/a/b", undefined],

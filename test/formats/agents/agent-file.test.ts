@@ -9,7 +9,7 @@ const read = (text: string, file = "/p/.claude/agents/reviewer.md") => parseAgen
 const withFields = (yaml: string, file?: string) => read(`---\ndescription: d\n${yaml}\n---\nDo it.\n`, file);
 const codes = (yaml: string) => withFields(yaml).diagnostics.map(({ severity, code }) => `${severity} ${code}`);
 
-test("reads an agent of Claude Code", () => {
+test("an agent file of Claude Code is read", () => {
   const { agent, diagnostics, excludedTools, userInvocable } = read(`---
 name: code-reviewer
 description: Reviews code. Use proactively.
@@ -98,7 +98,7 @@ test.each(["README.md", "readme.md", "CHANGELOG.md"])("%s without front matter i
   expect(diagnostics).toMatchObject([{ severity: "info", code: "AGENT_FRONT_MATTER_MISSING" }]);
 });
 
-describe("tools", () => {
+describe("the tools of an agent file", () => {
   test.each<[yaml: string, tools: readonly string[] | undefined]>([
     ["", undefined],
     ["tools:", undefined],
@@ -188,4 +188,4 @@ test("every text is an agent that a session takes, or none, and nothing is throw
     }),
     { numRuns: 3_000 },
   );
-}, 60_000);
+});

@@ -55,7 +55,7 @@ test("ordinary dollar signs, and servers that are switched off, are nobody's con
   expect(codes({ command: "${X}", tools: [], disabled: true })).toEqual([]);
 });
 
-test("shows no value, only names", () => {
+test("advice about servers shows names and no values", () => {
   const secret = "hunter2";
   const found = advise(
     { command: "x", env: { A: `${secret}\${X}` }, args: [`${secret}\${X}`] },

@@ -42,7 +42,7 @@ describe("finds the servers in every wrapper", () => {
   });
 });
 
-test("says so where there are none", () => {
+test("a configuration without servers is reported", () => {
   expect(codes({ name: "plugin", version: "1.0.0" })).toEqual(["error MCP_CONFIG_NONE"]);
   expect(codes({ author: { name: "n", url: "https://n.example" }, name: "plugin" })).toEqual(["error MCP_CONFIG_NONE"]);
   expect(codes([])).toEqual(["error MCP_CONFIG_NONE"]);

@@ -120,7 +120,7 @@ test("parseServerSpec reads or refuses every value, with an error exactly when i
     }),
     runs,
   );
-}, 60_000);
+});
 
 test("parseMcpConfig takes every value and every text", () => {
   const texts = fc.oneof(
@@ -143,7 +143,7 @@ test("parseMcpConfig takes every value and every text", () => {
     }),
     runs,
   );
-}, 60_000);
+});
 
 test("no secret of the environment comes out in a diagnostic or a reason", () => {
   const secret = "hunter2-correct-horse";
@@ -166,7 +166,7 @@ test("no secret of the environment comes out in a diagnostic or a reason", () =>
     }),
     runs,
   );
-}, 60_000);
+});
 
 function safeJson(given: unknown): string {
   try {

@@ -121,7 +121,7 @@ test.each<[file: string, entry: object, spec: object, codes?: readonly string[]]
     { ...http, url: "https://docs.example.com" },
     ["MCP_KEYS_UNKNOWN"],
   ],
-])("%s %j", (file, entry, spec, codes = []) => {
+])("a published entry is read: %s %j", (file, entry, spec, codes = []) => {
   const { servers, diagnostics } = parseMcpConfig(JSON.stringify({ mcpServers: { s: entry } }), { file, variables, folder: "/p" });
   expect(servers).toEqual([{ state: "ready", name: "s", spec: { name: "s", ...spec } }]);
   expect(diagnostics.map(({ code }) => code)).toEqual(codes);
@@ -133,7 +133,7 @@ test.each<[file: string, entry: object]>([
   ["/p/mcp.json", { type: "stdio", command: "server", args: ["${input:org}"] }],
   [vscode, { command: "npx", args: [], env: { FILE: "${input:file}" }, type: "stdio" }],
   [mcpJson, { command: "x", env: { KEY: "${user_config.key}" } }],
-])("needs configuration: %s %j", (file, entry) => {
+])("a published entry needs configuration: %s %j", (file, entry) => {
   const { servers, diagnostics } = parseMcpConfig(JSON.stringify({ mcpServers: { s: entry } }), { file, variables });
   expect(servers).toMatchObject([{ state: "unconfigured", name: "s", server: { reason: expect.stringContaining("Write") } }]);
   expect(diagnostics).toEqual([]);

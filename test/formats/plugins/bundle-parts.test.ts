@@ -85,7 +85,7 @@ describe("the mcp.json of Agent Plugins", () => {
   });
 });
 
-describe("marketplaces", () => {
+describe("a marketplace file", () => {
   const parse = (value: unknown) => parseMarketplace(JSON.stringify(value), "/m/marketplace.json");
   const source = (given: unknown, metadata?: object) => {
     const { marketplace, diagnostics } = parse({ name: "m", metadata, plugins: [{ name: "p", source: given }] });

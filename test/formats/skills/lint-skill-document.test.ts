@@ -13,7 +13,7 @@ test.each([
   ["all six fields", `${good}\nlicense: MIT\ncompatibility: git\nmetadata:\n  a: b\n  c: 1\nallowed-tools: Bash(git add, x:*) Read`],
   ["quoted and folded text", 'name: "tidy"\ndescription: >-\n  one\n  two'],
   ["scalars that look like other types", "name: tidy\ndescription: 42\nlicense: yes"],
-])("finds nothing wrong with %s", (_what, keys) => {
+])("the linter of skills finds nothing wrong with %s", (_what, keys) => {
   expect(lintKeys(keys)).toEqual([]);
 });
 

@@ -25,7 +25,7 @@ test("reads a document that keeps to the specification without a word", () => {
   expect(Object.keys(document)).not.toContain("metadata");
 });
 
-describe("fields", () => {
+describe("fields of a SKILL.md", () => {
   test.each([
     ["text with spaces", "allowed-tools: Read Bash(git:*) Grep", ["Read", "Bash(git:*)", "Grep"]],
     ["text with commas", "allowed-tools: Read, Bash(git add:*), mcp__x__y", ["Read", "Bash(git add:*)", "mcp__x__y"]],

@@ -5,7 +5,7 @@ const file = "/skills/review/skill.json";
 const parse = (value: object) => parseSkillManifest(JSON.stringify(value), file);
 const found = (value: object) => parse({ name: "review", ...value }).diagnostics.map(({ severity, code }) => `${severity} ${code}`);
 
-test("reads every field as written", () => {
+test("a skill manifest: every field is read as written", () => {
   const written = {
     $schema: "../../node_modules/skillhost/schemas/skill.schema.json",
     name: "review",
@@ -94,7 +94,7 @@ test("a range that cannot be read stays, so that nothing satisfies it", () => {
   expect(diagnostics).toMatchObject([{ severity: "error", code: "MANIFEST_RANGE" }]);
 });
 
-describe("paths", () => {
+describe("paths of a skill manifest", () => {
   test.each(["prompts/a.md", "./a.md", "a b/ü.md", "prompts/**/*.md", "{a,b}.md", "...md", "a/..b.md", "prompts"])(
     "%s is taken",
     (path) => {

@@ -7,7 +7,7 @@ const parse = (value: object) => parseToolJson(JSON.stringify({ name: "lint", ..
 const found = (value: object) => parse(value).diagnostics.map(({ severity, code }) => `${severity} ${code}`);
 const handler = (value: unknown) => parse({ parameters, handler: value });
 
-test("reads every field of a definition", () => {
+test("a tool's JSON file: every field is read", () => {
   const definition = {
     name: "lint",
     title: "Lint",
@@ -25,11 +25,11 @@ test("reads every field of a definition", () => {
   expect(parse({ ...definition, $schema: "x" })).toEqual({ tool: { definition }, diagnostics: [] });
 });
 
-test("needs nothing but a name", () => {
+test("a tool's JSON file needs nothing but a name", () => {
   expect(parse({})).toEqual({ tool: { definition: { name: "lint" } }, diagnostics: [] });
 });
 
-test("takes inputSchema for parameters, and parameters first", () => {
+test("a tool's JSON file: inputSchema is an alias of parameters, which has precedence", () => {
   expect(parse({ inputSchema: parameters }).tool?.definition).toEqual({ name: "lint", parameters });
   const both = parse({ inputSchema: {}, parameters });
   expect(both).toMatchObject({
@@ -86,7 +86,7 @@ test("syntax faults have their line and column", () => {
   expect(parseToolJson("[1]", file).diagnostics).toMatchObject([{ severity: "error", code: "TOOL_FIELD_TYPE" }]);
 });
 
-describe("handlers", () => {
+describe("handlers of a tool's JSON file", () => {
   test.each([
     ["a module", { module: "./lint.ts" }, { kind: "module", module: "./lint.ts" }],
     ["a module above", { module: "../src/lint.ts", export: "run" }, { kind: "module", module: "../src/lint.ts", export: "run" }],

@@ -12,7 +12,7 @@ test.each([
   ["plain text", "name: ünïcode 🌳\r\n"],
   ["nothing", ""],
   ["a replacement character of its own", "a\uFFFDb"],
-])("reads UTF-8: %s", (_what, text) => {
+])("a text is decoded as UTF-8: %s", (_what, text) => {
   expect(decode(utf8.encode(text))).toMatchObject({ text, codes: [] });
 });
 
@@ -37,7 +37,7 @@ test.each([
   expect(decoded.messages[0]).toContain(`byte ${offset} on`);
 });
 
-test("replaces NUL characters and names the first", () => {
+test("NUL characters of a text are replaced, and the first is reported", () => {
   expect(decode([0x61, 0, 0x62, 0])).toMatchObject({ text: "a\uFFFDb\uFFFD", codes: ["TEXT_NUL"] });
   expect(decode([0x61, 0]).messages[0]).toContain("offset 1");
 });

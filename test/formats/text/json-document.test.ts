@@ -40,7 +40,7 @@ test.each([
   ["a wrong bracket", '{"a": [1}', /^1:9 A comma or \] is missing/],
   ["deep nesting", "[".repeat(100_000), /^1:129 The JSON is nested more than 128 levels/],
   ["a link that was stored as text", "../../shared/skill.json", /^1:1 "\." stands where a value should be/],
-])("names the place and the remedy: %s", (_what, text, expected) => {
+])("a fault in JSON is reported with its place and remedy: %s", (_what, text, expected) => {
   expect(faultAt(text)).toMatch(expected);
 });
 
@@ -66,7 +66,7 @@ test("accepts and refuses what JSON.parse does, and gives the same value", () =>
   );
 });
 
-test("knows where members and elements stand", () => {
+test("a JSON document gives the positions of members and elements", () => {
   const text = '{\n  "a": [\n    1,\n    {"b": 2}\n  ]\n}';
   const { document } = parseJson(text);
   const place = (path: (string | number)[]) => {

@@ -1,6 +1,7 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { patience } from "../../slowness.ts";
 import { Runtime, type Sdk } from "./sdk-kit.ts";
 
 const sdkPath = join(dirname(fileURLToPath(import.meta.url)), "node_modules/@github/copilot-sdk/dist");
@@ -23,7 +24,7 @@ await session.log("The extension is ready.");
 let runtime: Runtime;
 beforeAll(async () => {
   runtime = await Runtime.start();
-}, 300_000);
+}, patience(300_000));
 afterAll(() => runtime[Symbol.asyncDispose]());
 
 test("an extension that is written with the official SDK joins the session that it was started for", async () => {

@@ -1,13 +1,14 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { patience } from "../../slowness.ts";
 import { Runtime, type Sdk } from "./sdk-kit.ts";
 
 let runtime: Runtime;
 
 beforeAll(async () => {
   runtime = await Runtime.start();
-}, 120_000);
+}, patience(120_000));
 
 afterAll(() => runtime[Symbol.asyncDispose]());
 

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { chatStreamAnswer, jsonAnswer } from "../../doubles/scripted-model.ts";
+import { patience } from "../../slowness.ts";
 import { event, Runtime, type Sdk } from "./sdk-kit.ts";
 
 let runtime: Runtime;
@@ -8,7 +9,7 @@ let sdk: Sdk;
 beforeAll(async () => {
   runtime = await Runtime.start();
   sdk = runtime.sdk;
-}, 120_000);
+}, patience(120_000));
 
 afterEach(() => runtime.clear());
 afterAll(() => runtime[Symbol.asyncDispose]());

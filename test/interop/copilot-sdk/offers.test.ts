@@ -2,6 +2,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { patience } from "../../slowness.ts";
 import { calling, event, eventsOf, named, Runtime, type Sdk, write } from "./sdk-kit.ts";
 
 let runtime: Runtime;
@@ -9,7 +10,7 @@ let sdk: Sdk;
 beforeAll(async () => {
   runtime = await Runtime.start();
   sdk = runtime.sdk;
-}, 120_000);
+}, patience(120_000));
 
 afterEach(() => runtime.clear());
 afterAll(() => runtime[Symbol.asyncDispose]());

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { patience } from "../../slowness.ts";
 import { calling, event, Runtime, type Sdk } from "./sdk-kit.ts";
 
 let runtime: Runtime;
@@ -7,7 +8,7 @@ let sdk: Sdk;
 beforeAll(async () => {
   runtime = await Runtime.start();
   sdk = runtime.sdk;
-}, 120_000);
+}, patience(120_000));
 
 afterEach(() => runtime.clear());
 afterAll(() => runtime[Symbol.asyncDispose]());
@@ -178,7 +179,7 @@ describe("hooks", () => {
 });
 
 describe("what is asked of the application", () => {
-  test("questions, forms and commands", async () => {
+  test("arrives as questions, forms and commands", async () => {
     const given: string[] = [];
     const session = await runtime.session({
       onUserInputRequest: ({ choices }: Sdk) => ({ answer: choices[1], wasFreeform: false }),

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { patience } from "../../slowness.ts";
 import { calling, event, Runtime, runtimePath, type Sdk, write } from "./sdk-kit.ts";
 
 const run = promisify(execFile);
@@ -15,7 +16,7 @@ let sdk: Sdk;
 beforeAll(async () => {
   runtime = await Runtime.start();
   sdk = runtime.sdk;
-}, 120_000);
+}, patience(120_000));
 
 afterEach(() => runtime.clear());
 afterAll(() => runtime[Symbol.asyncDispose]());

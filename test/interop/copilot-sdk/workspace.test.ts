@@ -3,6 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { patience } from "../../slowness.ts";
 import { calling, Runtime, type Sdk } from "./sdk-kit.ts";
 
 let runtime: Runtime;
@@ -16,7 +17,7 @@ beforeAll(async () => {
       .end("<html><head><title>Page</title></head><body><h1>Hello</h1><p>A page.</p></body></html>");
   });
   await new Promise<void>((resolve) => pages.listen(0, "127.0.0.1", resolve));
-}, 120_000);
+}, patience(120_000));
 
 afterEach(() => runtime.clear());
 afterAll(async () => {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, test } from "vitest";
 import { emptyFolder } from "../../io/temp-folder.ts";
+import { patience } from "../../slowness.ts";
 import { callContext, connect, failure, isAlive, localDouble, nodeProgram, recordingLog, textOf, until } from "../connect-kit.ts";
 
 const raw = (...habits: string[]) => localDouble("raw-server.mjs", ...habits);
@@ -40,7 +41,7 @@ describe("connecting to a local server", () => {
   test.each(["exit-on-unknown", "silent-on-unknown", "stuck-on-unknown"])(
     "a server with the habit %s is spoken to in the old way",
     async (habit) => {
-      const connection = await connect(raw(habit), { timeout: 2000 });
+      const connection = await connect(raw(habit), { timeout: patience(2_000) });
       expect(connection.era).toBe("legacy");
       expect(await textOf(connection.callTool("echo", {}))).toBe("{}");
     },
@@ -78,7 +79,7 @@ process.stdin.resume();
 process.stdin.on("end", () => process.exit(0));
 `,
     );
-    const error = await failure(connect(nodeProgram(script), { timeout: 8_000 }));
+    const error = await failure(connect(nodeProgram(script), { timeout: patience(3_000) }));
     expect([error.code, error.message]).toEqual(["MCP_TIMEOUT", expect.stringMatching(/within \d+ ms/)]);
     const starts = readFileSync(told, "utf8").trim().split("\n");
     expect(starts).toHaveLength(2);
@@ -196,7 +197,7 @@ describe("requests to a local server", () => {
 
   test("progress keeps a call from running out of time, silence does not", async () => {
     const connection = await connect(raw());
-    expect(await textOf(connection.callTool("slow", { every: 60, times: 6 }, { timeout: 250 }))).toBe("slow but done");
+    expect(await textOf(connection.callTool("slow", { every: patience(60), times: 6 }, { timeout: patience(250) }))).toBe("slow but done");
     const error = await failure(connection.callTool("wait", {}, { timeout: 50 }));
     expect(error.code).toBe("MCP_TIMEOUT");
   });
@@ -219,7 +220,7 @@ describe("requests to a local server", () => {
     const connection = await connect(raw());
     const { signal } = new AbortController();
     for (let count = 0; count < 2000; count += 50) {
-      await Promise.all(Array.from({ length: 50 }, () => connection.callTool("echo", {}, { signal, timeout: 5000 })));
+      await Promise.all(Array.from({ length: 50 }, () => connection.callTool("echo", {}, { signal, timeout: patience(5_000) })));
     }
     expect(EventEmitter.getEventListeners(signal, "abort")).toEqual([]);
   });

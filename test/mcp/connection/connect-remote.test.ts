@@ -3,6 +3,7 @@ import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import { HostError } from "../../../src/base/errors.ts";
 import type { ServerAuth } from "../../../src/mcp/oauth/server-auth.ts";
+import { patience } from "../../slowness.ts";
 import { callContext, connect, failure, recordingLog, remote, textOf, until } from "../connect-kit.ts";
 import { listen, modernHandler, sessionHandler, sseHandler, stop } from "../http-doubles.ts";
 
@@ -192,7 +193,7 @@ describe("a remote server in use", () => {
       await new Promise((resolve) => setTimeout(resolve, milliseconds));
       for (const tell of waiters) tell(false);
     };
-    let pause = 300;
+    let pause = patience(400);
     const auth: ServerAuth = {
       provider: { token: async () => "t1" },
       wrapFetch: (base) => async (target, init) => {
@@ -204,8 +205,8 @@ describe("a remote server in use", () => {
         return { [Symbol.dispose]: () => void waiters.delete(listener) };
       },
     };
-    const connection = await connect(remote(url), { auth, timeout: 200, prior: { era: "legacy" } });
-    await connection.callTool("any", {}, { timeout: 200 });
+    const connection = await connect(remote(url), { auth, timeout: patience(300), prior: { era: "legacy" } });
+    await connection.callTool("any", {}, { timeout: patience(300) });
     expect(heard.map((headers) => headers.authorization)).toContain("Bearer t1");
     pause = 0;
     await connection[Symbol.asyncDispose]();

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { ConnectOptions } from "../../../src/mcp/connection/connect-server.ts";
 import type { McpConnection } from "../../../src/mcp/connection/connection.ts";
+import { patience } from "../../slowness.ts";
 import { callContext, connect, failure, localDouble, textOf } from "../connect-kit.ts";
 
 const answerOf = async (connection: McpConnection, tool: string, context?: ReturnType<typeof callContext>): Promise<unknown> =>
@@ -56,8 +57,8 @@ test("on one shared pipe a question is declined while calls of several sessions 
 test("a call's clock stands still while somebody is asked", async () => {
   for (const file of ["v1-server.mjs", "v2-server.mjs"]) {
     const connection = await connect(localDouble(file));
-    const answer = () => new Promise((resolve) => setTimeout(() => resolve({ action: "decline" }), 300));
-    const text = await textOf(connection.callTool("confirm", {}, { context: callContext({ answer }), timeout: 150 }));
+    const answer = () => new Promise((resolve) => setTimeout(() => resolve({ action: "decline" }), patience(500)));
+    const text = await textOf(connection.callTool("confirm", {}, { context: callContext({ answer }), timeout: patience(300) }));
     expect(JSON.parse(text)).toEqual({ action: "decline" });
   }
 });

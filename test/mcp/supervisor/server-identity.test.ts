@@ -15,7 +15,7 @@ test.each<[string, McpServerSpec, McpServerSpec]>([
   ["no folder and the working directory", local, { ...local, cwd: "/work" }],
   ["case and order of headers", remote, { ...remote, headers: { authorization: "Bearer planted", "x-key": "k" } }],
   ["name, where the configuration says who we are", remote, { ...remote, name: "b" }],
-])("%s: the same connection", (_what, one, other) => {
+])("servers share a connection: %s", (_what, one, other) => {
   expect(idOf(one)).toBe(idOf(other));
 });
 
@@ -30,7 +30,7 @@ test.each<[string, McpServerSpec, McpServerSpec]>([
   ["header", remote, { ...remote, headers: { ...remote.headers, "X-Key": "other" } }],
   ["client to sign in with", remoteSpec("a"), remoteSpec("a", { oauth: { clientId: "me" } })],
   ["account, by the name that people sign in to", remoteSpec("a"), { ...remoteSpec("a"), name: "b" }],
-])("%s: another connection", (_what, one, other) => {
+])("servers have separate connections: %s", (_what, one, other) => {
   expect(idOf(one)).not.toBe(idOf(other));
 });
 

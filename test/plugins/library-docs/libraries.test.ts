@@ -17,7 +17,7 @@ test.for([
   ["  ", []],
   ["react", []],
   ["__proto__", []],
-] as const)("%s means %s", ([name, ids]) => {
+] as const)("the library name %s means %s", ([name, ids]) => {
   expect(idsFor(name)).toEqual(ids);
 });
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { patience } from "../../slowness.ts";
 import { callWhileExchanged } from "./exchange-rounds.ts";
 
 // Elsewhere the system does not tell where an open file is, so that a short time remains for an exchange.
@@ -10,6 +11,6 @@ describe.skipIf(process.platform !== "linux")("while another process exchanges a
       expect({ shown, traces }).toEqual({ shown: {}, traces: [] });
       expect(done).toBeGreaterThan(20);
     },
-    120_000,
+    patience(120_000),
   );
 });

@@ -3,6 +3,7 @@ import { connect, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createMessageConnection, type MessageConnection, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node.js";
 import { type Listening, listenForClients } from "../../../src/servers/copilot/framing/listen.ts";
+import { patience } from "../../slowness.ts";
 import { Served } from "./wire-kit.ts";
 
 const token = "the-right-token";
@@ -114,47 +115,63 @@ describe("before a client has given the token", () => {
     expect(text()).toContain("came before a valid connect");
   });
 
-  test("the line is closed when it says nothing for some seconds", async () => {
-    const [{ socket }, half] = [open(), open()];
-    half.socket.write("Content-Length: 50\r\n\r\n{");
-    await Promise.all([once(socket, "close"), once(half.socket, "close")]);
-    await expect.poll(() => served.server.clients.size).toBe(0);
-  }, 30_000);
+  test(
+    "the line is closed when it says nothing for some seconds",
+    async () => {
+      const [{ socket }, half] = [open(), open()];
+      half.socket.write("Content-Length: 50\r\n\r\n{");
+      await Promise.all([once(socket, "close"), once(half.socket, "close")]);
+      await expect.poll(() => served.server.clients.size).toBe(0);
+    },
+    patience(30_000),
+  );
 });
 
 describe("many connections", () => {
-  test("that say nothing keep nobody out, and nobody in them is cut off", async () => {
-    const early = await admitted();
-    const silent = await crowd(600);
-    const late = await admitted();
-    silent.push(...(await crowd(600)));
-    expect(await early.sendRequest("ping")).toMatchObject({ protocolVersion: 3 });
-    expect(await late.sendRequest("ping")).toMatchObject({ protocolVersion: 3 });
-    const stillOpen = (): number => silent.filter(({ closed }) => !closed).length;
-    await expect.poll(stillOpen).toBeLessThanOrEqual(254);
-    await expect.poll(stillOpen).toBe(0);
-    expect(await early.sendRequest("ping")).toMatchObject({ protocolVersion: 3 });
-  }, 60_000);
+  test(
+    "that say nothing keep nobody out, and nobody in them is cut off",
+    async () => {
+      const early = await admitted();
+      const silent = await crowd(600);
+      const late = await admitted();
+      silent.push(...(await crowd(600)));
+      expect(await early.sendRequest("ping")).toMatchObject({ protocolVersion: 3 });
+      expect(await late.sendRequest("ping")).toMatchObject({ protocolVersion: 3 });
+      const stillOpen = (): number => silent.filter(({ closed }) => !closed).length;
+      await expect.poll(stillOpen).toBeLessThanOrEqual(254);
+      await expect.poll(stillOpen).toBe(0);
+      expect(await early.sendRequest("ping")).toMatchObject({ protocolVersion: 3 });
+    },
+    patience(60_000),
+  );
 
-  test("of clients with the token are 256 at the most; there is room again when one goes", async () => {
-    const clients = await Promise.all(Array.from({ length: 256 }, admitted));
-    const { socket } = open();
-    await once(socket, "close");
-    expect(await clients[0]!.sendRequest("ping")).toMatchObject({ protocolVersion: 3 });
-    sockets[1]!.destroy();
-    await expect.poll(() => served.server.clients.size).toBe(255);
-    await admitted();
-  }, 60_000);
+  test(
+    "of clients with the token are 256 at the most; there is room again when one goes",
+    async () => {
+      const clients = await Promise.all(Array.from({ length: 256 }, admitted));
+      const { socket } = open();
+      await once(socket, "close");
+      expect(await clients[0]!.sendRequest("ping")).toMatchObject({ protocolVersion: 3 });
+      sockets[1]!.destroy();
+      await expect.poll(() => served.server.clients.size).toBe(255);
+      await admitted();
+    },
+    patience(60_000),
+  );
 });
 
 describe("a server without a token", () => {
-  test("answers clients of both protocols, and closes lines that say nothing", async () => {
-    await again({});
-    expect(await client().sendRequest("ping")).toMatchObject({ protocolVersion: 2 });
-    const connection = client();
-    expect(await connection.sendRequest("connect", {})).toMatchObject({ protocolVersion: 3 });
-    await crowd(600);
-    expect(await client().sendRequest("connect", {})).toMatchObject({ ok: true });
-    expect(await connection.sendRequest("ping")).toMatchObject({ protocolVersion: 3 });
-  }, 30_000);
+  test(
+    "answers clients of both protocols, and closes lines that say nothing",
+    async () => {
+      await again({});
+      expect(await client().sendRequest("ping")).toMatchObject({ protocolVersion: 2 });
+      const connection = client();
+      expect(await connection.sendRequest("connect", {})).toMatchObject({ protocolVersion: 3 });
+      await crowd(600);
+      expect(await client().sendRequest("connect", {})).toMatchObject({ ok: true });
+      expect(await connection.sendRequest("ping")).toMatchObject({ protocolVersion: 3 });
+    },
+    patience(30_000),
+  );
 });

@@ -117,7 +117,7 @@ describe("a push that is refused changes nothing", () => {
   test("two different tools of one name", () => {
     refused([tool("x"), tool("x", { description: "other" })], "TOOL_NAME_TAKEN", /two different tools named "x"/);
   });
-  test("what is no tool", () => {
+  test("when a tool is not valid", () => {
     refused([null], "TOOL_INVALID", /tools\[1\]/);
     refused(["view"], "TOOL_INVALID", /tools\[1\]/);
     refused([{ description: "no name" }], "TOOL_NAME_ILLEGAL", /tools\[1\]/);
@@ -129,7 +129,7 @@ describe("a push that is refused changes nothing", () => {
     });
     refused([hostile], "TOOL_INVALID", /cannot be read/);
   });
-  test("no list at all", () => {
+  test("when it is not a list", () => {
     const client = attach(openSession(), "connection");
     expect(codeOf(() => client.setTools("tools" as never))).toBe("TOOL_INVALID");
   });

@@ -121,7 +121,7 @@ describe("tools that call tools", () => {
     expect((await session.callTool("late/c")).textResultForLlm).toMatch(/^Tool 'late\/c' does not exist\./);
   });
 
-  test("a loop ends", async () => {
+  test("are ended when they call each other in a loop", async () => {
     let depth = 0;
     const session = sessionWith([
       tool("loop", async (_args, _invocation, { callTool }) => {

@@ -91,7 +91,7 @@ describe("who decides", () => {
   });
 });
 
-describe("what an answer means", () => {
+describe("what the answer to a permission request means", () => {
   test.each<[unknown, string, string]>([
     [{ kind: "approve-once" }, "success", "approved"],
     [{ kind: "approve-for-session" }, "success", "approved-for-session"],

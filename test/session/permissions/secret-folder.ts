@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { patience } from "../../slowness.ts";
 
 /** Stands in every file that nobody may read. */
 export const marker = "TOPMARKER4711";
@@ -48,7 +49,7 @@ export function makeSecretFolder(): SecretFolder {
         cwd: project,
         env: { PATH: process.env["PATH"] ?? "", HOME: home },
         encoding: "utf8",
-        timeout: 10_000,
+        timeout: patience(10_000),
         input: "",
       });
       return stdout + stderr;

@@ -5,6 +5,7 @@ import { describeCommand } from "../../../plugins/workspace-tools/operations/des
 import { compilePermissionRules } from "../../../src/session/permissions/permission-rules.ts";
 import { parseCommandLine } from "../../../src/session/permissions/permission-shell.ts";
 import { reachOf } from "../../../src/session/permissions/shell-reach.ts";
+import { patience } from "../../slowness.ts";
 import { toolOf } from "../session-kit.ts";
 import { reachingLines } from "./address-lines.ts";
 import { assembleLeaks } from "./assembled-leaks.ts";
@@ -28,7 +29,7 @@ describe.skipIf(!hasBash)("what rules keep from being read is read by no command
       // The lines are what they are meant to be.
       expect(shown).toBeGreaterThan(lines.length * 0.7);
     },
-    120_000,
+    patience(120_000),
   );
 });
 

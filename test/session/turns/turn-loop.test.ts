@@ -12,7 +12,7 @@ const resultsOf = (request: ModelRequest | undefined) =>
   (request?.messages ?? []).flatMap((message) => (message.role === "tool" ? [message.content] : []));
 
 describe("what ends a turn", () => {
-  test("an answer without calls", async () => {
+  test("is an answer without calls", async () => {
     const chat = fakeChat(call("a"), call("a"), "Done.");
     const reply = await openSession(createTestEnvironment(), { tools: [tool("a")], chatModel: chat }).sendAndWait("Go.");
     expect([reply.content, chat.requests.length]).toEqual(["Done.", 3]);
@@ -46,7 +46,7 @@ describe("what ends a turn", () => {
     expect(resultsOf(chat.requests[1])).toEqual(["The user rejected this tool call. Never."]);
   });
 
-  test("not a denied call", async () => {
+  test("is not a denied call", async () => {
     const chat = fakeChat(call("a"), "Then not.");
     const session = openSession(createTestEnvironment(), { tools: [tool("a")], chatModel: chat, onPermissionRequest: undefined });
     expect((await session.sendAndWait("Go.")).content).toBe("Then not.");

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { createTestHost } from "skillhost/testing";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { openKit, poll, put, skillMd, tempFolder, toolSource } from "../../skills/kit.ts";
+import { patience } from "../../slowness.ts";
 import { greeterFiles, makeKey, requireOf, resign, signedGreeter } from "../signatures/signing-kit.ts";
 
 const alice = makeKey();
@@ -31,7 +32,7 @@ test("a skill stops serving when its signature expires, without a change of its 
   const { root, folder } = await signedGreeter(alice);
   const signed = await openKit([root], { watch: false, trust: requireOf(alice) });
   const tools = new Map(signed.session.listTools().map(({ name, signature }) => [name, signature]));
-  await resign(folder, alice, { tools, expires: new Date(Date.now() + 3000) });
+  await resign(folder, alice, { tools, expires: new Date(Date.now() + patience(3_000)) });
   const kit = await createTestHost({ skillDirectories: [root], watch: false, trust: requireOf(alice) });
   onTestFinished(() => kit.close());
   await poll("the signature expires", () => kit.session.listTools().length === 0);

@@ -10,7 +10,7 @@ const update = (...lines: readonly string[]): string => patch("*** Update File: 
 const letters = "a\nb\nc\nd\ne\n";
 const twins = "function a() {\n  x();\n}\n\nfunction b() {\n  x();\n}\n";
 
-describe("an update", () => {
+describe("an update by apply_patch", () => {
   test.each<[what: string, before: string, patched: string, after: string]>([
     ["replaces a line", letters, update("@@", " b", "-c", "+C", " d"), "a\nb\nC\nd\ne\n"],
     ["needs no @@ for its first hunk", letters, update(" b", "-c", "+C"), "a\nb\nC\nd\ne\n"],

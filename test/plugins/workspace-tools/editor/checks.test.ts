@@ -216,7 +216,7 @@ test.each<[text: string, at: number]>([
   ["", 0],
   ["nul", 0],
   ["]", 0],
-])("finds where %j is no JSON", (text, at) => {
+])("the position of a fault in the JSON text %j is found", (text, at) => {
   expect(() => JSON.parse(text)).toThrow();
   expect(jsonFaultAt(text)).toBe(at);
 });
