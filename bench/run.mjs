@@ -11,6 +11,7 @@ const names = [
   "load",
   "watch",
   "calls",
+  "blocking",
   "assemble",
   "sessions",
   "turns",

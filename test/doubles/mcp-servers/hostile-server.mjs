@@ -24,6 +24,7 @@ const lists = {
     send({ id, result: { tools: records(9_000).map(({ id: n, name }) => ({ name: `t${n}`, description: name, inputSchema: object })) } }),
   "many-entries": (id) => send({ id, result: { tools: [tool()], resources: Array(200_000).fill(0) } }),
   unique: (id) => send({ id, result: { tools: [tool({ outputSchema: rows })] } }),
+  "unique-large": (id) => send({ id, result: { tools: [tool({ outputSchema: rows })] } }),
   pattern: (id) =>
     send({ id, result: { tools: [tool({ outputSchema: { type: "object", properties: { text: { pattern: "^(a+)+$" } } } })] } }),
   "fan-out": (id) => send({ id, result: { tools: [tool({ outputSchema: fanOut() })] } }),
@@ -31,6 +32,7 @@ const lists = {
 
 const structured = {
   unique: () => ({ rows: records(20_000) }),
+  "unique-large": () => ({ rows: records(80_000) }),
   pattern: () => ({ text: `${"a".repeat(50_000)}!` }),
   "fan-out": () => ({ a: 1 }),
 };
