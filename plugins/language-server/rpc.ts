@@ -76,7 +76,7 @@ export class Rpc implements Disposable {
   notify(method: string, params: unknown): void {
     if (this.#ended !== undefined) return;
     this.#connection.sendNotification(method, params).catch((error: unknown) => {
-      if (this.#ended === undefined) this.#log.warning(`The language server could not be told of ${method}.`, { error });
+      if (this.#ended === undefined) this.#log.warning(`The language server could not be notified of ${method}.`, { error });
     });
   }
 

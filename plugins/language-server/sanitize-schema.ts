@@ -36,7 +36,7 @@ export function sanitizeSchema(given: Fields): SanitizedSchema {
   const required = (schema["required"] as readonly unknown[]).filter((name) => typeof name === "string");
   if (required.length !== (schema["required"] as readonly unknown[]).length) {
     schema["required"] = required;
-    change("/required", "had entries that are no names");
+    change("/required", "had entries that are not names");
   }
   const properties = Object.entries(schema["properties"] as Fields).map(([name, property]) => {
     return [name, sanitizeProperty(name, property, given, (key, what) => change(`/properties/${escaped(name)}${key}`, what))] as const;

@@ -17,5 +17,5 @@ export function readStatus(answer: unknown): SignInStatus {
 export function assertSignedIn({ status }: SignInStatus): void {
   if (status === "OK" || status === "MaybeOK" || status === "AlreadySignedIn") return;
   const advice = "Sign in to GitHub Copilot in an editor on this machine, or set GH_COPILOT_TOKEN for the server.";
-  throw new HostError("LANGUAGE_SERVER_SIGN_IN", `Nobody is signed in to GitHub Copilot (${status || "unknown"}). ${advice}`);
+  throw new HostError("LANGUAGE_SERVER_SIGN_IN", `No user is signed in to GitHub Copilot (${status || "unknown"}). ${advice}`);
 }

@@ -62,7 +62,7 @@ function docsTool({ context7, documents }: LibraryToolsOptions): ToolLike {
       const library = libraryOfId(libraryId);
       if (library !== undefined) return searchDocs(documentsOf(library, documents), { query, maxChars });
       if (context7 === undefined) return failure(`No documentation of "${libraryId}" is bundled. ${bundledNames()}`);
-      if (!context7.isId(libraryId)) return failure(`"${libraryId}" is no library's id. Call resolve_library_id with its name first.`);
+      if (!context7.isId(libraryId)) return failure(`"${libraryId}" is not a library id. Call resolve_library_id with its name first.`);
       return docsText(libraryId, await context7.docs(libraryId, query === "" ? "overview" : query, invocation.signal));
     },
   } as ToolLike;
@@ -101,7 +101,7 @@ function resolvedText(name: string, asked: Asked<readonly FoundLibrary[]>): stri
   return failure(`${troubleOf(asked)} ${bundledNames()}`);
 }
 
-const truncationNote = "\n\n... The documentation goes on. Narrow your query.";
+const truncationNote = "\n\n... The documentation continues. Narrow your query.";
 
 function docsText(id: string, asked: Asked<string>): string | object {
   if (asked.kind === "nothing") return failure(`Context7 has no documentation of "${id}". Check the id with resolve_library_id.`);

@@ -21,7 +21,7 @@ export const pythonTools: Plugin = definePlugin<Config>({
         default: [],
         description: "Names of the host's environment variables that Python gets, beside the few that every program gets.",
       },
-      killAfter: { type: "integer", minimum: 0, default: 1000, description: "Milliseconds that a cancelled call may go on." },
+      killAfter: { type: "integer", minimum: 0, default: 1000, description: "Milliseconds that a cancelled call may continue." },
     },
     additionalProperties: false,
   },

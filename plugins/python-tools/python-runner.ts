@@ -85,7 +85,7 @@ function resultOf(reply: Reply): unknown {
   if (!("fault" in reply)) return reply.value;
   const { kind, message, frames = [] } = reply.fault;
   if (kind === "arguments") return failure(`Invalid arguments: ${message}`);
-  if (kind === "not-json") return failure("The tool returned something that is no JSON.", message);
+  if (kind === "not-json") return failure("The tool returned something that is not valid JSON.", message);
   const error = new Error(message);
   // In the words of JavaScript's stacks, which is what logs and terminals read.
   if (frames.length > 0)

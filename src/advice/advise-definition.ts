@@ -23,7 +23,7 @@ function adviseDescription(tool: KnownDefinition): Diagnostic[] {
   const { name, description } = tool;
   // A missing one has a code of its own, from whoever makes the tool.
   if (description === undefined || description.trim() === "" || tellsSomething(description, name)) return [];
-  const message = `The description of "${name}" tells a model too little to choose by: ${JSON.stringify(description.slice(0, 80))}. Say what the tool does, what it gives back and when to use it.`;
+  const message = `The description of "${name}" gives a model too little to choose the tool by: ${JSON.stringify(description.slice(0, 80))}. Say what the tool does, what it returns and when to use it.`;
   return [advice("ADVICE_DESCRIPTION_VAGUE", message, tool, "description")];
 }
 

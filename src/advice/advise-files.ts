@@ -36,7 +36,7 @@ export function adviseWrites(module: ModuleSource): readonly Diagnostic[] {
   return module.nodes.flatMap((node) => {
     if (node.type !== "CallExpression" || !writers.has(calledMember(node.callee, imported) ?? "")) return [];
     const message =
-      "This writes a file and nobody is told. Call context.fileChanged(path, content) after it, so that editors and servers see the same.";
+      "This writes a file without reporting it. Call context.fileChanged(path, content) afterwards, so that editors and servers see the change.";
     return adviseAt(module, node, "ADVICE_WRITE_UNANNOUNCED", message);
   });
 }

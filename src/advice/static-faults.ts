@@ -123,7 +123,7 @@ export function exportFaults(module: ModuleSource): readonly Diagnostic[] {
 function nothingExported(module: ModuleSource, isAny: boolean, lost: readonly WrittenTool[]): Diagnostic {
   const [first] = lost;
   const what = first?.name === undefined ? "" : ` It defines "${first.name}" and does not export it.`;
-  const message = `${isAny ? "What this module exports is no tool, prompt or resource." : "This module exports no tool."}${what} Export one made with defineTool(…), or begin its name with an underscore if it only helps others.`;
+  const message = `${isAny ? "What this module exports is not a tool, prompt or resource." : "This module exports no tool."}${what} Export one made with defineTool(…), or begin its name with an underscore if it only helps others.`;
   const range = first === undefined ? {} : { range: { start: module.positionOf(first.node.start) } };
   return { severity: "error", code: "MODULE_NO_TOOLS", message, file: module.file, ...range };
 }
@@ -140,7 +140,7 @@ function notATool(module: ModuleSource, node: SyntaxNode): Diagnostic {
 }
 
 function unexported(module: ModuleSource, { name, node }: WrittenTool): Diagnostic {
-  const message = `The tool ${name === undefined ? "here" : `"${name}"`} is not exported, so nobody will have it. Export it, or remove it.`;
+  const message = `The tool ${name === undefined ? "here" : `"${name}"`} is not exported, so it cannot be used. Export it, or remove it.`;
   return { severity: "warning", code: "TOOL_NOT_EXPORTED", message, file: module.file, range: { start: module.positionOf(node.start) } };
 }
 

@@ -26,9 +26,9 @@ export function explainRange(range: string, version: string | undefined): string
     case "no-version":
       return "it names no version of its own";
     case "invalid-version":
-      return `its version ${JSON.stringify(version)} is no semantic version`;
+      return `its version ${JSON.stringify(version)} is not a valid semantic version`;
     case "invalid-range":
-      return `${JSON.stringify(range)} is no range of versions; write one such as "^1.2.0"`;
+      return `${JSON.stringify(range)} is not a valid semver range; write one such as "^1.2.0"`;
   }
 }
 

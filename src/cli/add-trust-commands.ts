@@ -7,7 +7,7 @@ import type { Choose } from "./program.ts";
 export function addTrust(program: Command, choose: Choose): void {
   program
     .command("sign")
-    .summary("sign a skill, so that others can tell that it is as you left it")
+    .summary("sign a skill so that others can verify that it is unchanged")
     .description(
       "Loads a skill, and signs its files and the definitions of its tools with your key. The signature is skill.sig.json in its folder.",
     )
@@ -63,7 +63,7 @@ function addKeys(keys: Command, choose: Choose): void {
     .command("revoke")
     .description("trust a key no more, and nothing that was ever signed with it")
     .argument("<key>", "its id, or its name")
-    .option("--reason <text>", "why, for whoever meets a signature by it")
+    .option("--reason <text>", "the reason, shown to users who meet a signature by this key")
     .action((key: string, options: KeyOptions) =>
       choose("keys revoke", async (context) => (await load()).revokeKey(context, key, options)),
     );

@@ -52,7 +52,7 @@ export function changeLines(change: SkillsChange, outcome: ChangeOutcome, out: O
 function withFaults(what: string | undefined, skill: SkillChange, outcome: ChangeOutcome): string {
   if (isNewlyFaulty(skill, outcome)) return `${what ?? "loaded"}, without what is faulty`;
   if (!outcome.wasFaulty.has(skill.folder) || outcome.isFaulty.has(skill.folder)) return what ?? "text updated";
-  return what === undefined ? "mended" : `mended, ${what}`;
+  return what === undefined ? "fixed" : `fixed: ${what}`;
 }
 
 function isNewlyFaulty({ name }: SkillChange, { fresh }: ChangeOutcome): boolean {

@@ -110,7 +110,7 @@ function isInProjectFolder(file: string): boolean {
 function refuse(file: string, diagnostics: readonly Diagnostic[]): never {
   throw new CliError(
     "MCP_CONFIG",
-    `No MCP servers can be read from ${file}. Mend what is listed below, or name another file.`,
+    `No MCP servers can be read from ${file}. Fix what is listed below, or name another file.`,
     2,
     diagnostics,
   );

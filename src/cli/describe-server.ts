@@ -28,7 +28,7 @@ const words: Readonly<Record<ServerStatus, string>> = {
   connected: "connected",
   pending: "not started",
   failed: "failed",
-  "needs-auth": "needs somebody to sign in",
+  "needs-auth": "requires sign-in",
   disabled: "disabled",
   stopped: "stopped",
   not_configured: "needs configuration",

@@ -98,7 +98,7 @@ function noKey(file: string): Diagnostic {
 function refuse(file: string, diagnostics: readonly Diagnostic[]): never {
   throw new CliError(
     "CONFIG",
-    `The configuration in ${file} cannot be used. Mend what is listed below, or name another file with --config.`,
+    `The configuration in ${file} cannot be used. Fix what is listed below, or name another file with --config.`,
     2,
     diagnostics,
   );

@@ -54,7 +54,7 @@ async function close(host: Host, { log, out }: CommandContext): Promise<void> {
   clearTimeout(timer);
   if (!isLeftBehind) return;
   log.warning("A call was still running and was left behind.");
-  out.note("A tool did not heed that its call was cancelled, and was left behind.");
+  out.note("A tool ignored the cancellation of its call and is still running.");
 }
 
 /** Directories on the command line take the place of those in the configuration. Undefined: nobody names any. */

@@ -92,7 +92,7 @@ function addPublishing(program: Command, choose: Choose): void {
     .description("Packs, and publishes to the registry that npm's configuration names, with its token.")
     .argument("[folder]", "the folder", ".")
     .addOption(new Option("--access <who>", "who may install a package with a scope").choices(["public", "restricted"]))
-    .option("--tag <name>", "the tag that it is installed by when nobody names a version")
+    .option("--tag <name>", "the tag under which it is installed when no version is named")
     .option("--provenance", "have the build service attest where it was built")
     .option("--dry-run", "publish nothing, and write nothing")
     .option(...yes)

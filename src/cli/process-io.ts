@@ -19,7 +19,7 @@ export function createProcessIo(self: NodeJS.Process): { readonly io: CliIo; lea
   self.on("SIGINT", onSignal).on("SIGTERM", onSignal);
   const answer = ownStdout(self);
   const io: CliIo = {
-    stdout: toStream(self.stdout, answer, () => stop.abort(new Error("Nobody reads what is printed any more."))),
+    stdout: toStream(self.stdout, answer, () => stop.abort(new Error("The reader of the output has closed it."))),
     stderr: toStream(self.stderr, self.stderr.write.bind(self.stderr), () => {}),
     stdin: toInput(self),
     cwd: self.cwd(),

@@ -86,7 +86,7 @@ function addServing(program: Command, choose: Choose): void {
     .description("load skills, watch them, and print each change")
     .argument("[dir...]", "skills, or folders of them")
     .addOption(
-      new Option("--watch <when>", "go on watching; auto: only on a terminal").choices(["always", "auto", "never"]).default("always"),
+      new Option("--watch <when>", "keep watching; auto: only on a terminal").choices(["always", "auto", "never"]).default("always"),
     )
     .action((directories: string[], options: { watch: "always" | "auto" | "never" }) =>
       choose("dev", async (context) => (await import("./commands/dev.ts")).dev(context, directories, options), { directories }),
@@ -111,7 +111,7 @@ function addMcp(program: Command, choose: Choose): void {
     .command("mcp")
     .alias("serve")
     .summary("serve the skills to MCP clients")
-    .description("Serves the tools, prompts and resources of the skills to MCP clients, and tells them of what is saved.")
+    .description("Serves the tools, prompts and resources of the skills to MCP clients, and notifies them of changes.")
     .option("--http [port]", "over HTTP instead of stdin and stdout (default port: 3333)", port)
     .option("--host <address>", "the address to listen on", "127.0.0.1")
     .option(
@@ -136,7 +136,7 @@ function addAsking(program: Command, choose: Choose): void {
   program
     .command("run")
     .summary("have a model work on a prompt")
-    .description("Has a model work on a prompt with the tools of the skills. Nobody is asked: what is not allowed is denied.")
+    .description("Has a model work on a prompt with the tools of the skills. Never asks: what is not allowed is denied.")
     .argument("<prompt>", "what is to be done; - reads it from stdin")
     .option("--agent <name>", "an agent of the project (.github/agents, .claude/agents, agents), or the file of one")
     .option("--model <name>", "the model, as its endpoint calls it (default: OPENAI_MODEL)")
@@ -160,7 +160,7 @@ function addAgent(program: Command, choose: Choose): void {
     .command("agent")
     .summary("have GitHub's Copilot language server work on a prompt")
     .description(
-      "Has GitHub's Copilot language server work on a prompt with the tools of the skills and of an editor. Nobody is asked: what is not allowed is denied.",
+      "Has GitHub's Copilot language server work on a prompt with the tools of the skills and of an editor. Never asks: what is not allowed is denied.",
     )
     .argument("<prompt>", "what is to be done; - reads it from stdin")
     .option("-w, --workspace <folder>", "where to work (default: here)")
@@ -255,7 +255,7 @@ function addSigningIn(program: Command, choose: Choose): void {
     .description("Signs in to a remote MCP server in a browser, keeps what comes of it, and says whether the server can be used.")
     .argument("<server>", "its name, as in the configuration")
     .option("--browser", "open the browser, and do not only print the address")
-    .option("--again", "sign in anew, such as to another account")
+    .option("--again", "sign in again, such as to another account")
     .action((server: string, options: LoginOptions) =>
       choose("login", async (context) => (await import("./commands/login.ts")).login(context, server, options), {}),
     );

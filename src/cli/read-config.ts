@@ -33,7 +33,7 @@ export function readConfig(value: unknown, folder: string, complain: JsonComplai
     complain(
       "error",
       "CONFIG_UNKNOWN_KEY",
-      `"${key.slice(0, 60)}" is no key of the configuration.${didYouMean(key, keys)} There are ${keys.slice(1).join(", ")}.`,
+      `"${key.slice(0, 60)}" is not a configuration key.${didYouMean(key, keys)} There are ${keys.slice(1).join(", ")}.`,
       [key],
     );
   }

@@ -21,7 +21,7 @@ export function toolFiles(tool: string): ScaffoldFiles {
 function skillDocument(name: string, tool: string): string {
   return `---
 name: ${name}
-description: Greets people by name. Use it when somebody introduces themselves.
+description: Greets people by name. Use it when a person introduces themselves.
 ---
 
 # ${titleOf(name)}
@@ -38,7 +38,7 @@ interface Arguments {
 }
 
 export default defineTool<Arguments>(${JSON.stringify(tool)}, {
-  description: "Makes the greeting for a person. Use it when somebody introduces themselves.",
+  description: "Makes the greeting for a person. Use it when a person introduces themselves.",
   parameters: {
     type: "object",
     properties: {

@@ -26,7 +26,7 @@ export default definePlugin<Config>({
   activate(api) {
     api.addTools(
       defineTool<{ name: string }>(${JSON.stringify(tool)}, {
-        description: "Makes the greeting for a person. Use it when somebody introduces themselves.",
+        description: "Makes the greeting for a person. Use it when a person introduces themselves.",
         parameters: {
           type: "object",
           properties: { name: { type: "string", minLength: 1, description: "The person's name, as they wrote it." } },

@@ -16,6 +16,6 @@ export async function describeStrayError(error: Error): Promise<StrayError> {
   const message =
     place === undefined
       ? `An error was not handled: ${error.message}`
-      : `${place.file}:${place.line}:${place.column} failed outside of any call: ${error.message} Look there for a promise that nobody awaits.`;
+      : `${place.file}:${place.line}:${place.column} failed outside of any call: ${error.message} A promise is probably not awaited there.`;
   return { message, stack, place };
 }

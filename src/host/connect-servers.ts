@@ -50,7 +50,7 @@ export function createConnector(options: ConnectorOptions): OwnedConnector {
       try {
         await (await oauthOf(spec))?.signIn();
       } catch (error) {
-        log.warning(`Nobody signed in to the MCP server "${spec.name}".`, { error: errorMessage(error) });
+        log.warning(`No user signed in to the MCP server "${spec.name}".`, { error: errorMessage(error) });
       }
     },
     oauthOf,

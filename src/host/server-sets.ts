@@ -171,6 +171,6 @@ export class ServerSets implements AsyncDisposable {
       }
     }
     const advice = "Give a session that uses it onMcpAuthorization, or sign in by the command line.";
-    throw new HostError("ASK_UNANSWERED", `Nobody is there to sign in to the MCP server "${data.serverName}". ${advice}`);
+    throw new HostError("ASK_UNANSWERED", `No user is available to sign in to the MCP server "${data.serverName}". ${advice}`);
   }
 }

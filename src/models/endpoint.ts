@@ -78,9 +78,9 @@ export function isHeaderValue(value: unknown): value is string {
 const ownedByTransport = /^(?:connection|content-length|expect|host|keep-alive|te|trailer|transfer-encoding|upgrade|proxy-.*)$/i;
 
 function headerTrouble(name: string, value: unknown): string | undefined {
-  if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/i.test(name)) return "is no name of a header";
+  if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/i.test(name)) return "is not a valid header name";
   if (ownedByTransport.test(name)) return "belongs to the connection; leave it out";
-  return isHeaderValue(value) ? undefined : "has a value that is no text, or holds characters that headers cannot";
+  return isHeaderValue(value) ? undefined : "has a value that is not text, or holds characters that headers cannot";
 }
 
 function toHttpCall(options: EndpointOptions, call: EndpointCall, headers: Readonly<Record<string, string>>, base: string): HttpCall {

@@ -93,7 +93,7 @@ function checkManifest({ source, folders, skills, manifest, unpacked }: Packed):
           ),
         ]),
     ...(manifest["license"] === undefined
-      ? [advise("PACK_LICENSE", 'It says no "license", so nobody may use it. Name one, such as "MIT".')]
+      ? [advise("PACK_LICENSE", 'It has no "license", so no one may use it. Add one, such as "MIT".')]
       : []),
     ...(typeof manifest["description"] === "string"
       ? []
@@ -135,7 +135,7 @@ function checkImports({ source, manifest, unpacked }: Packed): readonly Diagnost
     if (!moduleExtensions.includes(extname(path)) || path.startsWith("node_modules/") || /\.test\.[cm]?[jt]s$/.test(path)) return [];
     const unknown = [...importsOf(join(unpacked.folder, path))].filter((name) => !known.has(name));
     return unknown.map((name): Diagnostic => {
-      const message = `This imports "${name}", which is not among the dependencies in package.json: whoever installs the package does not have it. Run "npm install ${name}" in its folder.`;
+      const message = `This imports "${name}", which is not among the dependencies in package.json: users who install the package do not have it. Run "npm install ${name}" in its folder.`;
       return { severity: "error", code: "PACK_DEPENDENCY", file: join(source, path), message };
     });
   });

@@ -216,7 +216,7 @@ const devices = /^(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²
 
 function faultOfPart(part: string): string | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is looked for
-  if (/[\u0000-\u001f\u007f]|\p{Default_Ignorable_Code_Point}/u.test(part)) return "has characters in its name that nobody sees.";
+  if (/[\u0000-\u001f\u007f]|\p{Default_Ignorable_Code_Point}/u.test(part)) return "has invisible characters in its name.";
   if (part.includes(":")) return "has a colon in its name, which Windows takes for a drive or a stream.";
   if (/[. ]$/.test(part) && part !== ".") return "has a dot or a space at the end of its name, which Windows drops.";
   const stem = foldedName(part).replace(/\..*$/, "").trimEnd();

@@ -103,7 +103,7 @@ function assertPackagePath(path: string): void {
   const parts = path.split("/");
   const isBelow = parts.includes("node_modules") && !parts.some((part) => part === "" || part === "." || part === "..");
   if (isBelow && !/[\\\0]/.test(path)) return;
-  const message = `package-lock.json has a package at ${JSON.stringify(path.slice(0, 200))}, which is no place for one. Nothing was changed.`;
+  const message = `package-lock.json has a package at ${JSON.stringify(path.slice(0, 200))}, where a package cannot be. Nothing was changed.`;
   throw new HostError("PACKAGES_LOCK", message);
 }
 

@@ -54,6 +54,6 @@ export async function disposeScope(name: string, scope: OwnedScope, timeout: num
 }
 
 function late(timeout: number): HostError {
-  const advice = "Something that it waits for may never come: a connection, a child process, a promise that nobody settles.";
+  const advice = "It may be waiting for something that never comes: a connection, a child process, a promise that is never settled.";
   return new HostError("PLUGIN_TIMEOUT", `it took longer than ${timeout / 1000} seconds. ${advice}`);
 }

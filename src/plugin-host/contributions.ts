@@ -182,7 +182,7 @@ function addToolRunner({ toolRunners }: Queue, runner: ToolRunner): void {
   if (!Array.isArray(extensions) || extensions.length === 0) throw new TypeError('its extensions must be a list such as [".py"]');
   for (const extension of extensions as unknown[]) {
     if (typeof extension !== "string" || !/^\.[a-z0-9]+$/.test(extension)) {
-      throw new TypeError(`${JSON.stringify(extension)} is no extension; write it with its dot, in small letters`);
+      throw new TypeError(`${JSON.stringify(extension)} is not an extension; write it with its dot, in small letters`);
     }
     if (taken.has(extension)) throw new TypeError(`files of the extension "${extension}" are read by the host itself`);
   }

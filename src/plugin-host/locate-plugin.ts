@@ -133,5 +133,8 @@ function readManifest(file: string, kind: CodePluginManifestKind, { files, onDia
 }
 
 function noModule(specifier: string): HostError {
-  return new HostError("PLUGIN_NOT_FOUND", `"${specifier}" is no plugin but a module of Node.js or an address. Name a file or a package.`);
+  return new HostError(
+    "PLUGIN_NOT_FOUND",
+    `"${specifier}" is not a plugin but a module of Node.js or an address. Name a file or a package.`,
+  );
 }

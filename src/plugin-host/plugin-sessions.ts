@@ -62,7 +62,7 @@ export class PluginSessions {
     try {
       await listener(id);
     } catch (error) {
-      this.#log.error("A plugin failed when it was told that a session is closed.", { sessionId: id, error: toError(error) });
+      this.#log.error("A plugin failed in its session-closed listener.", { sessionId: id, error: toError(error) });
     }
   }
 }

@@ -154,7 +154,7 @@ function checkEngine(name: string, engines: Readonly<Record<string, string>> | u
 async function configOf(name: string, schema: object | undefined, given: unknown, limits: ActivationLimits): Promise<unknown> {
   const checked = schema === undefined ? plainConfig(given) : await withinActivation(checkConfig(schema, given), limits);
   if (checked.ok) return checked.value;
-  const where = 'Mend "config" where the plugin is named.';
+  const where = 'Fix "config" where the plugin is named.';
   throw new HostError("PLUGIN_CONFIG", `The configuration of plugin "${name}" is not what it asks for: ${checked.problem}. ${where}`);
 }
 

@@ -50,7 +50,7 @@ export class PublishedSource {
     const found: Diagnostic[] = [...diagnostics];
     for (const tool of tools) {
       if (isTool(tool)) usable.push(this.#own(tool));
-      else found.push(this.#problem("PLUGIN_TOOL_INVALID", "holds something that is no tool. Make its tools with api.createTool."));
+      else found.push(this.#problem("PLUGIN_TOOL_INVALID", "holds something that is not a tool. Make its tools with api.createTool."));
     }
     return Object.freeze({
       tools: Object.freeze(usable),

@@ -274,7 +274,7 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
       this.turns.send({ prompt, mode: "immediate", source: "agent" });
     } catch (error) {
       // The model may be gone by now, and nobody called this who could be told.
-      this.log.warning("The model could not be told of a sub-agent.", { sessionId: this.sessionId, error: toError(error) });
+      this.log.warning("The model could not be notified of a sub-agent.", { sessionId: this.sessionId, error: toError(error) });
     }
   }
 

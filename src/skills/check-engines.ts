@@ -9,7 +9,7 @@ export function checkEngines({ manifest, manifestFile, name }: SkillText, hostVe
   if (range === undefined || verdict === "met") return undefined;
   const message =
     verdict === "invalid-range"
-      ? `"engines.skillhost" is ${JSON.stringify(range)}, which is no range of versions. Write one such as "^${hostVersion}".`
+      ? `"engines.skillhost" is ${JSON.stringify(range)}, which is not a valid semver range. Write one such as "^${hostVersion}".`
       : `This skill needs skillhost ${range} and this is ${hostVersion}. Update skillhost, or take a version of the skill that suits it.`;
   return { severity: "error", code: "SKILL_ENGINE", file: manifestFile, source: name, message };
 }

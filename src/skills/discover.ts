@@ -116,6 +116,6 @@ function brokenLink(path: string, error: unknown): Diagnostic {
     severity: "warning",
     code: "SKILL_LINK_BROKEN",
     file: path,
-    message: `This link leads nowhere (${errorMessage(error)}). Mend or remove it.`,
+    message: `This link is broken (${errorMessage(error)}). Fix or remove it.`,
   };
 }

@@ -173,7 +173,7 @@ function circles(needy: readonly Skill[], refused: ReadonlyMap<Skill, unknown>):
     told.add(way);
     const { name, folder } = serving[index]!;
     const shown = way.length <= 12 ? way : [...way.slice(0, 10), `… ${way.length - 11} more`, way.at(-1)!];
-    const message = `Skills require each other: ${shown.join(" → ")}. They serve, and none can be had without the others.`;
+    const message = `Skills require each other: ${shown.join(" → ")}. They work, but none can be used without the others.`;
     return [{ severity: "warning", code: "SKILL_REQUIRES_CYCLE", file: join(folder, "skill.json"), source: name, message }];
   });
 }

@@ -100,7 +100,7 @@ function heldDiagnostic({ name, reason, diff, hasBefore }: HeldTool, skill: stri
   const how = `Look at it, and if it is as it should be, approve it with "skillhost approve ${skill} ${name}" or host.approveSkill(${JSON.stringify(skill)}, ${JSON.stringify(name)}).`;
   const shared = { severity: "error", file: folder, source: skill } as const;
   if (reason === "new")
-    return { ...shared, code: "SKILL_TOOL_UNAPPROVED", message: `The tool "${name}" is held back, as nobody has approved it. ${how}` };
+    return { ...shared, code: "SKILL_TOOL_UNAPPROVED", message: `The tool "${name}" is held back, because it is not approved. ${how}` };
   const changes = hasBefore ? briefDiff(diff) : ["(what it was before is not known)"];
   const what = `The tool "${name}" is not defined as it was first seen or approved, so it is held back. What changed:`;
   return { ...shared, code: "SKILL_TOOL_CHANGED", message: `${what}\n${changes.map((line) => `  ${line}`).join("\n")}\n${how}` };

@@ -177,8 +177,8 @@ function toldAsAsked({ definition, origin, permission }: Tool, { scope }: SkillS
   const who = scope === "package" ? "A tool of a package" : "A tool that is written in JSON";
   const how =
     scope === "package"
-      ? "have the skill signed by somebody trusted here"
-      : "define it in a module, or have the skill signed by somebody trusted here";
+      ? "have the skill signed by a key that is trusted here"
+      : "define it in a module, or have the skill signed by a key that is trusted here";
   const message = `The tool "${definition.name}" is asked for at each call: ${who} does not decide about its own permission, so its ${says} has no effect. Allow it by a rule, or ${how}.`;
   const severity = says === "skipPermission" ? "warning" : "info";
   return [{ severity, code: "TOOL_ALWAYS_ASKED", file: origin.file, message }];

@@ -128,7 +128,7 @@ function undeclaredVariables(names: readonly string[]): Fault {
 const templatedHost: Fault = {
   code: "TOOL_HOST_TEMPLATE",
   message:
-    'its host comes from the environment, so nobody can tell whom it calls. Write the host out in "url". Only a user\'s own skills may take it from a variable.',
+    'its host comes from the environment, so its address is not known beforehand. Write the host in "url". Only a user\'s own skills may take it from a variable.',
 };
 
 function writtenScript(placeholder: string): Fault {

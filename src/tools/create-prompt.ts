@@ -104,7 +104,7 @@ function toPromptResult(reply: unknown, { name, description: about }: PromptDefi
     const messages = (Array.isArray(items) ? items : [items]).flatMap(toMessages);
     return Object.freeze({ ...(description !== undefined && { description }), messages: Object.freeze(messages) });
   } catch (cause) {
-    throw new HostError("PROMPT_RESULT", `The handler of prompt "${name}" gave something that is no message: ${errorMessage(cause)}.`, {
+    throw new HostError("PROMPT_RESULT", `The handler of prompt "${name}" gave something that is not a message: ${errorMessage(cause)}.`, {
       cause,
     });
   }

@@ -50,7 +50,7 @@ export function createResourceTemplate(defined: DefinedResource, place: Resource
 export function createListedResource(listed: ListedResource, defined: DefinedResource, place: ResourcePlace): Resource {
   if (!isRecord(listed)) throw new TypeError(`it must be an object with a uri, not ${kindOf(listed)}`);
   const { uri, size, name, title, description, mimeType = defined.mimeType, annotations } = listed;
-  if (typeof uri !== "string" || !isAddress(uri)) throw new TypeError(`${JSON.stringify(uri) ?? kindOf(uri)} is no address`);
+  if (typeof uri !== "string" || !isAddress(uri)) throw new TypeError(`${JSON.stringify(uri) ?? kindOf(uri)} is not a valid address`);
   if (defined.template?.match(uri) === undefined) throw new TypeError(`the address ${uri} does not fit the template ${defined.uri}`);
   for (const [key, value] of Object.entries({ name, title, description, mimeType }))
     if (value !== undefined && typeof value !== "string") throw new TypeError(`${key} of ${uri} must be text, not ${kindOf(value)}`);
@@ -140,7 +140,7 @@ function toContents(reply: unknown, uri: string, mimeType: string | undefined): 
   try {
     return Object.freeze((Array.isArray(reply) ? reply : [reply]).map((item) => toContent(item, uri, mimeType)));
   } catch (cause) {
-    const message = `Reading ${uri} gave something that is no content: ${errorMessage(cause)}. Return text, bytes, or { text } or { blob }.`;
+    const message = `Reading ${uri} gave something that is not content: ${errorMessage(cause)}. Return text, bytes, or { text } or { blob }.`;
     throw new HostError("RESOURCE_RESULT", message, { cause });
   }
 }
@@ -150,7 +150,7 @@ function toContent(item: unknown, address: string, mimeType: string | undefined)
   if (item instanceof Uint8Array) return toContent({ blob: item }, address, mimeType);
   if (!isRecord(item)) throw new TypeError(`it is ${kindOf(item)}`);
   const { uri = address, mimeType: own, text, blob } = item;
-  if (typeof uri !== "string" || !(own === undefined || typeof own === "string")) throw new TypeError("its uri or mimeType is no text");
+  if (typeof uri !== "string" || !(own === undefined || typeof own === "string")) throw new TypeError("its uri or mimeType is not text");
   const type = own ?? (uri === address ? typeAt(uri, mimeType) : mediaTypeOf(uri));
   const others = plain({ ...item, text: undefined, blob: undefined }) as object;
   if (typeof text === "string") return Object.freeze({ ...others, uri, mimeType: type ?? "text/plain", text });

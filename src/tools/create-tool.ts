@@ -201,5 +201,5 @@ function numberOf(part: object): number {
 }
 
 function withoutHandler(name: string): HostError {
-  return new HostError("TOOL_WITHOUT_HANDLER", `Tool "${name}" is a declaration: its calls are answered by whoever is attached.`);
+  return new HostError("TOOL_WITHOUT_HANDLER", `Tool "${name}" is a declaration: its calls are answered by an attached client.`);
 }

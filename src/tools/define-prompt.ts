@@ -114,7 +114,7 @@ function argumentsOf(prompt: string, declared: unknown): readonly NamedArgument[
 function argumentOf(prompt: string, name: unknown, options: unknown, names: Set<unknown>): NamedArgument {
   const shown = JSON.stringify(name) ?? kindOf(name);
   if (typeof name !== "string" || name === "" || name === "__proto__" || name.length > 128)
-    throw invalid(`Prompt "${prompt}": ${shown} is no name of an argument.`);
+    throw invalid(`Prompt "${prompt}": ${shown} is not a valid argument name.`);
   if (names.has(name)) throw invalid(`Prompt "${prompt}": the argument ${shown} is there twice.`);
   names.add(name);
   if (!isRecord(options)) throw invalid(`Prompt "${prompt}": the argument ${shown} must be an object, such as { required: true }.`);

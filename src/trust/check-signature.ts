@@ -40,7 +40,7 @@ export function checkSignature(folder: string, options: SignatureCheckOptions): 
   const parsed = parseSignature(read.text);
   if (!parsed.ok) {
     const code = parsed.isNewer ? "TRUST_SIGNATURE_FORMAT" : "TRUST_SIGNATURE_DAMAGED";
-    const advice = parsed.isNewer ? "Update skillhost, or have it signed anew." : "Have the skill signed anew.";
+    const advice = parsed.isNewer ? "Update skillhost, or have it signed again." : "Have the skill signed again.";
     return refused(file, code, `The signature cannot be used: ${parsed.why}. ${advice}`);
   }
   return judge(file, read.bytes, parsed.statement, parsed.signature, options);
@@ -69,14 +69,14 @@ function judge(
   )
     return refuse(
       "TRUST_SIGNATURE_WRONG",
-      `The signature is not one of ${named(key)} over what it stands beside: it was altered. Have the skill signed anew.`,
+      `The signature is not one of ${named(key)} over what it stands beside: it was altered. Have the skill signed again.`,
     );
   if (isOfProject && !keys.isExpected(id)) {
     const message = `It is signed with ${named(key)}, which you trust, but this project expects others ("trust.onlyKeys" in its configuration).`;
     return refuse("TRUST_KEY_NOT_EXPECTED", `${message} Have it signed by one of them, or add the key there.`);
   }
   if (statement.expires !== undefined && Date.parse(statement.expires) <= now)
-    return refuse("TRUST_EXPIRED", `The signature of ${named(key)} was good until ${statement.expires}. Have the skill signed anew.`);
+    return refuse("TRUST_EXPIRED", `The signature of ${named(key)} was good until ${statement.expires}. Have the skill signed again.`);
   if (Date.parse(statement.created) > now + clockSkew)
     return refuse(
       "TRUST_NOT_YET",

@@ -64,5 +64,5 @@ function missing(path: string, { files }: FolderDigests): string {
   const folded = foldedName(path);
   const other = [...files.keys()].find((each) => foldedName(each) === folded);
   if (other !== undefined) return `This file was signed by this name, and is called ${JSON.stringify(other)} now. Rename it back.`;
-  return "This file was signed and is not there. Bring it back, or have the skill signed anew.";
+  return "This file was signed and is not there. Bring it back, or have the skill signed again.";
 }

@@ -55,7 +55,7 @@ export function listPrivateKeys(folder: string): readonly StoredKey[] {
 /** Opens a private key. @throws HostError `KEY_PASSPHRASE` when it needs another one, or one at all; `KEY_INVALID`. */
 export function openPrivateKey({ file }: StoredKey, passphrase: string | undefined): SigningKey {
   const stored = readStored(file);
-  if (stored === undefined) throw new HostError("KEY_INVALID", `${file} is no private key. Make another with "skillhost keys new".`);
+  if (stored === undefined) throw new HostError("KEY_INVALID", `${file} is not a private key. Make another with "skillhost keys new".`);
   const { key, value } = stored;
   const privateKey = toPrivateKey(isPlainRecord(value["locked"]) ? unlock(value["locked"], passphrase) : String(value["private"]), file);
   const { id, name, bytes } = key;

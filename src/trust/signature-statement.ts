@@ -46,9 +46,9 @@ export function parseSignature(text: string): ReadSignature {
     value = JSON.parse(text);
   } catch {
     // What the parser says of a stranger's text helps nobody.
-    return damaged("it is no JSON, or not all of it is there");
+    return damaged("it is not valid JSON, or not all of it is there");
   }
-  if (!isPlainRecord(value)) return damaged("it is no object");
+  if (!isPlainRecord(value)) return damaged("it is not an object");
   if (value["format"] !== format || value["algorithm"] !== algorithm) return newer(value);
   const unknown = Object.keys(value).find((key) => !fields.includes(key));
   if (unknown !== undefined) return damaged(`${shown(unknown)} does not belong into it`);

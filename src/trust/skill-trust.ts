@@ -173,8 +173,8 @@ function unsigned(about: About): Admission {
   const isRequired = mode === "require";
   // Most skills are not, and who is warned of each of them learns to look away.
   if (!isRequired) return base(about, "admitted", { status: "unsigned" }, [], []);
-  const advice = `Skills of the scope "${scope}" must be signed here. Sign it with "skillhost sign", or ask whoever made it to.`;
-  const message = `This skill is not signed, so nobody can tell whether it is as its author left it. ${advice}`;
+  const advice = `Skills of the scope "${scope}" must be signed here. Sign it with "skillhost sign", or ask its author to.`;
+  const message = `This skill is not signed, so it cannot be verified that it is as its author left it. ${advice}`;
   return base(about, "refused", { status: "unsigned" }, [{ severity: "error", code: "TRUST_UNSIGNED", file: folder, message }], []);
 }
 
@@ -214,7 +214,7 @@ function identityFault(
 ): Diagnostic | undefined {
   if (name === skill && actual === version) return undefined;
   const shown = (text: string, number: string | undefined): string => JSON.stringify(number === undefined ? text : `${text} ${number}`);
-  const message = `This skill was signed as ${shown(skill, version)} and is ${shown(name, actual)} now. Give it back its name, or have it signed anew.`;
+  const message = `This skill was signed as ${shown(skill, version)} and is ${shown(name, actual)} now. Give it back its name, or have it signed again.`;
   return {
     severity: mode === "require" ? "error" : "warning",
     code: "TRUST_NAME",
@@ -233,7 +233,7 @@ function toolFault(
   if (signature === undefined ? tools.has(name) : tools.get(name) === signature) return undefined;
   const how = tools.has(name) ? "is not defined as it was when the skill was signed" : "was not there when the skill was signed";
   const result = mode === "require" ? ", so it is left out" : "";
-  const message = `The tool "${name}" ${how}${result}. What defines it may depend on this machine; have the skill signed anew if it should be so.`;
+  const message = `The tool "${name}" ${how}${result}. What defines it may depend on this machine; have the skill signed again if it should be so.`;
   return { severity: mode === "require" ? "error" : "warning", code: "TRUST_TOOL_CHANGED", file: join(folder, signatureFileName), message };
 }
 

@@ -108,5 +108,5 @@ function readFolder(value: unknown, path: string): TrustedFolder {
 }
 
 function unusable(file: string, why: string): HostError {
-  return new HostError("TRUST_FILE_INVALID", `${file} says what you trust, and cannot be used: ${why} Mend it, or move it away.`);
+  return new HostError("TRUST_FILE_INVALID", `${file} says what you trust, and cannot be used: ${why} Fix it, or move it away.`);
 }

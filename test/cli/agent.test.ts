@@ -39,7 +39,7 @@ test("denies what nobody allowed, and says how to allow it", async () => {
   backend.answer({ toolCalls: [call] }, { content: "That was not to be." });
   const { code, stdout, stderr } = await agent();
   expect({ code, stdout }).toEqual({ code: 0, stdout: "That was not to be.\n" });
-  expect(stderr).toContain('"greet" was denied: nobody had allowed it. Allow it with --allow greet, or everything with --yes.');
+  expect(stderr).toContain('"greet" was denied: it is not allowed. Allow it with --allow greet, or everything with --yes.');
 });
 
 test("fails with the words of a turn that failed", async () => {
@@ -69,7 +69,7 @@ test("agent reports that nobody is signed in", async () => {
   backend.refuse();
   const { code, stderr } = await agent("--yes");
   expect(code).toBe(1);
-  expect(stderr).toContain("Nobody is signed in to GitHub Copilot (NotSignedIn).");
+  expect(stderr).toContain("No user is signed in to GitHub Copilot (NotSignedIn).");
 });
 
 test("says what is wrong with how it is used", async () => {

@@ -7,7 +7,7 @@ test("passes skills that have nothing wrong, and says how many it looked at", as
   expect(await runCli(["check"], { cwd: place.path })).toEqual({
     code: 0,
     stdout:
-      '1 skill and 1 tool checked: no fault in what is written.\n1 module not run: whether it loads, only "skillhost check --run" can tell.\n',
+      '1 skill and 1 tool checked: no fault in what is written.\n1 module not run: whether it loads, only "skillhost check --run" can say.\n',
     stderr: "",
   });
   using text = workplace({ "skills/a/SKILL.md": skillDocument("a") });

@@ -58,7 +58,7 @@ test("names an unknown key and a value of the wrong type with their places", asy
   const { code, stdout, stderr } = await runCli(["list"], { cwd: place.path });
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   expect(stderr).toContain(
-    'skillhost.json:2:3 error CONFIG_UNKNOWN_KEY "skillDirectory" is no key of the configuration. Did you mean "skillDirectories"?',
+    'skillhost.json:2:3 error CONFIG_UNKNOWN_KEY "skillDirectory" is not a configuration key. Did you mean "skillDirectories"?',
   );
   expect(stderr).toContain("skillhost.json:3:3 error CONFIG_TYPE");
   expect(stderr).toContain("skillhost.json:4:3 error CONFIG_TYPE");

@@ -44,7 +44,7 @@ test("tells of a save that does not load, with its place, that the last good one
   expect(await dev.line(() => true)).toMatch(/^ {4}skills\/greeter\/tools\/hello\.ts:2:1 error MODULE_SYNTAX /);
 
   place.write("skills/greeter/tools/hello.ts", toolModule("hello", "Hello again"));
-  expect(await dev.line(() => true)).toMatch(/~ greeter {2}mended, updated hello · /);
+  expect(await dev.line(() => true)).toMatch(/~ greeter {2}fixed: updated hello · /);
   dev.interrupt();
   expect((await dev.done).code).toBe(0);
 });
@@ -56,7 +56,7 @@ test("says when an earlier fault is mended by going back to what worked", async 
   place.write("skills/greeter/tools/hello.ts", "export default (\n");
   await dev.line((line) => line.includes("✗ greeter"));
   place.write("skills/greeter/tools/hello.ts", files["skills/greeter/tools/hello.ts"]);
-  expect(await dev.line((line) => line.includes("greeter  "))).toMatch(/~ greeter {2}mended/);
+  expect(await dev.line((line) => line.includes("greeter  "))).toMatch(/~ greeter {2}fixed/);
   dev.interrupt();
   await dev.done;
 });
@@ -140,7 +140,7 @@ test("tells of a new file that does not load beside those that do, and when it i
   place.write("skills/greeter/tools/hello.ts", toolModule("hello", "Good morning"));
   expect(await dev.line(() => true)).toMatch(/~ greeter {2}updated hello · /);
   rmSync(place.at("skills/greeter/tools/new.ts"));
-  expect(await dev.line(() => true)).toMatch(/~ greeter {2}mended · skills\/greeter\/tools\/new\.ts · /);
+  expect(await dev.line(() => true)).toMatch(/~ greeter {2}fixed · skills\/greeter\/tools\/new\.ts · /);
   dev.interrupt();
   await dev.done;
 });

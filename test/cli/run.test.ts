@@ -72,7 +72,7 @@ test("denies what nobody allowed, and says how to allow it", async () => {
   const { code, stderr } = await runCli(argv, setup);
   expect(code).toBe(0);
   expect(stderr).toContain("x greet failed".replace("x", "✗"));
-  expect(stderr).toContain('"greet" was denied: nobody had allowed it. Allow it with --allow greet, or everything with --yes.');
+  expect(stderr).toContain('"greet" was denied: it is not allowed. Allow it with --allow greet, or everything with --yes.');
   expect(endpoint.requests[1]?.body.messages.at(-1).content).toBe("Permission denied and could not request permission from user");
 });
 

@@ -20,7 +20,7 @@ test("the innermost file of a skill is named, and that of a package only if ther
   const inPackage = "parse (/work/node_modules/zod/index.js:3:4)";
   const inSkill = "async greet (file:///work/skills/greeter/tools/greet.ts:7:8)";
   expect((await describeStrayError(withFrames(`run (${own}:1:1)`, inPackage, inSkill))).message).toBe(
-    "/work/skills/greeter/tools/greet.ts:7:8 failed outside of any call: It failed. Look there for a promise that nobody awaits.",
+    "/work/skills/greeter/tools/greet.ts:7:8 failed outside of any call: It failed. A promise is probably not awaited there.",
   );
   expect((await describeStrayError(withFrames(inPackage))).place).toMatchObject({ file: "/work/node_modules/zod/index.js", line: 3 });
 });

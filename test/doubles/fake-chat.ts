@@ -4,7 +4,7 @@ export interface FakeCall {
   readonly id?: string;
   readonly name: string;
   readonly args?: unknown;
-  /** What the model wrote, when it is no JSON. */
+  /** What the model wrote, when it is not valid JSON. */
   readonly error?: { readonly text: string; readonly message: string };
 }
 

@@ -59,7 +59,7 @@ function blocksOf({ content = "", reasoning = "", toolCalls = [] }: ScriptedRepl
   ];
 }
 
-// A whole answer has its input parsed: what a model wrote that is no JSON can only be seen in a stream.
+// A whole answer has its input parsed: what a model wrote that is not valid JSON can only be seen in a stream.
 function inputOf({ arguments: given }: ScriptedToolCall): unknown {
   return typeof given === "string" ? JSON.parse(given) : given;
 }

@@ -165,7 +165,7 @@ describe("what cannot be loaded", () => {
     const at = tree({ "tool.ts": 'import "./notes.txt";', "notes.txt": "const x = 1;" });
     const error = await failure(createLoader().load(at("tool.ts"), scope));
     expect(error).toMatchObject({ code: "MODULE_SYNTAX", file: at("notes.txt") });
-    expect(error.message).toContain('".txt" is no kind of module');
+    expect(error.message).toContain('".txt" is not a supported module type');
   });
 
   test("a name that a module does not export is an error, as in JavaScript", async () => {

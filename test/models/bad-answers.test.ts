@@ -19,7 +19,7 @@ test.each<[string, readonly (string | Uint8Array)[], RegExp]>([
   ["JSON that is cut off", ['{"choices":[{"message":{"content":"x"'], /JSON that does not parse, or is cut off/],
   ["JSON and then more", ['{"choices":[]}\n{"choices":[]}'], /JSON that does not parse/],
   ["brackets without end", ["[".repeat(200_000)], /JSON that does not parse/],
-  ["an event that is no JSON", [some, "data: {not json}\n\n", sse("[DONE]")], /an event that is not JSON: \{not json\}/],
+  ["an event that is not valid JSON", [some, "data: {not json}\n\n", sse("[DONE]")], /an event that is not JSON: \{not json\}/],
   ["a stream that is over before it began", [sse("[DONE]")], /an answer without choices/],
 ])("%s is no answer, and is not asked for again", async (_what, pieces, message) => {
   const { error, retries } = await listen(modelSaying(pieces));

@@ -377,7 +377,7 @@ describe("secrets stay inside", () => {
     ["an error that quotes the key", refused(401, {}, { message: `Incorrect API key provided: ${key}`, code: key, type: header })],
     ["a text that quotes a header", { status: 400, steps: [`bad header ${header}`] }],
     ["a redirect to an address with the key", { status: 302, headers: { location: `http://${key}.test/?key=${key}` } }],
-    ["an event that is no JSON", { steps: [`data: ${key}\n\n`] }],
+    ["an event that is not valid JSON", { steps: [`data: ${key}\n\n`] }],
     ["an error in a stream", { steps: [sse({ error: { message: `${key} is bad` } })] }],
     ["a content type", { headers: { "content-type": key }, steps: ["nothing"] }],
     ["a request id", refused(400, { "x-request-id": `id-of-${key}` })],

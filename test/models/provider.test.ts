@@ -38,7 +38,7 @@ test.each<[string, Record<string, unknown>, RegExp]>([
   ["headers that are no object", { headers: ["a"] }, /^headers must be an object/],
   ["a header with a line break", { headers: { "x-a": "secret-word\r\ny: z" } }, /^Among the headers, "x-a" has a value/],
   ["a header that is no text", { headers: { "x-a": 5 } }, /^Among the headers, "x-a" has a value/],
-  ["a header's name that is none", { headers: { "x a": "b" } }, /^Among the headers, "x a" is no name/],
+  ["a header's name that is none", { headers: { "x a": "b" } }, /^Among the headers, "x a" is not a valid header name/],
   ["a header of the connection", { headers: { "Content-Length": "5" } }, /^Among the headers, "Content-Length" belongs to the connection/],
   ["a fetch that is no function", { fetch: "fetch" }, /^fetch must be a function/],
   ["a timeout of nothing", { idleTimeout: 0 }, /^idleTimeout must be a number above 0/],

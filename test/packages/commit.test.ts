@@ -249,7 +249,7 @@ test("a journal whose staging folder somebody deleted takes nothing away", async
 });
 
 test.each<[string, unknown]>([
-  ["is no JSON", undefined],
+  ["is not valid JSON", undefined],
   ["names a staging folder elsewhere", { staging: "..", changes: [], manifests: {} }],
   ["names no folder of ours for staging", { staging: "node_modules/kept", changes: [], manifests: {} }],
   [

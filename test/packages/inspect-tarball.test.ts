@@ -53,7 +53,7 @@ test.each<[string, readonly TarItem[], string]>([
   ["is a device of Windows with a number", extended("package/com\u00b9.x", {}), "device"],
   ["lies in a device of Windows", [{ path: "package/aux. /a" }], "dot or a space"],
   ["ends with a space", [{ path: "package/a " }], "dot or a space"],
-  ["has characters that nobody sees", extended("package/a\u200b.md", {}), "nobody sees"],
+  ["has invisible characters", extended("package/a\u200b.md", {}), "invisible characters"],
   ["has a name without end", extended(`package/${"x".repeat(2_000)}`, {}), "over 1024 characters"],
 ])("a tarball is refused when an entry %s", async (_what, items, why) => {
   expect(await inspect(tarball([good, ...items]))).toMatch(new RegExp(`^PACKAGE_TARBALL: This tarball is not unpacked\\. .*${why}`));

@@ -138,6 +138,6 @@ test("what is not covered by a signature is refused where one is required, but f
   expect((await json("list", "--skills", "greeter")).data).toMatchObject({ skills: [{ state: "active" }] });
   writeFileSync(place.at("greeter/.env"), "A=1\n");
   expect((await json("list", "--skills", "greeter")).data).toMatchObject({
-    skills: [{ state: "failed", diagnostics: [{ code: "TRUST_FILE_ADDED", message: expect.stringContaining("it is not packed") }] }],
+    skills: [{ state: "refused", diagnostics: [{ code: "TRUST_FILE_ADDED", message: expect.stringContaining("it is not packed") }] }],
   });
 });

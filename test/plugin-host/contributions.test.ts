@@ -52,7 +52,7 @@ describe("what a plugin adds", () => {
       (api) => api.addToolRunner({ extensions: [".ts"], load: () => Promise.reject() }),
       "read by the host",
     ],
-    ["a runner without a dot", (api) => api.addToolRunner({ extensions: ["py"], load: () => Promise.reject() }), "no extension"],
+    ["a runner without a dot", (api) => api.addToolRunner({ extensions: ["py"], load: () => Promise.reject() }), "not an extension"],
     ["a relative skill directory", (api) => api.addSkillDirectory("./skills"), "not an absolute path"],
     ["a hook that is none", (api) => api.addHooks({ onPreTolUse: () => undefined } as never), "onPreTolUse"],
     ["a command without a handler", (api) => api.addCommand({ name: "c" } as never), "handler must be a function"],

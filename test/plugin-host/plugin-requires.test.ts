@@ -50,8 +50,8 @@ describe("a plugin that requires others", () => {
   test.each([
     ["1.4.0", "^2.0.0", 'requires "base" ^2.0.0, and version 1.4.0 of it is here.'],
     [undefined, "^1.0.0", "it names no version of its own"],
-    ["one", "^1.0.0", 'its version "one" is no semantic version'],
-    ["1.0.0", "newest", '"newest" is no range of versions'],
+    ["one", "^1.0.0", 'its version "one" is not a valid semantic version'],
+    ["1.0.0", "newest", '"newest" is not a valid semver range'],
   ])("is refused with the version and the range that did not meet: %s, %s", async (version, range, words) => {
     const { order, make } = kit();
     const { host } = await hostWith([make("top", "1.0.0", { base: range }), make("base", version)]);

@@ -126,7 +126,7 @@ describe("a plugin's model provider", () => {
     });
     await expect(session.sendAndWait("Hi.")).rejects.toThrow('The provider "broken" made no model: no weights');
     await session.update({ provider: { type: "odd" } });
-    await expect(session.sendAndWait("Hi.")).rejects.toThrow("no chat model");
+    await expect(session.sendAndWait("Hi.")).rejects.toThrow("not a chat model");
   });
 
   test("cannot take the name of the host's own", async () => {

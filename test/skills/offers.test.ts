@@ -217,7 +217,7 @@ describe("modules", () => {
       { watch: false },
     );
     expect(kit.found("RESOURCE_LIST").map(({ message }) => message)).toEqual([
-      expect.stringContaining("cannot be had: No."),
+      expect.stringContaining("is not available: No."),
       expect.stringContaining("y://1 does not fit the template x://{b}"),
     ]);
     expect(kit.session.listResourceTemplates()).toHaveLength(2);

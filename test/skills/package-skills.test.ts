@@ -64,7 +64,7 @@ test.each<[string, Files, readonly string[]]>([
     { "package.json": manifest("pkg", { skills: { a: 1 }, pi: [] }), ...skill("a") },
     ["pkg/skills/a"],
   ],
-  ["nothing, when package.json is no JSON", { "package.json": "{", ...skill("a") }, ["pkg/skills/a"]],
+  ["nothing, when package.json is not valid JSON", { "package.json": "{", ...skill("a") }, ["pkg/skills/a"]],
 ])("a package brings %s", (_what, files, expected) => {
   expect(found(project({ pkg: files }))).toEqual(expected);
 });

@@ -145,7 +145,11 @@ describe("a prompt", () => {
       () => definePrompt("p", { arguments: "x" as never, handler: () => "" }),
       /arguments must be an object or a list/,
     ],
-    ["an argument without a name", () => definePrompt("p", { arguments: [{} as never], handler: () => "" }), /undefined is no name/],
+    [
+      "an argument without a name",
+      () => definePrompt("p", { arguments: [{} as never], handler: () => "" }),
+      /undefined is not a valid argument name/,
+    ],
     ["an argument twice", () => definePrompt("p", { arguments: [{ name: "a" }, { name: "a" }], handler: () => "" }), /"a" is there twice/],
     [
       "a requirement that is none",

@@ -109,7 +109,7 @@ test("the command line shows what is held back of a skill and approves it", asyn
     expect((await cli("doctor")).stdout).toContain('DOCTOR_HELD The skill "files": held back');
     expect((await cli("approve", "files")).code).toBe(1);
     const approved = await cli("approve", "files", "--yes");
-    // The hidden character does not reach a model, so it is no part of what is approved.
+    // The hidden character does not reach a model, so it is not part of what is approved.
     expect(approved.stdout).toContain('+ description: "Reads more."');
     expect(approved.stdout).toContain("Approved 1 definition of files.");
     expect((await cli("approve", "files")).stdout).toBe("Nothing of files is held back.\n");

@@ -140,7 +140,7 @@ class Report {
       const isApart = last === undefined ? this.#entries.length > 0 : number !== last + 1;
       if (this.#hasContext && isApart) this.#entries.push("--");
       const sign = fits ? ":" : "-";
-      const shown = text.length > maxShownLine ? `${text.slice(0, maxShownLine)} [The line goes on.]` : text;
+      const shown = text.length > maxShownLine ? `${text.slice(0, maxShownLine)} [Line truncated.]` : text;
       this.#put(`${path}${sign}${this.#numbers ? `${number}${sign}` : ""}${shown}`);
       last = number;
     }

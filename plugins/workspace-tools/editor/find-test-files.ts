@@ -85,7 +85,7 @@ function consider({ own, names, found }: Wanted, file: SearchedFile): void {
 const maxShown = 10;
 
 function toText({ place, own, found }: Wanted): string {
-  if (own === undefined) return `${place.path} is no source file of a kind whose tests are known by their names.`;
+  if (own === undefined) return `${place.path} is not a source file whose tests can be found by name.`;
   const what = own.isTest ? "source" : "test";
   if (found.length === 0) return `No ${what} files found for ${place.path}`;
   const sorted = found.toSorted((a, b) => b.nearness - a.nearness || (a.shown < b.shown ? -1 : 1)).slice(0, maxShown);

@@ -58,7 +58,7 @@ Hidden files, binary files and files ignored by .gitignore are skipped.`,
 };
 
 function shortened(line: string): string {
-  return line.length > maxShownLine ? `${line.slice(0, maxShownLine)} [The line goes on.]` : line;
+  return line.length > maxShownLine ? `${line.slice(0, maxShownLine)} [Line truncated.]` : line;
 }
 
 function toText(query: string, lines: readonly string[], isPart: boolean): string {

@@ -69,7 +69,7 @@ async function listenFirst(shell: Shell, call: Call, shells: Shells): Promise<un
   const { signal } = call.context.invocation;
   await shell.wait(firstWords, signal);
   if (shell.exitCode !== undefined) return ended(shell, shell.exitCode, call, shells);
-  if (!signal.aborted) return withLine(shell.output.take(), `[The command goes on in the background. Its process id is ${shell.pid}.]`);
+  if (!signal.aborted) return withLine(shell.output.take(), `[The command continues in the background. Its process id is ${shell.pid}.]`);
   await shells.stop(call.sessionId, shell);
   return failure("The command was interrupted.");
 }

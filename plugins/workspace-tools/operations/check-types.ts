@@ -54,7 +54,9 @@ export async function checkTypes(
   return {
     by,
     checked: paths.filter((path) => files.has(path)),
-    unchecked: paths.filter((path) => !files.has(path)).map((path) => ({ path, why: `it is no part of ${relative(options.cwd, config)}` })),
+    unchecked: paths
+      .filter((path) => !files.has(path))
+      .map((path) => ({ path, why: `it is not part of ${relative(options.cwd, config)}` })),
     problems: [...config0, ...problems.filter(({ path }) => asked.has(path))],
   };
 }

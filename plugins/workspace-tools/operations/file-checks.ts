@@ -90,7 +90,8 @@ function jsonProblems(text: string): readonly Omit<FileProblem, "path">[] {
     return [];
   } catch (error) {
     // Node.js tells the place in words, of some faults, and repeats the text around others.
-    const [, message = "It is no JSON"] = /^(.*?)(?: in JSON at position.*|, (?:\.\.\.)?".*)?$/s.exec((error as Error).message) ?? [];
+    const [, message = "It is not valid JSON"] =
+      /^(.*?)(?: in JSON at position.*|, (?:\.\.\.)?".*)?$/s.exec((error as Error).message) ?? [];
     return [{ ...positionAt(text, jsonFaultAt(text)), severity: "error", message }];
   }
 }

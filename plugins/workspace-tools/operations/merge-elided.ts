@@ -133,7 +133,7 @@ function placeUnanchored(lines: readonly string[], start: number, { lines: own, 
     const end = Math.max(start, lines.at(-1) === "" ? lines.length - 1 : lines.length);
     return { from: end, to: end, head: own.length, tail: own.length };
   }
-  return { why: `${told(own)} repeats no line of the file that is there only once, so that nobody can tell where it belongs` };
+  return { why: `${told(own)} repeats no line that occurs only once in the file, so its place is ambiguous` };
 }
 
 /** Why lines that are repeated do not say for sure what is meant. */

@@ -34,7 +34,7 @@ export function parseSearchPattern(source: string, options: PatternOptions): Sea
     return { test: (text) => compiled.test(text), find: (text) => findAll(compiled, text) };
   } catch {
     // Whatever it says is about the engine; the model is told what it may write.
-    return "it is no regular expression of the syntax that is understood (RE2: without look-around and back-references)";
+    return "it is not a supported regular expression (RE2: without look-around and back-references)";
   }
 }
 

@@ -81,5 +81,5 @@ export function splitLines(text: string): readonly string[] {
 }
 
 export function bounded(diff: string): string {
-  return diff.length > maxDiffChars ? `${diff.slice(0, maxDiffChars)}\n[The diff goes on and is cut here.]` : diff;
+  return diff.length > maxDiffChars ? `${diff.slice(0, maxDiffChars)}\n[Diff truncated.]` : diff;
 }

@@ -163,6 +163,6 @@ function adviseOnDenied({ out }: CommandContext, { calls }: AgentTurn, { unallow
   const ofServer = calls.filter(({ type, status }) => type !== "client" && status === "cancelled").map(({ name }) => name);
   for (const name of new Set([...unallowed, ...ofServer])) {
     const shown = visibleLine(name);
-    out.note(`"${shown}" was denied: nobody had allowed it. Allow it with --allow ${shown}, or everything with --yes.`);
+    out.note(`"${shown}" was denied: it is not allowed. Allow it with --allow ${shown}, or everything with --yes.`);
   }
 }

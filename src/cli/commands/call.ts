@@ -40,7 +40,7 @@ export async function call(context: CommandContext, name: string, json: string |
     if (session.catalog.executables.get(tool.name)?.hasHandler === false) throw withoutHandler(tool);
     const result = await limit.run((signal) => session.callTool(name, args, { signal: AbortSignal.any([io.signal, signal]) }));
     report(context, tool, result, host);
-    if (permission.wasUnanswered()) out.note("The call was denied because there is nobody to ask. Allow it with --yes.");
+    if (permission.wasUnanswered()) out.note("The call was denied because no one can be asked here. Allow it with --yes.");
     if (limit.hasPassed()) out.note(`It was cancelled after ${options.timeout} ms.`);
     return result.resultType === "success" ? 0 : 1;
   });

@@ -102,7 +102,7 @@ function rootFault(root: string): Diagnostic | undefined {
     severity: "error",
     code: "SKILLS_NOT_DIRECTORY",
     file,
-    message: "This is no directory. Name the skill's folder, or one that holds skill folders.",
+    message: "This is not a directory. Name the skill's folder, or one that holds skill folders.",
   };
 }
 
@@ -141,7 +141,7 @@ function print({ report, tools, bundles, diagnostics, runs }: Findings, out: Out
   out.line(found.length === 0 ? `${what}: ${nothing}.` : `${what}: ${found.join(", ")}.`);
   if (unrun > 0)
     out.line(
-      `${counted(unrun, "module")} not run: whether ${unrun === 1 ? "it loads" : "they load"}, only "skillhost check --run" can tell.`,
+      `${counted(unrun, "module")} not run: whether ${unrun === 1 ? "it loads" : "they load"}, only "skillhost check --run" can say.`,
     );
   const computed = report.skills.flatMap((skill) => skill.computed);
   if (computed.length > 0) out.line(`What these define is computed: ${named(computed.map(out.path))}.`);

@@ -105,7 +105,7 @@ async function checkServers(
 
 /** With what people signed in with before; nobody is asked to now. */
 function openConnector({ log, mcp }: ResolvedHostOptions): OwnedConnector {
-  const askToSignIn = () => () => Promise.reject(new Error("Nobody is asked to sign in here."));
+  const askToSignIn = () => () => Promise.reject(new Error("Interactive sign-in is not available here."));
   const policy = { elicitation: "deny", sampling: "deny" } as const;
   return createConnector({ log, policy, credentialsDirectory: mcp.credentialsDirectory, askToSignIn, isAttended: () => false });
 }

@@ -146,6 +146,6 @@ function parseJson(text: string, file: string): unknown {
     return JSON.parse(text);
   } catch {
     // The configuration's own reader says where; here it is only looked into.
-    throw new CliError("KEY_INVALID", `${file} is no JSON. Mend it, or give the key itself.`, 1);
+    throw new CliError("KEY_INVALID", `${file} is not valid JSON. Fix it, or give the key itself.`, 1);
   }
 }

@@ -82,7 +82,7 @@ async function converse({ io, out }: CommandContext, session: Session, prompt: s
     const answer = await session.sendAndWait({ prompt });
     for (const name of report.unallowed) {
       out.note(
-        `"${visibleLine(name)}" was denied: nobody had allowed it. Allow it with --allow ${visibleLine(name)}, or everything with --yes.`,
+        `"${visibleLine(name)}" was denied: it is not allowed. Allow it with --allow ${visibleLine(name)}, or everything with --yes.`,
       );
     }
     return { ok: !report.hitLimit, data: { content: answer.content, model: answer.model, sessionId: session.id } };

@@ -102,7 +102,7 @@ function findFolder(context: CommandContext, wanted: string): string {
   const path = resolve(context.io.cwd, wanted);
   if (existsSync(path) && statSync(path).isDirectory()) {
     if (isSkillFolder(path)) return path;
-    throw new CliError("SKILL_UNKNOWN", `${path} is no skill: it has neither SKILL.md nor skill.json.`, 1);
+    throw new CliError("SKILL_UNKNOWN", `${path} is not a skill: it has neither SKILL.md nor skill.json.`, 1);
   }
   const roots = skillDirectories(context).map((entry) => resolveRoot(entry, context.io.cwd));
   const folders = roots.flatMap((root) => discoverRoot(root).folders);

@@ -191,7 +191,7 @@ function limitOf(code: string, timeout: number, own: number): string {
   return `Its own limit is ${own} ms, which --timeout can give it here. `;
 }
 
-const listRemedy = "It answers, and cannot list its tools: report that to whoever makes it, or try another version.";
+const listRemedy = "It answers, and cannot list its tools: report that to its author, or try another version.";
 
 /** What to do about a connection that did not come about. */
 function findingFor(spec: McpServerSpec, code: string): readonly [code: string, remedy: string] {

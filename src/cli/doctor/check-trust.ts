@@ -28,6 +28,6 @@ function heldFinding(what: string, source: string, held: readonly { readonly nam
   if (held.length === 0) return [];
   const names = held.slice(0, 6).map(({ name }) => JSON.stringify(name));
   const more = held.length > names.length ? ` and ${held.length - names.length} more` : "";
-  const message = `${what}: held back until somebody approves it: ${names.join(", ")}${more}. "skillhost approve ${source}" shows what changed.`;
+  const message = `${what}: held back until approved: ${names.join(", ")}${more}. "skillhost approve ${source}" shows what changed.`;
   return [{ severity: "warning", code: "DOCTOR_HELD", message, source }];
 }

@@ -7,7 +7,7 @@ import type { CheckedServer, Step } from "./check-server.ts";
 const words: Readonly<Record<CheckedServer["status"], string>> = {
   ok: "works",
   failed: "failed",
-  "needs-auth": "needs somebody to sign in",
+  "needs-auth": "requires sign-in",
   not_configured: "needs configuration",
   disabled: "disabled",
   not_started: "not tried",

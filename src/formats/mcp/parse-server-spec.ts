@@ -102,9 +102,7 @@ function readType(entry: EntryReader): ServerType | undefined {
   const given = key === undefined ? undefined : entry.text(key);
   if (given !== undefined) {
     if (Object.hasOwn(types, given.toLowerCase())) return types[given.toLowerCase()];
-    return entry.error("MCP_TYPE_UNKNOWN", `${shown(given)} is no type of server that can be used. Write "stdio", "http" or "sse".`, [
-      key!,
-    ]);
+    return entry.error("MCP_TYPE_UNKNOWN", `${shown(given)} is not a supported server type. Write "stdio", "http" or "sse".`, [key!]);
   }
   if (key !== undefined) return undefined;
   if (entry.key("command") !== undefined) return "stdio";
@@ -161,7 +159,7 @@ function readUrl(entry: EntryReader): string {
   if (url === "" || entry.needs.length > 0) return url;
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   if (parsed === undefined || !/^https?:$/.test(parsed.protocol)) {
-    entry.error("MCP_URL_INVALID", `"${key}" is no address that can be used. Write one that begins with https:// or http://.`, [key]);
+    entry.error("MCP_URL_INVALID", `"${key}" is not a valid address. Write one that begins with https:// or http://.`, [key]);
   } else if (parsed.username !== "" || parsed.password !== "") {
     entry.error("MCP_URL_PASSWORD", `"${key}" has a user name or password in it, which is not sent. Use an Authorization header.`, [key]);
   }

@@ -32,7 +32,7 @@ function indirect(name: string, variable: string, entry: EntryReader, env: Recor
     return;
   }
   // What stands there may be the value itself, written where a name belongs.
-  const message = `What "${key}" → ${shown(name)} names is no environment variable of the host, so the server goes without. Set it, or correct the name.`;
+  const message = `What "${key}" → ${shown(name)} names is not an environment variable of the host, so the server goes without. Set it, or correct the name.`;
   entry.warn("MCP_VARIABLE_UNSET", message, [key, name]);
 }
 

@@ -152,8 +152,7 @@ const tooLarge: Explain = (report, block) => {
 };
 
 const notMap: Explain = (report, block) => {
-  const message =
-    "What stands between the --- lines is no list of `key: value` lines. Write front matter there, or use *** for a thematic break.";
+  const message = "The block between the --- lines is not a YAML mapping. Write front matter there, or use *** for a thematic break.";
   report.add("warning", "FRONT_MATTER_NOT_MAP", message, block.start);
 };
 

@@ -68,7 +68,7 @@ function findPlace(source: string): Place {
 function lintBody(body: string, bodyStart: number, add: (severity: Severity, code: string, message: string, offset: number) => void): void {
   const lines = body.trimEnd().split("\n").length;
   if (body.trim() === "")
-    add("warning", "SKILL_BODY_EMPTY", "The body is empty, so the skill tells a model nothing. Write its instructions.", bodyStart);
+    add("warning", "SKILL_BODY_EMPTY", "The body is empty, so a model learns nothing from the skill. Write its instructions.", bodyStart);
   if (lines > maxBodyLines) {
     const message = `The body has ${lines} lines; the specification recommends less than ${maxBodyLines}. Move detail into files of references/.`;
     add("info", "SKILL_BODY_LONG", message, bodyStart);

@@ -134,7 +134,7 @@ function readWords(fields: FieldReader, key: string, complain: JsonComplain): st
 function readVersion(fields: FieldReader, complain: JsonComplain): string | undefined {
   const version = fields.text("version");
   if (version === undefined || (valid(version) !== null && version === version.trim())) return version;
-  const message = `The version ${JSON.stringify(version.slice(0, 80))} is no semantic version, so no skill can require it. Write three numbers, such as 1.0.0.`;
+  const message = `The version ${JSON.stringify(version.slice(0, 80))} is not a valid semantic version, so no skill can require it. Write three numbers, such as 1.0.0.`;
   complain("warning", "MANIFEST_VERSION", message, ["version"]);
   return version;
 }
@@ -177,7 +177,7 @@ function readRanges(fields: FieldReader, key: string, complain: JsonComplain): R
   const ranges = fields.texts(key);
   for (const [name, range] of Object.entries(ranges ?? {})) {
     if (validRange(range) !== null) continue;
-    const message = `${JSON.stringify(range.slice(0, 80))} for "${name}" in "${key}" is no range of versions. Write one such as ^1.2.0 or *.`;
+    const message = `${JSON.stringify(range.slice(0, 80))} for "${name}" in "${key}" is not a valid semver range. Write one such as ^1.2.0 or *.`;
     complain("error", "MANIFEST_RANGE", message, [key, name]);
   }
   return ranges;

@@ -172,7 +172,8 @@ function checkUrl(url: string, fields: FieldReader, check: PlaceholderCheck, pat
       "url",
       "The host of the url cannot be an argument. Write it out, or take it from the environment with an env: placeholder.",
     );
-  else if (!URL.canParse(url.replace(/\$\{[^}]*\}/g, "1"))) fields.wrong("url", `${JSON.stringify(url.slice(0, 100))} is no address.`);
+  else if (!URL.canParse(url.replace(/\$\{[^}]*\}/g, "1")))
+    fields.wrong("url", `${JSON.stringify(url.slice(0, 100))} is not a valid address.`);
 }
 
 function readMcp({ fields: outer, path, complain }: HandlerReading): McpHandlerSpec | undefined {

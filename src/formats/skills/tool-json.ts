@@ -36,7 +36,7 @@ export function toToolJson(value: unknown, file: string): ToolJsonRead {
   const copy = copyJson(value);
   if (!copy.ok) {
     const where = copy.path === "" ? "" : ` at ${copy.path}`;
-    report.add("error", "TOOL_FIELD_TYPE", `The tool is no JSON: its value${where} ${copy.reason}.`);
+    report.add("error", "TOOL_FIELD_TYPE", `The tool is not valid JSON: its value${where} ${copy.reason}.`);
     return { diagnostics: report.diagnostics };
   }
   return readTool(copy.value, report.diagnostics, (severity, code, message) => report.add(severity, code, message));

@@ -184,7 +184,7 @@ class JsonReader {
             : "Text cannot hold control characters. Write them as \\u escapes.",
         );
       const escaped = this.#match(escapeText);
-      if (escaped === "") this.#fail("This is no escape of JSON. Write a backslash itself as \\\\.");
+      if (escaped === "") this.#fail("This is not a valid JSON escape sequence. Write a backslash itself as \\\\.");
       hasEscapes = true;
       this.#at += escaped.length;
     }
@@ -196,7 +196,7 @@ class JsonReader {
     const digits = this.#match(numberText);
     const after = this.#text[this.#at + digits.length] ?? "";
     if (digits === "" || /[\w.]/.test(after))
-      this.#fail("This is no number of JSON. Write it like 12, -0.5 or 1e3, or put quotes around it.");
+      this.#fail("This is not a valid JSON number. Write it like 12, -0.5 or 1e3, or put quotes around it.");
     this.#at += digits.length;
     return Number(digits);
   }
@@ -207,7 +207,7 @@ class JsonReader {
       this.#at += word.length;
       return word === "null" ? null : word === "true";
     }
-    if (word !== "") this.#fail(`${word} is no value of JSON. Text needs double quotes; the words are true, false and null.`);
+    if (word !== "") this.#fail(`${word} is not a JSON value. Text needs double quotes; the words are true, false and null.`);
     return this.#fail(unexpected(this.#peek(), "a value"));
   }
 

@@ -156,7 +156,7 @@ function syntaxError(file: string, text: string, errors: readonly OxcError[], ca
 }
 
 function unknownKind(file: string, extension: string): ModuleError {
-  const message = `${file} cannot be imported: "${extension}" is no kind of module. Read it with node:fs instead.`;
+  const message = `${file} cannot be imported: "${extension}" is not a supported module type. Read it with node:fs instead.`;
   return new ModuleError("MODULE_SYNTAX", message, { file, files: [file] });
 }
 

@@ -64,7 +64,7 @@ export class ChangeFeed implements AsyncDisposable {
     this.#subscription = this.#create(filter, () => {
       for (const list of offered) this.#changes.announce(list);
     });
-    this.#subscription.open().catch((error: unknown) => this.#note("does not tell of changes", error));
+    this.#subscription.open().catch((error: unknown) => this.#note("does not report changes", error));
   }
 
   async #subscribe(uri: string): Promise<AsyncDisposable> {

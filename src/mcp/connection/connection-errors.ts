@@ -10,7 +10,7 @@ export function toConnectionError(error: unknown, sdk: Sdk, serverName: string):
   const own = causes(error).find((cause) => cause instanceof HostError);
   if (own instanceof HostError) return own;
   if (isUnauthorized(error, sdk)) {
-    return new HostError("MCP_UNAUTHORIZED", `The MCP server ${serverName} wants somebody to sign in (HTTP 401).`, { cause: error });
+    return new HostError("MCP_UNAUTHORIZED", `The MCP server ${serverName} requires sign-in (HTTP 401).`, { cause: error });
   }
   const status = httpStatusOf(error, sdk);
   if (status !== undefined) {

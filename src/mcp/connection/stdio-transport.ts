@@ -170,9 +170,9 @@ export class StdioTransport implements ServerLink {
   #countGarbage(line: string): void {
     this.#garbage++;
     if (this.#garbage > loudGarbage) return;
-    const more = this.#garbage === loudGarbage ? " Further ones are not told." : "";
+    const more = this.#garbage === loudGarbage ? " Further ones are not reported." : "";
     this.#options.log.warning(
-      `The MCP server ${this.#options.serverName} wrote a line to stdout that is no message; it was skipped.${more}`,
+      `The MCP server ${this.#options.serverName} wrote a line to stdout that is not a message; it was skipped.${more}`,
       { server: this.#options.serverName, line: redactText(line.slice(0, 200)) },
     );
   }
@@ -208,7 +208,7 @@ export class StdioTransport implements ServerLink {
     try {
       this.onclose?.();
     } catch (error) {
-      this.#options.log.error(`The end of the MCP server ${this.#options.serverName} could not be told: ${errorMessage(error)}`);
+      this.#options.log.error(`The end of the MCP server ${this.#options.serverName} could not be reported: ${errorMessage(error)}`);
     }
   }
 

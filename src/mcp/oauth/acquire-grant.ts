@@ -36,7 +36,7 @@ export async function acquireGrant(
   // Who cannot renew a token may still have a person sign in again.
   if (answer?.kind === "cancelled" && reason === "refresh") answer = await acquire({ ...wanted, reason: "reauth" }, signal);
   if (answer === undefined) return undefined;
-  if (answer.kind !== "token") throw new HostError("OAUTH_CANCELLED", "whoever was asked for a token gave none");
+  if (answer.kind !== "token") throw new HostError("OAUTH_CANCELLED", "the client that was asked for a token returned none");
   const now = Date.now();
   return {
     // It cannot be renewed here, so whom it was issued to does not matter.

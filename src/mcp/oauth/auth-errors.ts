@@ -17,8 +17,8 @@ export async function explain(error: unknown): Promise<string> {
   }
   if (error instanceof IssuerMismatchError) {
     const what = error.kind === "metadata" ? "the metadata of the authorization server" : "the answer to the sign-in";
-    const issuer = error.received === undefined ? "nobody" : oneLine(error.received);
-    return `${what} must be from the issuer ${error.expected}, and says that it is from ${issuer}`;
+    const issuer = error.received === undefined ? "none" : oneLine(error.received);
+    return `${what} must be from the issuer ${error.expected}, but the response names ${issuer}`;
   }
   if (!(error instanceof OAuthError)) return oneLine(errorMessage(error));
   if (error.message.includes("Raw body:")) return "the authorization server answered with an error that it does not explain";

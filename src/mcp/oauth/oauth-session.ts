@@ -182,12 +182,12 @@ export class OAuthSession {
     try {
       const given = acquire && (await acquireGrant(this.#target, challenge, reason, ask(acquire), signal));
       this.#given = given !== undefined;
-      if (given === undefined && authorize === undefined) throw new HostError("ASK_UNANSWERED", "nobody is there to sign in");
+      if (given === undefined && authorize === undefined) throw new HostError("ASK_UNANSWERED", "no user is available to sign in");
       this.#keeper.adopt(given ?? (await signIn(this.#target, challenge, ask(authorize!), signal)));
       this.#isUnproven = true;
       this.#needsAuth = false;
     } catch (error) {
-      const why = patience.aborted ? `nobody has signed in within ${this.#people.timeout / 1000} seconds` : await explain(error);
+      const why = patience.aborted ? `no user signed in within ${this.#people.timeout / 1000} seconds` : await explain(error);
       // Who has said no, or nothing, is not asked again by every request that follows; who was not there may come yet.
       if (isAsked && !(error instanceof HostError && error.code === "ASK_UNANSWERED")) this.#refusal = why;
       throw this.#fail(why);

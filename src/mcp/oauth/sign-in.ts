@@ -151,7 +151,7 @@ function checkAddress(address: URL | undefined, { server }: OAuthTarget): URL {
   if (address !== undefined && mayContact(address, new URL(server.url))) return address;
   throw new HostError(
     "OAUTH_ADDRESS",
-    `nobody is sent to ${address?.origin}: it must be https, and not within this machine or a private network`,
+    `users are not sent to ${address?.origin}: it must be https, and not on this machine or in a private network`,
   );
 }
 

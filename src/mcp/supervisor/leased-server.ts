@@ -116,7 +116,7 @@ export class LeasedServer implements SupervisedServer, KeeperUser {
 
   #held(): ServerKeeper {
     if (this.#keeper !== undefined && !this.#isReleased) return this.#keeper;
-    const why = this.status.error?.message ?? "Whoever used it has let go of it.";
+    const why = this.status.error?.message ?? "No session uses it any more.";
     throw new HostError("MCP_UNAVAILABLE", `MCP server "${this.name}" is not available (${this.state}). ${why}`);
   }
 }

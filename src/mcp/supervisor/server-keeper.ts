@@ -171,9 +171,9 @@ export class ServerKeeper {
       case "needs-auth":
         return "Sign in to it, then start it.";
       case "failed":
-        return "It is tried again when it is used after some time; restart it once the cause is mended.";
+        return "It is tried again when it is used after some time; restart it once the cause is fixed.";
       case "stopped":
-        return this.#isClosed ? "Whoever used it has let go of it." : "Start it to use it.";
+        return this.#isClosed ? "No session uses it any more." : "Start it to use it.";
       default:
         return "It is still starting: try again shortly.";
     }

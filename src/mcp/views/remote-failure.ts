@@ -25,7 +25,7 @@ const sentences = {
   MCP_NOT_STARTED: notCalled,
   MCP_UNAVAILABLE: notCalled,
   MCP_UNAUTHORIZED: (server) => `MCP server "${server}" wants the user to sign in first, so the tool was not called.`,
-  MCP_ANSWER: (server) => `MCP server "${server}" answered with something that is no result. Detailed information is not available.`,
+  MCP_ANSWER: (server) => `MCP server "${server}" answered with something that is not a result. Detailed information is not available.`,
   MCP_ERROR: (server, code) => {
     if (code === invalidParams) return `MCP server "${server}" refused the call: it does not take these arguments, or has no such tool.`;
     if (code === methodNotFound) return `MCP server "${server}" refused the call: it has no tools any more.`;
@@ -34,7 +34,7 @@ const sentences = {
 } satisfies Readonly<Record<string, (server: string, code: number | undefined) => string>>;
 
 function notCalled(server: string): string {
-  return `MCP server "${server}" is not running, so the tool was not called. Go on without it, or tell the user.`;
+  return `MCP server "${server}" is not running, so the tool was not called. Continue without it, or inform the user.`;
 }
 
 // As JSON-RPC numbers them.

@@ -94,7 +94,7 @@ export function texts<K extends string>(fields: Readonly<Record<K, unknown>>): {
 function readPromptResult(raw: Json, serverName: string): PromptResult {
   const copy = copyJson(raw["messages"]);
   if (!copy.ok || !Array.isArray(copy.value) || !copy.value.every(isMessage)) {
-    throw new HostError("MCP_ANSWER", `MCP server "${serverName}" answered with something that is no prompt.`);
+    throw new HostError("MCP_ANSWER", `MCP server "${serverName}" answered with something that is not a prompt.`);
   }
   return Object.freeze({ ...texts({ description: raw["description"] }), messages: copy.value });
 }

@@ -91,7 +91,7 @@ function isSize(value: unknown): value is number {
 function readContents({ contents }: Json, serverName: string): readonly ResourceContents[] {
   const copy = copyJson(contents);
   if (copy.ok && Array.isArray(copy.value) && copy.value.every(isContents)) return copy.value;
-  throw new HostError("MCP_ANSWER", `MCP server "${serverName}" answered with something that is no resource.`);
+  throw new HostError("MCP_ANSWER", `MCP server "${serverName}" answered with something that is not a resource.`);
 }
 
 function isContents(value: unknown): value is ResourceContents {

@@ -98,7 +98,7 @@ class SkillReader {
     if (files === "dynamic") return { uri: `${root}/${path.split("/").map(encodeURIComponent).join("/")}` };
     const file = files.get(path);
     if (file !== undefined) return file;
-    throw new HostError("SKILL_FILE_UNLISTED", `${JSON.stringify(path.slice(0, 200))} is no file of the skill ${uri}.`);
+    throw new HostError("SKILL_FILE_UNLISTED", `${JSON.stringify(path.slice(0, 200))} is not a file of the skill ${uri}.`);
   }
 
   #check({ uri, size, digest }: { readonly uri: string } & Partial<SkillFile>, bytes: Uint8Array): void {
@@ -111,7 +111,7 @@ class SkillReader {
 
   #mismatch(code: string, message: string): HostError {
     this.#options.onMismatch?.();
-    return new HostError(code, `${message} It is not used; the skill may have changed, or somebody changed it on the way.`);
+    return new HostError(code, `${message} It is not used; the skill may have changed, or was changed in transit.`);
   }
 }
 

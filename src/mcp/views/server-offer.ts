@@ -190,7 +190,7 @@ export class OfferBuilder {
   #judgeByMemory({ message: why }: Error): Judged {
     const trusted = this.#trusted;
     const source = this.#server.name;
-    const message = `What was approved of MCP server "${source}" cannot be read (${why}), so nothing new of it is offered. Mend that, and restart it.`;
+    const message = `What was approved of MCP server "${source}" cannot be read (${why}), so nothing new of it is offered. Fix that, and restart it.`;
     return {
       isTrusted: ({ subject }) => trusted.has(keyOf(subject)),
       held: [],
@@ -268,7 +268,7 @@ function diagnoseState({ name: source, state, status, spec }: SupervisedServer):
   if (state === "failed")
     return [{ severity: "error", code: "MCP_SERVER_FAILED", source, message: `MCP server "${source}" does not work${why}` }];
   if (state === "needs-auth") {
-    const message = `MCP server "${source}" wants somebody to sign in: run \`skillhost login ${source}\`.`;
+    const message = `MCP server "${source}" requires authentication: run \`skillhost login ${source}\`.`;
     return [{ severity: "warning", code: "MCP_SERVER_SIGN_IN", source, message }];
   }
   if (state !== "needs-configuration") return [];

@@ -20,7 +20,7 @@ const usualFiles: Readonly<Record<string, readonly string[]>> = {
 export function loadHooks(files: BundleFiles, sources: Sources, mode: "run" | "off"): readonly HookCommand[] | undefined {
   const hooks = readAll(files, sources);
   if (mode === "run" || hooks === undefined || hooks.length === 0) return mode === "run" ? hooks : (hooks ?? []);
-  const message = `The ${hooks.length} hooks of this plugin are off: nobody named the plugin in the configuration or in an option.`;
+  const message = `The ${hooks.length} hooks of this plugin are off: the plugin is not named in the configuration or in an option.`;
   files.report({ severity: "info", code: "BUNDLE_HOOKS_OFF", message, file: sources.manifestFile });
   return [];
 }
@@ -58,7 +58,7 @@ function readAll(files: BundleFiles, { dialect, given }: Sources): readonly Hook
 function isMatchable(files: BundleFiles, hook: HookCommand, file: string): boolean {
   if (createMatcher(hook) !== undefined) return true;
   const shown = JSON.stringify(hook.matcher?.slice(0, 200));
-  const message = `The matcher ${shown} of ${hook.event} is no regular expression that can be used here (look-around and back-references cannot). The hook is left out.`;
+  const message = `The matcher ${shown} of ${hook.event} is not a supported regular expression (look-around and back-references are not supported). The hook is ignored.`;
   files.report({ severity: "error", code: "HOOK_MATCHER", message, file });
   return false;
 }

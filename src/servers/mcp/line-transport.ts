@@ -133,7 +133,7 @@ export class LineTransport implements Transport {
     const message = parse(text);
     if (!isPlainRecord(message)) {
       // Without an id there is nobody to answer.
-      this.onerror?.(new Error(`A line is no JSON-RPC message and was passed over: ${text.slice(0, 100)}`));
+      this.onerror?.(new Error(`A line is not a JSON-RPC message and was passed over: ${text.slice(0, 100)}`));
     } else if (isNestedTooDeep(message)) this.#refuse(message["id"], `it is nested more than ${maxJsonDepth} levels deep`);
     else if (isMessage(message)) this.#pass(message);
     else this.#refuse(message["id"], "this is not a message of JSON-RPC 2.0");

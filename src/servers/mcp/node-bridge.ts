@@ -39,7 +39,7 @@ export function createNodeBridge(handle: (request: Request) => Promise<Response>
       if (body === "gone" || gone.signal.aborted) return;
       if (body === "too long") return refuse(outgoing, { status: 413, message: `The body is over ${options.maxBodyBytes} bytes.` });
       const request = toRequest(incoming, body, gone.signal);
-      if (request === undefined) return refuse(outgoing, { status: 400, message: "This is no request that is served here." });
+      if (request === undefined) return refuse(outgoing, { status: 400, message: "This is not a supported request." });
       open.add(request);
       outgoing.once("close", () => open.delete(request));
       await send(await handle(request), outgoing, gone.signal);

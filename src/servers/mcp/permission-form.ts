@@ -31,4 +31,4 @@ export function permissionAnswer({ action, content }: Asks["elicitation"]["answe
 
 /** Added to what a model reads when a call was denied because nobody could be asked. */
 export const howToAllow =
-  'Nobody could be asked for permission: this client does not support elicitation. Whoever runs the server can allow calls: "skillhost mcp --allow <rule>", or --yes for all.';
+  'Permission could not be requested: this client does not support elicitation. The operator of the server can allow calls: "skillhost mcp --allow <rule>", or --yes for all.';

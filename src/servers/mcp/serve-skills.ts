@@ -29,14 +29,14 @@ export function serveSkills(server: Server, shelf: SkillShelf, cacheHint: CacheH
   server.setRequestHandler(SKILLS_GET_METHOD, { params: addressed }, ({ uri }) =>
     guarded(log, `skill ${uri}`, async () => {
       const skill = await shelf.get(uri);
-      if (skill === undefined) throw notServed(uri, "is no skill that is served here");
+      if (skill === undefined) throw notServed(uri, "is not a skill served here");
       return { skill, ...hints };
     }),
   );
   server.setRequestHandler(RESOURCES_DIRECTORY_READ_METHOD, { params: addressed }, ({ uri, cursor }) =>
     guarded(log, `folder ${uri}`, async () => {
       const children = await shelf.directory(uri);
-      if (children === undefined) throw notServed(uri, "is no folder that is served here");
+      if (children === undefined) throw notServed(uri, "is not a folder served here");
       const { items, ...next } = cut(children, cursor);
       return { resources: items, ...next, ...hints };
     }),

@@ -85,7 +85,7 @@ function isNobody(outcome: AskOutcome): boolean {
 
 function unanswered(kind: AskKind, outcome: AskOutcome): HostError {
   const why = outcome.kind === "ended" ? outcome.reason : outcome.kind;
-  return new HostError("ASK_UNANSWERED", `Nobody answered the question of kind "${kind}" (${why}). Go on without an answer.`);
+  return new HostError("ASK_UNANSWERED", `The question of kind "${kind}" was not answered (${why}). Continue without an answer.`);
 }
 
 function deniedByPolicy(kind: AskKind, server: string): HostError {

@@ -22,7 +22,7 @@ function tellCaller(run: RunningCall, host: CallHost, update: Progress): void {
   try {
     onProgress(update, { toolCallId: run.call.id, toolName: run.call.name });
   } catch (error) {
-    host.log.error("Whoever is told of a call's progress failed.", { ...logFacts(run, host), error: toError(error) });
+    host.log.error("A progress listener failed.", { ...logFacts(run, host), error: toError(error) });
   }
 }
 

@@ -241,7 +241,7 @@ class CallPipeline implements Pipeline, ContextServices {
     try {
       this.#host.onFileChanged({ path, content, toolCallId: run.call.id, ...(languageId !== undefined && { languageId }) });
     } catch (error) {
-      log.error("Whoever is told of changed files failed.", { ...logFacts(run, this.#host), error: toError(error) });
+      log.error("A file-change listener failed.", { ...logFacts(run, this.#host), error: toError(error) });
     }
   }
 }

@@ -196,7 +196,7 @@ export class SessionOffers {
     const context: OfferContext = {
       signal,
       ask: async (kind, data, { key } = {}) => {
-        if (signal.aborted) throw new HostError("ASK_UNANSWERED", "Nobody waits for what asks any more. Ask before it is done.");
+        if (signal.aborted) throw new HostError("ASK_UNANSWERED", "The call that asks has ended. Ask before it is done.");
         return askAround({ signal: () => signal, answers, serverName, key }, this.#host, kind, data);
       },
     };

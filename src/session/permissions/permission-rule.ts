@@ -77,7 +77,7 @@ function split(text: string): { name: string; argument: string | null } {
   const open = trimmed.indexOf("(");
   const name = (open === -1 ? trimmed : trimmed.slice(0, open)).trim();
   if (open !== -1 && !trimmed.endsWith(")")) throw fault(text, "its bracket is not closed at the end");
-  if (!/^[\w*?-]+$/.test(name)) throw fault(text, name === "" ? "it names nothing" : `${JSON.stringify(name)} is no tool's name`);
+  if (!/^[\w*?-]+$/.test(name)) throw fault(text, name === "" ? "it names nothing" : `${JSON.stringify(name)} is not a valid tool name`);
   const argument = open === -1 ? null : trimmed.slice(open + 1, -1).trim();
   if (argument === "") throw fault(text, "there is nothing between its brackets");
   return { name, argument };
@@ -99,7 +99,7 @@ const kinds = {
   tool: (argument, text, workingDirectory) => {
     if (argument === null) return toolRule("tool", null, text, workingDirectory);
     // For tools whose names are those of kinds.
-    if (!/^[\w*?-]+$/.test(argument)) throw fault(text, `${JSON.stringify(argument)} is no tool's name`);
+    if (!/^[\w*?-]+$/.test(argument)) throw fault(text, `${JSON.stringify(argument)} is not a valid tool name`);
     return toolRule(argument, null, text, workingDirectory);
   },
 } satisfies Readonly<Record<string, KindReader>>;

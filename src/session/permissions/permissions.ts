@@ -299,7 +299,7 @@ class SessionPermissions implements Permissions {
   }
 
   #notFound(error: unknown): boolean {
-    this.#host.log.error("Earlier approvals could not be looked up, so somebody is asked.", { error: toError(error) });
+    this.#host.log.error("Earlier approvals could not be read, so permission is requested.", { error: toError(error) });
     return false;
   }
 

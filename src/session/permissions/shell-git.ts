@@ -60,8 +60,8 @@ function doubtOf(command: string, options: readonly string[], { hasUnknown, repo
   if (![namesOnly, showing, replacing, connecting].some((set) => set.has(command))) return `git ${command} may reach anything`;
   const option = options.find((each) => isDoubtful(each, command));
   if (option !== undefined) return `git ${command} with ${JSON.stringify(option.slice(0, 50))} may reach anything`;
-  if (hasUnknown) return `git ${command} is given what only running the line tells`;
-  if (command === "worktree" && options[0] !== "list") return "git worktree makes files that nobody has seen";
+  if (hasUnknown) return `git ${command} gets a value that is known only when the line runs`;
+  if (command === "worktree" && options[0] !== "list") return "git worktree creates files that were not checked";
   if (command === "config" && !/^(?:--get|--get-all|--list|-l)$/.test(options[0] ?? "")) return "git config may change what git runs";
   if (repository === undefined) return showing.has(command) ? `git ${command} outside of a repository reads files` : undefined;
   return configurationDoubt(repository) ?? (replacing.has(command) || connecting.has(command) ? hookDoubt(repository) : undefined);

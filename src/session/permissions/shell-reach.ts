@@ -98,7 +98,7 @@ class ReachReader implements ShellReach {
   }
 
   #redirect({ values }: Word, access: "read" | "write"): undefined {
-    if (values === undefined) return this.#doubt("a redirection leads to what only running the line tells");
+    if (values === undefined) return this.#doubt("a redirection target is known only when the line runs");
     for (const value of values) {
       const [, host] = /^\/dev\/(?:tcp|udp)\/([^/]*)/.exec(value) ?? [];
       if (host === undefined) this.#use(value, access, undefined);
@@ -113,7 +113,7 @@ class ReachReader implements ShellReach {
     if (start === -1) return;
     const [name, ...rest] = words.slice(start);
     const program = name!.values?.length === 1 ? name!.values[0]! : undefined;
-    if (program === undefined) return this.#unknown("a program that only running the line tells", rest);
+    if (program === undefined) return this.#unknown("a program that is known only when the line runs", rest);
     const carried = carriedBy(program, rest);
     if (carried === "unknown") return this.#unknown(`the program ${program}`, rest);
     if (carried !== undefined) return carried.length === 0 ? undefined : this.#run(carried, depth);
@@ -190,7 +190,7 @@ class ReachReader implements ShellReach {
     const target = rest.find(({ source }) => !source.text.startsWith("-"));
     const values = target === undefined ? [process.env["HOME"] ?? "/"] : target.values;
     if (values === undefined || rest.some(({ source }) => source.text === "-"))
-      return this.#doubt("cd leads to what only running the line tells");
+      return this.#doubt("the target of cd is known only when the line runs");
     this.#usePlainWords(rest);
     const here = [...this.#folders];
     for (const value of values) {
@@ -207,7 +207,8 @@ class ReachReader implements ShellReach {
     const values = rest.flatMap(({ values, source }) => values ?? [source.text]);
     for (const value of values) if (connects || value.includes("://")) this.#connect(value);
     if (connects) {
-      if (rest.some(({ values }) => values === undefined)) this.addressDoubt ??= "it connects to what only running the line tells";
+      if (rest.some(({ values }) => values === undefined))
+        this.addressDoubt ??= "the address it connects to is known only when the line runs";
       if (values.some((value) => elsewhere?.test(value))) this.addressDoubt ??= "it may connect to more than the line names";
     }
   }
@@ -215,7 +216,7 @@ class ReachReader implements ShellReach {
   #useOperands(program: ShellProgram, name: string, rest: readonly Word[]): undefined {
     const tree = treeOf(program, rest);
     const { operands, isHere } = operandsOf(program, name, rest);
-    if (rest.some(({ values }) => values === undefined)) this.#doubt(`${name} is given what only running the line tells`);
+    if (rest.some(({ values }) => values === undefined)) this.#doubt(`${name} gets a value that is known only when the line runs`);
     if (this.#hasNewNames && !program.renames) this.#doubt(`${name} may find other files than there are now`);
     if (program.operands === "copy") return this.#useCopied(operands, tree);
     // Words that may be the values of options are looked at, too.
@@ -314,7 +315,8 @@ function faultOf(program: ShellProgram, name: string, rest: readonly Word[]): st
   const checksText = text !== undefined && !rest.some(({ source }) => program.textOption?.test(source.text));
   for (const { values, source } of rest) {
     const isBehindText = program.operands === "none" && text !== undefined && operands > 0;
-    if (values === undefined && program.options !== anyOption && !isBehindText) return `${name} with what only running the line tells`;
+    if (values === undefined && program.options !== anyOption && !isBehindText)
+      return `${name} with a value that is known only when the line runs`;
     for (const value of values ?? [source.text]) {
       if (program.refused?.test(value)) return `${name} with ${JSON.stringify(value.slice(0, 100))}`;
       const isOption = !areOptionsOver && value.startsWith("-") && value !== "-";

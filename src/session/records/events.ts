@@ -168,6 +168,6 @@ class EventDoor implements SessionEvents {
   }
 
   #report(error: unknown, { type }: SessionEvent): void {
-    this.#log.error(`A listener failed while it was told of ${type}; the others were told.`, { type, error: toError(error) });
+    this.#log.error(`A listener of ${type} failed; the other listeners were called.`, { type, error: toError(error) });
   }
 }

@@ -90,7 +90,10 @@ export class ServerKeeper implements Disposable {
   async #askToSignIn(...[data, signal]: Parameters<AskToSignIn>): ReturnType<AskToSignIn> {
     const outcome = await this.#host.asks.open("authorization", data, { signal: () => signal, serverName: data.serverName });
     if (outcome.kind === "answered") return outcome.answer;
-    throw new HostError("ASK_UNANSWERED", `Nobody of session ${this.#host.sessionId} signs in to the MCP server "${data.serverName}".`);
+    throw new HostError(
+      "ASK_UNANSWERED",
+      `No client of session ${this.#host.sessionId} can sign in to the MCP server "${data.serverName}".`,
+    );
   }
 
   /** Nobody being there to ask is no answer: then a person may sign in. */

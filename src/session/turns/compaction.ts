@@ -59,7 +59,7 @@ export async function compact(request: CompactionRequest, { events, log }: TurnH
   } catch (error) {
     end({ success: false, error: errorMessage(error) });
     if (signal.aborted) return { kind: "cancelled" };
-    log.warning("A conversation could not be made shorter; it goes on as it is.", { error: toError(error) });
+    log.warning("A conversation could not be compacted; it continues unchanged.", { error: toError(error) });
     return { kind: "failed", error: toError(error) };
   }
 }

@@ -48,7 +48,7 @@ export function createProvidedModel({ type, ...options }: PluginProvider, model:
         throw new HostError("MODEL_MISSING", `The provider "${type}" made no model: ${errorMessage(cause)}`, { cause });
       });
       if (typeof (chat as Partial<ChatModel> | undefined)?.complete !== "function")
-        throw new HostError("MODEL_MISSING", `The provider "${type}" made something that is no chat model.`);
+        throw new HostError("MODEL_MISSING", `The provider "${type}" made something that is not a chat model.`);
       return chat.complete(request, completeOptions);
     },
   };

@@ -47,7 +47,7 @@ function readMessages(value: unknown, seesImages: boolean): readonly ChatMessage
 }
 
 function readBlock(block: unknown, seesImages: boolean): MessagePart {
-  if (!isPlainRecord(block)) throw cannot("a message holds something that is no content");
+  if (!isPlainRecord(block)) throw cannot("a message holds something that is not content");
   const { type, text, data, mimeType } = block;
   if (type === "text" && typeof text === "string") return { type, text };
   if (type === "image" && seesImages && typeof data === "string" && typeof mimeType === "string") return { type, data, mimeType };

@@ -34,5 +34,5 @@ export function isRecoverable(error: Error): boolean {
 }
 
 export function abortedError(): HostError {
-  return new HostError("TURN_ABORTED", "The turn was stopped before the model had answered. Send the message again to ask anew.");
+  return new HostError("TURN_ABORTED", "The turn was stopped before the model had answered. Send the message again.");
 }

@@ -119,7 +119,7 @@ function tellMessages(outcomes: readonly CallOutcome[], { agentId }: TurnAgent, 
 }
 
 function stopAtLimit({ agentId }: TurnAgent, { events, log }: TurnHost, run: TurnRun, reply: AssistantReply | undefined): TurnEnd {
-  const message = `The turn was stopped: the model was asked ${run.budget.total} times and still calls tools. Send another message to go on, or raise maxIterations.`;
+  const message = `The turn was stopped: the model was asked ${run.budget.total} times and still calls tools. Send another message to continue, or raise maxIterations.`;
   log.warning(message, { interactionId: run.interactionId });
   if (events.wants("session.info")) events.append("session.info", { infoType: "iteration_limit", message }, agentId);
   return { kind: "ended", reason: "limit", reply };

@@ -113,7 +113,7 @@ export class TurnRunner {
       if (timeout === undefined) return;
       timer = setTimeout(() => {
         this.#waiting.delete(id);
-        reject(new HostError("SEND_TIMEOUT", `There was no answer within ${timeout} ms. The turn goes on; session.abort() stops it.`));
+        reject(new HostError("SEND_TIMEOUT", `There was no answer within ${timeout} ms. The turn continues; session.abort() stops it.`));
       }, timeout);
     });
   }

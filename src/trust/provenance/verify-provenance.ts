@@ -73,14 +73,14 @@ async function judge(
     return refuse(subject, "PROVENANCE_UNVERIFIED", `its provenance cannot be verified: ${errorMessage(error)}`);
   }
   const statement = statementOf(bundle);
-  if (statement === undefined) return refuse(subject, "PROVENANCE_INVALID", "its provenance is no in-toto statement");
+  if (statement === undefined) return refuse(subject, "PROVENANCE_INVALID", "its provenance is not an in-toto statement");
   if (!isAbout(statement, subject)) {
     const why = "its provenance is about another package, another version or another tarball";
     return refuse(subject, "PROVENANCE_MISMATCH", why);
   }
   const identity = identityOf(signer);
   if (identity === undefined)
-    return refuse(subject, "PROVENANCE_IDENTITY", "its provenance was not signed by a workflow of GitHub or GitLab, but by somebody");
+    return refuse(subject, "PROVENANCE_IDENTITY", "its provenance was not signed by a GitHub or GitLab workflow, but by a person");
   const broken = brokenRule(identity, rule);
   return broken === undefined ? { kind: "verified", ...identity } : refuse(subject, "PROVENANCE_RULE", broken);
 }

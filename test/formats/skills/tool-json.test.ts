@@ -220,7 +220,7 @@ describe("a tool that is a value already", () => {
       }),
     ],
     ["a BigInt inside", { name: "lint", timeout: 5n }],
-  ])("that is no JSON is refused: %s", (_what, value) => {
+  ])("that is not valid JSON is refused: %s", (_what, value) => {
     const { tool, diagnostics } = toToolJson(value, file);
     expect(tool).toBeUndefined();
     expect(diagnostics).toMatchObject([{ severity: "error", code: "TOOL_FIELD_TYPE", file }]);

@@ -114,7 +114,7 @@ describe("a local server that misbehaves", () => {
     const connection = await connect(raw("garbage"), { log });
     await until(() => lines.length >= 5, "five lines of garbage are told");
     expect(await textOf(connection.callTool("echo", {}))).toBe("{}");
-    expect(lines.filter((line) => line.includes("no message"))).toHaveLength(5);
+    expect(lines.filter((line) => line.includes("not a message"))).toHaveLength(5);
     expect(lines.join()).toContain("Listening on port 3000");
   });
 

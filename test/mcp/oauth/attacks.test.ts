@@ -15,13 +15,13 @@ describe("an answer that is not the one that was waited for", () => {
   test("an iss that is not the issuer's is refused before the code is used", async () => {
     const kit = await oauthKit();
     kit.authorization.iss = () => "https://evil.example";
-    await refused(kit, `must be from the issuer ${kit.authorization.issuer}, and says that it is from https://evil.example`);
+    await refused(kit, `must be from the issuer ${kit.authorization.issuer}, but the response names https://evil.example`);
   });
 
   test("a missing iss is refused where the server announces one", async () => {
     const kit = await oauthKit();
     kit.authorization.iss = () => undefined;
-    await refused(kit, "and says that it is from nobody");
+    await refused(kit, "but the response names none");
   });
 
   test("an error is not believed when it comes from another issuer", async () => {
@@ -86,7 +86,7 @@ describe("metadata that lie", () => {
   test("nobody is sent to an address that is no web page", async () => {
     const kit = await oauthKit();
     kit.authorization.metadata = { authorization_endpoint: "http://192.168.1.1/authorize" };
-    await refused(kit, "nobody is sent to http://192.168.1.1");
+    await refused(kit, "users are not sent to http://192.168.1.1");
     expect(kit.visits).toEqual([]);
   });
 

@@ -250,7 +250,7 @@ describe("a call that brings no result is a failure, and says nothing of the hos
     ["loses its server", "MCP_CLOSED", undefined, "failure", /ended before it answered/],
     ["finds its server down", "MCP_UNAVAILABLE", undefined, "failure", /is not running, so the tool was not called/],
     ["needs signing in", "MCP_UNAUTHORIZED", undefined, "failure", /sign in/],
-    ["brings garbage", "MCP_ANSWER", undefined, "failure", /no result/],
+    ["brings garbage", "MCP_ANSWER", undefined, "failure", /not a result/],
     ["is refused", "MCP_ERROR", coded(-32602), "failure", /does not take these arguments/],
     ["meets an error of the server", "MCP_ERROR", coded(-32603), "failure", /answered with an error/],
     ["meets something new", "MCP_OF_TOMORROW", undefined, "failure", /answered with an error/],

@@ -124,7 +124,7 @@ describe("Context7", () => {
 
   test.for<{ title: string; answer: Answer; says: string }>([
     { title: "no results", answer: { body: { results: [] } }, says: 'Context7 knows no library "react".' },
-    { title: "something that is no JSON", answer: { body: "<html>" }, says: 'Context7 knows no library "react".' },
+    { title: "something that is not valid JSON", answer: { body: "<html>" }, says: 'Context7 knows no library "react".' },
     {
       title: "429",
       answer: { status: 429, body: { error: "rate_limited", message: "Slow down." }, headers: { "retry-after": "7" } },
@@ -199,7 +199,7 @@ describe("Context7", () => {
     answers = [{ body: "x".repeat(10_000) }];
     const { textResultForLlm } = await call("get_library_docs", { libraryId: "/facebook/react", query: "hooks" });
     expect(textResultForLlm).toHaveLength(4000);
-    expect(textResultForLlm.endsWith("The documentation goes on. Narrow your query.")).toBe(true);
+    expect(textResultForLlm.endsWith("The documentation continues. Narrow your query.")).toBe(true);
   });
 
   test("is not asked for what is no id, nor for what is bundled", async () => {

@@ -191,7 +191,7 @@ def thrice(n: int, ctx):
     expect(progress).toMatchObject([{ progressMessage: "half way" }]);
   });
 
-  test("that print, exit, fork, return what is no JSON or throw harm neither the protocol nor each other", async () => {
+  test("that print, exit, fork, return what is not valid JSON or throw harm neither the protocol nor each other", async () => {
     const { text, session } = await openPythonSkill({
       "tools/rude.py": `
 import os, subprocess, sys
@@ -235,8 +235,8 @@ def gives_nan():
     const thrown = await session.callTool("throws");
     expect(thrown.textResultForLlm).not.toContain("passwd");
     expect(thrown).toMatchObject({ resultType: "failure", error: "RuntimeError: secret path /etc/passwd" });
-    expect(await text("gives_object")).toBe("The tool returned something that is no JSON.");
-    expect(await text("gives_nan")).toBe("The tool returned something that is no JSON.");
+    expect(await text("gives_object")).toBe("The tool returned something that is not valid JSON.");
+    expect(await text("gives_nan")).toBe("The tool returned something that is not valid JSON.");
     expect((await session.callTool("leaves")).resultType).toBe("failure");
     const others = [session.callTool("exits"), session.callTool("prints")];
     expect((await others[0])?.resultType).toBe("failure");

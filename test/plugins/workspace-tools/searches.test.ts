@@ -94,7 +94,7 @@ describe("grep", () => {
       { largeOutput: { enabled: false } },
     );
     expect(await text("grep", { pattern: "x", path: "min.js", output_mode: "content" })).toHaveLength(
-      "min.js:".length + 2_000 + " [The line goes on.]".length,
+      "min.js:".length + 2_000 + " [Line truncated.]".length,
     );
     const lines = (await text("grep", { pattern: "x", path: "lines.txt", output_mode: "content" })).split("\n");
     expect([lines.length, lines.at(-1)]).toEqual([5_001, "[There may be more: name a narrower pattern, path or glob.]"]);

@@ -78,7 +78,7 @@ describe("reading frames", () => {
     expect(messages).toEqual([{}, null]);
   });
 
-  test("a body that is no JSON or no UTF-8 spoils only itself", () => {
+  test("a body that is not valid JSON or no UTF-8 spoils only itself", () => {
     const bad = Buffer.from([0x22, 0xff, 0xfe, 0x22]);
     const { messages, faults } = read(
       "Content-Length: 5\r\n\r\n{nope",

@@ -354,7 +354,7 @@ describe("approvals that outlive the session", () => {
       expect(await callAll(broken, ["t"], ["t"])).toEqual(["success", "success"]);
       expect(broken.asked).toEqual(["t"]);
       expect(broken.warnings).toEqual([expect.stringContaining("could not be kept")]);
-      expect(broken.environment.lines.some(({ message }) => message.includes("could not be looked up"))).toBe(true);
+      expect(broken.environment.lines.some(({ message }) => message.includes("could not be read"))).toBe(true);
     }
   });
 });

@@ -240,7 +240,7 @@ test("what git did to the ends of lines is told by that name", async () => {
   expect(look(root).faults).toMatchObject([{ code: "TRUST_FILE_CHANGED", message: expect.stringContaining(".gitattributes") }]);
 });
 
-test("what desktops leave in a folder is no part of it", async () => {
+test("what desktops leave in a folder is not part of it", async () => {
   const { root, folder } = await signedGreeter(alice);
   put(join(folder, "assets/.DS_Store"), "x");
   expect(look(root).codes).toEqual([]);

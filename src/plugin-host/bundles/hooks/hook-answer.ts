@@ -90,7 +90,7 @@ const answers: Readonly<Partial<Record<HookCommand["moment"], Answer>>> = {
 
 function stopAnswer(answer: Fields): object | undefined {
   if (answer["continue"] === false || decided(answer) !== "deny") return undefined;
-  return { decision: "block", reason: reasonOf(answer) ?? "A hook of a plugin wants you to go on." };
+  return { decision: "block", reason: reasonOf(answer) ?? "A hook of a plugin asks you to continue." };
 }
 
 function changedArguments(answer: Fields, { dialect, protocol }: HookCommand, { toolName, toolArgs }: Fields): unknown {

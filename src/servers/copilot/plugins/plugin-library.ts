@@ -138,7 +138,7 @@ export class PluginLibrary {
     const isNamed = /^[A-Za-z0-9][\w.-]{0,63}$/.test(bundle.name) && !bundle.name.startsWith(".staged");
     if (!bundle.isRefused && isNamed && (bundle.manifestFile !== undefined || listed !== undefined)) return bundle;
     const why = bundle.isRefused && fault !== undefined ? fault.message : "it has no manifest that gives it a usable name";
-    throw new HostError("PLUGIN_UNUSABLE", `This is no plugin that can be installed: ${why}`);
+    throw new HostError("PLUGIN_UNUSABLE", `This is not a plugin that can be installed: ${why}`);
   }
 
   #find(spec: string, sourceId?: string): InstalledPlugin {
@@ -204,7 +204,7 @@ function readIndex(file: string): LibraryIndex {
     };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return { plugins: [], marketplaces: [] };
-    throw new HostError("PLUGIN_LIBRARY", `${file} cannot be read (${errorMessage(error)}). Mend it or delete it.`, { cause: error });
+    throw new HostError("PLUGIN_LIBRARY", `${file} cannot be read (${errorMessage(error)}). Fix it or delete it.`, { cause: error });
   }
 }
 

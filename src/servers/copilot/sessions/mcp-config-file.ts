@@ -91,6 +91,6 @@ function readJson(file: string): Readonly<Record<string, unknown>> {
     return isPlainRecord(value) ? value : {};
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return {};
-    throw new HostError("MCP_CONFIG", `${file} cannot be read (${errorMessage(error)}). Mend it or delete it.`, { cause: error });
+    throw new HostError("MCP_CONFIG", `${file} cannot be read (${errorMessage(error)}). Fix it or delete it.`, { cause: error });
   }
 }

@@ -86,13 +86,13 @@ describe("code with comments for what stays", () => {
       "repeats nothing",
       person,
       "class Person {\n  // ...existing code...\n  age: number;\n  // ...existing code...\n}\n",
-      /"age: number;" repeats no line of the file/,
+      /"age: number;" repeats no line that occurs only once in the file/,
     ],
     [
       "repeats only what is there several times",
       twins,
       "// ...existing code...\n  x();\n  y();\n// ...existing code...\n",
-      /"x\(\);" repeats no line of the file that is there only once/,
+      /"x\(\);" repeats no line that occurs only once in the file/,
     ],
     ["turns the order of the file round", "a1\nb1\nc1\n", "b1\na1\n// ...existing code...\n", /in another order than the file has them/],
     ["comes back to what was before", "a1\nb1\nc1\n", "b1\n// ...existing code...\na1\n// ...existing code...\n", /"a1" repeats no line/],
@@ -180,7 +180,7 @@ describe("insert_edit_into_file", () => {
     const result = await call("insert_edit_into_file", { filePath: "person.ts", code });
     expect(result.resultType).toBe("failure");
     expect(result.textResultForLlm).toBe(
-      `The code cannot be placed in ${join(folder, "person.ts")} unambiguously: The stretch that begins with "age = 1;" repeats no line of the file that is there only once, so that nobody can tell where it belongs. Nothing was changed. Repeat unchanged lines directly before and after each change, with "...existing code..." comments for all others; or use replace_string_in_file; or give the complete content without such comments.`,
+      `The code cannot be placed in ${join(folder, "person.ts")} unambiguously: The stretch that begins with "age = 1;" repeats no line that occurs only once in the file, so its place is ambiguous. Nothing was changed. Repeat unchanged lines directly before and after each change, with "...existing code..." comments for all others; or use replace_string_in_file; or give the complete content without such comments.`,
     );
     expect([readFileSync(join(folder, "person.ts"), "utf8"), changed]).toEqual([person, []]);
   });

@@ -212,7 +212,7 @@ describe("a diff of two texts", () => {
     const text = (word: string): string => Array.from({ length: 8_000 }, (_, at) => `${word} line ${at}`).join("\n");
     const diff = diffOfTexts("f", text("old"), text("new"));
     expect(diff.split("\n")[2]).toBe("@@ -1,8000 +1,8000 @@");
-    expect(diff).toMatch(/\[The diff goes on and is cut here\.\]$/);
+    expect(diff).toMatch(/\[Diff truncated\.\]$/);
   });
 });
 

@@ -178,8 +178,8 @@ describe("grep_search", () => {
   });
 
   test.each<[args: object, says: RegExp]>([
-    [{ query: "(a+", isRegexp: true }, /^The query cannot be used: it is no regular expression/],
-    [{ query: "(?=a)", isRegexp: true }, /^The query cannot be used: it is no regular expression/],
+    [{ query: "(a+", isRegexp: true }, /^The query cannot be used: it is not a supported regular expression/],
+    [{ query: "(?=a)", isRegexp: true }, /^The query cannot be used: it is not a supported regular expression/],
     [{ query: "" }, /^The query cannot be used: it is empty/],
     [{ query: "a\nb" }, /^The query cannot be used: it spans lines/],
     [{ query: "a", includePattern: "{a,b}".repeat(20) }, /^Nothing was searched: the glob is too long or has too many alternatives/],
@@ -238,7 +238,7 @@ describe("find_test_files", () => {
   test("says when there are none, and of what it knows nothing", async () => {
     const { folder, text, call } = await openEditor(files);
     expect(await text("find_test_files", { filePaths: ["lonely.ts", "notes.txt"] })).toBe(
-      `No test files found for ${join(folder, "lonely.ts")}\n\n${join(folder, "notes.txt")} is no source file of a kind whose tests are known by their names.`,
+      `No test files found for ${join(folder, "lonely.ts")}\n\n${join(folder, "notes.txt")} is not a source file whose tests can be found by name.`,
     );
     expect((await call("find_test_files", { filePaths: [] })).textResultForLlm).toMatch(/filePaths/);
   });

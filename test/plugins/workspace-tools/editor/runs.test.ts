@@ -37,7 +37,7 @@ describe("run_in_terminal", () => {
   test("leaves a command in the background until the session ends", async () => {
     const { text, session } = await openEditor();
     const said = await text("run_in_terminal", { command: "echo up; exec sleep 60", isBackground: true });
-    const [, pid = ""] = /^up\n\[The command goes on in the background\. Its process id is (\d+)\.\]$/.exec(said) ?? [];
+    const [, pid = ""] = /^up\n\[The command continues in the background\. Its process id is (\d+)\.\]$/.exec(said) ?? [];
     expect(existsSync(`/proc/${pid}`) || process.platform !== "linux").toBe(true);
     await session.disconnect();
     await expect.poll(() => isRunning(Number(pid))).toBe(false);
