@@ -1,6 +1,12 @@
+import { readdirSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { inspectTarball, type TarballLimits, tarballLimits } from "../../src/packages/inspect-tarball.ts";
+import { unpackTarball } from "../../src/packages/unpack-tarball.ts";
+import { rounds } from "../rounds.ts";
 import { extended, type TarItem, tarball } from "./tar-kit.ts";
 
 const good: TarItem = { path: "package/package.json", data: '{"name":"x","version":"1.0.0"}' };
@@ -102,4 +108,82 @@ test.each([
   ["without entries", tarball([])],
 ])("bytes that are %s are refused", async (_what, packed) => {
   expect(await inspect(packed)).toMatch(/^PACKAGE_TARBALL: This tarball is not unpacked\./);
+});
+
+/** A change of the bytes at a place between the first (0) and the last (1). */
+interface Mutation {
+  readonly at: number;
+  readonly kind: "set" | "cut" | "repeat" | "exchange";
+  readonly byte: number;
+}
+
+function mutated(bytes: Buffer, { at, kind, byte }: Mutation): Buffer {
+  const place = Math.floor(at * Math.max(0, bytes.length - 1));
+  const before = bytes.subarray(0, place);
+  if (kind === "set") return Buffer.concat([before, Buffer.from([byte]), bytes.subarray(place + 1)]);
+  // Whole blocks of 512 bytes: headers move to where contents were.
+  const [start, end] = [place - (place % 512), place - (place % 512) + 512 * (1 + (byte % 3))];
+  const blocks = bytes.subarray(start, end);
+  if (kind === "cut") return Buffer.concat([bytes.subarray(0, start), bytes.subarray(end)]);
+  if (kind === "repeat") return Buffer.concat([bytes.subarray(0, end), blocks, bytes.subarray(end)]);
+  return Buffer.concat([blocks, bytes.subarray(0, start), bytes.subarray(end)]);
+}
+
+/** Makes the check sums of all blocks right that could be headers, so that a changed header is read at all. */
+function withSums(bytes: Buffer): Buffer {
+  const summed = Buffer.from(bytes);
+  for (let at = 0; at + 512 <= summed.length; at += 512) {
+    const header = summed.subarray(at, at + 512);
+    if (header.toString("latin1", 257, 262) !== "ustar") continue;
+    header.write("        ", 148);
+    const sum = header.reduce((total, byte) => total + byte, 0);
+    header.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
+  }
+  return summed;
+}
+
+test("a tarball with any bytes changed is refused with a code, or unpacked into its own folder and nowhere else", async () => {
+  const outside = join(tmpdir(), "escaped");
+  const names = ["package/a.md", "package/tools/b.ts", "package/link/c", "package/link", "package/../../escaped", "../escaped", outside];
+  const item = fc.record({
+    path: fc.oneof(
+      fc.constantFrom(...names),
+      fc.string({ maxLength: 20 }).map((name) => `package/${name}`),
+    ),
+    data: fc.oneof(
+      fc.string({ maxLength: 600 }),
+      fc.constantFrom(...names).map((name) => `${name.length + 9} path=${name}\n`),
+    ),
+    type: fc.constantFrom("0", "0", "0", "\0", "1", "2", "5", "7", "g", "x", "K", "L"),
+    link: fc.constantFrom("", "..", "../..", outside, "package/a.md"),
+  });
+  const mutation = fc.record<Mutation>({
+    at: fc.double({ min: 0, max: 1, noNaN: true }),
+    kind: fc.constantFrom("set", "set", "set", "cut", "repeat", "exchange"),
+    byte: fc.oneof(fc.nat(255), fc.constantFrom(0, 0x2e, 0x2f, 0x30, 0x5c, 0x80, 0xff)),
+  });
+  const before = readdirSync(tmpdir()).sort();
+  let unpackedOnce = 0;
+  const property = fc.asyncProperty(
+    fc.array(item, { maxLength: 5 }),
+    fc.array(mutation, { maxLength: 6 }),
+    fc.array(mutation, { maxLength: 1 }),
+    async (items, inside, ofPacked) => {
+      const bytes = inside.reduce(mutated, gunzipSync(tarball([good, ...items])));
+      const packed = ofPacked.reduce(mutated, gzipSync(withSums(bytes), { level: 1 }));
+      try {
+        using unpacked = await unpackTarball(packed);
+        unpackedOnce++;
+        expect(
+          readdirSync(unpacked.folder, { recursive: true, withFileTypes: true }).every((each) => each.isFile() || each.isDirectory()),
+        ).toBe(true);
+        expect(readdirSync(tmpdir()).length).toBe(before.length + 1);
+      } catch (error) {
+        expect((error as { code?: string }).code).toBe("PACKAGE_TARBALL");
+      }
+      expect(readdirSync(tmpdir()).sort()).toEqual(before);
+    },
+  );
+  await fc.assert(property, { numRuns: rounds(200, 10_000) });
+  expect(unpackedOnce).toBeGreaterThan(0);
 });
