@@ -7,12 +7,13 @@ import { rounds } from "../rounds.ts";
 import { patience } from "../slowness.ts";
 import { emptyFolder } from "./temp-folder.ts";
 
-const kills = rounds(8, 200);
+const kills = rounds(8, 100);
 const writers = 4;
+const compiled = compileSources("test/io/log-writer-child.ts");
 
 /** Lets a writer go on with a log and kills it once it has kept some records. Gives the number of the last one it told of. */
 function writeUntilKilled(path: string, acknowledgements: number): Promise<number> {
-  const child = spawn(process.execPath, [compileSources("test/io/log-writer-child.ts")("test/io/log-writer-child.ts"), path]);
+  const child = spawn(process.execPath, [compiled("test/io/log-writer-child.ts"), path]);
   let told = "";
   child.stdout.on("data", (chunk: Buffer) => {
     told += chunk.toString();
