@@ -8,8 +8,7 @@ import { join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const dist = resolve(process.env["SKILLHOST_DIST"] ?? fileURLToPath(new URL("../../dist", import.meta.url)));
-const load = (file) => import(pathToFileURL(join(dist, file)).href);
-const { approveAll, createHost } = await load("index.js");
+const { approveAll, createHost } = await import(pathToFileURL(join(dist, "index.js")).href);
 
 const scenario = process.env["MCP_CONFORMANCE_SCENARIO"] ?? "";
 const context = JSON.parse(process.env["MCP_CONFORMANCE_CONTEXT"] ?? "{}");
@@ -38,7 +37,7 @@ try {
   say("connected", server);
   if (server?.status !== "connected") process.exitCode = 1;
   if (scenario.startsWith("sep-2640-client-")) await useSkills(session);
-  else if (context.toolCalls !== undefined) await callAsGiven(context.toolCalls);
+  else if (context.toolCalls !== undefined) await callAsGiven(session, context.toolCalls);
   else await useTools(session);
   if (scenario === "http-standard-headers") await useResourcesAndPrompts(session);
 } finally {
@@ -70,21 +69,9 @@ async function useTools(session) {
   }
 }
 
-/**
- * Calls with the arguments that the suite gives, over a connection without a session: some are not what the tool's own
- * schema allows (null for a boolean), and a session would say so instead of sending them.
- */
-async function callAsGiven(calls) {
-  const { connectServer } = await load("mcp/connection/connect-server.js");
-  const { silentLogger } = await load("base/logger.js");
-  const spec = { type: "http", name: "conformance", url, headers: {} };
-  const connection = await connectServer(spec, { workingDirectory: home, log: silentLogger });
-  const tools = await connection.listTools();
-  for (const { name, arguments: args } of calls) {
-    const definition = tools.find((tool) => tool.name === name);
-    say(name, await connection.callTool(name, args, { definition }));
-  }
-  await connection[Symbol.asyncDispose]();
+/** Calls with the arguments that the suite gives, null for what is optional among them. */
+async function callAsGiven(session, calls) {
+  for (const { name, arguments: args } of calls) say(name, await session.callTool(`conformance/${name}`, args));
 }
 
 function argumentsFor({ namespacedName, parameters }, tools) {
