@@ -187,6 +187,48 @@ describe("options", () => {
     );
   });
 
+  const wished: Readonly<Record<string, unknown>> = {
+    canvasProvider: { id: "c" },
+    capi: { enableWebSocketResponses: true },
+    configDir: "/config",
+    contextTier: "long_context",
+    embeddingCacheStorage: "persistent",
+    enableConfigDiscovery: true,
+    enableFileHooks: true,
+    enableHostGitOperations: true,
+    enableSessionStore: true,
+    enableSessionTelemetry: true,
+    expAssignments: { parameters: {} },
+    extensionInfo: { source: "project", name: "e" },
+    isExperimentalMode: true,
+    mcpOAuthTokenStorage: "in-memory",
+  };
+
+  test.each(Object.entries(wished))("%s is reported where it would change something", async (option, value) => {
+    const { client } = await session({ [option]: value });
+    const { data } = await client.event("session.info", (event) => event.data["infoType"] === "options_without_effect");
+    expect(data["message"]).toBe(`These options of session.create have no effect on skillhost: ${option}.`);
+  });
+
+  test("that ask for what is the case anyway are not reported", async () => {
+    const { client, sessionId } = await session({
+      capi: { enableWebSocketResponses: false },
+      contextTier: "default",
+      customAgentsLocalOnly: true,
+      embeddingCacheStorage: "in-memory",
+      enableConfigDiscovery: false,
+      enableFileHooks: false,
+      enableHostGitOperations: false,
+      enableSessionStore: false,
+      enableSessionTelemetry: false,
+      isExperimentalMode: false,
+      mcpOAuthTokenStorage: "persistent",
+      skipEmbeddingRetrieval: true,
+    });
+    await client.request("session.metadata.activity", { sessionId });
+    expect(client.events.filter(({ event }) => event.data["infoType"] === "options_without_effect")).toEqual([]);
+  });
+
   test("that would only seem to protect are refused", async () => {
     served = await Served.start();
     const client = await served.connect();

@@ -6,11 +6,27 @@ type Value = Readonly<Record<string, unknown>>;
 
 /** Options that a session here has nothing for, and when they would have meant something. */
 const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
+  canvasProvider: isPlainRecord,
   canvases: isFilledList,
+  capi: (value) => isPlainRecord(value) && Object.values(value).includes(true),
   cloud: isPlainRecord,
+  configDir: isText,
+  contextTier: (value) => isText(value) && value !== "default",
+  embeddingCacheStorage: (value) => value === "persistent",
   enableCitations: isTrue,
+  // Nothing is discovered, no hooks are read from files and no git is run, so that false is as it should be.
+  enableConfigDiscovery: isTrue,
+  enableFileHooks: isTrue,
   enableFileChangeTracking: isTrue,
+  enableHostGitOperations: isTrue,
   enableOnDemandInstructionDiscovery: isTrue,
+  enableSessionStore: isTrue,
+  enableSessionTelemetry: isTrue,
+  expAssignments: (value) => isPlainRecord(value) && Object.keys(value).length > 0,
+  extensionInfo: isPlainRecord,
+  isExperimentalMode: isTrue,
+  // Tokens of a sign-in in a browser are kept on disk; those that a client gives are not.
+  mcpOAuthTokenStorage: (value) => value === "in-memory",
   memory: (value) => isPlainRecord(value) && value["enabled"] === true,
   reasoningSummary: (value) => typeof value === "string" && value !== "none",
   remoteSession: (value) => typeof value === "string" && value !== "off",
@@ -39,6 +55,10 @@ function holdsRules(value: unknown): boolean {
 
 function isTrue(value: unknown): boolean {
   return value === true;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value !== "";
 }
 
 function isFilledList(value: unknown): boolean {
