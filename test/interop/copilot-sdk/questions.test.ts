@@ -108,9 +108,17 @@ describe("hooks", () => {
       },
     });
     runtime.says(calling("get_weather", { city: "Oslo" }), "Thanks.");
-    session.on("assistant.idle", () => void seen.push("idle"));
+    for (const type of ["assistant.idle", "session.idle"]) session.on(type, () => void seen.push(type));
     await session.sendAndWait("Weather?");
-    expect(seen).toEqual(["userPromptSubmitted", "sessionStart", "preToolUse", "postToolUse", "sessionEnd", "idle"]);
+    expect(seen).toEqual([
+      "userPromptSubmitted",
+      "sessionStart",
+      "preToolUse",
+      "postToolUse",
+      "assistant.idle",
+      "sessionEnd",
+      "session.idle",
+    ]);
     expect(runtime.told).toBe("Changed.");
     expect(rolesAsked()).toEqual(["system", "user", "user", "assistant", "tool"]);
     expect(runtime.asked.messages[1].content).toContain("It is winter.");

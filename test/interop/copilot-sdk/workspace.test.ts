@@ -44,7 +44,10 @@ async function workspace(files: Readonly<Record<string, string>> = {}): Promise<
   let count = 0;
   const call = async (tool: string, args: object): Promise<string> => {
     runtime.says(calling(tool, args, `call-${++count}`), "So.");
-    await session.sendAndWait(`Use ${tool}`);
+    // A session with a command in the background is not idle until that ends.
+    const answered = new Promise<void>((resolve) => session.on("assistant.idle", () => resolve()));
+    await session.send(`Use ${tool}`);
+    await answered;
     return runtime.told;
   };
   return { folder, asked, session, call };
