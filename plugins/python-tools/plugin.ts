@@ -1,6 +1,8 @@
 import { definePlugin, type Plugin } from "skillhost";
 import { createPythonRunner } from "./python-runner.ts";
 
+export { inspectPython } from "./inspect-python.ts";
+
 interface Config {
   readonly python?: string;
   readonly environment: readonly string[];

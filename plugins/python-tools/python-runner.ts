@@ -64,7 +64,11 @@ function makeTools(definitions: readonly PythonDefinition[], making: Making): Pi
     const tool = { ...definition, handler: handlerOf(index, making) } as unknown as ToolLike;
     try {
       return [
-        api.createTool(tool, { ofSkill: { name: target.skill.name, file }, generation: `${target.skill.folder}#${target.generation}` }),
+        api.createTool(tool, {
+          ofSkill: { name: target.skill.name, file },
+          generation: `${target.skill.folder}#${target.generation}`,
+          onDiagnostic: (found) => void diagnostics.push({ file, ...found }),
+        }),
       ];
     } catch (error) {
       diagnostics.push({ severity: "error", code: "TOOL_INVALID", file, message: error instanceof Error ? error.message : String(error) });

@@ -14,6 +14,7 @@ import type { LoadedFolder, RootListing } from "../skills/skill.ts";
 import { listToolEntries } from "../skills/tool-entries.ts";
 import { adviseSkill, isOwnModule } from "./advise-skill.ts";
 import { lintSkillFolder } from "./lint-skill-folder.ts";
+import { createPythonInspector, type InspectPython } from "./python-runner.ts";
 import { createStaticRunner } from "./static-runner.ts";
 
 export interface CheckOptions {
@@ -30,6 +31,8 @@ export interface CheckOptions {
   readonly runs?: boolean;
   /** Milliseconds that a module may take to load then, default 60,000. */
   readonly importTimeout?: number;
+  /** Parses tools in Python. Absent: nothing in the configuration runs them. */
+  readonly inspectPython?: InspectPython | undefined;
   readonly disabledSkills?: readonly string[];
   readonly conflicts?: ConflictRules;
   readonly signal: AbortSignal;
@@ -40,7 +43,7 @@ interface CheckedSkill {
   readonly folder: string;
   /** Those whose names are known without running anything. */
   readonly tools: readonly string[];
-  /** Its modules that were not run: whether they load, only running them can tell. */
+  /** Its modules and Python files that were not run: whether they load, only running them shows. */
   readonly unrun: readonly string[];
   /** Those of them whose tools are computed, so that not even their names are known. */
   readonly computed: readonly string[];
@@ -80,7 +83,11 @@ async function checkSkill(folder: string, options: CheckOptions): Promise<Checke
   const { loader, hostVersion, signal, runs = false, importTimeout = 60_000 } = options;
   const parse = createParser();
   const computed: string[] = [];
-  const runners = [runs ? createModuleRunner(loader) : createStaticRunner(loader, parse, (file) => void computed.push(file))];
+  const onUnknown = (file: string): void => void computed.push(file);
+  const runners = [
+    runs ? createModuleRunner(loader) : createStaticRunner(loader, parse, onUnknown),
+    ...(options.inspectPython ? [createPythonInspector(options.inspectPython, onUnknown)] : []),
+  ];
   const limits: Diagnostic[] = [];
   const listing = new FolderListing(folder, { onLimit: (problem) => void (problem && limits.push(problem)) });
   const staged = await loadSkill(folder, undefined, new Set(), {
@@ -99,7 +106,10 @@ async function checkSkill(folder: string, options: CheckOptions): Promise<Checke
   const own = staged.kind === "ready" ? staged.generation.diagnostics : staged.diagnostics;
   const name = skill?.name ?? basename(folder);
   const advice = staged.kind === "ready" ? advise(folder, staged, parse) : [];
-  const modules = staged.kind === "ready" ? staged.generation.units.flatMap((unit) => [...unit.files].filter(isOwnModule)) : [];
+  const modules =
+    staged.kind === "ready"
+      ? staged.generation.units.flatMap((unit) => [...unit.files].filter((file) => isOwnModule(file) || isPython(file)))
+      : [];
   if (staged.kind === "ready") await Promise.all(staged.generation.units.map((unit) => unit.retire()));
   const linted = options.strict ? withLint(own, lintSkillFolder(folder)) : own;
   return {
@@ -107,12 +117,16 @@ async function checkSkill(folder: string, options: CheckOptions): Promise<Checke
       name,
       folder,
       tools: skill?.tools.map((tool) => tool.definition.name) ?? [],
-      unrun: runs ? [] : [...new Set(modules)],
+      unrun: [...new Set(runs ? modules.filter(isPython) : modules)],
       computed,
     },
     diagnostics: [...linted, ...limits, ...advice].map((diagnostic) => ({ source: name, ...diagnostic })),
     loaded: { folder, ...(skill && { skill }), diagnostics: [], stale: false },
   };
+}
+
+function isPython(file: string): boolean {
+  return file.endsWith(".py");
 }
 
 function advise(

@@ -9,6 +9,9 @@ export const bundledPrefix = "skillhost/plugins/";
 /** The tools for a workspace. */
 export const workspacePlugin: string = `${bundledPrefix}workspace-tools`;
 
+/** What runs tools in Python. */
+export const pythonPlugin: string = `${bundledPrefix}python-tools`;
+
 /** Whether a specifier names a plugin that comes with this package. */
 export function isBundledSpecifier(specifier: string): boolean {
   return specifier.startsWith(bundledPrefix);

@@ -138,11 +138,11 @@ function createQueue(): Queue {
   };
 }
 
-function makeTool(place: PluginPlace, definition: ToolLike, { generation, ofSkill }: PluginToolOptions): Tool {
+function makeTool(place: PluginPlace, definition: ToolLike, { generation, ofSkill, onDiagnostic }: PluginToolOptions): Tool {
   const { name } = definition;
   const origin: ToolOrigin =
     ofSkill === undefined ? originOf(place, name) : { kind: "skill", source: ofSkill.name, nativeName: name, file: ofSkill.file };
-  return createTool(definition, origin, generation === undefined ? {} : { generation });
+  return createTool(definition, origin, { ...(generation !== undefined && { generation }), ...(onDiagnostic && { onDiagnostic }) });
 }
 
 export function originOf(

@@ -1,3 +1,4 @@
+import type { Diagnostic } from "../base/diagnostic.ts";
 import type { Logger } from "../base/logger.ts";
 import type { FetchOutcome, FetchRequest } from "../io/bounded-fetch.ts";
 import type { Confinement } from "../io/confine-process.ts";
@@ -23,6 +24,8 @@ export interface PluginToolOptions {
   readonly generation?: string | number;
   /** The skill's file that it was made of, for runners: it is that skill's tool then, and not the plugin's. */
   readonly ofSkill?: { readonly name: string; readonly file: string };
+  /** Receives what is wrong with the definition and does not keep it from being a tool, such as keys that are not known. */
+  readonly onDiagnostic?: ((diagnostic: Diagnostic) => void) | undefined;
 }
 
 /**

@@ -1,9 +1,11 @@
 import { existsSync, statSync } from "node:fs";
 import { type CheckReport, checkSkills } from "../../advice/check-skills.ts";
+import type { InspectPython } from "../../advice/python-runner.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { packageVersion } from "../../base/package-version.ts";
 import { resolveHostOptions } from "../../host/host-options.ts";
 import { createModuleLoader } from "../../io/module-loader/create-module-loader.ts";
+import { importBundled, pythonPlugin } from "../../plugin-host/bundled.ts";
 import type { Bundle } from "../../plugin-host/bundles/bundle.ts";
 import type { ReadMarketplace } from "../../plugin-host/bundles/read-marketplace.ts";
 import { fixedPart } from "../../skills/discover.ts";
@@ -45,6 +47,7 @@ export async function check(
       hostVersion: packageVersion,
       strict,
       runs,
+      inspectPython: await pythonInspector(context),
       disabledSkills,
       conflicts,
       signal: io.signal,
@@ -70,11 +73,18 @@ export async function check(
         },
         diagnostics,
       });
-    else print({ report, tools, bundles, diagnostics, runs }, out);
+    else print({ report, tools, bundles, diagnostics }, out);
     return ok ? 0 : 1;
   } finally {
     loader[Symbol.dispose]();
   }
+}
+
+/** Parses Python where a configuration names the plugin that runs it. Nothing of the plugin's configuration counts. */
+async function pythonInspector({ config }: CommandContext): Promise<InspectPython | undefined> {
+  const isNamed = (config.plugins ?? []).some((plugin) => (typeof plugin === "string" ? plugin : plugin.use) === pythonPlugin);
+  if (!isNamed) return undefined;
+  return (await importBundled(pythonPlugin))["inspectPython"] as InspectPython;
 }
 
 /** Nobody has to have the folder that is looked at when none is named. */
@@ -122,10 +132,9 @@ interface Findings {
   readonly tools: number;
   readonly bundles: readonly Bundle[];
   readonly diagnostics: readonly Diagnostic[];
-  readonly runs: boolean;
 }
 
-function print({ report, tools, bundles, diagnostics, runs }: Findings, out: Output): void {
+function print({ report, tools, bundles, diagnostics }: Findings, out: Output): void {
   for (const diagnostic of diagnostics) out.line(out.diagnostic(diagnostic));
   if (diagnostics.length > 0) out.line();
   const { errors, warnings, infos } = count(diagnostics);
@@ -136,12 +145,17 @@ function print({ report, tools, bundles, diagnostics, runs }: Findings, out: Out
   ].filter((part) => part !== false);
   const parts = [...(bundles.length > 0 ? [counted(bundles.length, "plugin")] : []), counted(report.skills.length, "skill")];
   const what = `${parts.join(", ")} and ${counted(tools, "tool")} checked`;
-  const unrun = report.skills.reduce((sum, skill) => sum + skill.unrun.length, 0);
-  const nothing = unrun > 0 && !runs ? "no fault in what is written" : "nothing found";
+  const python = report.skills.flatMap((skill) => skill.unrun).filter((file) => file.endsWith(".py")).length;
+  const unrun = report.skills.reduce((sum, skill) => sum + skill.unrun.length, 0) - python;
+  const nothing = unrun + python > 0 ? "no fault in what is written" : "nothing found";
   out.line(found.length === 0 ? `${what}: ${nothing}.` : `${what}: ${found.join(", ")}.`);
   if (unrun > 0)
     out.line(
       `${counted(unrun, "module")} not run: whether ${unrun === 1 ? "it loads" : "they load"}, only "skillhost check --run" can say.`,
+    );
+  if (python > 0)
+    out.line(
+      `${counted(python, "Python file")} parsed and not run: whether ${python === 1 ? "it loads" : "they load"}, "skillhost list" shows, which runs ${python === 1 ? "it" : "them"}.`,
     );
   const computed = report.skills.flatMap((skill) => skill.computed);
   if (computed.length > 0) out.line(`What these define is computed: ${named(computed.map(out.path))}.`);

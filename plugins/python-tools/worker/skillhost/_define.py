@@ -22,6 +22,23 @@ _options = {
     "timeout": "timeout",
 }
 
+# The names that MCP, the AI SDK and the JSON of skills use for the same.
+_aliases = {"inputSchema": "parameters", "input_schema": "parameters", "execute": "handler"}
+_aliases.update({alias: key for key, alias in _options.items() if alias != key})
+
+_arguments = ("name", "description", "handler", "params_type", "parameters")
+
+
+def option_fault(names):
+    """What is wrong with the names of the options of define_tool; None when nothing is."""
+    unknown = sorted(set(names) - set(_arguments) - set(_options) - set(_aliases))
+    if unknown:
+        return f"define_tool does not know {', '.join(unknown)}. It knows {', '.join(_arguments[1:] + tuple(_options))}."
+    for alias in names:
+        if alias in _aliases and (_aliases[alias] in names or any(other != alias and _aliases.get(other) == _aliases[alias] for other in names)):
+            return f"define_tool got {_aliases[alias]} and another name for it, {alias}. Give one of them."
+    return None
+
 
 class Tool:
     """A function as a tool. It can still be called as the function that it was."""
@@ -45,9 +62,13 @@ def define_tool(name=None, *, description=None, handler=None, params_type=None, 
     take nothing, its arguments by name, all of them as one model (Pydantic's, a dataclass, a TypedDict, or a dict called
     `params`), and after them the invocation; `ctx` is the way back to the host. It may be a coroutine.
     """
-    unknown = sorted(set(options) - set(_options))
-    if unknown:
-        raise TypeError(f"define_tool does not know {', '.join(unknown)}. It knows {', '.join(_options)}.")
+    given = {"parameters": parameters, "handler": handler}
+    fault = option_fault([*options, *(key for key, value in given.items() if value is not None)])
+    if fault is not None:
+        raise TypeError(fault)
+    options = {_aliases.get(key, key): value for key, value in options.items()}
+    parameters = options.pop("parameters", parameters)
+    handler = options.pop("handler", handler)
 
     def decorate(function):
         return _make(function, name if isinstance(name, str) else None, description, params_type, parameters, options)

@@ -150,11 +150,8 @@ def _tools_of(module):
 
 
 def _execute_tool(schema, execute):
-    definition = {key: value for key, value in schema.items() if key not in ("inputSchema", "parameters")}
-    parameters = schema.get("parameters", schema.get("inputSchema"))
-    if parameters is not None:
-        definition["parameters"] = parameters
-    return LoadedTool(definition, (execute, lambda args, invocation, context: ((args, context), {}), result_of_execute))
+    # The host knows both names of the parameters, and reports what it does not know.
+    return LoadedTool(dict(schema), (execute, lambda args, invocation, context: ((args, context), {}), result_of_execute))
 
 
 def _caller(tool):
