@@ -55,9 +55,27 @@ function write(file: string, text: string): void {
 
 /** Where the schema of skill.json lies as seen from a skill, if this package is installed above it. */
 export function schemaPath(folder: string): string | undefined {
+  const installed = installedAbove(folder);
+  return (
+    installed &&
+    relative(folder, join(installed, "schemas", "skill.schema.json"))
+      .split(sep)
+      .join("/")
+  );
+}
+
+/** How to run a test that imports `skillhost/testing`. A global installation is not found by imports. */
+export function testHint({ out }: CommandContext, test: string): string {
+  const command = `node --test ${out.path(test)}`;
+  return installedAbove(dirname(test)) === undefined
+    ? `Run its test: npm install --save-dev skillhost, then ${command}`
+    : `Run its test: ${command}`;
+}
+
+function installedAbove(folder: string): string | undefined {
   for (let at = folder; dirname(at) !== at; at = dirname(at)) {
-    const schema = join(at, "node_modules", "skillhost", "schemas", "skill.schema.json");
-    if (existsSync(schema)) return relative(folder, schema).split(sep).join("/");
+    const installed = join(at, "node_modules", "skillhost");
+    if (existsSync(join(installed, "schemas", "skill.schema.json"))) return installed;
   }
   return undefined;
 }

@@ -12,13 +12,21 @@ test("makes a skill that loads, works and passes the strict check", async () => 
       .map((file) => `skills/friendly-host/${file}\n`)
       .join(""),
   );
-  expect(made.stderr).toContain("node --test skills/friendly-host/test/friendly_host.test.mjs");
+  // Imports find no global installation.
+  const hint = "Run its test: npm install --save-dev skillhost, then node --test skills/friendly-host/test/friendly_host.test.mjs";
+  expect(made.stderr).toContain(hint);
   expect(await runCli(["check", "--strict"], { cwd: place.path })).toEqual({
     code: 0,
     stdout: expect.stringMatching(/^1 skill and 1 tool checked: no fault in what is written\.\n/),
     stderr: "",
   });
   expect((await runCli(["call", "friendly_host", '{"name":"Ada"}', "--yes"], { cwd: place.path })).stdout).toBe("Hello, Ada!\n");
+});
+
+test("names the test alone where skillhost is installed for imports", async () => {
+  using place = workplace({ "node_modules/skillhost/schemas/skill.schema.json": "{}" });
+  const { stderr } = await runCli(["new", "skill", "a"], { cwd: place.path });
+  expect(stderr).toContain("Run its test: node --test skills/a/test/a.test.mjs");
 });
 
 test("makes a tool in the only skill there is, or in the one that is named", async () => {

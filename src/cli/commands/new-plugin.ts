@@ -4,7 +4,7 @@ import { usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { pluginFiles } from "../scaffold-plugin.ts";
 import { visibleLine } from "../visible-text.ts";
-import { assertOwnPlace, writeTrusted } from "../write-scaffold.ts";
+import { assertOwnPlace, testHint, writeTrusted } from "../write-scaffold.ts";
 
 /** Makes a plugin below `plugins`, with a test. */
 export async function newPlugin(context: CommandContext, name: string): Promise<number> {
@@ -18,7 +18,7 @@ export async function newPlugin(context: CommandContext, name: string): Promise<
   const files = await writeTrusted(context, folder, pluginFiles(name));
   const test = files.find((file) => file.endsWith(".test.mjs"))!;
   const next = [
-    `Run its test: node --test ${out.path(test)}`,
+    testHint(context, test),
     `Name it in skillhost.json: { "plugins": ["./plugins/${name}"] }, or createHost({ plugins: ["./plugins/${name}"] }).`,
   ];
   if (out.isJson) out.envelope({ ok: true, data: { folder, files, next }, diagnostics: [] });

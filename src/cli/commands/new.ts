@@ -12,7 +12,7 @@ import { didYouMean } from "../nearest-names.ts";
 import { skillDirectories } from "../open-host.ts";
 import { skillFiles, toolFiles } from "../scaffold-files.ts";
 import { visibleLine } from "../visible-text.ts";
-import { assertOwnPlace, schemaPath, writeScaffold, writeTrusted } from "../write-scaffold.ts";
+import { assertOwnPlace, schemaPath, testHint, writeScaffold, writeTrusted } from "../write-scaffold.ts";
 
 /** Makes a skill in the first skill directory. */
 export async function newSkill(context: CommandContext, name: string): Promise<number> {
@@ -89,9 +89,10 @@ function rootsOf(context: CommandContext): readonly string[] {
   return skillDirectories(context).map((entry) => resolveRoot(entry, context.io.cwd));
 }
 
-function tell({ out }: CommandContext, files: readonly string[], folder: string, hints: readonly string[]): number {
+function tell(context: CommandContext, files: readonly string[], folder: string, hints: readonly string[]): number {
+  const { out } = context;
   const test = files.find((file) => file.endsWith(".test.mjs"))!;
-  const next = [...hints, `Run its test: node --test ${out.path(test)}`, `Load it: skillhost dev ${out.path(folder)}`];
+  const next = [...hints, testHint(context, test), `Load it: skillhost dev ${out.path(folder)}`];
   if (out.isJson) out.envelope({ ok: true, data: { folder, files, next }, diagnostics: [] });
   else for (const file of files) out.line(out.path(file));
   for (const step of next) out.note(step);
