@@ -14,7 +14,7 @@ import type { CallListener, Fault, Reply } from "./python-process.ts";
 import { type PythonDefinition, PythonWorker, type WorkerOptions } from "./python-worker.ts";
 
 /**
- * Runs `.py` files: those of a skill that are loaded together share a process, and what is loaded anew gets a new one, so
+ * Runs `.py` files: those of a skill that are loaded together share a process, and what is loaded again gets a new one, so
  * that nothing of a module's past is left in it.
  */
 export function createPythonRunner(api: Pick<PluginApi, "createTool">, options: WorkerOptions): ToolRunner {

@@ -30,7 +30,7 @@ _arguments = ("name", "description", "handler", "params_type", "parameters")
 
 
 def option_fault(names):
-    """What is wrong with the names of the options of define_tool; None when nothing is."""
+    """What is wrong with the names of the options of define_tool; None if they are valid."""
     unknown = sorted(set(names) - set(_arguments) - set(_options) - set(_aliases))
     if unknown:
         return f"define_tool does not know {', '.join(unknown)}. It knows {', '.join(_arguments[1:] + tuple(_options))}."
