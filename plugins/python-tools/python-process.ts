@@ -1,7 +1,7 @@
 import { StringDecoder } from "node:string_decoder";
 import type { Logger, ManagedProcess } from "skillhost";
 
-/** What went wrong in Python, as the worker tells it. */
+/** What went wrong in Python, as the worker reports it. */
 export interface Fault {
   readonly kind: "syntax" | "untrusted" | "threw" | "arguments" | "not-json" | "cancelled" | "ended";
   readonly message: string;
@@ -15,7 +15,7 @@ export interface Fault {
 
 export type Reply = { readonly value: unknown } | { readonly fault: Fault };
 
-/** What a running call tells and asks its host. */
+/** What a running call reports to and asks of its host. */
 export interface CallListener {
   tell(what: string, data: Readonly<Record<string, unknown>>): void;
   ask(what: string, data: Readonly<Record<string, unknown>>): Promise<unknown>;
@@ -38,7 +38,7 @@ interface Message {
   readonly ready?: { readonly version: string; readonly executable: string };
 }
 
-// The worker sends no line that is longer, so whoever does is not the worker.
+// The worker sends no line that is longer, so a longer one is not from the worker.
 const maxLine = 40 * 1024 * 1024;
 /** Of one call: however much the earlier ones printed, what a call prints is logged. */
 const maxLoggedLines = 1000;
