@@ -73,6 +73,7 @@ step("unused code", ["run", "--silent", "knip"]);
 step("build", ["run", "--silent", "build"]);
 tests("tests", ["test"]);
 step("package", ["run", "--silent", "test:package"]);
+tests("soak tests", ["run", "test:soak"]);
 tests("tests with big programs", ["run", "test:interop"]);
 optionalStep("MCP conformance", ["run", "--silent", "conformance"]);
 
