@@ -9,6 +9,7 @@ import { Lifetime } from "../../src/base/lifetime.ts";
 import { silentLogger } from "../../src/base/logger.ts";
 import { spawnProcess } from "../../src/io/spawn-process.ts";
 import { ResourceWatches } from "../../src/mcp/connection/resource-watches.ts";
+import { Subscription } from "../../src/mcp/connection/subscription.ts";
 import { SessionExtensions } from "../../src/servers/copilot/extensions/session-extensions.ts";
 import { Wire, type WireStreams } from "../../src/servers/copilot/framing/wire.ts";
 import { LegacySessions, type ServedConnection } from "../../src/servers/mcp/legacy-sessions.ts";
@@ -60,6 +61,17 @@ closesWhileOpening("the subscriptions to resources of one MCP connection", () =>
     },
     countOpen,
   };
+});
+
+closesWhileOpening("the stream of changes of one MCP connection", () => {
+  const { open, countOpen } = slowThing();
+  const listen = async (): Promise<object> => {
+    const stream = await open();
+    return { closed: new Promise(() => {}), close: () => stream[Symbol.asyncDispose]() };
+  };
+  const options = { serverName: "peer", log: silentLogger, onResumed() {} };
+  const subscription = new Subscription({ listen, transport: {} } as never, {}, options);
+  return { open: () => subscription.open(), close: () => subscription[Symbol.asyncDispose](), countOpen };
 });
 
 closesWhileOpening("the MCP sessions of clients over HTTP", () => {
