@@ -75,6 +75,7 @@ async function waitForEnd(shell: Shell, { initial_wait = defaultWait }: BashArgs
     return withLine(shell.output.take(), exitText(shell.exitCode)) + limitsNote(shell.exitCode, shell.spec.limits);
   }
   if (signal.aborted) return interrupted(shell, call, shells);
+  // What was to be waited for is still attached; what was started with async, such as a server, need never end.
   call.context.background(shell.ended);
   const output = shell.output.take();
   return withLine(output, runningText(shell.spec.id, initial_wait, output !== ""));
@@ -83,9 +84,7 @@ async function waitForEnd(shell: Shell, { initial_wait = defaultWait }: BashArgs
 async function leaveRunning(shell: Shell, call: Call, shells: Shells): Promise<unknown> {
   // The session may have ended while it was being started.
   if (call.context.invocation.signal.aborted) return interrupted(shell, call, shells);
-  if (shell.spec.isDetached) return detachedText(shell.spec.id);
-  call.context.background(shell.ended);
-  return startedText(shell.spec.id);
+  return shell.spec.isDetached ? detachedText(shell.spec.id) : startedText(shell.spec.id);
 }
 
 async function interrupted(shell: Shell, { sessionId }: Call, shells: Shells): Promise<unknown> {

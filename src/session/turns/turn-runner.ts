@@ -180,7 +180,7 @@ export class TurnRunner {
 
   /** Never rejects. */
   async #drive(): Promise<void> {
-    if (!this.#queue.hasNext) await this.#rest();
+    if (!this.#queue.hasNext) this.#rest();
     for (let message = this.#queue.take(); message !== undefined; message = this.#queue.take()) {
       this.#current = new AbortController();
       if (this.#closing.signal.aborted) this.#current.abort(this.#closing.signal.reason);
@@ -190,8 +190,8 @@ export class TurnRunner {
       const answered = this.#answering;
       this.#unrested = end;
       if (!this.#queue.hasNext) {
-        this.#pause(end);
-        await this.#rest();
+        await this.#pause(end);
+        this.#rest();
       }
       this.#settle(answered, this.#toMessageEnd(end));
     }
@@ -264,19 +264,19 @@ export class TurnRunner {
   }
 
   /** The conversation has nothing to do: no message waits. */
-  #pause(end: TurnEnd): void {
-    const { events } = this.#host;
+  async #pause(end: TurnEnd): Promise<void> {
+    const { events, hooks } = this.#host;
+    const reason = end.kind === "aborted" ? "abort" : end.kind === "failed" ? "error" : "complete";
+    await hooks.run("sessionEnd", { reason }, { signal: this.#closing.signal });
     if (events.wants("assistant.idle")) events.append("assistant.idle", idleData(end));
   }
 
   /** The session is idle, unless something goes on in the background: then it is when that ends. */
-  async #rest(): Promise<void> {
+  #rest(): void {
     const end = this.#unrested;
     if (end === undefined || !(this.background.isEmpty || this.#closing.signal.aborted)) return;
     this.#unrested = undefined;
-    const { events, hooks } = this.#host;
-    const reason = end.kind === "aborted" ? "abort" : end.kind === "failed" ? "error" : "complete";
-    await hooks.run("sessionEnd", { reason }, { signal: this.#closing.signal });
+    const { events } = this.#host;
     if (events.wants("session.idle")) events.append("session.idle", idleData(end));
   }
 

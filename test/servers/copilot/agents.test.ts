@@ -90,18 +90,18 @@ test("the session is idle for clients once the agent's notification is answered;
   expect(await client.request("session.metadata.activity", { sessionId })).toEqual({ abortable: false, hasActiveWork: false });
 });
 
-test("a command of an attached shell keeps the session from being idle until it ends; a detached one does not", async () => {
+test("a command that is still attached keeps the session from being idle until it ends; one that was started with async does not", async () => {
   served = await Served.start({ host: { plugins: [workspaceTools] } });
   const client = await served.connect();
   client.serve();
   const sessionId = await client.create({ model: "m" });
-  const bash = (detach: boolean) => {
-    const wait = 'until [ -e "go" ]; do sleep 0.02; done';
-    return calling("bash", { command: wait, description: "Waits", mode: "async", detach }, `call-${detach}`);
+  const bash = (mode: string) => {
+    const command = 'until [ -e "go" ]; do sleep 0.02; done';
+    return calling("bash", { command, description: "Waits", mode, initial_wait: 0 }, `call-${mode}`);
   };
-  served.says(bash(true), "It runs.");
+  served.says(bash("async"), "It runs.");
   await client.say(sessionId, "Go");
-  served.says(bash(false), "It runs, too.");
+  served.says(bash("sync"), "It runs, too.");
   await client.request("session.send", { sessionId, prompt: "Go on" });
   await client.eventually(() => (client.count("assistant.idle") === 2 ? true : undefined));
   expect(await client.request("session.metadata.activity", { sessionId })).toEqual({ abortable: false, hasActiveWork: true });

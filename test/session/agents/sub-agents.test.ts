@@ -431,7 +431,7 @@ describe("an agent in the background", () => {
     const seen = (events: readonly { readonly type: string; readonly agentId?: string | undefined }[]) =>
       events.map(({ type, agentId }) => (agentId === undefined ? type : `${type} of an agent`));
 
-    test("once the agent has ended and the model has answered its notification; sessionEnd hooks run then, once", async () => {
+    test("once the agent has ended and the model has answered its notification; sessionEnd hooks run after each turn", async () => {
       const looked = deferred();
       const { chat } = routed({
         "Go.": [task(background), "I wait.", "It is in line 7."],
@@ -441,13 +441,13 @@ describe("an agent in the background", () => {
       const session = open(chat, { hooks: { onSessionEnd: ({ reason }) => void ends.push(reason) } });
       const events = recordEvents(session, ...told);
       const reply = await session.sendAndWait("Go.");
-      expect([reply.content, session.conversation.isBusy, ends]).toEqual(["I wait.", false, []]);
+      expect([reply.content, session.conversation.isBusy, ends]).toEqual(["I wait.", false, ["complete"]]);
       expect(seen(events)).toEqual(["user.message", "user.message of an agent", "assistant.idle"]);
       const idle = nextEvent(session, "session.idle");
       looked.resolve();
       await idle;
       expect(seen(events).slice(3)).toEqual(["subagent.completed of an agent", "user.message", "assistant.idle", "session.idle"]);
-      expect(ends).toEqual(["complete"]);
+      expect(ends).toEqual(["complete", "complete"]);
     });
 
     test("not before the last of several has, and what is said meanwhile is answered as always", async () => {
