@@ -164,8 +164,8 @@ describe.each(drafts)("schemas of %s", (_name, dialect, Validator, schema) => {
         for (const faults of [undefined, "first", "all"] as const) {
           const options = faults === undefined ? {} : { faults };
           const atOnce = outcomeOf(root, value, options);
-          // Resuming takes steps, too.
-          const sliced = atOnce === "endless" ? atOnce : outcomeOf(root, value, { ...options, slice, limit: 10 * limitOfGenerated });
+          // With small slices, resuming takes as many steps as the evaluation is deep, each time.
+          const sliced = atOnce === "endless" ? atOnce : outcomeOf(root, value, { ...options, slice, limit });
           expect(sliced).toEqual(atOnce);
         }
       }),
