@@ -115,8 +115,8 @@ describe("hooks", () => {
       "sessionStart",
       "preToolUse",
       "postToolUse",
-      "assistant.idle",
       "sessionEnd",
+      "assistant.idle",
       "session.idle",
     ]);
     expect(runtime.told).toBe("Changed.");
