@@ -130,7 +130,12 @@ describe.concurrent("no process is left", () => {
 });
 
 describe.concurrent("no process is left when the host ends", () => {
-  const compiled = compileSources("test/mcp/supervisor-host.ts", "test/mcp/tiny-servers.ts", "test/mcp/tiny-server.mjs");
+  const compiled = compileSources(
+    "test/slowness.ts",
+    "test/mcp/supervisor-host.ts",
+    "test/mcp/tiny-servers.ts",
+    "test/mcp/tiny-server.mjs",
+  );
 
   test.each([
     ["by process.exit", "process.exit(5)", 5, null],
