@@ -64,8 +64,8 @@ test("--help lists the commands", async () => {
       ci                               install exactly what the locks say
       pack [options] [folder]          make an npm package of skills
       publish [options] [folder]       publish skills to the npm registry
-      sign [options] <skill>           sign a skill, so that others can tell that it
-                                       is as you left it
+      sign [options] <skill>           sign a skill so that others can verify that
+                                       it is unchanged
       trust                            the folders whose code may run
       keys                             your keys, and those of others that you trust
       help [command]                   show help for a command

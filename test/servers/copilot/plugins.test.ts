@@ -189,7 +189,7 @@ describe("plugins that a client installs", () => {
   test.each([
     ["what lies in a repository", { source: "acme/far" }, "clone it"],
     ["what is not there", { source: "./nowhere" }, "no such folder"],
-    ["a folder that is no plugin", { source: "src/plain" }, "no plugin"],
+    ["a folder that is no plugin", { source: "src/plain" }, "not a plugin"],
     ["a marketplace that was not added", { source: "drum@fair" }, "no marketplace"],
   ])("are refused for %s, and nothing is left behind", async (_what, params, message) => {
     const client = await connected();

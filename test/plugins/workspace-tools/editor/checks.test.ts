@@ -106,7 +106,7 @@ describe("get_errors", () => {
     const by = "TypeScript (node_modules/typescript/bin/tsc -p tsconfig.json --noEmit)";
     const all = await text("get_errors", { filePaths: ["src", "out.ts"] });
     expect(all).toBe(
-      `${folder}/src/a.ts:1:14: error: TS2322: Type 'string' is not assignable to type 'number'.\nChecked: 2 files for ${by}.\nNot checked:\n${folder}/out.ts: it is no part of tsconfig.json`,
+      `${folder}/src/a.ts:1:14: error: TS2322: Type 'string' is not assignable to type 'number'.\nChecked: 2 files for ${by}.\nNot checked:\n${folder}/out.ts: it is not part of tsconfig.json`,
     );
     expect(asked).toMatchObject([{ kind: "shell", fullCommandText: "node_modules/typescript/bin/tsc -p tsconfig.json --noEmit" }]);
   });
