@@ -18,6 +18,8 @@ const onWarning = (warning: Error): void => {
 // What a host logs goes to stderr unless it is given a logger. Lines of failures that a test expects help nobody, so only
 // those of a test that fails are shown.
 const write = process.stderr.write;
+// The Copilot SDK passes on what its runtime writes, with a word before it.
+const isLogged = /^(?:\{"time":".*\}|\[CLI subprocess\] .*)\n$/s;
 const logged: string[] = [];
 
 // A worker whose run was killed would go on with its file.
@@ -27,7 +29,7 @@ beforeAll(() => {
   process.on("warning", onWarning);
   process.on("disconnect", onRunEnded);
   process.stderr.write = function (this: NodeJS.WriteStream, chunk: string | Uint8Array, ...rest: never[]): boolean {
-    if (typeof chunk !== "string" || !/^\{"time":".*\}\n$/s.test(chunk)) return write.call(process.stderr, chunk, ...rest);
+    if (typeof chunk !== "string" || !isLogged.test(chunk)) return write.call(process.stderr, chunk, ...rest);
     if (logged.length < 100) logged.push(chunk);
     return true;
   } as typeof write;
