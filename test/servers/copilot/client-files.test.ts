@@ -91,7 +91,9 @@ describe("a client with a file system of its own", () => {
     expect(await client.request("session.workspaces.listFiles", { sessionId })).toEqual({ files: ["notes/a.md"] });
     expect(await client.request("session.workspaces.readFile", { sessionId, path: "notes/a.md" })).toEqual({ content: "A" });
     for (const path of ["../a", "/etc/passwd", "C:\\x", ""]) {
-      expect((await client.refusal("session.workspaces.createFile", { sessionId, path, content: "x" })).message).toContain("is not a path inside the workspace");
+      expect((await client.refusal("session.workspaces.createFile", { sessionId, path, content: "x" })).message).toContain(
+        "is not a path inside the workspace",
+      );
     }
   });
 
