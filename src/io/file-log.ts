@@ -24,8 +24,8 @@ export interface FileLogOptions {
   readonly onDiagnostic?: (diagnostic: Diagnostic) => void;
 }
 
-// Beyond this a busy writer does not wait for the end of the tick.
-const batchBytes = 1024 * 1024;
+/** A busy writer that has more than this waiting does not wait for the end of the tick. */
+const maxBurstBytes = 8 * 1024 * 1024;
 const [firstRetryMs, lastRetryMs] = [50, 5_000];
 const syncData = promisify(fdatasync);
 
@@ -78,8 +78,7 @@ class FileLog implements AppendLog {
       this.#keepInMemory(line);
       return;
     }
-    // A line that is long by itself is written at the end of the tick: turning it into text was enough for now.
-    if (this.#pending.bytes > batchBytes) this.write();
+    if (this.#pending.bytes > maxBurstBytes) this.write();
     this.#pending.add(line);
     this.#schedule();
   }

@@ -1,6 +1,6 @@
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
+import { isDeepStrictEqual } from "node:util";
 import { KeyedQueue } from "../../base/keyed-queue.ts";
 import type { Logger } from "../../base/logger.ts";
 import { writeFileAtomic } from "../../io/atomic-write.ts";
@@ -22,8 +22,8 @@ export class ListCache implements AsyncDisposable {
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #writes: KeyedQueue;
-  /** The digest of what is known to be in each file, so that what did not change is not written again. */
-  readonly #kept = new Map<string, string>();
+  /** What is known to be in each file, so that what did not change is not written again. */
+  readonly #kept = new Map<string, CachedServer>();
   #isPruned = false;
 
   constructor(directory: string, log: Logger, clock: Clock) {
@@ -44,26 +44,16 @@ export class ListCache implements AsyncDisposable {
       this.#log.debug("A kept list of an MCP server is not used: it is damaged, old or of another version.", { id });
       return undefined;
     }
-    this.#kept.set(id, contentOf(cached));
+    this.#kept.set(id, cached);
     return cached;
   }
 
   /** In the background; the latest wins. */
   write(id: string, server: CachedServer): void {
-    const content = this.#contentOf(id, server);
-    if (content === undefined || this.#kept.get(id) === content) return;
-    this.#kept.set(id, content);
+    const kept = this.#kept.get(id);
+    if (kept !== undefined && isSame(kept, server)) return;
+    this.#kept.set(id, server);
     this.#writes.add(id, () => this.#save(id, server));
-  }
-
-  /** What no cache needs to hold must not keep the server from being used. */
-  #contentOf(id: string, server: CachedServer): string | undefined {
-    try {
-      return contentOf(server);
-    } catch (error) {
-      this.#log.warning("The lists of an MCP server are not kept for the next start.", { id, error });
-      return undefined;
-    }
   }
 
   /** Waits for what is being written. */
@@ -107,6 +97,7 @@ export class ListCache implements AsyncDisposable {
   }
 }
 
-function contentOf({ savedAt: _, ...content }: CachedServer): string {
-  return sha256(canonicalJson(content));
+/** Lists that did not change are mostly the same arrays, so this is quick. */
+function isSame({ savedAt: _, ...kept }: CachedServer, { savedAt: __, ...server }: CachedServer): boolean {
+  return isDeepStrictEqual(kept, server);
 }
