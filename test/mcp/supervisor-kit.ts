@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 import { HostError } from "../../src/base/errors.ts";
 import { type Logger, silentLogger } from "../../src/base/logger.ts";
@@ -6,6 +7,7 @@ import type { LocalServerSpec, RemoteServerSpec } from "../../src/formats/mcp/mc
 import type { ConnectionEnd, McpConnection, RequestOptions, ServerList } from "../../src/mcp/connection/connection.ts";
 import type { ConnectRequest, ServerConnector } from "../../src/mcp/supervisor/server-connector.ts";
 import { McpSupervisor, type SupervisorOptions } from "../../src/mcp/supervisor/supervisor.ts";
+import { patience } from "../slowness.ts";
 import { ManualClock } from "./manual-clock.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -192,6 +194,8 @@ export function makeKit(servers: FakeServers = new FakeServers(), more: Partial<
   });
   onTestFinished(async () => {
     const ended = supervisor[Symbol.asyncDispose]();
+    // What is being written takes real time, and the folder is removed next.
+    if (more.cacheDirectory !== undefined) await Promise.race([ended, setTimeout(patience(2_000))]);
     await clock.pass(20_000);
     await ended;
   });
