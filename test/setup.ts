@@ -1,13 +1,17 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import fc from "fast-check";
 import { afterAll, afterEach, beforeAll } from "vitest";
+import { seed } from "./rounds.ts";
 import { patience } from "./slowness.ts";
 import { leftoversIn, programsOf } from "./temp-root.ts";
 
 // A file that leaves something in the temporary folder fails: on a developer's machine nobody would ever remove it.
 const folder = mkdtempSync(join(process.env["SKILLHOST_TEST_ROOT"] ?? tmpdir(), "f"));
 for (const name of ["TMPDIR", "TMP", "TEMP"]) process.env[name] = folder;
+
+fc.configureGlobal({ seed });
 
 // A process warning (a leaked listener, a deprecated call, an unhandled rejection) is a fault: it fails the file that caused it.
 const warnings: Error[] = [];
