@@ -140,6 +140,8 @@ export class PythonWorker {
   async #start(): Promise<Started> {
     const before = await this.#started;
     if (before !== undefined && "process" in before && before.process.isRunning) return before;
+    // Nothing would end a process that starts after the last release.
+    if (!this.isUsed) return { missing: "The skill of this file is no longer loaded, so no Python process was started for it." };
     // Of all that found it ended, the first starts another one.
     this.#restart ??= this.#launch().finally(() => {
       this.#restart = undefined;

@@ -4,15 +4,21 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Server } from "@modelcontextprotocol/server";
 import { onTestFinished } from "vitest";
+import { PythonWorker } from "../../plugins/python-tools/python-worker.ts";
 import { Shells } from "../../plugins/workspace-tools/operations/shells.ts";
 import { Lifetime } from "../../src/base/lifetime.ts";
 import { silentLogger } from "../../src/base/logger.ts";
 import { spawnProcess } from "../../src/io/spawn-process.ts";
+import { watchTree } from "../../src/io/watch-tree.ts";
 import { ResourceWatches } from "../../src/mcp/connection/resource-watches.ts";
 import { Subscription } from "../../src/mcp/connection/subscription.ts";
+import { LastingWatches } from "../../src/mcp/supervisor/lasting-watches.ts";
+import type { ServerConnector } from "../../src/mcp/supervisor/server-connector.ts";
 import { SessionExtensions } from "../../src/servers/copilot/extensions/session-extensions.ts";
 import { Wire, type WireStreams } from "../../src/servers/copilot/framing/wire.ts";
 import { LegacySessions, type ServedConnection } from "../../src/servers/mcp/legacy-sessions.ts";
+import { ResourceWatch } from "../../src/session/offers/resource-watch.ts";
+import { FakeServers, localSpec, makeKit } from "../mcp/supervisor-kit.ts";
 import { initialize } from "../servers/mcp/serving-kit.ts";
 import { closesWhileOpening } from "./closes-while-opening.ts";
 
@@ -74,6 +80,84 @@ closesWhileOpening("the stream of changes of one MCP connection", () => {
   return { open: () => subscription.open(), close: () => subscription[Symbol.asyncDispose](), countOpen };
 });
 
+closesWhileOpening("the watches on a server's resources across its connections", () => {
+  const { open, countOpen } = slowThing();
+  const watches = new LastingWatches();
+  const connections = [1, 2].map(() => ({ watchResource: open }) as never);
+  const held: Promise<AsyncDisposable>[] = [];
+  let isOver = false;
+  return {
+    open: async () => {
+      if (isOver) return;
+      held.push(watches.add("note://one", () => {}, connections[0] as never));
+      watches.moveTo(connections[1] as never);
+      await Promise.all(held);
+    },
+    close: async () => {
+      isOver = true;
+      await Promise.all(held.map(async (watch) => (await watch)[Symbol.asyncDispose]()));
+    },
+    countOpen,
+  };
+});
+
+closesWhileOpening("a session's watch on an address", () => {
+  const { open, countOpen } = slowThing();
+  const resource = (): never => ({ definition: { uri: "note://one" }, watch: open }) as never;
+  const [one, other] = [resource(), resource()];
+  let source = one;
+  const options = { uri: "note://one", find: () => source, listener() {}, onError() {} };
+  const watch = new ResourceWatch(options);
+  return {
+    open: async () => {
+      source = one;
+      const started = watch.start();
+      for (source of [other, one]) watch.check();
+      await started;
+    },
+    close: () => watch[Symbol.asyncDispose](),
+    countOpen,
+  };
+});
+
+closesWhileOpening("the MCP servers of a host", () => {
+  const servers = new FakeServers({ tools: () => [] });
+  const connect: ServerConnector = async (spec, request) => {
+    await new Promise(setImmediate);
+    request.signal.throwIfAborted();
+    return servers.connect(spec, request);
+  };
+  const { supervisor } = makeKit(servers, { connect });
+  return {
+    open: () => supervisor.acquire([localSpec("one")]).ready(new AbortController().signal, { fresh: true }),
+    close: () => supervisor[Symbol.asyncDispose](),
+    countOpen: () => servers.connections.filter(({ isDisposed }) => !isDisposed).length,
+  };
+});
+
+closesWhileOpening("the Python process of a skill", () => {
+  let running = 0;
+  // Speaks as the worker does, and finds no tools.
+  const python = `
+    const say = (message) => console.log(JSON.stringify(message));
+    say({ ready: { version: "3.12", executable: "python3" } });
+    const lines = require("node:readline").createInterface({ input: process.stdin });
+    lines.on("line", (line) => say({ id: JSON.parse(line).id, value: { tools: [], files: [], sources: {} } }));
+    setInterval(() => {}, 1000);`;
+  const startProcess = async (): Promise<object> => {
+    const started = await spawnProcess({ command: process.execPath, args: ["-e", python], cwd: process.cwd() });
+    if (started.kind === "spawned") {
+      running++;
+      void started.process.ended.then(() => running--);
+    }
+    return started;
+  };
+  const options = { startProcess: startProcess as never, log: silentLogger, environment: {}, interpreters: new Map(), killAfter: 0 };
+  const worker = new PythonWorker(process.cwd(), options);
+  worker.retain();
+  return { open: () => worker.load("tool.py"), close: () => worker.release(), countOpen: () => running };
+});
+
 closesWhileOpening("the MCP sessions of clients over HTTP", () => {
   const { open, countOpen } = slowThing();
   const connect = async (): Promise<ServedConnection> => {
@@ -121,6 +205,25 @@ closesWhileOpening("the extensions of a session", async () => {
     countOpen: () => clients.size,
   };
 });
+
+for (const backend of ["directory", "chokidar"] as const) {
+  closesWhileOpening(`a watcher of folders (${backend})`, () => {
+    const root = mkdtempSync(join(tmpdir(), "skillhost-openers-"));
+    onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+    for (const name of ["a", "b/c"]) mkdirSync(join(root, name), { recursive: true });
+    const countOpen = (): number => process.getActiveResourcesInfo().filter((kind) => kind === "FSEventWrap").length;
+    const before = countOpen();
+    const watcher = watchTree({ roots: [], onChange() {}, onProblem() {}, backend });
+    return {
+      open: () => {
+        watcher.add(root);
+        return watcher.ready;
+      },
+      close: () => watcher[Symbol.asyncDispose](),
+      countOpen: () => countOpen() - before,
+    };
+  });
+}
 
 /** Shells that run until they are ended, and how many of them do. */
 function countedShells(): { shells: Shells; open(): Promise<unknown>; countOpen(): number } {

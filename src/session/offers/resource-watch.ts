@@ -16,6 +16,8 @@ export class ResourceWatch implements AsyncDisposable {
   #end: (() => Promise<void>) | undefined;
   #isDue = false;
   #isOver = false;
+  /** Counts the subscriptions that were begun: only the latest is kept. */
+  #turn = 0;
 
   constructor(options: ResourceWatchOptions) {
     this.#options = options;
@@ -44,6 +46,7 @@ export class ResourceWatch implements AsyncDisposable {
 
   async #begin(): Promise<void> {
     const source = this.#source;
+    const turn = ++this.#turn;
     await this.#stop();
     // A resource knows itself by one spelling of its address.
     const uri = source !== undefined && "uri" in source.definition ? source.definition.uri : this.#options.uri;
@@ -53,8 +56,8 @@ export class ResourceWatch implements AsyncDisposable {
     if (watch === undefined) return;
     const end = async (): Promise<void> =>
       void (await (Symbol.asyncDispose in watch ? watch[Symbol.asyncDispose]() : watch[Symbol.dispose]()));
-    // Meanwhile the watch may have ended, or gone over to something else.
-    if (this.#isOver || this.#source !== source) await end();
+    // Meanwhile the watch may have ended, or moved to another resource, even there and back.
+    if (this.#isOver || turn !== this.#turn) await end();
     else this.#end = end;
   }
 
