@@ -35,6 +35,18 @@ describe("sessions", () => {
     );
   });
 
+  test("that end while a client that joined is being sent what came before send all of it before the answer", async () => {
+    served = await Served.start();
+    const client = await served.connect();
+    const sessionId = await client.create();
+    for (const letter of "abc") await client.request("session.log", { sessionId, message: letter.repeat(1_000_000) });
+    const other = await served.connect();
+    await other.request("session.resume", { sessionId });
+    await other.request("runtime.shutdown");
+    const types = other.events.map(({ event }) => event.type);
+    expect([types[0], types.at(-1)]).toEqual(["session.resume", "session.shutdown"]);
+  });
+
   test("an id that is taken, or that is none, is refused", async () => {
     served = await Served.start();
     const client = await served.connect();

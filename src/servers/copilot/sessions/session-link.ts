@@ -28,6 +28,7 @@ export class SessionLink implements LinkFacts {
   readonly #sessionId: string;
   /** Events that wait until those before them were sent; undefined: none have to. */
   #waiting: SessionEvent[] | undefined = [];
+  #caughtUp: Promise<void> = Promise.resolve();
 
   constructor(sessionId: string, { client, attachment, asked, offer, interests, handles }: LinkFacts) {
     this.#sessionId = JSON.stringify(sessionId);
@@ -50,7 +51,16 @@ export class SessionLink implements LinkFacts {
   }
 
   /** Sends what the client missed, then what happened meanwhile, then lets it hear of things as they happen. */
-  async catchUp(missed: () => Promise<readonly SessionEvent[]>): Promise<void> {
+  catchUp(missed: () => Promise<readonly SessionEvent[]>): void {
+    this.#caughtUp = this.#catchUp(missed);
+  }
+
+  /** Settles when the client has been sent what came before now: nothing of it may follow the answer that ends the session. */
+  get caughtUp(): Promise<void> {
+    return this.#caughtUp;
+  }
+
+  async #catchUp(missed: () => Promise<readonly SessionEvent[]>): Promise<void> {
     // The answer to the request that brought the client here goes first.
     await nextTurn();
     const past = await missed().catch((): readonly SessionEvent[] => []);

@@ -158,7 +158,7 @@ export class WireSession {
     client.sessions.add(this);
     this.commands.set(client, offer.commands);
     if (couldElicit !== this.canElicit) this.#tellCapabilities();
-    void link.catchUp(() => this.#missed(past));
+    link.catchUp(() => this.#missed(past));
   }
 
   /** The last client has gone without a word: what it left open waits for whoever comes next. */
@@ -228,6 +228,7 @@ export class WireSession {
     for (const sampling of this.samplings.values()) sampling.abort();
     this.plugins[Symbol.dispose]();
     await this.session.disconnect();
+    await Promise.all([...this.#links.values()].map((link) => link.caughtUp));
     this.#sink[Symbol.dispose]();
     this.news[Symbol.dispose]();
     this.#following[Symbol.dispose]();
