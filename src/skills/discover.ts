@@ -56,7 +56,10 @@ function listFolder(root: string): RootListing {
   if (!existsSync(root)) return { root, folders: [], diagnostics: [missing(root)] };
   if (isSkillFolder(root)) return { root, folders: [root], diagnostics: [] };
   let entries: Dirent[];
+  let realRoot: string;
   try {
+    // The folder may be renamed at any moment, also between these two.
+    realRoot = realpathSync.native(root);
     entries = readdirSync(root, { withFileTypes: true }).filter(
       (entry) => !skippedNames.has(entry.name) && (entry.isDirectory() || entry.isSymbolicLink()),
     );
@@ -64,14 +67,13 @@ function listFolder(root: string): RootListing {
     return { root, folders: [], diagnostics: [unreadable(root, error)] };
   }
   const sorted = entries.sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, mostFolders);
-  const { folders, diagnostics } = withoutRepeats(root, sorted);
+  const { folders, diagnostics } = withoutRepeats(root, realRoot, sorted);
   if (entries.length > mostFolders) diagnostics.push(tooMany(root, entries.length));
   return { root, folders: folders.filter(isSkillFolder), diagnostics };
 }
 
 /** Leaves out links that lead to a folder that is listed anyway, and those that lead nowhere. */
-function withoutRepeats(root: string, entries: readonly Dirent[]): { folders: string[]; diagnostics: Diagnostic[] } {
-  const realRoot = realpathSync.native(root);
+function withoutRepeats(root: string, realRoot: string, entries: readonly Dirent[]): { folders: string[]; diagnostics: Diagnostic[] } {
   const seen = new Set(entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(realRoot, name)));
   const diagnostics: Diagnostic[] = [];
   const isWanted = (entry: Dirent): boolean => {
