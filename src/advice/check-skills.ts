@@ -20,7 +20,7 @@ import { createStaticRunner } from "./static-runner.ts";
 export interface CheckOptions {
   /** Skill folders or folders of them, as a host takes them, resolved. */
   readonly roots: readonly string[];
-  /** Roots that nobody named: they need not exist. */
+  /** Roots whose absence is not reported here. */
   readonly optionalRoots?: ReadonlySet<string>;
   /** Parses and resolves modules. Nothing is run with it. */
   readonly loader: ModuleLoader;

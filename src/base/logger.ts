@@ -26,19 +26,25 @@ export function createLogger(options: LoggerOptions): Logger {
   const rank = logLevels.indexOf(options.level);
   const now = options.now ?? (() => new Date());
   const enabled = (level: LogLevel): boolean => logLevels.indexOf(level) <= rank;
-  const log =
+  return toLogger(enabled, (level, message, data) => {
+    if (!enabled(level)) return;
+    try {
+      const line = JSON.stringify({ time: now().toISOString(), level, message: redactText(message), ...redact(data) });
+      // Lines end up on terminals, which obey what they are sent. As JSON they say the same.
+      options.write(escapeJsonText(line));
+    } catch {
+      // Neither data that cannot be written as JSON nor a full disk may stop what was being logged.
+    }
+  });
+}
+
+/** A logger with one function for all levels. */
+export function toLogger(enabled: Logger["enabled"], log: (level: LogLevel, message: string, data?: object) => void): Logger {
+  const at =
     (level: LogLevel) =>
-    (message: string, data?: object): void => {
-      if (!enabled(level)) return;
-      try {
-        const line = JSON.stringify({ time: now().toISOString(), level, message: redactText(message), ...redact(data) });
-        // Lines end up on terminals, which obey what they are sent. As JSON they say the same.
-        options.write(escapeJsonText(line));
-      } catch {
-        // Neither data that cannot be written as JSON nor a full disk may stop what was being logged.
-      }
-    };
-  return { error: log("error"), warning: log("warning"), info: log("info"), debug: log("debug"), enabled };
+    (message: string, data?: object): void =>
+      log(level, message, data);
+  return { error: at("error"), warning: at("warning"), info: at("info"), debug: at("debug"), enabled };
 }
 
 export const silentLogger: Logger = { error() {}, warning() {}, info() {}, debug() {}, enabled: () => false };

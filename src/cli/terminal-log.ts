@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { sep } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { type Logger, type LogLevel, logLevels, redact, redactText } from "../base/logger.ts";
+import { type Logger, type LogLevel, logLevels, redact, redactText, toLogger } from "../base/logger.ts";
 import { isPlainRecord } from "../base/read-fields.ts";
 import { foreignFrames } from "../io/module-loader/host-frames.ts";
 import { codeFrame } from "./code-frame.ts";
@@ -21,17 +21,14 @@ export interface TerminalLogOptions {
 export function createTerminalLog(options: TerminalLogOptions): Logger {
   const rank = logLevels.indexOf(options.level);
   const enabled = (level: LogLevel): boolean => logLevels.indexOf(level) <= rank;
-  const log =
-    (level: LogLevel) =>
-    (message: string, data: object = {}): void => {
-      if (!enabled(level)) return;
-      try {
-        options.write(`${entry(level, message, data, options)}\n`);
-      } catch {
-        // Neither strange data nor a terminal that is gone may stop what was being logged.
-      }
-    };
-  return { error: log("error"), warning: log("warning"), info: log("info"), debug: log("debug"), enabled };
+  return toLogger(enabled, (level, message, data = {}) => {
+    if (!enabled(level)) return;
+    try {
+      options.write(`${entry(level, message, data, options)}\n`);
+    } catch {
+      // Neither strange data nor a terminal that is gone may stop what was being logged.
+    }
+  });
 }
 
 function entry(level: LogLevel, message: string, data: object, options: TerminalLogOptions): string {

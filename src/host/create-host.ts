@@ -159,11 +159,11 @@ class SkillHost implements Host {
   async begin(): Promise<RootsLease> {
     await this.#plugins.start();
     const lease = this.#updates.begin();
-    // Also for who does not wait for the skills. A later look finds nothing new.
+    // Also for callers of `begin`, which do not wait for the skills. A second call does nothing.
     lease.ready
       .then(() => this.#feed.begin())
       .catch(() => {
-        // Whoever waits for it is told.
+        // The holder of the lease gets the error.
       });
     return lease;
   }

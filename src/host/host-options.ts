@@ -120,7 +120,7 @@ export interface ResolvedMcpOptions extends ServerPolicy {
 
 export interface ResolvedHostOptions {
   readonly roots: readonly string[];
-  /** Those of them that nobody named, so that they need not exist. */
+  /** The default ones, which need not exist. */
   readonly optionalRoots: ReadonlySet<string>;
   /** The roots of packages' skills, below all others. */
   readonly packageRoots: readonly string[];
@@ -157,11 +157,10 @@ export interface ResolvedHostOptions {
 export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
   const given = readFields(options, "host options", "HOST_OPTIONS", readers);
   const workingDirectory = resolve(given.workingDirectory ?? "");
+  const roots = (given.skillDirectories ?? ["./skills"]).map((entry) => resolveRoot(entry, workingDirectory));
   return Object.freeze({
-    roots: (given.skillDirectories ?? defaultDirectories).map((entry) => resolveRoot(entry, workingDirectory)),
-    optionalRoots: new Set(
-      given.skillDirectories === undefined ? defaultDirectories.map((entry) => resolveRoot(entry, workingDirectory)) : [],
-    ),
+    roots,
+    optionalRoots: new Set(given.skillDirectories === undefined ? roots : []),
     packageRoots: resolvePackages(given.packageSkills ?? given.skillDirectories === undefined, workingDirectory),
     disabledSkills: given.disabledSkills ?? [],
     conflicts: given.conflicts ?? "override",
@@ -184,8 +183,6 @@ export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
     guardExit: given.guardExit ?? false,
   });
 }
-
-const defaultDirectories: readonly string[] = ["./skills"];
 
 function resolvePackages(given: boolean | readonly string[], workingDirectory: string): readonly string[] {
   if (given === false) return [];

@@ -22,13 +22,13 @@ const secretTexts: readonly (readonly [name: string, pattern: RegExp])[] = [
 ];
 
 /** Whether files of that name hold secrets, such as `.env` and `.npmrc`. */
-export function isSecretName(path: string): boolean {
+export function isSecretFile(path: string): boolean {
   return secretNames.some((pattern) => pattern.test(path));
 }
 
 /** Why a file looks like a secret; undefined: it does not. */
 export function findSecret(path: string, bytes: Uint8Array): string | undefined {
-  if (isSecretName(path)) return "files of that name hold secrets";
+  if (isSecretFile(path)) return "files of that name hold secrets";
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
   const found = secretTexts.find(([, pattern]) => pattern.test(text));
   return found && `it holds what looks like ${found[0]}`;

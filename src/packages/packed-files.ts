@@ -4,7 +4,7 @@ import { writeFileAtomic } from "../io/atomic-write.ts";
 import { readManifest } from "../skills/direct-dependencies.ts";
 import { findPackageSkills } from "../skills/package-skills.ts";
 import { foldersOf, isIgnoredName, signatureFileName } from "../trust/folder-digests.ts";
-import { isSecretName } from "./find-secrets.ts";
+import { isSecretFile } from "./find-secrets.ts";
 import { packableEntries } from "./package-manifest.ts";
 
 /** Which files of a skill's folder `pack` and `publish` take. */
@@ -69,7 +69,7 @@ async function packedBelow(root: string, skill: string): Promise<ReadonlySet<str
   const prefix = root === skill ? "" : `${relative(root, skill).split(sep).join("/")}/`;
   const all = await packlist(tree, { path: root });
   const below = all.filter((path) => path.startsWith(prefix)).map((path) => path.slice(prefix.length));
-  return new Set(below.filter((path) => !isSecretName(path)));
+  return new Set(below.filter((path) => !isSecretFile(path)));
 }
 
 /** What of a folder is not among these files of it, without what systems and git leave there. */

@@ -19,7 +19,7 @@ export type ConflictRules =
 /** Which skills a session looks at: its roots in order of precedence, lowest first, and what it has switched off. */
 export interface SkillsView {
   readonly roots: readonly string[];
-  /** Roots that nobody named: they need not exist. */
+  /** Roots that need not exist: the default ones. */
   readonly optionalRoots?: ReadonlySet<string>;
   readonly disabledSkills: ReadonlySet<string>;
   readonly conflicts: ConflictRules;

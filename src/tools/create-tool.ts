@@ -150,7 +150,7 @@ function advise(definition: ToolDefinition, untrusted: boolean, checkSchemas: bo
   if (!checkSchemas) return;
   const ofParameters = parameters === undefined ? [] : checkSchema(parameters, { untrustedPatterns: untrusted });
   const fault = ofParameters.find(({ severity }) => severity === "error");
-  // Nobody could tell which calls are right.
+  // Without a valid schema no call can be checked.
   if (fault !== undefined) throw new HostError(fault.code, `Tool "${name}": ${fault.message} The tool is not offered.`);
   const found = [
     ...ofParameters,

@@ -103,7 +103,7 @@ export class CheckedFolder implements CheckedTree {
       const message = "The signature of this skill has expired since it was loaded. Have the skill signed again.";
       return { severity: "error", code: "TRUST_EXPIRED", file: this.folder, message };
     }
-    return compareFiles(this.folder, this, digestFolder(this.folder, { refusesGit: true }), "somebody")[0];
+    return compareFiles(this.folder, this, digestFolder(this.folder, { refusesGit: true }), "the signer")[0];
   }
 
   /** Whether it vouches for exactly the same files. */

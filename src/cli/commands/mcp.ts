@@ -8,7 +8,7 @@ import type { SessionOptions } from "../../session/session-config.ts";
 import { usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { counted } from "../describe-skill.ts";
-import { withHost } from "../open-host.ts";
+import { skillDirectories, withHost } from "../open-host.ts";
 import { chooseAgent } from "../project-agents.ts";
 
 export interface McpCommandOptions {
@@ -53,12 +53,13 @@ async function overStdio(context: CommandContext, options: McpCommandOptions): P
   }
 }
 
-/** Somebody typed the command: says what it waits for, and how a client starts it instead. */
-function explainTerminal({ io, out, options: common }: CommandContext, host: Host, { allow, yes }: McpCommandOptions): void {
+/** For a user who typed the command: says what it waits for, and how a client starts it instead. */
+function explainTerminal(context: CommandContext, host: Host, { allow, yes }: McpCommandOptions): void {
+  const { io, out } = context;
   const active = host.skills.filter(({ state }) => state === "active");
   const tools = new Set(active.flatMap((skill) => skill.tools)).size;
   out.note(`Serving ${counted(active.length, "skill")} with ${counted(tools, "tool")} to an MCP client on stdin and stdout. Ctrl-C ends.`);
-  const roots = (common.skills ?? ["./skills"]).map((directory) => resolve(io.cwd, directory));
+  const roots = skillDirectories(context).map((directory) => resolve(io.cwd, directory));
   const rights = yes === true ? ["--yes"] : (allow ?? ["<rule>"]).flatMap((rule) => ["--allow", rule]);
   const args = ["-y", "skillhost", "mcp", ...roots.flatMap((root) => ["--skills", root]), ...rights];
   const snippet = { mcpServers: { skillhost: { command: "npx", args } } };

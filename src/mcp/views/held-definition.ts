@@ -67,8 +67,9 @@ function groupDiagnostic(group: readonly HeldDefinition[], howToApprove: (held: 
   const more = group.length > maxNames ? ` and ${group.length - maxNames} more` : "";
   const isOne = group.length === 1;
   const subject = isOne ? subjectOf(first) : `MCP server "${first.server}", ${group.length} ${first.kind}s (${names.join(", ")}${more})`;
-  const why = first.reason === "new" ? "not approved yet" : "changed since they were approved";
-  const message = `${subject}: ${isOne ? "it is" : "they are"} held back, as ${why} ${isOne ? "it" : "them"}. ${howToApprove(first)}`;
+  const verb = isOne ? "it is" : "they are";
+  const why = first.reason === "new" ? `${verb} not approved yet` : `${isOne ? "it has" : "they have"} changed since the approval`;
+  const message = `${subject}: ${verb} held back, because ${why}. ${howToApprove(first)}`;
   return { severity: first.reason === "new" ? "warning" : "error", code: codeOf(first), source: first.server, message };
 }
 

@@ -1,21 +1,12 @@
-import type { Logger, LogLevel } from "../../../base/logger.ts";
+import { type Logger, toLogger } from "../../../base/logger.ts";
 
 /** A log in which none of these texts appear, whenever they are added. */
 export function hideSecrets(log: Logger, secrets: ReadonlySet<string>): Logger {
   const hide = (text: string): string => [...secrets].reduce((rest, secret) => rest.replaceAll(secret, "[secret]"), text);
-  const write =
-    (level: LogLevel) =>
-    (message: string, data?: object): void => {
-      if (secrets.size === 0 || !log.enabled(level)) log[level](message, data);
-      else log[level](hide(message), data && hideIn(data, hide));
-    };
-  return {
-    error: write("error"),
-    warning: write("warning"),
-    info: write("info"),
-    debug: write("debug"),
-    enabled: (level) => log.enabled(level),
-  };
+  return toLogger(log.enabled.bind(log), (level, message, data) => {
+    if (secrets.size === 0 || !log.enabled(level)) log[level](message, data);
+    else log[level](hide(message), data && hideIn(data, hide));
+  });
 }
 
 function hideIn(data: object, hide: (text: string) => string): object {

@@ -1,5 +1,6 @@
 import { type Diagnostic, formatDiagnostic } from "../../../base/diagnostic.ts";
 import { HostError } from "../../../base/errors.ts";
+import { settlesWithin } from "../../../base/wait-for.ts";
 import type { Host } from "../../../host/host.ts";
 import type { Attachment } from "../../../session/asks/attachments.ts";
 import type { AgentMode } from "../../../session/instructions/mode-text.ts";
@@ -30,6 +31,9 @@ export interface WireSessionHost {
   /** A session has come to rest. */
   onTurnOver(): void;
 }
+
+/** How long the end of a session waits for what a client has yet to be sent. */
+const catchUpMs = 2_000;
 
 /** One session and the clients in it: what happens is told to all of them, and each answers what it may. */
 export class WireSession {
@@ -228,7 +232,8 @@ export class WireSession {
     for (const sampling of this.samplings.values()) sampling.abort();
     this.plugins[Symbol.dispose]();
     await this.session.disconnect();
-    await Promise.all([...this.#links.values()].map((link) => link.caughtUp));
+    // A store that a client provides may never answer.
+    await settlesWithin(Promise.all([...this.#links.values()].map((link) => link.caughtUp)), catchUpMs);
     this.#sink[Symbol.dispose]();
     this.news[Symbol.dispose]();
     this.#following[Symbol.dispose]();
