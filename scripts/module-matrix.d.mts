@@ -1,5 +1,5 @@
 import type { HostModules } from "../src/io/module-loader/host-modules.ts";
-import type { ModuleLoader } from "../src/io/module-loader.ts";
+import type { ModuleLoader } from "../src/io/module-loader/module-loader.ts";
 import type { Scope } from "../src/io/scope.ts";
 
 export interface Feature {

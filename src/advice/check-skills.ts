@@ -3,7 +3,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { type ModuleSource, parseModule } from "../formats/modules/module-source.ts";
 import { withLint } from "../formats/skills/lint-skill-document.ts";
 import { maxDocumentBytes } from "../formats/text/limits.ts";
-import type { ModuleLoader } from "../io/module-loader.ts";
+import type { ModuleLoader } from "../io/module-loader/module-loader.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import { discoverRoot } from "../skills/discover.ts";
 import { FolderListing } from "../skills/folder-listing.ts";

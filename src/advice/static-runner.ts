@@ -2,7 +2,7 @@ import { exportsOf } from "../formats/modules/module-exports.ts";
 import type { ModuleSource, SyntaxNode } from "../formats/modules/module-source.ts";
 import { findTools, type WrittenTool } from "../formats/modules/module-tools.ts";
 import { hasSpread, propertyOf, staticText, staticValue } from "../formats/modules/static-value.ts";
-import type { ModuleLoader } from "../io/module-loader.ts";
+import type { ModuleLoader } from "../io/module-loader/module-loader.ts";
 import { makeTools } from "../skills/make-tools.ts";
 import { moduleExtensions } from "../skills/module-runner.ts";
 import { providedModules } from "../skills/provided-modules.ts";

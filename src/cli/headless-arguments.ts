@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { errorMessage } from "../base/errors.ts";
 import { type LogLevel, logLevels } from "../base/logger.ts";
-import { isLoopback } from "../io/connection-token.ts";
+import { isLoopback } from "../io/net/connection-gate.ts";
 
 /** How skillhost was started as the runtime of a Copilot SDK client. */
 export interface HeadlessArguments {

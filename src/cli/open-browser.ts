@@ -1,4 +1,4 @@
-import { spawnProcess } from "../io/spawn-process.ts";
+import { spawnProcess } from "../io/process/child-process.ts";
 import type { CliIo } from "./cli-io.ts";
 
 /** Shows an address in the person's browser, by what the system has for it. False: there is nothing that could. */

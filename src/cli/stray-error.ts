@@ -1,4 +1,4 @@
-import type { Place } from "../io/module-loader/error-position.ts";
+import type { Place } from "../io/module-loader/source-positions.ts";
 
 /** A rejection or exception that nobody handled, in words. */
 export interface StrayError {
@@ -11,7 +11,7 @@ export interface StrayError {
 /** Names the file that an error came from. Where its stack names none, nobody is blamed: it may be ours. */
 export async function describeStrayError(error: Error): Promise<StrayError> {
   // Most commands end without one, and what maps stacks takes a while to load.
-  const { readableStack } = await import("../io/module-loader/readable-stack.ts");
+  const { readableStack } = await import("../io/module-loader/source-positions.ts");
   const { stack, place } = readableStack(error);
   const message =
     place === undefined

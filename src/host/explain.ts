@@ -1,5 +1,5 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
-import type { EngineChoice } from "../io/module-loader.ts";
+import type { EngineChoice } from "../io/module-loader/module-loader.ts";
 import { createCatalogView } from "../session/catalog/catalog-view.ts";
 import { assembleCatalog, type CatalogSource } from "../session/catalog/tool-catalog.ts";
 import { nameOfFailed, type ResolvedSkills, type SkillState } from "../skills/resolve-overrides.ts";

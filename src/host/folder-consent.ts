@@ -1,5 +1,5 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
-import type { ModuleLoader } from "../io/module-loader.ts";
+import type { ModuleLoader } from "../io/module-loader/module-loader.ts";
 import { fixedPart } from "../skills/discover.ts";
 import { projectOfRoot } from "../skills/package-skills.ts";
 import type { RunConsent } from "../skills/skill-store.ts";

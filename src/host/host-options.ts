@@ -14,7 +14,7 @@ import {
   readText,
   readTexts,
 } from "../base/read-fields.ts";
-import type { WatchBackend } from "../io/watch-tree.ts";
+import type { WatchBackend } from "../io/watch/watch-tree.ts";
 import { isPlugin, type Plugin } from "../plugin-host/define-plugin.ts";
 import type { PluginUse } from "../plugin-host/prepare-plugin.ts";
 import { readServerMap } from "../session/agents/agent-options.ts";

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError, toError } from "../base/errors.ts";
 import { isPlainRecord } from "../base/read-fields.ts";
-import type { AppendLog } from "../io/append-log.ts";
+import type { AppendLog } from "../io/log/append-log.ts";
 import { createSession } from "../session/create-session.ts";
 import type { SessionEnvironment } from "../session/environment.ts";
 import type { PlanStorage } from "../session/plan-file.ts";

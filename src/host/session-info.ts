@@ -1,4 +1,4 @@
-import type { LogRecord } from "../io/append-log.ts";
+import type { LogRecord } from "../io/log/append-log.ts";
 import type { StoredSession } from "./session-store.ts";
 
 /** A session as a host lists it. */

@@ -3,10 +3,10 @@ import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError } from "../base/errors.ts";
-import type { AppendLog, LogContents, LogRecord } from "../io/append-log.ts";
-import { readLogLines, toRecord } from "../io/append-log-lines.ts";
 import { type FileLock, type LockHolder, lockHolder, takeFileLock } from "../io/file-lock.ts";
-import { openFileLog } from "../io/file-log.ts";
+import type { AppendLog, LogContents, LogRecord } from "../io/log/append-log.ts";
+import { openFileLog } from "../io/log/file-log.ts";
+import { readLogLines, toRecord } from "../io/log/read-log.ts";
 import { isSessionId } from "../session/session-config.ts";
 
 /** What the head of a log tells of a session. */

@@ -1,8 +1,8 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { Logger } from "../base/logger.ts";
-import type { FetchOutcome, FetchRequest } from "../io/bounded-fetch.ts";
-import type { Confinement } from "../io/confine-process.ts";
-import type { ProcessSpec, Spawned } from "../io/spawn-process.ts";
+import type { FetchOutcome, FetchRequest } from "../io/net/bounded-fetch.ts";
+import type { ProcessSpec, Spawned } from "../io/process/child-process.ts";
+import type { Confinement } from "../io/process/confine-process.ts";
 import type { CustomAgentOptions } from "../session/agents/agents.ts";
 import type { SessionHooks } from "../session/hooks/hook-kinds.ts";
 import type { ModelFactory } from "../session/turns/provided-model.ts";

@@ -1,8 +1,8 @@
 import { writeFileAtomic } from "../io/atomic-write.ts";
-import { boundedFetch } from "../io/bounded-fetch.ts";
-import { findConfinement } from "../io/confine-process.ts";
+import { boundedFetch } from "../io/net/bounded-fetch.ts";
+import { type ManagedProcess, spawnProcess } from "../io/process/child-process.ts";
+import { findConfinement } from "../io/process/confine-process.ts";
 import type { Scope } from "../io/scope.ts";
-import { type ManagedProcess, spawnProcess } from "../io/spawn-process.ts";
 import type { PluginApi } from "./plugin-api.ts";
 
 /** What a plugin may have of the machine. Programs that it starts end with it. */

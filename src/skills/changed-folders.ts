@@ -1,6 +1,6 @@
 import { lstatSync, realpathSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
-import type { PathChange } from "../io/watch-tree.ts";
+import type { PathChange } from "../io/watch/watch-tree.ts";
 import type { FolderParts, SkillFolder } from "./skill-folder.ts";
 import type { SkillWatch } from "./skill-watch.ts";
 

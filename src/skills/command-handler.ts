@@ -1,6 +1,6 @@
 import { isAbsolute, resolve } from "node:path";
 import { formatDiagnostic } from "../base/diagnostic.ts";
-import { runCommand } from "../io/child-process.ts";
+import { runCommand } from "../io/process/child-process.ts";
 import type { CallReach, ToolContext, ToolInvocation } from "../tools/tool.ts";
 import type { CheckedPrograms } from "./checked-programs.ts";
 import { type Arguments, fillElement, fillElements, optionArgument } from "./fill-template.ts";

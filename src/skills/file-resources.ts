@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { join } from "node:path";
 import { HostError } from "../base/errors.ts";
-import type { CheckedTree } from "../io/file-guard.ts";
+import type { CheckedTree } from "../io/read-bounded.ts";
 import { unknownResource } from "../tools/create-resource.ts";
 import { mediaTypeOf } from "../tools/media-type.ts";
 import type { Resource, ResourceContents, ResourceDefinition } from "../tools/resource.ts";

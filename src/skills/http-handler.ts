@@ -1,4 +1,4 @@
-import { boundedFetch, type FetchFailure, type FetchOutcome, type FetchRequest } from "../io/bounded-fetch.ts";
+import { boundedFetch, type FetchFailure, type FetchOutcome, type FetchRequest } from "../io/net/bounded-fetch.ts";
 import type { AddressRules, CallReach, ToolContext, ToolInvocation } from "../tools/tool.ts";
 import { type Arguments, fillAddress, fillJson, fillText } from "./fill-template.ts";
 

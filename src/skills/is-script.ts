@@ -2,8 +2,7 @@ import { extname } from "node:path";
 import { exportsOf } from "../formats/modules/module-exports.ts";
 import { parseModule } from "../formats/modules/module-source.ts";
 import { maxDocumentBytes } from "../formats/text/limits.ts";
-import type { FileGuard } from "../io/file-guard.ts";
-import { readTextFile } from "../io/read-bounded.ts";
+import { type FileGuard, readTextFile } from "../io/read-bounded.ts";
 import { moduleExtensions } from "./module-runner.ts";
 
 const meant = [/["']skillhost["'/]/, /\bSCHEMA\b/, /^[ \t]{0,20}export\b[^;\n]{0,500}\bfrom\s{0,20}["']/m];

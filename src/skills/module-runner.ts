@@ -1,4 +1,4 @@
-import type { ModuleLoader } from "../io/module-loader.ts";
+import type { ModuleLoader } from "../io/module-loader/module-loader.ts";
 import { makeOffers } from "./make-offers.ts";
 import { makeTools } from "./make-tools.ts";
 import { definitionsOfModule } from "./tool-module.ts";

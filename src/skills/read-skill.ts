@@ -4,7 +4,7 @@ import { expandPrompt } from "../formats/skills/prompt-file.ts";
 import { parseSkillDocument, type SkillDocument } from "../formats/skills/skill-document.ts";
 import { maxManifestBytes, parseSkillManifest, type SkillManifest } from "../formats/skills/skill-manifest.ts";
 import { maxDocumentBytes } from "../formats/text/limits.ts";
-import type { FileGuard } from "../io/file-guard.ts";
+import type { FileGuard } from "../io/read-bounded.ts";
 import type { FolderView } from "../trust/folder-view.ts";
 import { existsAt, namesAt } from "./look.ts";
 import { moduleExtensions } from "./module-runner.ts";

@@ -1,7 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { decodeText } from "../formats/text/decode-text.ts";
-import type { FileGuard } from "../io/file-guard.ts";
-import { readTextFile } from "../io/read-bounded.ts";
+import { type FileGuard, readTextFile } from "../io/read-bounded.ts";
 import type { FolderView } from "../trust/folder-view.ts";
 
 /** What has been read of a folder so far, and what was wrong with it. */

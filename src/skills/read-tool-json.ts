@@ -2,8 +2,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { parseToolJson, type ToolJson, toToolJson } from "../formats/skills/tool-json.ts";
 import { decodeText } from "../formats/text/decode-text.ts";
 import { maxJsonBytes } from "../formats/text/limits.ts";
-import type { FileGuard } from "../io/file-guard.ts";
-import { readTextFile } from "../io/read-bounded.ts";
+import { type FileGuard, readTextFile } from "../io/read-bounded.ts";
 import type { ToolEntry } from "./tool-entries.ts";
 
 /** Reads the tool JSON of an entry, from its file or from the manifest. What is wrong with it becomes diagnostics. */

@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
-import type { ModuleLoader } from "../io/module-loader.ts";
+import type { ModuleLoader } from "../io/module-loader/module-loader.ts";
 import type { Pins } from "../trust/pins/pins.ts";
 import type { SkillTrust } from "../trust/skill-trust.ts";
 import { diffSkill, isSameSkill } from "./diff-skills.ts";

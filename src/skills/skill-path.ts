@@ -2,7 +2,7 @@ import { lstatSync, realpathSync } from "node:fs";
 import { basename, join, relative } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { confinePath } from "../io/confine-path.ts";
-import type { CheckedTree } from "../io/file-guard.ts";
+import type { CheckedTree } from "../io/read-bounded.ts";
 import type { FolderView } from "../trust/folder-view.ts";
 import { bundleOf } from "./plugin-root.ts";
 

@@ -1,6 +1,6 @@
 import { basename, dirname } from "node:path";
 import { isInside } from "../io/confine-path.ts";
-import type { PathChange } from "../io/watch-tree.ts";
+import type { PathChange } from "../io/watch/watch-tree.ts";
 import { discoverRoot, fixedPart } from "./discover.ts";
 import { isSkillFolder } from "./is-skill-folder.ts";
 import { projectOfRoot } from "./package-skills.ts";

@@ -1,7 +1,7 @@
 import { realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import { isInside } from "../io/confine-path.ts";
-import type { TreeWatcher } from "../io/watch-tree.ts";
+import type { TreeWatcher } from "../io/watch/watch-tree.ts";
 
 /**
  * What is watched for the skills: their roots, and the folders of files that they are made of and that lie elsewhere,

@@ -1,7 +1,7 @@
 import { HostError } from "../base/errors.ts";
 import { waitFor } from "../base/wait-for.ts";
 import type { ToolJson } from "../formats/skills/tool-json.ts";
-import type { ModuleLoader } from "../io/module-loader.ts";
+import type { ModuleLoader } from "../io/module-loader/module-loader.ts";
 import type { Scope } from "../io/scope.ts";
 import { handlerIn, isToolLike } from "../tools/define-tool.ts";
 import type { ToolContext, ToolInvocation } from "../tools/tool.ts";

@@ -1,5 +1,5 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
-import type { CheckedTree } from "../io/file-guard.ts";
+import type { CheckedTree } from "../io/read-bounded.ts";
 import type { Scope } from "../io/scope.ts";
 import type { Prompt } from "../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../tools/resource.ts";

@@ -1,5 +1,5 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
-import type { ProcessLimits } from "../io/confine-process.ts";
+import type { ProcessLimits } from "../io/process/confine-process.ts";
 
 /** A JSON Schema document (draft 2020-12 unless it says otherwise). */
 export type JsonSchema = { readonly [keyword: string]: unknown };

@@ -1,7 +1,6 @@
 import { isAbsolute, relative, resolve, sep } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import type { CheckedTree, FileGuard, GuardedRead } from "../io/file-guard.ts";
-import { readFileBytes } from "../io/read-bounded.ts";
+import { type CheckedTree, type FileGuard, type GuardedRead, readFileBytes } from "../io/read-bounded.ts";
 import { compareFiles } from "./compare-files.ts";
 import { digestBytes, digestFolder, type FileDigest, foldersOf } from "./folder-digests.ts";
 

@@ -3,8 +3,7 @@ import { type Dirent, readdirSync } from "node:fs";
 import { sep } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
-import type { CheckedFile } from "../io/file-guard.ts";
-import { readFileBytes } from "../io/read-bounded.ts";
+import { type CheckedFile, readFileBytes } from "../io/read-bounded.ts";
 
 /** One file of a folder, as signatures and lock files speak of it. */
 export type FileDigest = CheckedFile;

@@ -1,7 +1,7 @@
 import { lstatSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve, sep } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import type { FileGuard } from "../io/file-guard.ts";
+import type { FileGuard } from "../io/read-bounded.ts";
 import { checkSignature, named } from "./check-signature.ts";
 import { CheckedFolder, HeldBytes } from "./checked-folder.ts";
 import { compareFiles } from "./compare-files.ts";

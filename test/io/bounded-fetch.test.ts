@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type RequestListener } from "node:h
 import type { AddressInfo } from "node:net";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
-import { boundedFetch, type FetchRequest } from "../../src/io/bounded-fetch.ts";
+import { boundedFetch, type FetchRequest } from "../../src/io/net/bounded-fetch.ts";
 import { patience } from "../slowness.ts";
 
 async function serve(listener: RequestListener): Promise<string> {

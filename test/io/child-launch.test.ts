@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { minimalEnvironment } from "../../src/io/child-environment.ts";
-import { type LaunchRequest, planLaunch } from "../../src/io/child-launch.ts";
+import { minimalEnvironment } from "../../src/io/process/child-environment.ts";
+import { type LaunchRequest, planLaunch } from "../../src/io/process/child-launch.ts";
 
 const env = { Path: "relative;C:\\bin;D:\\tools\\", PATHEXT: ".COM;.EXE;.BAT;.CMD", SystemRoot: "C:\\Windows" };
 // As Windows does, the file names are compared in lower case.

@@ -1,5 +1,5 @@
 import { tmpdir } from "node:os";
-import { spawnProcess } from "../../src/io/spawn-process.ts";
+import { spawnProcess } from "../../src/io/process/child-process.ts";
 
 // A host that starts a child with a child of its own, prints both process ids, and ends in the way it is told.
 const stay = "setInterval(()=>{},1e3)";

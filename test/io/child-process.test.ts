@@ -3,8 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileS
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { type CommandOutcome, type CommandSpec, runCommand } from "../../src/io/child-process.ts";
-import { spawnProcess } from "../../src/io/spawn-process.ts";
+import { type CommandOutcome, type CommandSpec, runCommand, spawnProcess } from "../../src/io/process/child-process.ts";
 import { compileSources } from "../compiled-sources.ts";
 import { patience } from "../slowness.ts";
 

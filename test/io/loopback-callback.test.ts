@@ -1,7 +1,7 @@
 import { request as httpRequest, type RequestOptions } from "node:http";
 import { connect } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type LoopbackCallback, type LoopbackCallbackOptions, openLoopbackCallback } from "../../src/io/loopback-callback.ts";
+import { type LoopbackCallback, type LoopbackCallbackOptions, openLoopbackCallback } from "../../src/io/net/loopback-callback.ts";
 
 async function open(options: Partial<LoopbackCallbackOptions> = {}): Promise<LoopbackCallback> {
   const callback = await openLoopbackCallback({ path: "/callback", thanks: "Thanks.", ...options });

@@ -1,7 +1,7 @@
 import { readFileSync, symlinkSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { sha256 } from "../../src/base/canonical-json.ts";
-import { mapStack } from "../../src/io/module-loader/error-position.ts";
+import { mapStack } from "../../src/io/module-loader/source-positions.ts";
 import { createScope } from "../../src/io/scope.ts";
 import { createLoader, failure, tree, write } from "./module-trees.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createHostModules, features, type ReloadCase, reloadCases, runFeature, runReload } from "../../scripts/module-matrix.mjs";
 import { createModuleLoader, type OwnedModuleLoader } from "../../src/io/module-loader/create-module-loader.ts";
-import type { EngineChoice } from "../../src/io/module-loader.ts";
+import type { EngineChoice } from "../../src/io/module-loader/module-loader.ts";
 import { createScope } from "../../src/io/scope.ts";
 import { rounds } from "../rounds.ts";
 

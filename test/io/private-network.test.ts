@@ -4,8 +4,8 @@ import { syncBuiltinESMExports } from "node:module";
 import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { boundedFetch, type FetchOutcome, type FetchRequest } from "../../src/io/bounded-fetch.ts";
-import { isPrivateAddress, isPrivateHost } from "../../src/io/private-network.ts";
+import { boundedFetch, type FetchOutcome, type FetchRequest } from "../../src/io/net/bounded-fetch.ts";
+import { isPrivateAddress, isPrivateHost } from "../../src/io/net/pinned-fetch.ts";
 import { patience } from "../slowness.ts";
 
 test.each([

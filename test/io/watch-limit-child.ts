@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type WatchBackend, watchTree } from "../../src/io/watch-tree.ts";
+import { type WatchBackend, watchTree } from "../../src/io/watch/watch-tree.ts";
 
 // Runs where the kernel gives out hardly any watches; writes what was missed to stdout.
 const root = mkdtempSync(join(tmpdir(), "watch-limit-"));

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
 import type { Diagnostic } from "../../src/base/diagnostic.ts";
-import { type PathChange, type TreeWatcher, type WatchOptions, watchTree } from "../../src/io/watch-tree.ts";
+import { type PathChange, type TreeWatcher, type WatchOptions, watchTree } from "../../src/io/watch/watch-tree.ts";
 import { patience } from "../slowness.ts";
 
 export function tempFolder(files: Readonly<Record<string, string>> = {}, parent: string = tmpdir()): string {

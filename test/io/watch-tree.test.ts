@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
-import { watchTree } from "../../src/io/watch-tree.ts";
+import { watchTree } from "../../src/io/watch/watch-tree.ts";
 import { put, type Recorder, record, tempFolder } from "./watch-recorder.ts";
 
 const skill = (name: string): Record<string, string> => ({

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SessionOptions } from "skillhost";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { findConfinement } from "../../src/io/confine-process.ts";
+import { findConfinement } from "../../src/io/process/confine-process.ts";
 import type { PermissionAsk, ToolResult } from "../../src/tools/tool.ts";
 import { asUserSkills, type Files, openKit, putAll, skillMd, tempFolder } from "./kit.ts";
 

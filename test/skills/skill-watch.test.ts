@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { TreeWatcher } from "../../src/io/watch-tree.ts";
+import type { TreeWatcher } from "../../src/io/watch/watch-tree.ts";
 import { SkillWatch } from "../../src/skills/skill-watch.ts";
 
 /** A watcher that only remembers what it is to watch, and how deep. */

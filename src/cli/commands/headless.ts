@@ -4,7 +4,7 @@ import { errorMessage, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import { onAbort } from "../../base/wait-for.ts";
 import type { Host } from "../../host/host.ts";
-import { createConnectionToken } from "../../io/connection-token.ts";
+import { createConnectionToken } from "../../io/net/connection-gate.ts";
 import { hideSecrets } from "../../servers/copilot/framing/hide-secrets.ts";
 import { CopilotServer } from "../../servers/copilot/server.ts";
 import type { CliIo } from "../cli-io.ts";

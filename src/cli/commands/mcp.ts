@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { onAbort } from "../../base/wait-for.ts";
 import type { Host } from "../../host/host.ts";
-import { isLoopback } from "../../io/connection-token.ts";
+import { isLoopback } from "../../io/net/connection-gate.ts";
 import { type McpHttpFace, serveMcp } from "../../servers/mcp/serve-mcp.ts";
 import { approveAll } from "../../session/permissions/permissions.ts";
 import type { SessionOptions } from "../../session/session-config.ts";

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { satisfies } from "semver";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
-import { findConfinement } from "../../io/confine-process.ts";
+import { findConfinement } from "../../io/process/confine-process.ts";
 
 /** What this package runs on, as its package.json says. @internal Exported for tests. */
 export const supportedNode = "^20.19.0 || >=22.12.0";

@@ -1,7 +1,7 @@
 import { extname } from "node:path";
 import { type Node, type ParserOptions, parseSync, visitorKeys } from "oxc-parser";
 import type { Diagnostic, Position } from "../../base/diagnostic.ts";
-import { looksDeep } from "../../io/module-loader/nesting-guard.ts";
+import { looksDeep } from "../../io/module-loader/guards.ts";
 import { createTextReport } from "../skills/text-report.ts";
 
 export type SyntaxNode = Node;

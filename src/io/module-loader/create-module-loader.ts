@@ -1,28 +1,22 @@
 import { realpathSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, extname, join, resolve, sep } from "node:path";
 import { sha256 } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { waitFor } from "../../base/wait-for.ts";
-import type { CheckedTree } from "../file-guard.ts";
-import type { EngineChoice, LoadedModule, ModuleLoader, PreparedModule } from "../module-loader.ts";
+import type { CheckedTree } from "../read-bounded.ts";
 import type { Scope } from "../scope.ts";
-import { CheckedGraphs } from "./checked-graphs.ts";
-import { chooseEngine } from "./choose-engine.ts";
-import { guardExit } from "./exit-guard.ts";
-import { FailedLoads } from "./failed-loads.ts";
-import { GraphLoads } from "./graph-loads.ts";
+import { CheckedGraphs, GraphLoads } from "./graph-loads.ts";
+import { addedSince, guardExit, type PrototypeKeys, prototypeKeys } from "./guards.ts";
 import { type HostModules, HostNamespaces } from "./host-modules.ts";
-import { JitiRuns } from "./jiti-runs.ts";
-import { parseJson } from "./json-text.ts";
-import { type Capture, captureModule, isCurrent, pathsOf } from "./module-capture.ts";
+import { JitiRuns } from "./jiti.ts";
+import { type Capture, captureModule, isCurrent, loadCaptured, pathsOf, toPreparedModule } from "./module-capture.ts";
 import { ModuleError } from "./module-error.ts";
 import { type GraphParts, ModuleGraph } from "./module-graph.ts";
+import type { EngineChoice, LoadedModule, ModuleLoader, PreparedModule } from "./module-loader.ts";
 import { PackageConfigs } from "./package-config.ts";
-import { loadCaptured, toPreparedModule } from "./prepared-module.ts";
-import { addedSince, type PrototypeKeys, prototypeKeys } from "./prototype-guard.ts";
-import { readSource } from "./read-source.ts";
+import { parseJson, readSource } from "./read-source.ts";
 import { ModuleResolver } from "./resolve-module.ts";
-import { TransformCache } from "./transform-cache.ts";
+import { TransformCache } from "./transform-source.ts";
 
 export interface ModuleLoaderOptions {
   /** The host's own modules by specifier; they resolve to these very namespaces wherever the importing file lies. */
@@ -211,4 +205,63 @@ function tryRealPath(path: string): string | undefined {
     // Not there, or not a path at all.
     return undefined;
   }
+}
+
+/**
+ * Decides from files alone which engine runs a module. Packages with TypeScript's older decorators are written for
+ * CommonJS: their metadata names classes across import cycles, which only CommonJS tolerates, and jiti evaluates all
+ * modules as CommonJS. A top-level await shows that a module is not written for CommonJS after all.
+ */
+function chooseEngine(file: string, parts: GraphParts): EngineChoice {
+  const { tsconfig, compilerOptions } = parts.configs.of(file);
+  if (compilerOptions.experimentalDecorators !== true) return { engine: "graph", reason: "nothing in it needs another engine" };
+  const extension = extname(file);
+  if (extension === ".cjs" || extension === ".json") return { engine: "graph", reason: `${extension} files hold no TypeScript` };
+  if (hasTopLevelAwait(file, parts)) return { engine: "graph", reason: "it has a top-level await, which CommonJS has not" };
+  return { engine: "jiti", reason: `${tsconfig} sets experimentalDecorators` };
+}
+
+function hasTopLevelAwait(file: string, parts: GraphParts): boolean {
+  try {
+    return captureModule(file, parts).hasTopLevelAwait;
+  } catch (error) {
+    // It will fail to load in either engine, and say why.
+    if (error instanceof ModuleError) return false;
+    throw error;
+  }
+}
+
+/** Which paths may mend an entry that failed, so that a change of one of them names the entry for another try. */
+class FailedLoads {
+  readonly #paths = new Map<string, ReadonlySet<string>>();
+
+  remember(entry: string, paths: ReadonlySet<string>): void {
+    this.#paths.set(entry, paths);
+  }
+
+  forget(entry: string): void {
+    this.#paths.delete(entry);
+  }
+
+  /** The entries that one of these changes concerns; each is named once. */
+  invalidate(changed: ReadonlySet<string>): ReadonlySet<string> {
+    const concerned = new Set<string>();
+    for (const [entry, paths] of this.#paths) {
+      if (![...changed].some((path) => isAmong(path, entry, paths))) continue;
+      concerned.add(entry);
+      this.#paths.delete(entry);
+    }
+    return concerned;
+  }
+
+  clear(): void {
+    this.#paths.clear();
+  }
+}
+
+// A folder that appears, as when a helpers' folder is renamed back, may hold what was missing.
+function isAmong(path: string, entry: string, paths: ReadonlySet<string>): boolean {
+  if (path === entry || paths.has(path)) return true;
+  for (const each of paths) if (each.startsWith(path + sep)) return true;
+  return false;
 }

@@ -1,16 +1,26 @@
-import { sep } from "node:path";
+import { createRequire } from "node:module";
+import { dirname, resolve, sep } from "node:path";
+import { fileURLToPath, pathToFileURL, URL } from "node:url";
 import { sha256 } from "../../base/canonical-json.ts";
-import { abandoned, checkNames, stillEvaluating } from "./graph-faults.ts";
-import type { HostNamespaces, Namespace } from "./host-modules.ts";
-import { createRecord, type ModuleRecord, waitsFor, withImports } from "./module-record.ts";
-import { keepReplaced, registerScript } from "./module-scripts.ts";
-import { importNative, importUrl, withNames } from "./native-modules.ts";
+import { importPlace } from "../place-in-file.ts";
+import { decoratorHelpers } from "./decorators.ts";
+import { type HostNamespaces, importNative, importUrl, type Namespace, withNames } from "./host-modules.ts";
+import { ModuleError } from "./module-error.ts";
+import { createMeta, createRecord, exportAll, fillFromCommonJs, type ModuleRecord, waitsFor, withImports } from "./module-record.ts";
 import type { PackageConfigs } from "./package-config.ts";
-import { wrapNodeModule } from "./require.ts";
+import { parseJson } from "./read-source.ts";
 import type { ImportKind, ModuleResolver, ProvidedModules, Resolved } from "./resolve-module.ts";
-import { runAsync, runSync } from "./run-module.ts";
-import type { TransformCache } from "./transform-cache.ts";
-import type { Prepared } from "./transform-source.ts";
+import { debugComment, keepReplaced, registerScript } from "./source-positions.ts";
+import {
+  compileAsync,
+  compileCommonJs,
+  compileSync,
+  isTypeScript,
+  type ModuleBindings,
+  type Prepared,
+  type ScriptName,
+  type TransformCache,
+} from "./transform-source.ts";
 
 export interface GraphParts {
   readonly hosts: HostNamespaces;
@@ -220,4 +230,193 @@ function dependsOn(record: ModuleRecord, paths: ReadonlySet<string>): boolean {
     if (record.file === path || record.inputs.has(path) || record.file.startsWith(path + sep)) return true;
   }
   return false;
+}
+
+/** Evaluates an ES module; static imports first, in order, each to its end. */
+async function runAsync(graph: ModuleGraph, record: ModuleRecord, prepared: Prepared): Promise<void> {
+  const run = compileAsync(prepared.code, nameOf(record), prepared.usesCommonJs);
+  const importModule: ModuleBindings["importModule"] = (specifier, metadata) =>
+    graph.import(record, specifier, metadata?.importedNames, prepared.reexports);
+  await run({ ...commonBindings(graph, record, prepared), importModule });
+}
+
+/** Evaluates JSON, CommonJS, or an ES module without top-level await, before it returns. */
+function runSync(graph: ModuleGraph, record: ModuleRecord, prepared: Prepared): void {
+  if (prepared.kind === "json") runJson(record, prepared.code);
+  else if (prepared.kind === "commonjs") runCommonJs(graph, record, prepared.code);
+  else runEsmSync(graph, record, prepared);
+}
+
+function runJson(record: ModuleRecord, text: string): void {
+  record.commonjs = { exports: parseJson(record.file, text) };
+  fillFromCommonJs(record.namespace, record.commonjs.exports);
+}
+
+function runCommonJs(graph: ModuleGraph, record: ModuleRecord, code: string): void {
+  const { file } = record;
+  const require = requireFor(graph, record, file);
+  const module = {
+    id: file,
+    path: dirname(file),
+    filename: file,
+    exports: {} as unknown,
+    loaded: false,
+    parent: null,
+    children: [],
+    paths: [],
+    require,
+  };
+  // Visible before it runs, so that modules requiring each other see what is there already.
+  record.commonjs = module;
+  const run = compileCommonJs(code, nameOf(record));
+  Reflect.apply(run, module.exports, [
+    module.exports,
+    require,
+    module,
+    file,
+    dirname(file),
+    dynamicImport(graph, record),
+    decoratorHelpers,
+  ]);
+  module.loaded = true;
+  fillFromCommonJs(record.namespace, module.exports);
+}
+
+function runEsmSync(graph: ModuleGraph, record: ModuleRecord, prepared: Prepared): void {
+  const run = compileForRequire(record, prepared);
+  const importModule = (specifier: string): unknown => requireFrom(graph, record, record.file, specifier, "namespace");
+  run({ ...commonBindings(graph, record, prepared), importModule });
+}
+
+function compileForRequire(record: ModuleRecord, { code, usesCommonJs }: Prepared): ReturnType<typeof compileSync> {
+  try {
+    return compileSync(code, nameOf(record), usesCommonJs);
+  } catch (error) {
+    const message = `${record.file} has a top-level await and cannot be loaded by require(). Use import() there.`;
+    throw new ModuleError("MODULE_SYNTAX", message, { file: record.file, cause: error });
+  }
+}
+
+/** How what is compiled is called in stacks, and how debuggers find its source. */
+function nameOf({ script, url }: ModuleRecord): ScriptName {
+  return { address: script?.address ?? url, commentFor: (code, head) => (script === undefined ? "" : debugComment(code, head, script)) };
+}
+
+function commonBindings(graph: ModuleGraph, record: ModuleRecord, prepared: Prepared): Omit<ModuleBindings, "importModule"> {
+  const { namespace, file } = record;
+  return {
+    exports: namespace,
+    importDynamic: dynamicImport(graph, record),
+    meta: createMeta(record, (specifier) => resolveToUrl(graph, record, specifier)),
+    exportAll: (source) => exportAll(namespace, source),
+    commonJs: prepared.usesCommonJs ? [requireFor(graph, record, file), file, dirname(file)] : [],
+  };
+}
+
+function dynamicImport(graph: ModuleGraph, record: ModuleRecord): (specifier: unknown) => Promise<unknown> {
+  return async (specifier) => graph.import(record, String(specifier));
+}
+
+function resolveToUrl(graph: ModuleGraph, record: ModuleRecord, specifier: string): string {
+  const resolved = graph.resolve(record, specifier, "import");
+  if ("file" in resolved) return pathToFileURL(resolved.file).href;
+  return resolved.kind === "builtin" && !resolved.id.startsWith("node:") ? `node:${resolved.id}` : resolved.id;
+}
+
+/** The `require` of one local module: local files through the graph, everything else as Node.js does it. */
+function requireFor(graph: ModuleGraph, record: ModuleRecord, base: string): NodeJS.Require {
+  const native = createRequire(base);
+  const require = (specifier: string): unknown => requireFrom(graph, record, base, specifier, "exports");
+  const resolveSpecifier = (specifier: string, options?: { paths?: string[] }): string => {
+    if (options?.paths) return native.resolve(specifier, options);
+    const found = graph.resolve(record, specifier, "require", base);
+    return "file" in found ? found.file : found.id;
+  };
+  const resolver = Object.assign(resolveSpecifier, { paths: native.resolve.paths });
+  return Object.assign(require, {
+    resolve: resolver,
+    cache: native.cache,
+    main: undefined,
+    extensions: native.extensions,
+  }) as NodeJS.Require;
+}
+
+type RequireView = "exports" | "namespace";
+
+/** One synchronous load: what CommonJS sees (`exports`), or what an ES module evaluated by `require` sees (`namespace`). */
+function requireFrom(graph: ModuleGraph, record: ModuleRecord, base: string, specifier: string, as: RequireView): unknown {
+  const target = graph.resolve(record, specifier, as === "exports" ? "require" : "import", base);
+  if (target.kind === "local") return viewOf(graph.requireLocal(record, target.file), as);
+  if (target.kind === "host") return graph.parts.hosts.get(target.id) ?? hostNotReady(target.id, record);
+  if (target.kind === "url") throw new ModuleError("MODULE_NOT_FOUND", `require() cannot load ${specifier}.`, { file: record.file });
+  const exports: unknown = createRequire(base)("file" in target ? target.file : target.id);
+  if (/^(?:node:)?module$/.test(specifier)) return wrapNodeModule(exports as Namespace, graph, record)["default"];
+  return as === "exports" ? exports : toNamespace(exports);
+}
+
+function viewOf({ commonjs, namespace, state }: ModuleRecord, as: RequireView): unknown {
+  if (commonjs === undefined) return namespace;
+  if (as === "exports") return commonjs.exports;
+  return state === "done" ? namespace : toNamespace(commonjs.exports);
+}
+
+function toNamespace(exports: unknown): unknown {
+  if (typeof exports === "object" && exports !== null && Object.prototype.toString.call(exports) === "[object Module]") return exports;
+  const namespace: Record<string, unknown> = Object.create(null);
+  fillFromCommonJs(namespace, exports);
+  return namespace;
+}
+
+function hostNotReady(key: string, record: ModuleRecord): never {
+  throw new ModuleError("MODULE_NOT_FOUND", `"${key}" is not loaded yet when ${record.file} requires it. Use import.`, {
+    file: record.file,
+  });
+}
+
+/**
+ * `node:module` for local modules: a `require` that a module makes for itself must give the current helper, and Node.js
+ * would give the one it saw first.
+ */
+function wrapNodeModule(namespace: Namespace, graph: ModuleGraph, record: ModuleRecord): Namespace {
+  const nodeModule = (namespace["default"] ?? namespace) as object;
+  const createLocalRequire = (from: string | URL): NodeJS.Require => requireFor(graph, record, toFile(from));
+  const wrapped = new Proxy(nodeModule, {
+    get: (target, key) => (key === "createRequire" ? createLocalRequire : Reflect.get(target, key)),
+  });
+  return Object.freeze({ ...namespace, createRequire: createLocalRequire, default: wrapped, Module: wrapped });
+}
+
+function toFile(from: string | URL): string {
+  const text = String(from);
+  if (!text.startsWith("file:")) return resolve(text);
+  return fileURLToPath(new URL(text));
+}
+
+/**
+ * JavaScript fails to link when a name is missing. A name that TypeScript only passes on may have been a type.
+ * @throws ModuleError `MODULE_EXPORT_MISSING`
+ */
+function checkNames(
+  importer: ModuleRecord,
+  specifier: string,
+  { namespace }: Pick<ModuleRecord, "namespace">,
+  names: readonly string[],
+  reexports: ReadonlySet<string> | undefined,
+): void {
+  const missing = names.find((name) => !(name in namespace) && !(isTypeScript(importer.file) && reexports?.has(name)));
+  if (missing === undefined) return;
+  const known = Object.keys(namespace).sort();
+  const shown = known.slice(0, 60).join(", ") + (known.length > 60 ? " and more" : "");
+  const message = `"${specifier}" has no export "${missing}", which ${importer.file} imports. It exports ${shown || "nothing"}.`;
+  const position = importPlace(importer.file, specifier, missing);
+  throw new ModuleError("MODULE_EXPORT_MISSING", message, { file: importer.file, position });
+}
+
+function abandoned(record: ModuleRecord): ModuleError {
+  return new ModuleError("MODULE_ABANDONED", `${record.file} was given up while it was being evaluated.`, { file: record.file });
+}
+
+function stillEvaluating(record: ModuleRecord, importer: ModuleRecord): ModuleError {
+  const message = `${importer.file} requires ${record.file}, which is still being evaluated. Use import() there.`;
+  return new ModuleError("MODULE_THREW", message, { file: importer.file });
 }

@@ -3,9 +3,9 @@ import { createPathsMatcher, parseTsconfig } from "get-tsconfig";
 import { canonicalJson } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
-import { type CompilerOptions, toTransformOptions } from "./compile-settings.ts";
+import { type CompilerOptions, toTransformOptions } from "./decorators.ts";
 import { ModuleError } from "./module-error.ts";
-import { diskFiles, type ModuleFiles } from "./module-files.ts";
+import { diskFiles, type ModuleFiles } from "./read-source.ts";
 import type { SourceSettings } from "./transform-source.ts";
 
 /** The fields of a package.json that decide how its modules are read and found. */

@@ -1,6 +1,7 @@
-import { readFileSync, type Stats, statSync } from "node:fs";
+import { readFileSync, realpathSync, type Stats, statSync } from "node:fs";
+import { positionAt } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
-import type { FileGuard } from "../file-guard.ts";
+import type { CheckedTree, FileGuard } from "../read-bounded.ts";
 import { ModuleError } from "./module-error.ts";
 
 /** More than any hand-written module; a bundle of this size belongs into a package. */
@@ -38,4 +39,43 @@ export function statFile(path: string): Stats | undefined {
     // ENOTDIR, EACCES, ELOOP, a NUL in the path: for a loader there is no file.
     return undefined;
   }
+}
+
+/** @throws ModuleError `MODULE_SYNTAX`, with the place if the engine tells one */
+export function parseJson(file: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const offset = /at position (\d+)/.exec(errorMessage(error))?.[1];
+    const position = offset === undefined ? undefined : positionAt(text, Number(offset));
+    const message = `${file} is not JSON: ${errorMessage(error)}.`;
+    throw new ModuleError("MODULE_SYNTAX", message, { file, position, files: [file], cause: error });
+  }
+}
+
+/** Where modules and their configuration are looked for. */
+export interface ModuleFiles {
+  isFile(path: string): boolean;
+  isFolder(path: string): boolean;
+  /** The one path that a file is known by. Throws for what is not there. */
+  realPath(path: string): string;
+  /** Throws for what cannot be read. */
+  readText(path: string): string;
+}
+
+export const diskFiles: ModuleFiles = {
+  isFile: (path) => statFile(path)?.isFile() === true,
+  isFolder: (path) => statFile(path)?.isDirectory() === true,
+  realPath: (path) => realpathSync.native(path),
+  readText: (path) => readFileSync(path, "utf8"),
+};
+
+/** The files of a checked folder, by the names that they had when they were checked. Nothing outside of it exists. */
+export function checkedFiles(tree: CheckedTree): ModuleFiles {
+  return {
+    isFile: (path) => tree.kindOf(path) === "file",
+    isFolder: (path) => tree.kindOf(path) === "folder",
+    realPath: (path) => path,
+    readText: (path) => readSource(path, tree),
+  };
 }

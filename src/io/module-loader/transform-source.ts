@@ -1,11 +1,13 @@
 import { createRequire } from "node:module";
 import { extname } from "node:path";
+import { compileFunction } from "node:vm";
+import type { TransformResult } from "esbuild-wasm";
 import { moduleRunnerTransformSync, type OxcError, type SourceMap, type TransformOptions, transformSync } from "oxc-transform";
+import { sha256 } from "../../base/canonical-json.ts";
 import { type Position, positionAt } from "../../base/diagnostic.ts";
-import { compileAsync, compileCommonJs, compileSync, trialName } from "./compile-module.ts";
-import { lowerSyntax } from "./lower-syntax.ts";
+import { decoratorHelpers } from "./decorators.ts";
+import { guardNesting } from "./guards.ts";
 import { ModuleError } from "./module-error.ts";
-import { guardNesting } from "./nesting-guard.ts";
 
 /** How a file's package and compiler settings have it read. */
 export interface SourceSettings {
@@ -163,4 +165,133 @@ function unknownKind(file: string, extension: string): ModuleError {
 // The parser counts UTF-8 bytes, editors count UTF-16 units.
 function utf16Offset(text: string, bytes: number): number {
   return Buffer.from(text, "utf8").subarray(0, bytes).toString("utf8").length;
+}
+
+/** What transformed code calls; the names are those of the transform. */
+export interface ModuleBindings {
+  readonly exports: object;
+  readonly importModule: (specifier: string, metadata?: { readonly importedNames?: readonly string[] }) => unknown;
+  readonly importDynamic: (specifier: unknown) => Promise<unknown>;
+  readonly meta: object;
+  readonly exportAll: (namespace: object) => void;
+  /** `require`, `__filename` and `__dirname`, for TypeScript that was written for CommonJS. */
+  readonly commonJs: readonly unknown[];
+}
+
+/** What stacks and debuggers see of compiled code. */
+export interface ScriptName {
+  readonly address: string;
+  /** A comment for debuggers, or nothing. `head`: the lines before the code. */
+  commentFor(code: string, head: number): string;
+}
+
+/** For code that is compiled to see whether it can be. */
+export function trialName(): ScriptName {
+  return { address: "", commentFor: () => "" };
+}
+
+type Compiled<Result> = (bindings: ModuleBindings) => Result;
+
+const PARAMETERS = [
+  "__vite_ssr_exports__",
+  "__vite_ssr_import__",
+  "__vite_ssr_dynamic_import__",
+  "__vite_ssr_import_meta__",
+  "__vite_ssr_exportAll__",
+  "babelHelpers",
+];
+const COMMONJS_WORDS = ["require", "__filename", "__dirname"];
+const AsyncFunction = (async () => {}).constructor as FunctionConstructor;
+
+/** Lines that a function's head and our first line put before the code. */
+export const MODULE_LINE_OFFSET = 3;
+
+// Function constructors and not vm.Script or import(): V8 keeps what those compiled, and an old generation would never be freed.
+export function compileAsync(code: string, name: ScriptName, withCommonJs = false): Compiled<Promise<void>> {
+  return bind(new AsyncFunction(...parameters(withCommonJs), body(code, name)), withCommonJs);
+}
+
+/** The same module for `require`, which cannot wait: static imports become calls. Top-level await is a SyntaxError here. */
+export function compileSync(code: string, name: ScriptName, withCommonJs = false): Compiled<void> {
+  return bind(new Function(...parameters(withCommonJs), body(code.replace(STATIC_IMPORT, "$1$2"), name)), withCommonJs);
+}
+
+/** The CommonJS wrapper; lines and columns stay the file's own. */
+export function compileCommonJs(code: string, { address, commentFor }: ScriptName): (...parameters: readonly unknown[]) => unknown {
+  return compileFunction(code + commentFor(code, 0), COMMONJS_PARAMETERS, { filename: address }) as (
+    ...parameters: readonly unknown[]
+  ) => unknown;
+}
+
+const COMMONJS_PARAMETERS = ["exports", "require", "module", "__filename", "__dirname", "__vite_ssr_dynamic_import__", "babelHelpers"];
+const STATIC_IMPORT = /^(const __vite_ssr_import_\d+__ = )await (__vite_ssr_import__\()/gm;
+
+function parameters(withCommonJs: boolean): string[] {
+  return withCommonJs ? [...PARAMETERS, ...COMMONJS_WORDS] : PARAMETERS;
+}
+
+function body(code: string, { address, commentFor }: ScriptName): string {
+  return `"use strict";\n${code}\n//# sourceURL=${address}${commentFor(code, MODULE_LINE_OFFSET)}`;
+}
+
+// biome-ignore lint/complexity/noBannedTypes: what the Function constructor returns has no narrower type
+function bind<Result>(compiled: Function, withCommonJs: boolean): Compiled<Result> {
+  return ({ exports, importModule, importDynamic, meta, exportAll, commonJs }) => {
+    const values = [exports, importModule, importDynamic, meta, exportAll, decoratorHelpers];
+    return compiled(...values, ...(withCommonJs ? commonJs : []));
+  };
+}
+
+const require = createRequire(import.meta.url);
+
+/**
+ * Rewrites syntax that this Node.js cannot run yet (decorators, accessors, `using`) into what it can. Slow the first
+ * time, half a second, so only for texts that really need it.
+ */
+function lowerSyntax(code: string): { readonly code: string; readonly map: string } {
+  const esbuild = require("esbuild-wasm") as typeof import("esbuild-wasm");
+  const result: TransformResult = esbuild.transformSync(code, {
+    loader: "js",
+    format: "esm",
+    target: `node${process.versions.node}`,
+    sourcemap: "external",
+    logLevel: "silent",
+  });
+  return { code: result.code, map: result.map };
+}
+
+const MAX_ENTRIES = 64;
+const MAX_CHARACTERS = 1_000_000;
+
+/**
+ * Transformed texts by content, so that switching a branch forth and back, touching a file, or checking it before
+ * loading it costs one transform. Small on purpose: it only ever saves a tenth of a millisecond.
+ */
+export class TransformCache {
+  readonly #entries = new Map<string, Prepared>();
+  #characters = 0;
+
+  prepare(file: string, text: string, settings: SourceSettings): Prepared {
+    const key = `${extname(file)} ${settings.key} ${sha256(text)}`;
+    const known = this.#entries.get(key);
+    if (known !== undefined) this.#entries.delete(key);
+    const prepared = known ?? transformSource(file, text, settings);
+    if (known === undefined) this.#characters += prepared.code.length;
+    this.#entries.set(key, prepared);
+    this.#shrink();
+    return prepared;
+  }
+
+  clear(): void {
+    this.#entries.clear();
+    this.#characters = 0;
+  }
+
+  #shrink(): void {
+    for (const [key, { code }] of this.#entries) {
+      if (this.#entries.size <= MAX_ENTRIES && this.#characters <= MAX_CHARACTERS) return;
+      this.#entries.delete(key);
+      this.#characters -= code.length;
+    }
+  }
 }

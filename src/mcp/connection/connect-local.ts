@@ -2,7 +2,7 @@ import { isAbsolute, resolve } from "node:path";
 import { HostError } from "../../base/errors.ts";
 import { settlesWithin } from "../../base/wait-for.ts";
 import type { LocalServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
-import { spawnProcess } from "../../io/spawn-process.ts";
+import { spawnProcess } from "../../io/process/child-process.ts";
 import { type ConnectOptions, defaultMessageBytes } from "./connect-options.ts";
 import type { McpConnection, ProtocolEra } from "./connection.ts";
 import { connectTimeoutOf, type FailedHandshake, type Handshake, type HandshakeOptions, shakeHands } from "./handshake.ts";

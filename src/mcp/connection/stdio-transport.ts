@@ -5,7 +5,7 @@ import { type Logger, redactText } from "../../base/logger.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
 import { JsonTooDeep, SlicedJson } from "../../base/sliced-json.ts";
 import { settlesWithin } from "../../base/wait-for.ts";
-import type { ManagedProcess, ProcessExit } from "../../io/spawn-process.ts";
+import type { ManagedProcess, ProcessExit } from "../../io/process/child-process.ts";
 import type { ConnectionEnd } from "./connection.ts";
 import { LineSplitter, type LongLine } from "./line-splitter.ts";
 import type { ServerLink } from "./server-link.ts";

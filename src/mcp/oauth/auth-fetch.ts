@@ -1,6 +1,6 @@
 import { BlockList, isIP, isIPv6 } from "node:net";
 import type { FetchLike } from "@modelcontextprotocol/client";
-import { boundedFetch } from "../../io/bounded-fetch.ts";
+import { boundedFetch } from "../../io/net/bounded-fetch.ts";
 
 export interface AuthFetchOptions {
   /** The MCP server that somebody configured; every other address comes from what it and those it names answer. */

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
 import { HostError } from "../../base/errors.ts";
-import type { LoopbackCallback } from "../../io/loopback-callback.ts";
+import type { LoopbackCallback } from "../../io/net/loopback-callback.ts";
 import type { Asks } from "../../tools/tool.ts";
 
 /**

@@ -1,5 +1,5 @@
 import { HostError } from "../../base/errors.ts";
-import { type LoopbackCallback, openLoopbackCallback } from "../../io/loopback-callback.ts";
+import { type LoopbackCallback, openLoopbackCallback } from "../../io/net/loopback-callback.ts";
 import { mayContact } from "./auth-fetch.ts";
 import { type Authorize, awaitCallback } from "./await-callback.ts";
 import type { ClientIdentity, Credentials, Grant } from "./credentials.ts";

@@ -3,7 +3,7 @@ import { HostError, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { Host } from "../../host/host.ts";
 import { isInside } from "../../io/confine-path.ts";
-import { createTokenCheck } from "../../io/connection-token.ts";
+import { createTokenCheck } from "../../io/net/connection-gate.ts";
 import { Client } from "./clients/client.ts";
 import type { WireStreams } from "./framing/wire.ts";
 import { answerRequest } from "./methods/dispatch.ts";

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { createTokenCheck, isLoopback } from "../../io/connection-token.ts";
+import { createTokenCheck, isLoopback } from "../../io/net/connection-gate.ts";
 import { isPreflight } from "./cors.ts";
 
 export interface HttpGuardOptions {

@@ -2,8 +2,7 @@ import { createServer, type IncomingMessage, type Server as NodeServer } from "n
 import type { AddressInfo } from "node:net";
 import { HostError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
-import { ConnectionGate } from "../../io/connection-gate.ts";
-import { createConnectionToken, isLoopback } from "../../io/connection-token.ts";
+import { ConnectionGate, createConnectionToken, isLoopback } from "../../io/net/connection-gate.ts";
 import { allowOrigin, answerPreflight, isPreflight } from "./cors.ts";
 import type { Face } from "./face.ts";
 import { createHttpGuard, createOriginCheck } from "./http-guard.ts";

@@ -1,5 +1,5 @@
 import { HostError } from "../../base/errors.ts";
-import type { ProcessLimits } from "../../io/confine-process.ts";
+import type { ProcessLimits } from "../../io/process/confine-process.ts";
 import type { AddressRules, AskOptions, Asks, Progress, ToolContext, ToolInvocation, ToolResult } from "../../tools/tool.ts";
 import type { AskKind } from "../asks/ask-kinds.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";

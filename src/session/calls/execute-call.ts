@@ -1,8 +1,8 @@
 import { toError } from "../../base/errors.ts";
 import { redactText } from "../../base/logger.ts";
 import { isThenable } from "../../base/thenable.ts";
-import { withoutHostFrames } from "../../io/module-loader/host-frames.ts";
-import { readableStack } from "../../io/module-loader/readable-stack.ts";
+import { withoutHostFrames } from "../../io/module-loader/module-error.ts";
+import { readableStack } from "../../io/module-loader/source-positions.ts";
 import type { Tool, ToolAnswer, ToolResult } from "../../tools/tool.ts";
 import { normalizeResult, resultOfThrow } from "../../tools/tool-result.ts";
 import type { AskOutcome } from "../asks/ask-kinds.ts";

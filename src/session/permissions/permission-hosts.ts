@@ -1,4 +1,4 @@
-import { canonicalHost } from "../../io/private-network.ts";
+import { canonicalHost } from "../../io/net/pinned-fetch.ts";
 
 /** Whether a host is this machine, by any of its names. */
 export function isThisMachine(host: string): boolean {

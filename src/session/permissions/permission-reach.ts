@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import { findConfinement, type ProcessLimits } from "../../io/confine-process.ts";
+import { findConfinement, type ProcessLimits } from "../../io/process/confine-process.ts";
 import type { CallReach, PermissionRequest } from "../../tools/tool.ts";
 
 /** What a call of a tool that is written in JSON reaches, in the form that rules of kind `url`, `shell`, `read` and `write` judge. */

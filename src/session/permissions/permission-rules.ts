@@ -1,5 +1,5 @@
-import { maxLimitedPaths, type ProcessLimits } from "../../io/confine-process.ts";
-import { isPrivateHost } from "../../io/private-network.ts";
+import { isPrivateHost } from "../../io/net/pinned-fetch.ts";
+import { maxLimitedPaths, type ProcessLimits } from "../../io/process/confine-process.ts";
 import type { AddressRules, Tool } from "../../tools/tool.ts";
 import { allowsCommands, type CommandPattern } from "./permission-commands.ts";
 import { commandsOf, type PermissionRule, parsePermissionRule, type RuledCall, urlsOf } from "./permission-rule.ts";

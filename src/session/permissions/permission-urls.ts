@@ -1,4 +1,4 @@
-import { canonicalHost } from "../../io/private-network.ts";
+import { canonicalHost } from "../../io/net/pinned-fetch.ts";
 import { matchesWildcard } from "./permission-globs.ts";
 import { hostsIn, isThisMachine } from "./permission-hosts.ts";
 

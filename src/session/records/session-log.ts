@@ -1,6 +1,6 @@
 import { HostError, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
-import { type AppendLog, createMemoryLog, type LogRecord } from "../../io/append-log.ts";
+import { type AppendLog, createMemoryLog, type LogRecord } from "../../io/log/append-log.ts";
 import type { SessionOptions } from "../session-config.ts";
 import type { SessionEvent } from "./events.ts";
 import { createHistory, type History } from "./history.ts";

@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
-import type { ManagedProcess } from "../../../src/io/spawn-process.ts";
+import type { ManagedProcess } from "../../../src/io/process/child-process.ts";
 import { StdioTransport } from "../../../src/mcp/connection/stdio-transport.ts";
 import { recordingLog } from "../connect-kit.ts";
 

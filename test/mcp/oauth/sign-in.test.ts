@@ -221,7 +221,7 @@ describe("nobody signs in", () => {
 });
 
 async function freePort(): Promise<number> {
-  const { openLoopbackCallback } = await import("../../../src/io/loopback-callback.ts");
+  const { openLoopbackCallback } = await import("../../../src/io/net/loopback-callback.ts");
   await using callback = await openLoopbackCallback({ path: "/", thanks: "" });
   return Number(new URL(callback.url).port);
 }

@@ -255,7 +255,7 @@ describe("a server that changes its authorization server", () => {
   test("does not get it where no issuer is configured either, once it was used", async () => {
     const kit = await oauthKit();
     await using second = await FakeAuthorizationServer.start();
-    const { openLoopbackCallback } = await import("../../../src/io/loopback-callback.ts");
+    const { openLoopbackCallback } = await import("../../../src/io/net/loopback-callback.ts");
     const callback = await openLoopbackCallback({ path: "/callback", thanks: "", hostname: "localhost" });
     await callback[Symbol.asyncDispose]();
     kit.authorization.addClient("mine", "its-secret", [callback.url]);

@@ -5,7 +5,7 @@ import { createTestHost, type TestHost } from "skillhost/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { LanguageServer } from "../../../plugins/language-server/language-server.ts";
 import { silentLogger } from "../../../src/base/logger.ts";
-import { spawnProcess } from "../../../src/io/spawn-process.ts";
+import { spawnProcess } from "../../../src/io/process/child-process.ts";
 import { closesWhileOpening } from "../../contract/closes-while-opening.ts";
 import { doubleProgram } from "../../doubles/language-server/double-program.ts";
 import { isAlive } from "../../host/servers-kit.ts";

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { findConfinement } from "../../../src/io/confine-process.ts";
+import { findConfinement } from "../../../src/io/process/confine-process.ts";
 import { openWorkspace } from "./workspace-kit.ts";
 
 const confinement = await findConfinement();

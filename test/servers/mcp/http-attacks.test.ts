@@ -3,7 +3,7 @@ import { connect, type Socket } from "node:net";
 import { serveMcp } from "skillhost";
 import { createTestHost } from "skillhost/testing";
 import { describe, expect, test } from "vitest";
-import { isLoopback } from "../../../src/io/connection-token.ts";
+import { isLoopback } from "../../../src/io/net/connection-gate.ts";
 import { createHttpGuard } from "../../../src/servers/mcp/http-guard.ts";
 import { answerOf, authorization, deferred, eras, initialize, modernRequest, post, serveSkill, textOf, toolModule } from "./serving-kit.ts";
 

@@ -4,7 +4,7 @@ import { createVariableLookup, expandVariables } from "../../../formats/mcp/expa
 import { rulesOf } from "../../../formats/mcp/mcp-dialects.ts";
 import type { HookCommand, HookProgram } from "../../../formats/plugins/hook-config.ts";
 import { manifestRulesOf } from "../../../formats/plugins/plugin-dialects.ts";
-import { type CommandOutcome, runCommand } from "../../../io/child-process.ts";
+import { type CommandOutcome, runCommand } from "../../../io/process/child-process.ts";
 import type { BundleData } from "../bundle.ts";
 import type { HookReply } from "./hook-answer.ts";
 import { hookPayload } from "./hook-payload.ts";

@@ -1,6 +1,6 @@
 import { errorMessage, HostError } from "../../../base/errors.ts";
-import { type AppendLog, defaultMaxLineBytes, type LogRecord, logClosed, toLine } from "../../../io/append-log.ts";
-import { toRecord } from "../../../io/append-log-lines.ts";
+import { type AppendLog, defaultMaxLineBytes, type LogRecord, logClosed, toLine } from "../../../io/log/append-log.ts";
+import { toRecord } from "../../../io/log/read-log.ts";
 import type { ClientFiles } from "./client-files.ts";
 
 /** The log of a session in a file at its client. What the client cannot take now is kept here, and tried again. */

@@ -1,5 +1,5 @@
-import { minimalEnvironment } from "../../../io/child-environment.ts";
-import { type ManagedProcess, type ProcessExit, spawnProcess } from "../../../io/spawn-process.ts";
+import { minimalEnvironment } from "../../../io/process/child-environment.ts";
+import { type ManagedProcess, type ProcessExit, spawnProcess } from "../../../io/process/child-process.ts";
 import { StderrTail } from "../../../mcp/connection/stderr-tail.ts";
 import type { Client } from "../clients/client.ts";
 import type { CopilotServer } from "../server.ts";

@@ -1,5 +1,5 @@
 import { errorMessage, HostError } from "../../../base/errors.ts";
-import { minimalEnvironment } from "../../../io/child-environment.ts";
+import { minimalEnvironment } from "../../../io/process/child-environment.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
 import type { Client } from "../clients/client.ts";
 import type { Params } from "../framing/params.ts";

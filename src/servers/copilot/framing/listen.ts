@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { HostError, toError } from "../../../base/errors.ts";
-import { ConnectionGate } from "../../../io/connection-gate.ts";
+import { ConnectionGate } from "../../../io/net/connection-gate.ts";
 import type { CopilotServer } from "../server.ts";
 import type { Wire } from "./wire.ts";
 

@@ -1,0 +1,81 @@
+import type { JsxOptions, TransformOptions } from "oxc-transform";
+
+type Decorator = (target: object, key?: PropertyKey, descriptor?: unknown) => unknown;
+type Metadata = (key: string, value: unknown) => Decorator;
+interface ReflectWithMetadata {
+  readonly metadata?: Metadata;
+}
+
+/**
+ * What code with TypeScript's older decorators calls once it is compiled. Decorators apply from the last to the first;
+ * what one returns replaces the class or the member. A property (descriptor undefined) has nothing to replace.
+ */
+export const decoratorHelpers: object = Object.freeze({
+  decorate(decorators: readonly (Decorator | undefined)[], target: object, key?: PropertyKey, descriptor?: unknown): unknown {
+    const member = key === undefined ? undefined : { key, descriptor: memberDescriptor(target, key, descriptor) };
+    let result: unknown = member ? member.descriptor : target;
+    for (const decorator of decorators.toReversed()) {
+      if (member === undefined) result = decorator?.(result as object) ?? result;
+      else if (member.descriptor === undefined) decorator?.(target, member.key);
+      else result = decorator?.(target, member.key, result) ?? result;
+    }
+    if (member?.descriptor !== undefined) Object.defineProperty(target, member.key, result as PropertyDescriptor);
+    return result;
+  },
+  decorateParam:
+    (index: number, decorator: Decorator): Decorator =>
+    (target, key) =>
+      decorator(target, key, index),
+  // There is metadata only if the module, or what it imports, brought a library for it.
+  decorateMetadata: (key: string, value: unknown): Decorator | undefined => (Reflect as ReflectWithMetadata).metadata?.(key, value),
+});
+
+// The compiler writes null for methods and accessors, whose descriptor is on the class already.
+function memberDescriptor(target: object, key: PropertyKey, descriptor: unknown): unknown {
+  return descriptor === null ? Object.getOwnPropertyDescriptor(target, key) : descriptor;
+}
+
+/** What of a tsconfig.json decides how a file is compiled. */
+export interface CompilerOptions {
+  readonly emitDecoratorMetadata?: boolean;
+  readonly experimentalDecorators?: boolean;
+  readonly jsx?: string;
+  readonly jsxFactory?: string;
+  readonly jsxFragmentFactory?: string;
+  readonly jsxImportSource?: string;
+  readonly target?: string;
+  readonly useDefineForClassFields?: boolean;
+  readonly verbatimModuleSyntax?: boolean;
+}
+
+/** Turns compiler options into the transform's, once per tsconfig.json. */
+export function toTransformOptions(options: CompilerOptions): TransformOptions {
+  const assignsFields = !(options.useDefineForClassFields ?? !BEFORE_CLASS_FIELDS.test(options.target ?? ""));
+  const legacy = options.experimentalDecorators === true;
+  return {
+    decorator: { legacy, emitDecoratorMetadata: legacy && options.emitDecoratorMetadata === true },
+    // Helpers come as a parameter of the compiled module, not as imports of a package.
+    helpers: { mode: "External" as never },
+    jsx: toJsx(options),
+    typescript: {
+      onlyRemoveTypeImports: options.verbatimModuleSyntax === true,
+      removeClassFieldsWithoutInitializer: assignsFields,
+      ...(options.jsx === "react" && options.jsxFactory ? { jsxPragma: options.jsxFactory.split(".")[0]! } : {}),
+    },
+    assumptions: { setPublicClassFields: assignsFields },
+  };
+}
+
+const BEFORE_CLASS_FIELDS = /^es(?:[356]|20(?:1\d|2[01]))$/i;
+
+// "preserve" and "react-native" leave JSX to a later step; there is none here, so they are read as the automatic runtime.
+function toJsx(options: CompilerOptions): JsxOptions {
+  if (options.jsx === "react") {
+    return {
+      runtime: "classic",
+      pragma: options.jsxFactory ?? "React.createElement",
+      pragmaFrag: options.jsxFragmentFactory ?? "React.Fragment",
+    };
+  }
+  return { runtime: "automatic", ...(options.jsxImportSource ? { importSource: options.jsxImportSource } : {}) };
+}

@@ -1,0 +1,179 @@
+import { createRequire } from "node:module";
+import { join, sep } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Jiti, JitiOptions, TransformOptions } from "jiti";
+import { transformSync } from "oxc-transform";
+import { waitFor } from "../../base/wait-for.ts";
+import { decoratorHelpers } from "./decorators.ts";
+import { importNative } from "./host-modules.ts";
+import { type Capture, captureModule, type edgeKey, pathsOf } from "./module-capture.ts";
+import type { GraphParts } from "./module-graph.ts";
+import type { LoadedModule } from "./module-loader.ts";
+import { createNamespace, fillFromCommonJs } from "./module-record.ts";
+import { placeIn, toModuleError } from "./source-positions.ts";
+
+const nativeCache = createRequire(import.meta.url).cache;
+const HELPERS = "skillhost:decorators";
+
+/**
+ * Runs an entry with jiti. Synchronously: only so does jiti see edits of every kind of helper. A top-level await,
+ * which comes here only if this engine was asked for, makes it asynchronous, and then edited JavaScript stays as it was.
+ */
+async function runWithJiti(
+  capture: Capture,
+  parts: GraphParts,
+  cacheDirectory: string | undefined,
+): Promise<Readonly<Record<string, unknown>>> {
+  const { entry, texts } = capture;
+  const { createJiti } = await import("jiti");
+  const url = pathToFileURL(entry).href;
+  const options = await jitiOptions(capture, parts, cacheDirectory);
+  const compiler = createJiti(url, options);
+  const transform = (given: TransformOptions): { code: string } => ({ code: compiler.transform(withoutDecorators(given, capture)) });
+  const jiti = createJiti(url, { ...options, fsCache: false, transform });
+  // Node.js keeps what jiti hands to it: CommonJS and JSON helpers.
+  for (const file of texts.keys()) delete nativeCache[file];
+  return toExports(await evaluate(jiti, entry, capture.hasTopLevelAwait));
+}
+
+async function evaluate(jiti: Jiti, file: string, isAsync: boolean): Promise<readonly unknown[]> {
+  // In a list, so that a module which exports a `then` is not taken for a promise.
+  return [isAsync ? await jiti.import(file) : (jiti as (id: string) => unknown)(file)];
+}
+
+async function jitiOptions(capture: Capture, parts: GraphParts, cacheDirectory: string | undefined): Promise<JitiOptions> {
+  const { tsconfig, compilerOptions } = parts.configs.of(capture.entry);
+  const { jsxImportSource: importSource, jsxFactory: pragma, jsxFragmentFactory: pragmaFrag } = compilerOptions;
+  const classic = { runtime: "classic", ...(pragma ? { pragma } : {}), ...(pragmaFrag ? { pragmaFrag } : {}) } as const;
+  const automatic = { runtime: "automatic", ...(importSource ? { importSource } : {}) } as const;
+  return {
+    moduleCache: false,
+    fsCache: cacheDirectory === undefined ? false : join(cacheDirectory, "jiti"),
+    virtualModules: await virtualModules(capture, parts),
+    tsconfigPaths: tsconfig ?? false,
+    jsx: compilerOptions.jsx === "react" ? classic : automatic,
+  };
+}
+
+// Packages are evaluated by Node.js, once, and handed over: jiti would evaluate them anew each time it runs synchronously.
+async function virtualModules({ edges }: Capture, { hosts }: GraphParts): Promise<Record<string, unknown>> {
+  const modules: Record<string, unknown> = Object.assign(Object.create(null), Object.fromEntries(await hosts.loadAll()));
+  modules[HELPERS] = { default: decoratorHelpers };
+  for (const [key, target] of edges) {
+    const [kind, , specifier] = JSON.parse(key) as Parameters<typeof edgeKey>;
+    if (kind === "import" && target.kind === "native") modules[specifier] = await importNative(target.file);
+  }
+  return modules;
+}
+
+/**
+ * The text as it was captured, with decorators already compiled: jiti's own transform stops at decorated fields. Texts
+ * without decorators go to jiti as they are, lines and all.
+ */
+function withoutDecorators(given: TransformOptions, { texts, configs }: Capture): TransformOptions {
+  const file = given.filename ?? "";
+  const source = texts.get(file) ?? given.source;
+  const config = configs.get(file);
+  if (!given.ts || config === undefined) return { ...given, source };
+  const compiled = transformSync(file, source, config.settings.transform);
+  if (Object.keys(compiled.helpersUsed).length === 0) return { ...given, source };
+  return { ...given, ts: false, source: `import babelHelpers from "${HELPERS}"; ${compiled.code}` };
+}
+
+/** What jiti returns, as a namespace: its exports, or the one value of a module that is `module.exports`. */
+function toExports([value]: readonly unknown[]): Readonly<Record<string, unknown>> {
+  const namespace = createNamespace();
+  const isEsModule = typeof value === "object" && value !== null && Object.hasOwn(value, "__esModule");
+  if (!isEsModule) fillFromCommonJs(namespace, value);
+  else for (const key of Object.keys(value)) if (key !== "__esModule") namespace[key] = (value as Record<string, unknown>)[key];
+  return namespace;
+}
+
+interface Run {
+  readonly capture: Capture;
+  readonly result: Promise<LoadedModule>;
+  waiting: number;
+  isSettled: boolean;
+}
+
+/** Entries that jiti runs. Each entry has its own copy of its helpers: an edit of a helper concerns whole entries. */
+export class JitiRuns {
+  readonly #parts: GraphParts;
+  readonly #cacheDirectory: string | undefined;
+  readonly #runs = new Map<string, Run>();
+
+  constructor(parts: GraphParts, cacheDirectory: string | undefined) {
+    this.#parts = parts;
+    this.#cacheDirectory = cacheDirectory;
+  }
+
+  /** Concurrent first loads share one run; a failed one is forgotten, and so is one that nobody waits for any more. */
+  async load(entry: string, signal: AbortSignal): Promise<LoadedModule> {
+    const run = this.#runs.get(entry) ?? this.#start(entry);
+    run.waiting++;
+    try {
+      return await waitFor(run.result, { signal });
+    } finally {
+      run.waiting--;
+      if (run.waiting === 0 && !run.isSettled) this.#forget(entry, run);
+    }
+  }
+
+  has(entry: string): boolean {
+    return this.#runs.has(entry);
+  }
+
+  /** The text of a file that is part of what was run. */
+  textOf(file: string): string | undefined {
+    for (const { capture } of this.#runs.values()) if (capture.texts.has(file)) return capture.texts.get(file);
+    return undefined;
+  }
+
+  invalidate(paths: ReadonlySet<string>): ReadonlySet<string> {
+    const forgotten = new Set<string>();
+    for (const [entry, { capture }] of this.#runs) {
+      const changed = [...paths].flatMap((path) => affected(capture, path));
+      if (changed.length === 0) continue;
+      this.#runs.delete(entry);
+      for (const file of [entry, ...changed]) if (capture.texts.has(file)) forgotten.add(file);
+    }
+    return forgotten;
+  }
+
+  clear(): void {
+    this.#runs.clear();
+  }
+
+  /** Runs a capture on its own, whatever is on disk by now. */
+  async run(capture: Capture): Promise<LoadedModule> {
+    const files = new Set(capture.texts.keys());
+    try {
+      return { exports: await runWithJiti(capture, this.#parts, this.#cacheDirectory), files };
+    } catch (error) {
+      throw toModuleError(error, capture.entry, pathsOf(capture), (stack) => ({ stack, place: placeIn(stack, files) }));
+    }
+  }
+
+  #start(entry: string): Run {
+    const capture = captureModule(entry, this.#parts);
+    const run: Run = { capture, result: this.run(capture), waiting: 0, isSettled: false };
+    this.#runs.set(entry, run);
+    const settle = (): void => {
+      run.isSettled = true;
+    };
+    run.result.then(settle, () => {
+      settle();
+      this.#forget(entry, run);
+    });
+    return run;
+  }
+
+  #forget(entry: string, run: Run): void {
+    if (this.#runs.get(entry) === run) this.#runs.delete(entry);
+  }
+}
+
+function affected({ texts, inputs }: Capture, path: string): string[] {
+  const below = [...texts.keys()].filter((file) => file === path || file.startsWith(path + sep));
+  return below.length > 0 || !inputs.has(path) ? below : [path];
+}

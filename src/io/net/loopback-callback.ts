@@ -1,0 +1,111 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { onAbort } from "../../base/wait-for.ts";
+
+export interface LoopbackCallbackOptions {
+  /** Undefined or 0: any that is free. */
+  readonly port?: number | undefined;
+  /** How the address names this machine. Either way only IPv4's loopback is listened on. Default: `127.0.0.1`. */
+  readonly hostname?: "127.0.0.1" | "localhost";
+  /** Such as `/callback`. */
+  readonly path: string;
+  /** What a browser shows when it has come to the right place with what was waited for. */
+  readonly thanks: string;
+}
+
+/** Waits for a browser to come back to this machine. Disposing of it closes the port. */
+export interface LoopbackCallback extends AsyncDisposable {
+  /** Where it is to come. */
+  readonly url: string;
+  /**
+   * The first address that a browser came with and that is accepted; others are answered with an error page and change
+   * nothing. Rejects with the signal's reason.
+   */
+  received(accepts: (address: URL) => boolean, signal: AbortSignal): Promise<URL>;
+}
+
+/**
+ * Listens on the loopback interface for one visit. Any page in a browser, and any program on this machine, can send
+ * requests here: so only a GET with this very Host and path is looked at, whether it is the right one is up to
+ * `accepts`, and the pages that are answered never hold anything of the request.
+ * Rejects with the system's error, such as `EADDRINUSE`.
+ */
+export async function openLoopbackCallback(options: LoopbackCallbackOptions): Promise<LoopbackCallback> {
+  let accepts: (address: URL) => boolean = () => false;
+  let settle: (address: URL) => void = () => {};
+  let url = "";
+  const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
+    const address = addressOf(request, url);
+    const status = statusOf(request, address, url, accepts);
+    answer(response, status, options.thanks);
+    // Only when the page has gone out: whoever waits is about to close the port.
+    if (status === 200) response.once("close", () => settle(address!));
+  });
+  await listen(server, options.port ?? 0);
+  const { port } = server.address() as AddressInfo;
+  url = `http://${options.hostname ?? "127.0.0.1"}:${port}${options.path}`;
+  return {
+    url,
+    received(accepted, signal) {
+      return new Promise<URL>((resolve, reject) => {
+        const waiting = onAbort(signal, () => reject(signal.reason));
+        accepts = accepted;
+        settle = (address) => {
+          waiting[Symbol.dispose]();
+          accepts = () => false;
+          resolve(address);
+        };
+      });
+    },
+    [Symbol.asyncDispose]: () => close(server),
+  };
+}
+
+async function listen(server: Server, port: number): Promise<void> {
+  server.listen(port, "127.0.0.1");
+  await once(server, "listening");
+}
+
+async function close(server: Server): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeAllConnections();
+  await closed;
+}
+
+function addressOf(request: IncomingMessage, url: string): URL | undefined {
+  const target = request.url ?? "";
+  // "//elsewhere/" and "http://elsewhere/" are allowed in a request line.
+  if (!URL.canParse(target, url)) return undefined;
+  const address = new URL(target, url);
+  return address.origin === new URL(url).origin ? address : undefined;
+}
+
+function statusOf(request: IncomingMessage, address: URL | undefined, url: string, accepts: (address: URL) => boolean): number {
+  const { port, pathname } = new URL(url);
+  // A name that an attacker's DNS leads to this machine brings pages of theirs here.
+  if (request.headers.host !== `127.0.0.1:${port}` && request.headers.host !== `localhost:${port}`) return 403;
+  if (address?.pathname !== pathname) return 404;
+  if (request.method !== "GET") return 405;
+  return accepts(address) ? 200 : 400;
+}
+
+const errorTexts: Readonly<Record<number, string>> = {
+  400: "This is not the visit that was waited for.",
+  403: "This address answers to loopback names only.",
+  404: "There is nothing here.",
+  405: "Only GET is answered here.",
+};
+
+function answer(response: ServerResponse, status: number, thanks: string): void {
+  response.writeHead(status, {
+    "content-type": "text/plain; charset=utf-8",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+    // The address holds a code, which should not travel on.
+    "referrer-policy": "no-referrer",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    connection: "close",
+  });
+  response.end(`${errorTexts[status] ?? thanks}\n`);
+}

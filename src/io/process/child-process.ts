@@ -1,0 +1,303 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { statSync } from "node:fs";
+import type { Readable, Writable } from "node:stream";
+import { StringDecoder } from "node:string_decoder";
+import { errorMessage } from "../../base/errors.ts";
+import { onAbort } from "../../base/wait-for.ts";
+import { minimalEnvironment } from "./child-environment.ts";
+import { planLaunch } from "./child-launch.ts";
+import { forget, hasGroup, keepUntilExit, signalTree } from "./child-registry.ts";
+import { confinedCommand, findConfinement, type ProcessLimits } from "./confine-process.ts";
+
+export interface CommandSpec extends ProcessSpec {
+  /** Absent: the program finds its input empty. */
+  readonly stdin?: string;
+  readonly signal: AbortSignal;
+  /** Milliseconds between asking the program to end and making it, default 2000. */
+  readonly graceMs?: number;
+  /** Of stdout; what is beyond is read and dropped. */
+  readonly maxOutputBytes: number;
+  /** Text as it arrives, whole characters only. It must not throw. */
+  onOutput?(text: string, stream: "stdout" | "stderr"): void;
+}
+
+export type CommandOutcome =
+  | {
+      readonly kind: "exited";
+      readonly code: number | null;
+      readonly signal: NodeJS.Signals | null;
+      readonly stdout: string;
+      /** The last 16 kB: where programs say why they failed. */
+      readonly stderrTail: string;
+      /** Whether stdout was longer than allowed. */
+      readonly truncated: boolean;
+    }
+  | SpawnFailure
+  | { readonly kind: "aborted" };
+
+/**
+ * Runs a program to its end, never through a shell, with a minimal environment. What it started in its process group
+ * ends with it; on abort all of that is asked to end, then made to. Trouble is a value; it never rejects.
+ */
+export async function runCommand(spec: CommandSpec): Promise<CommandOutcome> {
+  if (spec.signal.aborted) return { kind: "aborted" };
+  const spawned = await spawnProcess(spec);
+  if (spawned.kind !== "spawned") return spawned;
+  const { process } = spawned;
+  const stdout = new Head(spec.maxOutputBytes);
+  const stderr = new Tail(STDERR_TAIL);
+  process.stdout.on("data", (chunk: Buffer) => stdout.add(chunk));
+  process.stderr.on("data", (chunk: Buffer) => stderr.add(chunk));
+  forwardOutput(process, spec);
+  process.stdin.end(spec.stdin ?? "");
+  return (await endOrAbort(process, spec))
+    ? { kind: "aborted" }
+    : { kind: "exited", ...(await process.ended), stdout: stdout.text(), stderrTail: stderr.text(), truncated: stdout.isTruncated };
+}
+
+const STDERR_TAIL = 16_384;
+
+async function endOrAbort(process: ManagedProcess, { signal, graceMs }: CommandSpec): Promise<boolean> {
+  let stopped: Promise<unknown> | undefined;
+  let isAborted = (): void => {};
+  const aborted = new Promise<void>((resolve) => {
+    isAborted = resolve;
+  });
+  const abort = (): void => {
+    stopped = process.stop(graceMs);
+    isAborted();
+  };
+  // It may have fired already, while the program was being started.
+  const waiting = onAbort(signal, abort);
+  await Promise.race([process.ended, aborted]);
+  waiting[Symbol.dispose]();
+  await stopped;
+  return stopped !== undefined;
+}
+
+function forwardOutput(process: ManagedProcess, { onOutput }: CommandSpec): void {
+  if (onOutput === undefined) return;
+  for (const name of ["stdout", "stderr"] as const) {
+    const decoder = new StringDecoder("utf8");
+    const forward = (text: string): void => {
+      if (text !== "") onOutput(text, name);
+    };
+    process[name].on("data", (chunk: Buffer) => forward(decoder.write(chunk)));
+    process[name].on("end", () => forward(decoder.end()));
+  }
+}
+
+/** The first bytes of a stream. */
+class Head {
+  readonly #max: number;
+  readonly #chunks: Buffer[] = [];
+  #size = 0;
+  isTruncated = false;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  add(chunk: Buffer): void {
+    const kept = chunk.subarray(0, this.#max - this.#size);
+    if (kept.length < chunk.length) this.isTruncated = true;
+    if (kept.length === 0) return;
+    // A copy where something is cut off, so that the rest of the chunk is not kept with it.
+    this.#chunks.push(kept.length < chunk.length ? Buffer.from(kept) : chunk);
+    this.#size += kept.length;
+  }
+
+  text(): string {
+    const decoder = new StringDecoder("utf8");
+    const whole = decoder.write(Buffer.concat(this.#chunks));
+    // A character that was cut in two by us is left out; one that the program did not finish is shown as such.
+    return this.isTruncated ? whole : whole + decoder.end();
+  }
+}
+
+/** The last bytes of a stream. */
+class Tail {
+  readonly #max: number;
+  #chunks: Buffer[] = [];
+  #size = 0;
+  #isCut = false;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  add(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#size += chunk.length;
+    // Cut now and then rather than at each chunk: a program may write byte by byte.
+    if (this.#size > this.#max * 4 || this.#chunks.length > 256) this.#cut();
+  }
+
+  text(): string {
+    this.#cut();
+    const bytes = this.#chunks[0] ?? Buffer.alloc(0);
+    // Bytes 10xxxxxx at the start are the rest of a character that was cut in two.
+    let start = 0;
+    while (this.#isCut && start < 3 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start++;
+    return bytes.toString("utf8", start);
+  }
+
+  #cut(): void {
+    const all = Buffer.concat(this.#chunks);
+    this.#isCut ||= all.length > this.#max;
+    this.#chunks = [Buffer.from(all.subarray(Math.max(0, all.length - this.#max)))];
+    this.#size = this.#chunks[0]?.length ?? 0;
+  }
+}
+
+export interface ProcessSpec {
+  /** A program, never a shell line. */
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  /** Added to `minimalEnvironment()`. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** The whole environment instead: nothing is added to it. */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** What the operating system keeps it from. Where it cannot, the program is not started. */
+  readonly limits?: ProcessLimits | undefined;
+}
+
+export interface ProcessExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** A running program, in a process group of its own. Disposing of it stops it and waits for its end. */
+export interface ManagedProcess extends AsyncDisposable {
+  readonly pid: number;
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  /** Settles when the program has ended, its output has been read, and nothing is left of its group. Never rejects. */
+  readonly ended: Promise<ProcessExit>;
+  /** Asks it to end, and after `graceMs` (2000) makes it. Everything in its group goes with it. */
+  stop(graceMs?: number): Promise<ProcessExit>;
+}
+
+export type SpawnFailure = { readonly kind: "not-found" | "failed-to-start"; readonly message: string };
+export type Spawned = { readonly kind: "spawned"; readonly process: ManagedProcess } | SpawnFailure;
+
+// Something that the program left behind may hold its pipes open for ever.
+const OUTPUT_GRACE = 500;
+// After SIGKILL only the kernel can keep a process (a hung network disk): not our caller as well.
+const KILL_PATIENCE = 5000;
+
+/** Starts a program. It is killed with all it started when this process ends. Trouble is a value; it never throws. */
+export async function spawnProcess(spec: ProcessSpec): Promise<Spawned> {
+  const env = { ...(spec.environment ?? minimalEnvironment(spec.env)) };
+  if (!isDirectory(spec.cwd)) return failed(`The working directory ${spec.cwd} does not exist.`);
+  try {
+    const launch = planLaunch({ command: spec.command, args: spec.args, cwd: spec.cwd, env });
+    if (launch.kind === "not-found") return notFound(spec.command);
+    if (launch.kind === "refused") return failed(launch.message);
+    const confined = await confine(spec, launch);
+    if (typeof confined === "string") return failed(confined);
+    const child = spawn(confined.file, confined.args, {
+      cwd: spec.cwd,
+      env,
+      detached: process.platform !== "win32",
+      stdio: "pipe",
+      windowsHide: true,
+      windowsVerbatimArguments: launch.verbatim,
+    });
+    if (child.pid !== undefined) keepUntilExit(child);
+    return await started(child, spec.command);
+  } catch (error) {
+    return failed(`${spec.command} could not be started: ${errorMessage(error)}`);
+  }
+}
+
+interface Launched {
+  readonly file: string;
+  readonly args: readonly string[];
+}
+
+/** Why it cannot be, as a text. */
+async function confine({ limits, cwd }: ProcessSpec, { file, args }: Launched): Promise<Launched | string> {
+  if (limits === undefined) return { file, args };
+  const confinement = await findConfinement();
+  if (confinement.kind === "not-enforced") return `The limits of the program cannot be enforced: ${confinement.why}.`;
+  const [program, confined] = confinedCommand(confinement.program, limits, cwd, [file, ...args]);
+  return { file: program, args: confined };
+}
+
+function started(child: ChildProcess, command: string): Promise<Spawned> {
+  return new Promise((resolve) => {
+    child.once("error", (error: NodeJS.ErrnoException) => {
+      resolve(error.code === "ENOENT" ? notFound(command) : failed(`${command} could not be started: ${errorMessage(error)}`));
+    });
+    child.once("spawn", () => resolve({ kind: "spawned", process: manage(child) }));
+  });
+}
+
+function manage(child: ChildProcess): ManagedProcess {
+  const { stdin, stdout, stderr } = child as ChildProcess & { stdin: Writable; stdout: Readable; stderr: Readable };
+  // A program that does not read its input, or a signal that cannot be delivered, is no fault of ours.
+  for (const emitter of [stdin, stdout, stderr, child]) emitter.on("error", () => {});
+  const ended = endOf(child);
+  const stop = async (graceMs = 2000): Promise<ProcessExit> => {
+    signalTree(child, "SIGTERM");
+    const kill = setTimeout(() => signalTree(child, "SIGKILL"), graceMs);
+    let giveUp: NodeJS.Timeout | undefined;
+    const patience = new Promise<ProcessExit>((resolve) => {
+      giveUp = setTimeout(() => resolve({ code: null, signal: "SIGKILL" }), graceMs + KILL_PATIENCE);
+    });
+    const exit = await Promise.race([ended, patience]);
+    clearTimeout(kill);
+    clearTimeout(giveUp);
+    return exit;
+  };
+  return {
+    pid: child.pid!,
+    stdin,
+    stdout,
+    stderr,
+    ended,
+    stop,
+    async [Symbol.asyncDispose]() {
+      await stop();
+    },
+  };
+}
+
+function endOf(child: ChildProcess): Promise<ProcessExit> {
+  return new Promise((resolve) => {
+    child.once("exit", (code, signal) => {
+      // Asked now: later the number of an empty group may belong to somebody else.
+      const hasLeftovers = hasGroup(child);
+      const finish = (): void => {
+        clearTimeout(grace);
+        if (hasLeftovers) signalTree(child, "SIGKILL");
+        forget(child);
+        for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
+        resolve({ code, signal });
+      };
+      // After a turn of the loop, so that what has arrived while we were busy is read first.
+      const grace = setTimeout(() => setImmediate(finish), OUTPUT_GRACE);
+      child.once("close", finish);
+    });
+  });
+}
+
+function isDirectory(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    // Missing, unreadable or no path at all: nothing can run in it.
+    return false;
+  }
+}
+
+function notFound(command: string): SpawnFailure {
+  return { kind: "not-found", message: `The command ${command} was not found. Install it, or give its full path.` };
+}
+
+function failed(message: string): SpawnFailure {
+  return { kind: "failed-to-start", message };
+}
