@@ -93,10 +93,10 @@ export type { SendOptions } from "./session/turns/send-options.ts";
 export type { ModelCapabilities, TurnOptions } from "./session/turns/turn-options.ts";
 export type { AssistantReply } from "./session/turns/turn-types.ts";
 export type { UserAttachment } from "./session/turns/user-attachments.ts";
+export type { ExecuteContext, SkillApi } from "./skills/load/tool-module.ts";
+export type { LoadedTools, RunnerTarget, ToolRunner } from "./skills/load/tool-runner.ts";
 export type { ConflictPolicy, ConflictRules } from "./skills/resolve-overrides.ts";
 export type { FailedChange, NamesChange, SkillChange, SkillPrompt, SkillsChange } from "./skills/skill.ts";
-export type { ExecuteContext, SkillApi } from "./skills/tool-module.ts";
-export type { LoadedTools, RunnerTarget, ToolRunner } from "./skills/tool-runner.ts";
 export type { Completer } from "./tools/completion.ts";
 export type { ContentLike } from "./tools/content-block.ts";
 export {

@@ -4,7 +4,7 @@ import type { WrittenTool } from "../formats/modules/module-tools.ts";
 import { propertyOf, resolveNode, staticText, staticValue } from "../formats/modules/static-value.ts";
 import type { ToolJson } from "../formats/skills/tool-json.ts";
 import type { JsonDocument, JsonPath } from "../formats/text/json-document.ts";
-import { wholePlaceholder } from "../skills/fill-template.ts";
+import { wholePlaceholder } from "../skills/handlers/fill-template.ts";
 import { isRecord } from "../tools/walk-schema.ts";
 import { adviseDefinition, type KnownDefinition } from "./advise-definition.ts";
 import { absolutePathMessage, isMachinePath } from "./advise-files.ts";

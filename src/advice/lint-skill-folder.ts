@@ -5,7 +5,7 @@ import { lintSkillDocument } from "../formats/skills/lint-skill-document.ts";
 import { decodeText } from "../formats/text/decode-text.ts";
 import { maxDocumentBytes } from "../formats/text/limits.ts";
 import { readTextFile } from "../io/read-bounded.ts";
-import { documentInSkill } from "../skills/skill-path.ts";
+import { documentInSkill } from "../skills/load/skill-path.ts";
 
 /**
  * Holds a skill's folder to the Agent Skills specification, as its reference validator does: it needs a SKILL.md, or a

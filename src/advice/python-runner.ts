@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { makeTools } from "../skills/make-tools.ts";
-import type { ToolRunner } from "../skills/tool-runner.ts";
+import { makeTools } from "../skills/load/stage-tool.ts";
+import type { ToolRunner } from "../skills/load/tool-runner.ts";
 
 /** What the text of a Python file shows; the plugin for tools in Python finds it. */
 export type InspectPython = (file: string, signal: AbortSignal) => Promise<InspectedFile>;

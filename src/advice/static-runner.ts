@@ -3,10 +3,10 @@ import type { ModuleSource, SyntaxNode } from "../formats/modules/module-source.
 import { findTools, type WrittenTool } from "../formats/modules/module-tools.ts";
 import { hasSpread, propertyOf, staticText, staticValue } from "../formats/modules/static-value.ts";
 import type { ModuleLoader } from "../io/module-loader/module-loader.ts";
-import { makeTools } from "../skills/make-tools.ts";
-import { moduleExtensions } from "../skills/module-runner.ts";
-import { providedModules } from "../skills/provided-modules.ts";
-import type { LoadedTools, RunnerTarget, ToolRunner } from "../skills/tool-runner.ts";
+import { makeTools } from "../skills/load/stage-tool.ts";
+import { moduleExtensions } from "../skills/load/tool-entries.ts";
+import { providedModules } from "../skills/load/tool-module.ts";
+import type { LoadedTools, RunnerTarget, ToolRunner } from "../skills/load/tool-runner.ts";
 import type { ToolLike } from "../tools/define-tool.ts";
 import { isRecord } from "../tools/walk-schema.ts";
 import { exportFaults, importFaults, type ProvidedNames, shapeFault } from "./static-faults.ts";

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { resolveRoot } from "../skills/discover.ts";
-import { isSkillFolder } from "../skills/is-skill-folder.ts";
+import { isSkillFolder } from "../skills/load/skill-path.ts";
+import { resolveRoot } from "../skills/store/skill-roots.ts";
 import { skillhostHome } from "../trust/trust-policy.ts";
 import { CliError, usageError } from "./cli-error.ts";
 import type { CommandContext } from "./command-context.ts";

@@ -1,6 +1,5 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { findDeeperSkills } from "../skills/deeper-skills.ts";
-import { discoverRoot, fixedPart } from "../skills/discover.ts";
+import { discoverRoot, findDeeperSkills, fixedPart } from "../skills/store/skill-roots.ts";
 import { counted } from "./describe-skill.ts";
 import type { Output } from "./output.ts";
 

@@ -5,7 +5,7 @@ import { judgePackage } from "../packages/judge-package.ts";
 import { readNpmOptions } from "../packages/npm-options.ts";
 import type { PackageProject } from "../packages/package-project.ts";
 import { createSkillReader } from "../packages/read-skill-folder.ts";
-import { findProject } from "../skills/direct-dependencies.ts";
+import { findProject } from "../skills/store/package-skills.ts";
 import { loadTrustSettings } from "../trust/trust-settings.ts";
 import type { CommandContext } from "./command-context.ts";
 import { toHostOptions } from "./open-host.ts";

@@ -1,7 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { findProject } from "../skills/direct-dependencies.ts";
-import { discoverRoot, fixedPart, resolveRoot } from "../skills/discover.ts";
-import { packagesRoot } from "../skills/package-skills.ts";
+import { findProject, packagesRoot } from "../skills/store/package-skills.ts";
+import { discoverRoot, fixedPart, resolveRoot } from "../skills/store/skill-roots.ts";
 import { describeFolder } from "../trust/folder-identity.ts";
 import {
   type FolderChoice,

@@ -10,7 +10,7 @@ type Told = Pick<CommandContext, "io" | "out" | "log">;
 export async function settlePackages(options: HostOptions, told: Told): Promise<void> {
   if (options.packageSkills === undefined || options.packageSkills === false) return;
   const { resolveHostOptions } = await import("../host/host-options.ts");
-  const { projectOfRoot } = await import("../skills/package-skills.ts");
+  const { projectOfRoot } = await import("../skills/store/package-skills.ts");
   for (const root of resolveHostOptions(options).packageRoots) {
     const folder = projectOfRoot(root);
     if (folder !== undefined) await settleFolder(folder, told);

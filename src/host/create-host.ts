@@ -11,10 +11,11 @@ import { type ResolvedServers, resolveServers } from "../session/servers/server-
 import type { ServerInfo } from "../session/servers/session-servers.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionOptions } from "../session/session-config.ts";
-import { createModuleRunner, moduleExtensions } from "../skills/module-runner.ts";
-import { providedModules } from "../skills/provided-modules.ts";
+import { createModuleRunner } from "../skills/load/stage-tool.ts";
+import { moduleExtensions } from "../skills/load/tool-entries.ts";
+import { providedModules } from "../skills/load/tool-module.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
-import { type RootsLease, SkillStore } from "../skills/skill-store.ts";
+import { type RootsLease, SkillStore } from "../skills/store/skill-store.ts";
 import { createFileApprovals } from "../trust/file-approvals.ts";
 import type { HeldPush } from "../trust/push-trust.ts";
 import { loadTrustSettings } from "../trust/trust-settings.ts";

@@ -2,8 +2,8 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import type { EngineChoice } from "../io/module-loader/module-loader.ts";
 import { createCatalogView } from "../session/catalog/catalog-view.ts";
 import { assembleCatalog, type CatalogSource } from "../session/catalog/tool-catalog.ts";
+import type { SkillRequirement } from "../skills/load/skill-requirements.ts";
 import { nameOfFailed, type ResolvedSkills, type SkillState } from "../skills/resolve-overrides.ts";
-import type { SkillRequirement } from "../skills/resolve-requires.ts";
 import type { LoadedFolder, SkillPackage } from "../skills/skill.ts";
 import type { Tool } from "../tools/tool.ts";
 

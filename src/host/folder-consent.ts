@@ -1,9 +1,9 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { ModuleLoader } from "../io/module-loader/module-loader.ts";
-import { fixedPart } from "../skills/discover.ts";
-import { projectOfRoot } from "../skills/package-skills.ts";
-import type { RunConsent } from "../skills/skill-store.ts";
-import type { ToolRunner } from "../skills/tool-runner.ts";
+import type { ToolRunner } from "../skills/load/tool-runner.ts";
+import { projectOfRoot } from "../skills/store/package-skills.ts";
+import type { RunConsent } from "../skills/store/skill-folder.ts";
+import { fixedPart } from "../skills/store/skill-roots.ts";
 import { type FolderTrust, trustRootOf, untrustedFolder } from "../trust/folder-trust.ts";
 
 export interface FolderConsentOptions {

@@ -1,6 +1,6 @@
 import { HostError, toError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
-import type { SkillStore } from "../skills/skill-store.ts";
+import type { SkillStore } from "../skills/store/skill-store.ts";
 import type { ApprovalStore } from "../trust/approvals.ts";
 import { type PinPolicy, Pins } from "../trust/pins/pins.ts";
 import { PushTrust } from "../trust/push-trust.ts";

@@ -1,6 +1,6 @@
 import type { PluginHost } from "../plugin-host/plugin-host.ts";
-import type { RootsLease, SkillStore } from "../skills/skill-store.ts";
-import type { ToolRunner } from "../skills/tool-runner.ts";
+import type { ToolRunner } from "../skills/load/tool-runner.ts";
+import type { RootsLease, SkillStore } from "../skills/store/skill-store.ts";
 import type { FolderConsent } from "./folder-consent.ts";
 
 export interface PluginUpdatesParts {

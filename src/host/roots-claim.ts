@@ -1,4 +1,4 @@
-import type { RootsLease, SkillStore } from "../skills/skill-store.ts";
+import type { RootsLease, SkillStore } from "../skills/store/skill-store.ts";
 
 /** How long a claim that may be late waits, so that whoever made the session is answered first. */
 const latestMs = 20;

@@ -11,9 +11,9 @@ import { describeSkill, type SessionEnvironment } from "../session/environment.t
 import type { OfferSource } from "../session/offers/offers.ts";
 import type { PlanStorage } from "../session/plan-file.ts";
 import type { ResolvedSessionConfig } from "../session/session-config.ts";
-import { resolveRoot } from "../skills/discover.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
-import type { SkillStore } from "../skills/skill-store.ts";
+import { resolveRoot } from "../skills/store/skill-roots.ts";
+import type { SkillStore } from "../skills/store/skill-store.ts";
 import type { SkillEntry, SourceSnapshot } from "../tools/tool-source.ts";
 import type { ApprovalStore } from "../trust/approvals.ts";
 import type { PushTrust } from "../trust/push-trust.ts";

@@ -3,7 +3,7 @@ import type { PluginHost } from "../plugin-host/plugin-host.ts";
 import type { OfferSource } from "../session/offers/offers.ts";
 import { type ResolvedSkills, resolveOverrides } from "../skills/resolve-overrides.ts";
 import type { SkillsSnapshot } from "../skills/skill.ts";
-import type { SkillStore } from "../skills/skill-store.ts";
+import type { SkillStore } from "../skills/store/skill-store.ts";
 import type { SkillEntry } from "../tools/tool-source.ts";
 import type { ResolvedHostOptions } from "./host-options.ts";
 

@@ -1,8 +1,7 @@
 import { existsSync, lstatSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
-import { readManifest, usedPackages } from "../skills/direct-dependencies.ts";
-import { findPackageSkills } from "../skills/package-skills.ts";
+import { findPackageSkills, readManifest, usedPackages } from "../skills/store/package-skills.ts";
 import { type Change, closeStaging, commitChanges, openStaging, type Staging } from "./commit.ts";
 import { compareFiles, compareLocks, type Drift } from "./compare-locks.ts";
 import { type InstallContext, judgeAll, progressOf, waitingText } from "./install.ts";

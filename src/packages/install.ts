@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
-import { productionNames, readManifest } from "../skills/direct-dependencies.ts";
+import { productionNames, readManifest } from "../skills/store/package-skills.ts";
 import { closeStaging, commitChanges, openStaging, type Staging } from "./commit.ts";
 import { compareLocks, type Drift } from "./compare-locks.ts";
 import { type PackagesLock, readLock, writeLock } from "./lock-file.ts";

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { HostError } from "../base/errors.ts";
-import { readManifest } from "../skills/direct-dependencies.ts";
+import { readManifest } from "../skills/store/package-skills.ts";
 import type { ReadSkill } from "./read-skill-folder.ts";
 
 export interface CompletedManifest {

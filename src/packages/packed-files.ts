@@ -1,8 +1,7 @@
 import { existsSync, lstatSync, readdirSync, realpathSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 import { writeFileAtomic } from "../io/atomic-write.ts";
-import { readManifest } from "../skills/direct-dependencies.ts";
-import { findPackageSkills } from "../skills/package-skills.ts";
+import { findPackageSkills, readManifest } from "../skills/store/package-skills.ts";
 import { foldersOf, isIgnoredName, signatureFileName } from "../trust/folder-digests.ts";
 import { isSecretFile } from "./find-secrets.ts";
 import { packableEntries } from "./package-manifest.ts";

@@ -1,7 +1,6 @@
 import { dirname, join, resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { readManifest } from "../skills/direct-dependencies.ts";
-import { findPackageSkills } from "../skills/package-skills.ts";
+import { findPackageSkills, readManifest } from "../skills/store/package-skills.ts";
 import { compareSkill, type Drift } from "./compare-locks.ts";
 import type { PackagesLock } from "./lock-file.ts";
 import type { ReadSkill, SkillReader } from "./read-skill-folder.ts";

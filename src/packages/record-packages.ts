@@ -2,7 +2,7 @@ import { join, resolve } from "node:path";
 import { isPlainRecord } from "../base/read-fields.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { readTextFile } from "../io/read-bounded.ts";
-import { productionNames, readManifest, usedPackages } from "../skills/direct-dependencies.ts";
+import { productionNames, readManifest, usedPackages } from "../skills/store/package-skills.ts";
 import type { TreeRequest } from "./resolve-tree.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { HostError } from "../base/errors.ts";
-import { readManifest } from "../skills/direct-dependencies.ts";
+import { readManifest } from "../skills/store/package-skills.ts";
 import type { Change } from "./commit.ts";
 import type { NpmOptions } from "./npm-options.ts";
 import { fitsMachine } from "./package-platform.ts";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { errorMessage, HostError } from "../base/errors.ts";
-import { readManifest } from "../skills/direct-dependencies.ts";
+import { readManifest } from "../skills/store/package-skills.ts";
 import type { Staging } from "./commit.ts";
 import { inspectTarball, type TarballSummary, tarballLimits } from "./inspect-tarball.ts";
 import type { NpmOptions } from "./npm-options.ts";

@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import { formatDiagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
-import { isSkillFolder } from "../skills/is-skill-folder.ts";
+import { isSkillFolder } from "../skills/load/skill-path.ts";
 import type { Admission, SkillTrust } from "../trust/skill-trust.ts";
 
 /**

@@ -1,5 +1,5 @@
 import type { Hook, HookKind, ResolvedHooks } from "../session/hooks/hook-kinds.ts";
-import type { CallsInFlight } from "../skills/calls-in-flight.ts";
+import type { CallsInFlight } from "../skills/load/calls-in-flight.ts";
 import { wrapExecute } from "../tools/create-tool.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { Contributions } from "./contributions.ts";

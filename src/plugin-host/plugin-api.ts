@@ -7,7 +7,7 @@ import type { CustomAgentOptions } from "../session/agents/agents.ts";
 import type { SessionHooks } from "../session/hooks/hook-kinds.ts";
 import type { ModelFactory } from "../session/turns/provided-model.ts";
 import type { SessionCommand } from "../session/turns/session-commands.ts";
-import type { ToolRunner } from "../skills/tool-runner.ts";
+import type { ToolRunner } from "../skills/load/tool-runner.ts";
 import type { ToolLike } from "../tools/define-tool.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { ToolSource } from "../tools/tool-source.ts";

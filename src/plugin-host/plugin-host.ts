@@ -9,7 +9,7 @@ import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
 import { joinHooks, type ResolvedHooks } from "../session/hooks/hook-kinds.ts";
 import type { OfferSource } from "../session/offers/offers.ts";
 import type { ModelFactory } from "../session/turns/provided-model.ts";
-import type { ToolRunner } from "../skills/tool-runner.ts";
+import type { ToolRunner } from "../skills/load/tool-runner.ts";
 import type { SkillEntry } from "../tools/tool-source.ts";
 import type { SkillTrust } from "../trust/skill-trust.ts";
 import { activateAll } from "./activate-all.ts";

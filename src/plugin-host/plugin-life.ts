@@ -3,7 +3,7 @@ import { errorMessage, HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import { settlesWithin, waitFor } from "../base/wait-for.ts";
 import type { OwnedScope } from "../io/scope.ts";
-import { countCalls } from "../skills/calls-in-flight.ts";
+import { countCalls } from "../skills/load/calls-in-flight.ts";
 import type { ToolSource } from "../tools/tool-source.ts";
 import { type Activation, type ActivationLimits, activatePlugin, disposeScope } from "./activate.ts";
 import { bundleOf } from "./bundles/bundle-plugin.ts";

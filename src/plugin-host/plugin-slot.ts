@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { OwnedScope } from "../io/scope.ts";
-import type { CallsInFlight } from "../skills/calls-in-flight.ts";
+import type { CallsInFlight } from "../skills/load/calls-in-flight.ts";
 import { isBundledSpecifier } from "./bundled.ts";
 import type { Bundle } from "./bundles/bundle.ts";
 import type { Contributions, PluginPlace } from "./contributions.ts";

@@ -2,7 +2,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
 import type { OfferSource } from "../session/offers/offers.ts";
-import type { CallsInFlight } from "../skills/calls-in-flight.ts";
+import type { CallsInFlight } from "../skills/load/calls-in-flight.ts";
 import { withOrigin } from "../tools/create-tool.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { SkillEntry, SourceSnapshot, ToolSource } from "../tools/tool-source.ts";

@@ -5,7 +5,7 @@ import type { Resource, ResourceTemplate } from "../tools/resource.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { ResourceSet, SkillEntry } from "../tools/tool-source.ts";
 import type { TrustState } from "../trust/skill-trust.ts";
-import type { HeldTool } from "./skill-definitions.ts";
+import type { HeldTool } from "./load/skill-definitions.ts";
 
 /** A prompt file of a skill, as text, with `{baseDir}` and the like already expanded. */
 export interface SkillPrompt {

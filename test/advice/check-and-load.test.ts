@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type CheckReport, checkSkills } from "../../src/advice/check-skills.ts";
 import { createModuleLoader } from "../../src/io/module-loader/create-module-loader.ts";
-import { providedModules } from "../../src/skills/provided-modules.ts";
+import { providedModules } from "../../src/skills/load/tool-module.ts";
 import { type Defect, defects } from "../skills/defects.ts";
 import { type Files, openKit, putAll, skillMd, tempFolder, toolSource } from "../skills/kit.ts";
 

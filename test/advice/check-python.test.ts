@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { inspectPython } from "../../plugins/python-tools/inspect-python.ts";
 import { type CheckReport, checkSkills } from "../../src/advice/check-skills.ts";
 import { createModuleLoader } from "../../src/io/module-loader/create-module-loader.ts";
-import { providedModules } from "../../src/skills/provided-modules.ts";
+import { providedModules } from "../../src/skills/load/tool-module.ts";
 import { runCli, skillDocument } from "../cli/run-cli.ts";
 import { noPython } from "../plugins/python-tools/python-kit.ts";
 import { openKit, putAll, skillMd, tempFolder } from "../skills/kit.ts";

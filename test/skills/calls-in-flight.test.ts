@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { countCalls } from "../../src/skills/calls-in-flight.ts";
+import { countCalls } from "../../src/skills/load/calls-in-flight.ts";
 
 test("ends when the last call has settled, however it settled", async () => {
   const calls = countCalls();

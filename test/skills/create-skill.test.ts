@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { silentLogger } from "../../src/base/logger.ts";
 import { createModuleLoader } from "../../src/io/module-loader/create-module-loader.ts";
-import { createModuleRunner } from "../../src/skills/module-runner.ts";
+import { createModuleRunner } from "../../src/skills/load/stage-tool.ts";
 import type { Skill } from "../../src/skills/skill.ts";
-import { SkillStore } from "../../src/skills/skill-store.ts";
+import { SkillStore } from "../../src/skills/store/skill-store.ts";
 import { type Files, skillMd, tempFolder } from "./kit.ts";
 
 describe("a skill as a session gets it", () => {

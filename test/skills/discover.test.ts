@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { discoverRoot, fixedPart, resolveRoot } from "../../src/skills/discover.ts";
+import { discoverRoot, fixedPart, resolveRoot } from "../../src/skills/store/skill-roots.ts";
 
 let base: string;
 beforeEach(() => {

@@ -2,7 +2,7 @@ import { rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { sha256 } from "../../src/base/canonical-json.ts";
-import { FileHashes } from "../../src/skills/file-hashes.ts";
+import { FileHashes } from "../../src/skills/store/file-hashes.ts";
 import { tempFolder } from "./kit.ts";
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fillAddress, fillElements, fillJson, fillText } from "../../src/skills/fill-template.ts";
+import { fillAddress, fillElements, fillJson, fillText } from "../../src/skills/handlers/fill-template.ts";
 
 test.each([
   [["-n", "${count}", "${path}"], { count: 3, path: "a b; rm -rf /" }, ["-n", "3", "a b; rm -rf /"]],

@@ -1,8 +1,8 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { join, relative } from "node:path";
 import { expect, test } from "vitest";
-import { discoverRoot } from "../../src/skills/discover.ts";
-import { packagesRoot } from "../../src/skills/package-skills.ts";
+import { packagesRoot } from "../../src/skills/store/package-skills.ts";
+import { discoverRoot } from "../../src/skills/store/skill-roots.ts";
 import { type Files, openKit, put, putAll, short, skillMd, tempFolder, toolSource } from "./kit.ts";
 
 const manifest = (name: string, fields: object = {}): string => JSON.stringify({ name, version: "1.0.0", ...fields });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createLogger } from "../../src/base/logger.ts";
-import { Retirement } from "../../src/skills/retirement.ts";
-import type { ToolUnit } from "../../src/skills/stage-tool.ts";
+import type { ToolUnit } from "../../src/skills/load/stage-tool.ts";
+import { Retirement } from "../../src/skills/store/disposal.ts";
 
 function unit(retired: Promise<readonly Error[]>, abandon: () => Promise<readonly Error[]> = async () => []): ToolUnit {
   return {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { TreeWatcher } from "../../src/io/watch/watch-tree.ts";
-import { SkillWatch } from "../../src/skills/skill-watch.ts";
+import { SkillWatch } from "../../src/skills/store/watched-paths.ts";
 
 /** A watcher that only remembers what it is to watch, and how deep. */
 function rememberingWatcher(): { watched: Map<string, number | undefined>; watcher: TreeWatcher } {

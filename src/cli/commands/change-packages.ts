@@ -5,7 +5,7 @@ import { type ChangeOutcome, changePackages, type InstallContext } from "../../p
 import { skillPackages } from "../../packages/lock-project.ts";
 import type { Preview } from "../../packages/preview.ts";
 import type { TreeRequest } from "../../packages/resolve-tree.ts";
-import { listDirectDependencies, readManifest } from "../../skills/direct-dependencies.ts";
+import { listDirectDependencies, readManifest } from "../../skills/store/package-skills.ts";
 import { addBundled, isBundledName } from "../add-bundled.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";

@@ -8,8 +8,8 @@ import { createModuleLoader } from "../../io/module-loader/create-module-loader.
 import { importBundled, pythonPlugin } from "../../plugin-host/bundled.ts";
 import type { Bundle } from "../../plugin-host/bundles/bundle.ts";
 import type { ReadMarketplace } from "../../plugin-host/bundles/read-marketplace.ts";
-import { fixedPart } from "../../skills/discover.ts";
-import { providedModules } from "../../skills/provided-modules.ts";
+import { providedModules } from "../../skills/load/tool-module.ts";
+import { fixedPart } from "../../skills/store/skill-roots.ts";
 import { findBundles } from "../check-bundles.ts";
 import type { CommandContext } from "../command-context.ts";
 import { deeperSkillsIn } from "../deeper-hints.ts";

@@ -1,10 +1,9 @@
 import { existsSync } from "node:fs";
 import { basename, join } from "node:path";
-import { discoverRoot, resolveRoot } from "../../skills/discover.ts";
-import { isSkillFolder } from "../../skills/is-skill-folder.ts";
-import { moduleExtensions } from "../../skills/module-runner.ts";
-import { readSkill, type SkillText } from "../../skills/read-skill.ts";
-import { listToolEntries } from "../../skills/tool-entries.ts";
+import { readSkill, type SkillText } from "../../skills/load/read-skill.ts";
+import { isSkillFolder } from "../../skills/load/skill-path.ts";
+import { listToolEntries, moduleExtensions } from "../../skills/load/tool-entries.ts";
+import { discoverRoot, resolveRoot } from "../../skills/store/skill-roots.ts";
 import { checkToolName } from "../../tools/tool-name.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";

@@ -8,7 +8,7 @@ import { createModuleLoader } from "../../io/module-loader/create-module-loader.
 import type { InstallContext } from "../../packages/install.ts";
 import { type PackedPackage, PackRefused, packSkills } from "../../packages/pack.ts";
 import { publishPackage, registryOf } from "../../packages/publish.ts";
-import { providedModules } from "../../skills/provided-modules.ts";
+import { providedModules } from "../../skills/load/tool-module.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";

@@ -1,8 +1,8 @@
 import { basename, dirname, join } from "node:path";
 import { lintSkillDocument } from "../../formats/skills/lint-skill-document.ts";
 import { maxDocumentBytes } from "../../formats/text/limits.ts";
-import { isSkillFolder } from "../../skills/is-skill-folder.ts";
-import { readSkill } from "../../skills/read-skill.ts";
+import { readSkill } from "../../skills/load/read-skill.ts";
+import { isSkillFolder } from "../../skills/load/skill-path.ts";
 import type { BundleFiles } from "./bundle-files.ts";
 import type { PlacedSource, Sources } from "./component-sources.ts";
 

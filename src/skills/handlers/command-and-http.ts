@@ -1,0 +1,180 @@
+import { isAbsolute, resolve } from "node:path";
+import { formatDiagnostic } from "../../base/diagnostic.ts";
+import { boundedFetch, type FetchFailure, type FetchOutcome, type FetchRequest } from "../../io/net/bounded-fetch.ts";
+import { runCommand } from "../../io/process/child-process.ts";
+import type { AddressRules, CallReach, ToolContext, ToolInvocation } from "../../tools/tool.ts";
+import type { CheckedPrograms } from "./checked-programs.ts";
+import { type Arguments, fillAddress, fillElement, fillElements, fillJson, fillText, optionArgument } from "./fill-template.ts";
+
+interface CommandSpec {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly stdin?: string;
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const maxOutputBytes = 10 * 1024 * 1024;
+
+/**
+ * A handler that runs a program with an argument vector: never a shell, a minimal environment and what `env` adds.
+ * The working directory is the session's unless `cwd` names one relative to the skill. What the program writes to
+ * stdout is the result; stderr goes to the log only. The program and its children end with the call. An argument that the
+ * program could take for an option is refused. With `checked`, `{baseDir}`, `./` and `cwd` are in a private copy of the skill's
+ * folder.
+ */
+export function createCommandHandler(spec: CommandSpec, skillFolder: string, checked?: Pick<CheckedPrograms, "open">) {
+  return async (args: Arguments, invocation: ToolInvocation, context?: Pick<ToolContext, "limits">): Promise<object> => {
+    const option = optionArgument(spec.args, args);
+    if (option !== undefined) return optionRefused(option);
+    // Programs open the skill's files by name, so they get a folder whose names lead to what was checked.
+    const opened = checked?.open();
+    if (opened?.ok === false) return failure("The program of this tool must not run.", formatDiagnostic(opened.diagnostic));
+    const folder = opened?.folder ?? skillFolder;
+    const { kind: _, ...program } = programReach(spec, args, { folder, workingDirectory: invocation.workingDirectory });
+    const limits = context?.limits;
+    const outcome = await runCommand({
+      ...program,
+      ...(limits === undefined ? {} : { limits }),
+      signal: invocation.signal,
+      maxOutputBytes,
+    });
+    if (outcome.kind !== "exited")
+      return failure("The program of this tool could not be run.", outcome.kind === "aborted" ? "aborted" : outcome.message);
+    const log = outcome.stderrTail === "" ? {} : { sessionLog: outcome.stderrTail };
+    const text = outcome.truncated
+      ? `${outcome.stdout}\n[The output was longer than ${maxOutputBytes} bytes and ends here.]`
+      : outcome.stdout;
+    if (outcome.code === 0) return { textResultForLlm: text, resultType: "success", ...log };
+    const how = outcome.code === null ? `was ended by ${outcome.signal}` : `ended with exit code ${outcome.code}`;
+    return { ...failure([`The program of this tool ${how}.`, text].filter((part) => part !== "").join("\n"), outcome.stderrTail), ...log };
+  };
+}
+
+/** The program of a call, with its arguments filled in. `folder` is the skill's, or a copy of it. */
+export function programReach(
+  spec: CommandSpec,
+  args: Arguments,
+  { folder, workingDirectory }: { readonly folder: string; readonly workingDirectory: string },
+): Extract<CallReach, { kind: "program" }> {
+  const stdin = spec.stdin === undefined ? undefined : fillElement(spec.stdin, args, folder);
+  return {
+    kind: "program",
+    command: commandPath(spec.command, folder),
+    args: fillElements(spec.args, args, folder),
+    cwd: spec.cwd === undefined ? workingDirectory : resolve(folder, spec.cwd),
+    env: Object.fromEntries(Object.entries(spec.env ?? {}).map(([name, value]) => [name, value.replaceAll("{baseDir}", folder)])),
+    ...(stdin === undefined ? {} : { stdin }),
+  };
+}
+
+/** `./x` and `{baseDir}/x` are files of the skill; a bare word is looked up on the PATH. */
+function commandPath(command: string, folder: string): string {
+  const expanded = command.replaceAll("{baseDir}", folder);
+  return expanded.startsWith(".") && !isAbsolute(expanded) ? resolve(folder, expanded) : expanded;
+}
+
+function optionRefused(name: string): object {
+  const text = `The argument "${name}" begins with a hyphen, so the program of this tool could take it for an option. Call the tool with another value, such as ./-name for a file.`;
+  const advice = `The placeholder \${${name}} stands in "args" without "--" before it. Write "--" there if the program understands it, or pass the value on stdin.`;
+  return failure(text, advice);
+}
+
+function failure(textResultForLlm: string, error: string): object {
+  return { textResultForLlm, resultType: "failure", error };
+}
+
+interface HttpSpec {
+  readonly method: string;
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+}
+
+const maxBytes = 10 * 1024 * 1024;
+
+interface HttpHandlerOptions {
+  /**
+   * A name of the public internet must not stand for an address of a private network, unless a rule of the session allows that
+   * host by its name. Default: false.
+   */
+  readonly guardsPrivateNetworks?: boolean;
+}
+
+/**
+ * A handler that makes one HTTP request. Arguments cannot leave the place in the address where they stand; redirects
+ * stay on the same host and within the rules of the session; the answer's body is the result, and a status of 400 or more a failure.
+ */
+export function createHttpHandler(spec: HttpSpec, { guardsPrivateNetworks = false }: HttpHandlerOptions = {}) {
+  return async (args: Arguments, invocation: ToolInvocation, context?: Pick<ToolContext, "addressRules">): Promise<object> => {
+    const { url } = httpReach(spec, args);
+    if (leavesItsPlace(url))
+      return { textResultForLlm: 'An argument of "." or ".." cannot stand in this tool\'s address.', resultType: "failure" };
+    const body = requestBody(spec.body, args);
+    const headers = Object.fromEntries(
+      Object.entries(spec.headers ?? {}).map(([name, value]) => [name, fillText(value, args, process.env)]),
+    );
+    const outcome = await boundedFetch({
+      url,
+      method: spec.method,
+      headers: { accept: "application/json, text/*;q=0.9, */*;q=0.5", ...body?.headers, ...headers },
+      ...(body === undefined ? {} : { body: body.text }),
+      signal: invocation.signal,
+      maxBytes,
+      ...addressLimits(url, context?.addressRules, guardsPrivateNetworks),
+    });
+    if (outcome.kind === "failed") return failureOf(outcome);
+    const text = outcome.truncated ? `${outcome.text}\n[The answer was longer than ${maxBytes} bytes and ends here.]` : outcome.text;
+    const telemetry = { toolTelemetry: { httpStatus: outcome.status } };
+    if (outcome.status < 400) return { textResultForLlm: text, resultType: "success", ...telemetry };
+    const message = `The service of this tool answered with status ${outcome.status}.`;
+    return { textResultForLlm: text === "" ? message : `${message}\n${text}`, resultType: "failure", error: message, ...telemetry };
+  };
+}
+
+/** The address of a call, with its arguments and variables filled in. */
+export function httpReach(spec: HttpSpec, args: Arguments): Extract<CallReach, { kind: "url" }> {
+  return { kind: "url", url: fillAddress(spec.url, args, process.env) };
+}
+
+type AddressLimits = Pick<FetchRequest, "allowRedirect" | "guardsPrivateNetworks" | "allowAddress">;
+
+/** Without rules, and without a guard, nothing is asked: the runtime keeps connections open then. */
+function addressLimits(url: string, rules: AddressRules | undefined, guardsPrivateNetworks: boolean): AddressLimits {
+  const guard = guardsPrivateNetworks && rules?.names(url) !== true ? { guardsPrivateNetworks } : {};
+  if (rules === undefined) return guard;
+  return {
+    ...guard,
+    allowRedirect: ({ href }) => rules.mayFollow(url, href),
+    // What rules say of an address holds for every name that stands for it.
+    allowAddress: (address, { protocol, port }) => rules.mayFollow(url, addressUrl(address, protocol, port)),
+  };
+}
+
+function addressUrl(address: string, protocol: string, port: string): string {
+  return `${protocol}//${address.includes(":") ? `[${address}]` : address}${port === "" ? "" : `:${port}`}/`;
+}
+
+const failureTexts: Readonly<Partial<Record<FetchFailure, string>>> = {
+  "redirect-refused": "The service of this tool redirects to an address that this tool may not be led to.",
+  "address-refused":
+    "The host of this tool stands for an address that is not allowed, such as one of a private network. The user can allow the host by its name with a permission rule such as url(<host>).",
+};
+
+function failureOf({ reason, message }: Extract<FetchOutcome, { kind: "failed" }>): object {
+  const textResultForLlm = failureTexts[reason] ?? "The service of this tool could not be reached.";
+  return { textResultForLlm, resultType: "failure", error: message };
+}
+
+/** Whether a path segment came out as one that URLs resolve away, written plainly or as %2e: it would lead to another path. */
+function leavesItsPlace(url: string): boolean {
+  const path = url.replace(/[?#].*$/s, "").replaceAll(/%2e/gi, ".");
+  return path.split(/[\\/]/).some((segment) => segment === "." || segment === "..");
+}
+
+function requestBody(template: unknown, args: Arguments): { text: string; headers: Record<string, string> } | undefined {
+  if (template === undefined) return undefined;
+  const filled = fillJson(template, args);
+  if (typeof filled === "string") return { text: filled, headers: { "content-type": "text/plain; charset=utf-8" } };
+  return { text: JSON.stringify(filled ?? null), headers: { "content-type": "application/json" } };
+}

@@ -1,0 +1,272 @@
+import { statSync } from "node:fs";
+import { basename, extname, join } from "node:path";
+import { globSync, isDynamicPattern } from "tinyglobby";
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { expandPrompt, type PromptFile, parsePromptFile } from "../../formats/skills/prompt-file.ts";
+import { parseSkillDocument, type SkillDocument } from "../../formats/skills/skill-document.ts";
+import { maxManifestBytes, parseSkillManifest, type SkillManifest } from "../../formats/skills/skill-manifest.ts";
+import { parseToolJson, type ToolJson, toToolJson } from "../../formats/skills/tool-json.ts";
+import { decodeText } from "../../formats/text/decode-text.ts";
+import { maxDocumentBytes, maxJsonBytes } from "../../formats/text/limits.ts";
+import { type FileGuard, readTextFile } from "../../io/read-bounded.ts";
+import type { FolderView } from "../../trust/folder-view.ts";
+import type { SkillPrompt } from "../skill.ts";
+import { defaultSkillName, documentInSkill, existsAt, namesAt, pathInSkill, pluginRootOf } from "./skill-path.ts";
+import { moduleExtensions, type ToolEntry } from "./tool-entries.ts";
+
+/** A skill as it is written: all of it but the code. */
+export interface SkillText {
+  readonly name: string;
+  readonly description: string;
+  readonly document?: SkillDocument;
+  /** What its file is called: `SKILL.md` in some spelling. */
+  readonly documentName?: string;
+  readonly manifest?: SkillManifest;
+  readonly manifestFile: string;
+  readonly prompts: readonly SkillPrompt[];
+  /** The same, with what their front matter says. */
+  readonly promptFiles: readonly ReadPrompt[];
+  /** The body of SKILL.md with its placeholders expanded. */
+  readonly body?: string;
+  /** The files it was read from. */
+  readonly files: ReadonlySet<string>;
+  /** What is meant to be there and could not be had. */
+  readonly lost: LostText;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** The parts of a skill's text that are there and cannot be read, or are named and not there. */
+interface LostText {
+  readonly manifest: boolean;
+  /** Also when SKILL.md has become empty: editors empty a file before they write it. */
+  readonly document: boolean;
+  readonly prompts: readonly string[];
+}
+
+/**
+ * Reads the manifest, the SKILL.md and the prompts of a folder; absent when it holds no skill (any more). With both files
+ * SKILL.md gives name, description and instructions, as every other host reads them, and skill.json the machinery.
+ */
+export function readSkill(
+  folder: string,
+  seen: (file: string, bytes: Uint8Array) => void,
+  codeExtensions: readonly string[] = moduleExtensions,
+  guard?: FileGuard,
+  view?: FolderView,
+): SkillText | undefined {
+  const lost = { manifest: false, document: false, prompts: [] };
+  const reading: Reading = { folder, files: new Set(), diagnostics: [], lost, seen, guard, view };
+  const { files, diagnostics } = reading;
+  const manifestFile = join(folder, "skill.json");
+  const manifest = existsAt(manifestFile, view) ? readManifest(manifestFile, reading) : undefined;
+  const fileName = documentName(folder, view);
+  const document = fileName === undefined ? undefined : readDocument(fileName, reading);
+  if (files.size === 0) return undefined;
+  const name = (document && declares(document, "name") ? document.name : undefined) ?? manifest?.name ?? defaultSkillName(folder);
+  if (document && manifest && declares(document, "name") && document.name !== manifest.name)
+    diagnostics.push(namesDiffer(document.name, manifest.name, manifestFile));
+  const promptFiles = lost.manifest ? [] : readPrompts(manifest?.prompts, manifestFile, reading, codeExtensions);
+  return {
+    name,
+    description: describe(document, manifest),
+    ...(document && fileName
+      ? {
+          document,
+          documentName: fileName,
+          body: expandPrompt(document.body, { baseDir: folder, pluginRoot: pluginRootOf(folder, document.body) }),
+        }
+      : {}),
+    ...(manifest ? { manifest } : {}),
+    manifestFile,
+    prompts: promptFiles.map(({ path, text }) => ({ path, text })),
+    promptFiles,
+    files,
+    lost,
+    diagnostics: diagnostics.map((diagnostic) => ({ source: name, ...diagnostic })),
+  };
+}
+
+function readManifest(file: string, reading: Reading): SkillManifest | undefined {
+  const text = readOwnText(file, maxManifestBytes, reading);
+  const { manifest, diagnostics: found } = text === undefined ? { diagnostics: [] } : parseSkillManifest(text, file);
+  reading.diagnostics.push(...found);
+  // A manifest of another product is none of ours, and no fault.
+  reading.lost.manifest = text === undefined || (manifest === undefined && found.some(({ severity }) => severity === "error"));
+  return manifest;
+}
+
+function readDocument(name: string, reading: Reading): SkillDocument | undefined {
+  const { folder } = reading;
+  const file = join(folder, name);
+  if (name !== "SKILL.md") reading.diagnostics.push(otherCase(file, name));
+  const text = readOwnText(file, maxDocumentBytes, reading);
+  reading.lost.document = text === undefined || text.trim() === "";
+  if (text === undefined) return undefined;
+  if (text.trim() === "") reading.diagnostics.push(emptyDocument(file));
+  const { document, diagnostics: found } = parseSkillDocument(text, { file, directoryName: basename(folder) });
+  reading.diagnostics.push(...found);
+  return document;
+}
+
+function readOwnText(file: string, maxBytes: number, reading: Reading): string | undefined {
+  const confined = documentInSkill(reading.folder, basename(file), reading.view);
+  if (confined.ok) return readText(file, maxBytes, reading);
+  reading.files.add(file);
+  reading.diagnostics.push(confined.diagnostic);
+  return undefined;
+}
+
+/** The exact name if it is there (file systems that ignore case make any spelling exist), else the first other spelling. */
+function documentName(folder: string, view: FolderView | undefined): string | undefined {
+  let names: string[];
+  try {
+    names = namesAt(folder, view).filter((name) => name.toLowerCase() === "skill.md");
+  } catch {
+    // The folder went away: it holds no skill.
+    return undefined;
+  }
+  return names.includes("SKILL.md") ? "SKILL.md" : names.sort()[0];
+}
+
+function declares(document: SkillDocument, field: "name" | "description"): boolean {
+  return Object.hasOwn(document.frontMatter, field) && !(field === "description" && document.descriptionInferred);
+}
+
+function describe(document: SkillDocument | undefined, manifest: SkillManifest | undefined): string {
+  if (document && declares(document, "description")) return document.description;
+  return manifest?.description ?? document?.description ?? "";
+}
+
+function otherCase(file: string, name: string): Diagnostic {
+  return {
+    severity: "warning",
+    code: "SKILL_FILE_CASE",
+    file,
+    message: `${name} is read, but other hosts look for SKILL.md only. Rename it to SKILL.md.`,
+  };
+}
+
+function emptyDocument(file: string): Diagnostic {
+  const message = "This file is empty. Write the skill's front matter and instructions into it, or remove it.";
+  return { severity: "error", code: "SKILL_FILE_EMPTY", file, message };
+}
+
+function namesDiffer(document: string, manifest: string, file: string): Diagnostic {
+  const message = `SKILL.md names this skill "${document}" and skill.json "${manifest}"; the name in SKILL.md is used, as other hosts do. Make them equal.`;
+  return { severity: "warning", code: "SKILL_NAMES_DIFFER", file, message };
+}
+
+const promptExtensions = new Set([".md", ".txt", ".markdown"]);
+
+/** A prompt file as it was read. */
+interface ReadPrompt extends SkillPrompt {
+  readonly prompt: PromptFile;
+}
+
+/**
+ * Reads a skill's prompts: without a list those in `prompts/`, by name; with one what it names, in its order. A folder
+ * stands for the prompts in it, a pattern for its matches by name. Modules among them are left to whoever runs them.
+ */
+function readPrompts(
+  listed: readonly string[] | undefined,
+  manifestFile: string,
+  reading: Reading,
+  moduleExtensions: readonly string[],
+): ReadPrompt[] {
+  const { folder, view } = reading;
+  const paths = listed === undefined ? promptsIn(folder, view) : listed.flatMap((item) => matchesOf(folder, item, view));
+  const texts = [...new Set(paths)].filter((path) => !moduleExtensions.includes(extname(path)));
+  return texts.flatMap((path): ReadPrompt[] => {
+    const read = readPrompt(path, manifestFile, reading);
+    if (read === undefined) reading.lost.prompts.push(path);
+    return read ?? [];
+  });
+}
+
+function readPrompt(path: string, manifestFile: string, reading: Reading): [ReadPrompt] | undefined {
+  const { folder, files, diagnostics, view } = reading;
+  const confined = pathInSkill(folder, path, existsAt(manifestFile, view) ? manifestFile : join(folder, path), view);
+  if (!confined.ok) {
+    diagnostics.push(confined.diagnostic);
+    return undefined;
+  }
+  if (!existsAt(confined.path, view)) {
+    files.add(confined.path);
+    diagnostics.push(promptMissing(path, manifestFile));
+    return undefined;
+  }
+  const text = readText(confined.path, maxDocumentBytes, reading);
+  if (text === undefined) return undefined;
+  const { prompt, diagnostics: found } = parsePromptFile(text, confined.path);
+  diagnostics.push(...found);
+  return [{ path, text: expandPrompt(prompt.body, { baseDir: folder }), prompt }];
+}
+
+function matchesOf(folder: string, item: string, view: Reading["view"]): string[] {
+  const path = item.replace(/^\.\//, "");
+  if (isDynamicPattern(path)) return globSync(path, { cwd: folder, expandDirectories: false, followSymbolicLinks: false }).sort();
+  // A folder that is called like a prompt file stands where a file was meant.
+  const isFolder = !promptExtensions.has(extname(path)) && statSync(join(folder, path), { throwIfNoEntry: false })?.isDirectory();
+  return isFolder ? promptsIn(folder, view, path.replace(/\/+$/, "")) : [path];
+}
+
+function promptsIn(folder: string, view: Reading["view"], directory = "prompts"): string[] {
+  try {
+    const names = namesAt(join(folder, directory), view).filter(
+      (name) => promptExtensions.has(extname(name).toLowerCase()) && !name.startsWith("."),
+    );
+    return names.sort().map((name) => `${directory}/${name}`);
+  } catch {
+    // No such folder: a skill without prompts.
+    return [];
+  }
+}
+
+function promptMissing(path: string, file: string): Diagnostic {
+  return {
+    severity: "error",
+    code: "PROMPT_MISSING",
+    file,
+    message: `The prompt ${JSON.stringify(path)} is listed and not there. Add it, or take it out of "prompts".`,
+  };
+}
+
+/** What has been read of a folder so far, and what was wrong with it. */
+interface Reading {
+  readonly folder: string;
+  readonly files: Set<string>;
+  readonly diagnostics: Diagnostic[];
+  readonly lost: { manifest: boolean; document: boolean; readonly prompts: string[] };
+  readonly guard?: FileGuard | undefined;
+  readonly view?: FolderView | undefined;
+  seen(file: string, bytes: Uint8Array): void;
+}
+
+/** The text of a file of the skill; absent, with a diagnostic, if it cannot be read. */
+function readText(file: string, maxBytes: number, { files, diagnostics, seen, guard }: Reading): string | undefined {
+  files.add(file);
+  const read = readTextFile(file, maxBytes, guard);
+  if (!read.ok) {
+    diagnostics.push(read.diagnostic);
+    return undefined;
+  }
+  seen(file, read.bytes);
+  const { text, diagnostics: found } = decodeText(read.bytes, file);
+  diagnostics.push(...found);
+  return text;
+}
+
+/** Reads the tool JSON of an entry, from its file or from the manifest. What is wrong with it becomes diagnostics. */
+export function readToolJson(
+  entry: Exclude<ToolEntry, { kind: "module" }>,
+  seen: (file: string, bytes: Uint8Array) => void,
+  guard?: FileGuard,
+): { readonly tool?: ToolJson; readonly diagnostics: readonly Diagnostic[] } {
+  if (entry.kind === "inline") return toToolJson(entry.value, entry.file);
+  const read = readTextFile(entry.file, maxJsonBytes, guard);
+  if (!read.ok) return { diagnostics: [read.diagnostic] };
+  seen(entry.file, read.bytes);
+  const { text, diagnostics } = decodeText(read.bytes, entry.file);
+  const parsed = parseToolJson(text, entry.file);
+  return { ...parsed, diagnostics: [...diagnostics, ...parsed.diagnostics] };
+}

@@ -1,0 +1,128 @@
+import { type Dirent, existsSync, lstatSync, readdirSync, realpathSync, statSync } from "node:fs";
+import { basename, dirname, join, relative } from "node:path";
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { manifestPlaces } from "../../formats/plugins/plugin-dialects.ts";
+import { parsePluginManifest } from "../../formats/plugins/plugin-manifest.ts";
+import { maxJsonBytes } from "../../formats/text/limits.ts";
+import { confinePath } from "../../io/confine-path.ts";
+import { type CheckedTree, readTextFile } from "../../io/read-bounded.ts";
+import type { FolderView } from "../../trust/folder-view.ts";
+
+type SkillPath = { readonly ok: true; readonly path: string } | { readonly ok: false; readonly diagnostic: Diagnostic };
+
+/** Where a path leads that must stay inside a skill's folder, or `PATH_OUTSIDE` in words for the author of `file`. */
+export function pathInSkill(folder: string, path: string, file: string, view?: PathKinds): SkillPath {
+  const confined = confinePath(folder, path, view && ((target) => isPlain(target, view)));
+  if (confined.ok) return confined;
+  return { ok: false, diagnostic: { severity: "error", code: "PATH_OUTSIDE", file, message: confined.message } };
+}
+
+/**
+ * The same for `SKILL.md` and `skill.json`, which stand in the folder itself: what they contain is given to models without
+ * anybody being asked. Skills of one plugin may share such a file by a link to a file of the same name in the plugin.
+ */
+export function documentInSkill(folder: string, name: string, view?: FolderView): SkillPath {
+  const file = join(folder, name);
+  // Nearly always: then neither it nor its folder need be resolved.
+  if (view?.kindOf(file) === "file" || isRegularFile(file)) return { ok: true, path: file };
+  const within = pathInSkill(folder, name, file, view);
+  return within.ok || !isSharedInBundle(folder, file) ? within : { ok: true, path: file };
+}
+
+function isRegularFile(file: string): boolean {
+  try {
+    return lstatSync(file, { throwIfNoEntry: false })?.isFile() === true;
+  } catch {
+    // A folder that must not be searched: reading the file will tell.
+    return false;
+  }
+}
+
+function isSharedInBundle(folder: string, file: string): boolean {
+  const bundle = bundleOf(folder);
+  if (bundle === undefined || !confinePath(bundle, relative(bundle, file)).ok) return false;
+  return basename(realpathSync.native(file)).toLowerCase() === basename(file).toLowerCase();
+}
+
+/** Knows what was reached by folders alone. */
+type PathKinds = Pick<FolderView, "kindOf"> | Pick<CheckedTree, "kindOf">;
+
+function isPlain(target: string, view: PathKinds): boolean {
+  const kind = view.kindOf(target);
+  return kind === "file" || kind === "folder";
+}
+
+/** Whether there is anything at a path. */
+export function existsAt(path: string, view: FolderView | undefined): boolean {
+  const kind = view?.kindOf(path);
+  return kind === undefined ? existsSync(path) : kind !== "nothing";
+}
+
+/** Throws the system's error where nothing is. */
+export function isFolderAt(path: string, view: FolderView | undefined): boolean {
+  const kind = view?.kindOf(path);
+  return kind === undefined || kind === "nothing" ? statSync(path).isDirectory() : kind === "folder";
+}
+
+/** The names in a folder. Throws the system's error for what is none. */
+export function namesAt(folder: string, view: FolderView | undefined): readonly string[] {
+  return view?.entriesOf(folder)?.map(({ name }) => name) ?? readdirSync(folder);
+}
+
+/** Likewise, with what each of them is. */
+export function entriesAt(folder: string, view: FolderView | undefined): readonly Dirent[] {
+  return view?.entriesOf(folder) ?? readdirSync(folder, { withFileTypes: true });
+}
+
+// `skills/name` of a plugin, or one folder deeper, where skills are sorted by subject.
+const mostLevels = 4;
+
+/** The folder of the plugin that a skill comes with, for a body that asks for it; undefined: it comes with none, or does not ask. */
+export function pluginRootOf(folder: string, body: string): string | undefined {
+  return body.includes("${CLAUDE_PLUGIN_ROOT}") ? bundleOf(folder) : undefined;
+}
+
+/** The folder of the plugin that a skill comes with. */
+function bundleOf(folder: string): string | undefined {
+  for (let at = folder, level = 0; level < mostLevels; at = dirname(at), level++) {
+    if (manifestPlaces.some(({ path }) => existsSync(join(at, path)))) return at;
+  }
+  return undefined;
+}
+
+/** The name of a skill that does not give one: its folder's, or its plugin's where the folder is the plugin or its `skills`. */
+export function defaultSkillName(folder: string): string {
+  const name = basename(folder);
+  const plugins = name === "skills" ? [folder, dirname(folder)] : [folder];
+  return plugins.map(pluginName).find((found) => found !== undefined) ?? name;
+}
+
+function pluginName(folder: string): string | undefined {
+  for (const { path, dialect } of manifestPlaces) {
+    const file = join(folder, path);
+    const read = existsSync(file) ? readTextFile(file, maxJsonBytes) : undefined;
+    if (!read?.ok) continue;
+    const { manifest } = parsePluginManifest(read.text, { file, dialect, folderName: basename(folder) });
+    if (manifest !== undefined) return manifest.name;
+  }
+  return undefined;
+}
+
+/** Whether a folder holds `SKILL.md` in any case, or `skill.json`. */
+export function isSkillFolder(folder: string): boolean {
+  return existsSync(join(folder, "skill.json")) || hasSkillDocument(folder);
+}
+
+/** Whether a folder holds `SKILL.md` in any case. */
+export function hasSkillDocument(folder: string): boolean {
+  return existsSync(join(folder, "SKILL.md")) || namesIn(folder).some((name) => name.toLowerCase() === "skill.md");
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    // Gone or unreadable since it was listed: it holds no skill now.
+    return [];
+  }
+}

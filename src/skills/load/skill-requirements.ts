@@ -1,0 +1,179 @@
+import { join } from "node:path";
+import { orderByRequirements } from "../../base/dependency-order.ts";
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { explainRange } from "../../base/version-range.ts";
+import type { Skill } from "../skill.ts";
+
+/** What a skill requires, and whether it has it. */
+export interface SkillRequirement {
+  readonly name: string;
+  readonly range: string;
+  readonly isMet: boolean;
+  /** Of the skill that has the name. */
+  readonly version?: string;
+  readonly folder?: string;
+  /** Why not, in words that go on from what is required. */
+  readonly problem?: string;
+}
+
+/** A skill of a view, before what it requires is looked at. */
+interface Standing {
+  readonly skill: Skill;
+  readonly state: "active" | "disabled" | "shadowed" | "untrusted";
+  readonly rule: string;
+}
+
+export interface ResolvedRequires {
+  /** What skills require, of those that require something and would be active. */
+  readonly requirements: ReadonlyMap<Skill, readonly SkillRequirement[]>;
+  /** Skills that do not have what they require, with the rule that says so. */
+  readonly refused: ReadonlyMap<Skill, string>;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/**
+ * Decides which skills have what they require. Only what is active counts, and whoever is refused is not there for others:
+ * the outcome does not depend on the order. Skills that require each other are there for each other, which is told.
+ * `failed`: names of folders of which nothing could be loaded.
+ */
+export function resolveRequires(standings: readonly Standing[], failed: ReadonlySet<string>): ResolvedRequires {
+  const active = new Map(standings.flatMap(({ skill, state }) => (state === "active" ? [[skill.name, skill] as const] : [])));
+  const needy = [...active.values()].filter(({ requires }) => Object.keys(requires).length > 0);
+  if (needy.length === 0) return nothing;
+  const place: Place = { active, failed, ...sortOut(standings) };
+  const own = new Map(needy.map((skill) => [skill, requirementsOf(skill, place)]));
+  const refused = spread(needy, own);
+  const requirements = new Map(needy.map((skill) => [skill, (own.get(skill) ?? []).map((item) => withRefusal(item, place, refused))]));
+  const rules = new Map(
+    [...refused].map(([skill, { item, problem }]) => [skill, `it requires "${item.name}" ${item.range}, and ${problem}`]),
+  );
+  const diagnostics = [...refused].map(([skill, { item }]) => unmet(skill, item, rules.get(skill)!, place));
+  return { requirements, refused: rules, diagnostics: [...diagnostics, ...circles(needy, refused)] };
+}
+
+const nothing: ResolvedRequires = { requirements: new Map(), refused: new Map(), diagnostics: [] };
+
+interface Place {
+  readonly active: ReadonlyMap<string, Skill>;
+  /** By name, the rule that says so. */
+  readonly disabled: ReadonlyMap<string, string>;
+  readonly shadowed: ReadonlyMap<string, readonly Standing[]>;
+  readonly failed: ReadonlySet<string>;
+}
+
+function sortOut(standings: readonly Standing[]): Pick<Place, "disabled" | "shadowed"> {
+  const disabled = new Map<string, string>();
+  const shadowed = new Map<string, Standing[]>();
+  for (const standing of standings) {
+    const { skill, state, rule } = standing;
+    if (state === "disabled") disabled.set(skill.name, rule);
+    else if (state === "shadowed") shadowed.set(skill.name, [...(shadowed.get(skill.name) ?? []), standing]);
+  }
+  return { disabled, shadowed };
+}
+
+/** Each by itself: whether what has the name will do, whatever becomes of that. */
+function requirementsOf({ requires }: Skill, place: Place): readonly SkillRequirement[] {
+  return Object.entries(requires).map(([name, range]) => {
+    const found = place.active.get(name);
+    const problem = found === undefined ? absence(name, place) : mismatch(range, found, place);
+    return {
+      name,
+      range,
+      isMet: problem === undefined,
+      ...(found?.version !== undefined && { version: found.version }),
+      ...(found !== undefined && { folder: found.folder }),
+      ...(problem !== undefined && { problem }),
+    };
+  });
+}
+
+function absence(name: string, { disabled, failed }: Place): string {
+  const rule = disabled.get(name);
+  if (rule !== undefined) return `that skill is disabled: ${rule}`;
+  return failed.has(name) ? "that skill could not be loaded" : "there is no skill of that name";
+}
+
+function mismatch(range: string, found: Skill, { shadowed }: Place): string | undefined {
+  const problem = explainRange(range, found.version);
+  if (problem === undefined) return undefined;
+  const other = shadowed.get(found.name)?.find(({ skill }) => explainRange(range, skill.version) === undefined);
+  if (other === undefined) return `${problem}, in ${found.folder}`;
+  return `${problem}, in ${found.folder}; version ${other.skill.version} in ${other.skill.folder} would do, and does not count because ${other.rule}`;
+}
+
+/** A requirement that a skill lacks, and what it all comes from. */
+interface Lack {
+  readonly item: SkillRequirement;
+  readonly problem: string;
+  readonly root: string;
+}
+
+/**
+ * Who is refused, and why: first those that lack something by themselves, then those that require these, and so on. Within
+ * a round by name, so that the same reason is given whatever the order.
+ */
+function spread(needy: readonly Skill[], own: ReadonlyMap<Skill, readonly SkillRequirement[]>): ReadonlyMap<Skill, Lack> {
+  const users = new Map<string, { readonly user: Skill; readonly item: SkillRequirement }[]>();
+  const refused = new Map<Skill, Lack>();
+  for (const user of needy) {
+    for (const item of own.get(user) ?? []) users.set(item.name, [...(users.get(item.name) ?? []), { user, item }]);
+    const item = own.get(user)?.find(({ isMet }) => !isMet);
+    if (item?.problem === undefined) continue;
+    refused.set(user, { item, problem: item.problem, root: `"${user.name}" requires "${item.name}" ${item.range}, and ${item.problem}` });
+  }
+  for (let round = [...refused.keys()]; round.length > 0; ) {
+    const next: Skill[] = [];
+    for (const gone of round.sort(byName)) {
+      const { root } = refused.get(gone)!;
+      for (const { user, item } of users.get(gone.name) ?? []) {
+        if (refused.has(user)) continue;
+        refused.set(user, { item, problem: refusalOf(gone, root), root });
+        next.push(user);
+      }
+    }
+    round = next;
+  }
+  return refused;
+}
+
+function refusalOf({ version }: Skill, root: string): string {
+  return `${version === undefined ? "that skill" : `version ${version} of it`} is refused: ${root}`;
+}
+
+function withRefusal(item: SkillRequirement, { active }: Place, refused: ReadonlyMap<Skill, Lack>): SkillRequirement {
+  const found = active.get(item.name);
+  const lack = found && refused.get(found);
+  return !item.isMet || found === undefined || lack === undefined ? item : { ...item, isMet: false, problem: refusalOf(found, lack.root) };
+}
+
+function byName(a: Skill, b: Skill): number {
+  return a.name < b.name ? -1 : 1;
+}
+
+function unmet({ name, folder }: Skill, item: SkillRequirement, rule: string, { active, disabled }: Place): Diagnostic {
+  // Who switches a skill off knows what that means; the rest is a mistake of somebody.
+  const isChosen = !active.has(item.name) && disabled.has(item.name);
+  const message = `The skill "${name}" contributes nothing: ${rule}.`;
+  return {
+    severity: isChosen ? "warning" : "error",
+    code: "SKILL_REQUIRES",
+    file: join(folder, "skill.json"),
+    source: name,
+    message,
+  };
+}
+
+function circles(needy: readonly Skill[], refused: ReadonlyMap<Skill, unknown>): readonly Diagnostic[] {
+  const serving = needy.filter((skill) => !refused.has(skill)).sort(byName);
+  const items = serving.map(({ name, requires }) => ({ name, requires: Object.keys(requires).map((required) => ({ name: required })) }));
+  const told = new Set<readonly string[]>();
+  return [...orderByRequirements(items).cycles].flatMap(([index, way]): Diagnostic[] => {
+    if (told.has(way)) return [];
+    told.add(way);
+    const { name, folder } = serving[index]!;
+    const shown = way.length <= 12 ? way : [...way.slice(0, 10), `… ${way.length - 11} more`, way.at(-1)!];
+    const message = `Skills require each other: ${shown.join(" → ")}. They work, but none can be used without the others.`;
+    return [{ severity: "warning", code: "SKILL_REQUIRES_CYCLE", file: join(folder, "skill.json"), source: name, message }];
+  });
+}

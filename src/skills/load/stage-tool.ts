@@ -1,0 +1,248 @@
+import { extname } from "node:path";
+import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { HostError, toError } from "../../base/errors.ts";
+import { waitFor } from "../../base/wait-for.ts";
+import type { SkillPermissions } from "../../formats/skills/skill-permissions.ts";
+import type { ToolJson } from "../../formats/skills/tool-json.ts";
+import { ModuleError } from "../../io/module-loader/module-error.ts";
+import type { ModuleLoader } from "../../io/module-loader/module-loader.ts";
+import type { FileGuard } from "../../io/read-bounded.ts";
+import { createScope, type OwnedScope } from "../../io/scope.ts";
+import { alwaysAsked, createTool, withOrigin, withReach, wrapExecute } from "../../tools/create-tool.ts";
+import type { ToolLike } from "../../tools/define-tool.ts";
+import type { Prompt } from "../../tools/prompt.ts";
+import type { Resource, ResourceTemplate } from "../../tools/resource.ts";
+import type { Tool, ToolsFound } from "../../tools/tool.ts";
+import type { ResourceSet } from "../../tools/tool-source.ts";
+import type { CheckedFolder } from "../../trust/checked-folder.ts";
+import type { FolderView } from "../../trust/folder-view.ts";
+import type { Arguments } from "../handlers/fill-template.ts";
+import { handlerOf } from "../handlers/tool-handler.ts";
+import { describeUse, reachOfUse, useFaults, usesOf } from "../handlers/tool-uses.ts";
+import { makeOffers } from "../prompts/make-prompts.ts";
+import { countCalls, countOffers } from "./calls-in-flight.ts";
+import { readToolJson } from "./read-skill.ts";
+import { rightsOf, type SkillStanding, type ToolRights } from "./skill-definitions.ts";
+import { moduleExtensions, type ToolEntry } from "./tool-entries.ts";
+import { definitionsOfModule, moduleFailure } from "./tool-module.ts";
+import type { LoadedTools, RunnerTarget, ToolRunner } from "./tool-runner.ts";
+
+/** What one entry came to. It is carried from generation to generation for as long as none of its files changes. */
+export interface ToolUnit {
+  /** The place of the entry that it was made of, and what that was made of: see `ToolEntry`. */
+  readonly key: string;
+  readonly state: string;
+  /** Absent for a tool that is written into the manifest. */
+  readonly path?: string;
+  readonly tools: readonly Tool[];
+  readonly prompts: readonly Prompt[];
+  readonly resources: readonly Resource[];
+  readonly resourceTemplates: readonly ResourceTemplate[];
+  readonly resourceLists: readonly ResourceSet[];
+  readonly diagnostics: readonly Diagnostic[];
+  /** What a tool that is written in JSON uses of the machine, a fact a line. */
+  readonly uses: readonly string[];
+  /** Every file it is made of; a lazily loaded handler adds its own when it runs. */
+  readonly files: ReadonlySet<string>;
+  /** Ends this unit: its scope is disposed of once its calls have ended. Returns what disposers threw. */
+  retire(): Promise<readonly Error[]>;
+  /** Ends it though calls of it still run. */
+  abandon(): Promise<readonly Error[]>;
+}
+
+export interface StageContext {
+  readonly loader: ModuleLoader;
+  readonly runners: readonly ToolRunner[];
+  /** False: tools get no handler. Default: true. */
+  readonly mayRun?: boolean | undefined;
+  readonly target: RunnerTarget;
+  /** Milliseconds that a module may take to load. */
+  readonly importTimeout: number;
+  readonly signal: AbortSignal;
+  seen(file: string, bytes: Uint8Array): void;
+  readonly guard?: FileGuard | undefined;
+  readonly view?: FolderView | undefined;
+  /** Where the signature is required: the only files that may be used. */
+  readonly tree?: CheckedFolder | undefined;
+  readonly standing: SkillStanding;
+  /** What the manifest declares. */
+  readonly permissions: SkillPermissions | undefined;
+}
+
+/** Makes tools of an entry. Never rejects for what the entry's files do: that becomes diagnostics of the unit. */
+export async function stageTool(entry: ToolEntry, context: StageContext): Promise<ToolUnit> {
+  const scope = createScope();
+  const calls = countCalls();
+  // The manifest is no file of a tool that is written into it: other lines of it may change.
+  const files = new Set(entry.kind === "inline" ? [] : [entry.file]);
+  const staged = entry.kind === "module" ? await stageModule(entry.file, files, context, scope) : stageJson(entry, files, context, scope);
+  const { name: source } = context.target.skill;
+  const { uses = [], rights = rightsOf(context.standing, "code") } = staged;
+  const identity = identityOf(context.target.skill.identity, uses);
+  // Whatever runs the file, its tools are those of the skill.
+  const owned = staged.tools
+    .map((tool) => withOrigin(tool, { ...tool.origin, kind: "skill", source, ...(identity && { identity }) }))
+    .map((tool) => (rights.decidesPermission ? tool : alwaysAsked(tool)));
+  const asked = rights.decidesPermission ? [] : owned.flatMap((tool) => toldAsAsked(tool, context.standing, uses.length === 0));
+  return {
+    key: entry.key,
+    state: entry.state,
+    ...(entry.kind === "inline" ? {} : { path: entry.path }),
+    tools: owned.map((tool) => (tool.hasHandler ? wrapExecute(tool, calls.track, calls.hold) : tool)),
+    ...countOffers(staged, calls),
+    diagnostics: [...staged.diagnostics, ...asked].map((diagnostic) => ({ source, ...diagnostic })),
+    uses,
+    files,
+    retire: async () => {
+      await calls.ended();
+      return scope.dispose();
+    },
+    abandon: () => scope.dispose(),
+  };
+}
+
+interface Staged extends Omit<LoadedTools, "files"> {
+  readonly uses?: readonly string[];
+  /** Absent: those of code. */
+  readonly rights?: ToolRights;
+}
+
+/** What was approved of a tool that runs a program or calls a service was approved of that program or service. */
+function identityOf(skill: string | undefined, uses: readonly string[]): string | undefined {
+  return skill === undefined || uses.length === 0 ? skill : `${skill} ${sha256(canonicalJson(uses))}`;
+}
+
+async function stageModule(file: string, files: Set<string>, context: StageContext, scope: OwnedScope): Promise<Staged> {
+  const runner = context.runners.find((candidate) => candidate.extensions.includes(extname(file)));
+  if (runner === undefined) return { tools: [], diagnostics: [moduleFailure(file, new Error(`nothing runs ${extname(file)}`))] };
+  if (context.tree !== undefined && runner.runsCheckedFiles !== true) return { tools: [], diagnostics: [runsByName(file)] };
+  try {
+    const expired = () =>
+      new HostError(
+        "MODULE_TIMEOUT",
+        `It did not finish loading within ${context.importTimeout} ms: something it awaits while importing never settles.`,
+      );
+    const limits = { milliseconds: context.importTimeout, signal: context.signal, expired };
+    const loaded = await waitFor(runner.load(file, context.target, scope), limits);
+    for (const path of loaded.files) files.add(path);
+    return loaded;
+  } catch (error) {
+    for (const path of filesOf(error, file, context)) files.add(path);
+    await scope.dispose();
+    return { tools: [], diagnostics: [diagnosticOf(file, error)] };
+  }
+}
+
+function stageJson(entry: Exclude<ToolEntry, { kind: "module" }>, files: Set<string>, context: StageContext, scope: OwnedScope): Staged {
+  const { tool, diagnostics } = readToolJson(entry, context.seen, context.guard);
+  if (tool === undefined) return { tools: [], diagnostics };
+  const { folder } = context.target.skill;
+  const rights = rightsOf(context.standing, isCode(tool, entry) ? "code" : "json");
+  const faults = useFaults(tool, entry.file, { permissions: context.permissions, rights });
+  if (faults.length > 0) return { tools: [], diagnostics: [...diagnostics, ...faults] };
+  try {
+    const handler = context.mayRun === false ? undefined : handlerOf(tool, entry, { ...context, ...rights, folder, files, scope });
+    const permission = permissionOf(tool, folder);
+    const definition = { ...tool.definition, ...(handler && { handler }), ...(permission && { permission }) };
+    const made = makeTools([definition], entry.file, context.target, { isDeclared: true });
+    const tools = made.tools.map((each) => reaching(each, tool.handler, folder));
+    return { tools, diagnostics: [...diagnostics, ...made.diagnostics], uses: usesOf(tool.handler), rights };
+  } catch (error) {
+    for (const path of filesOf(error, entry.file, context)) files.add(path);
+    return { tools: [], diagnostics: [...diagnostics, diagnosticOf(entry.file, error)] };
+  }
+}
+
+function isCode({ handler }: ToolJson, entry: Exclude<ToolEntry, { kind: "module" }>): boolean {
+  return handler === undefined ? entry.kind === "json" && entry.sibling !== undefined : handler.kind === "module";
+}
+
+function permissionOf({ definition, handler }: ToolJson, folder: string): ToolLike["permission"] {
+  return handler?.kind === "command" || handler?.kind === "http" ? describeUse(handler, definition.description, folder) : undefined;
+}
+
+function reaching(tool: Tool, handler: ToolJson["handler"], folder: string): Tool {
+  if (handler?.kind !== "command" && handler?.kind !== "http") return tool;
+  const reach = reachOfUse(handler, folder);
+  return withReach(tool, (args, context) => reach(args as Arguments, context));
+}
+
+/** Says what of a tool does not count here. */
+function toldAsAsked({ definition, origin, permission }: Tool, { scope }: SkillStanding, describesItself: boolean): readonly Diagnostic[] {
+  const says =
+    definition.skipPermission === true ? "skipPermission" : permission !== undefined && describesItself ? "permission()" : undefined;
+  if (says === undefined || origin.file === undefined) return [];
+  const who = scope === "package" ? "A tool of a package" : "A tool that is written in JSON";
+  const how =
+    scope === "package"
+      ? "have the skill signed by a key that is trusted here"
+      : "define it in a module, or have the skill signed by a key that is trusted here";
+  const message = `The tool "${definition.name}" is asked for at each call: ${who} does not decide about its own permission, so its ${says} has no effect. Allow it by a rule, or ${how}.`;
+  const severity = says === "skipPermission" ? "warning" : "info";
+  return [{ severity, code: "TOOL_ALWAYS_ASKED", file: origin.file, message }];
+}
+
+/** What may mend it: the error tells, or what the module imports. */
+function filesOf(error: unknown, file: string, { loader, tree }: StageContext): Iterable<string> {
+  if (error instanceof ModuleError) return error.files;
+  try {
+    return loader.prepare(file, tree).files;
+  } catch (another) {
+    return another instanceof ModuleError ? another.files : [];
+  }
+}
+
+function runsByName(file: string): Diagnostic {
+  const message = `What runs ${extname(file)} files here opens them by name, so it cannot run what was checked. Update the plugin that adds it: it must use the checked files, and say so with runsCheckedFiles.`;
+  return { severity: "error", code: "TRUST_RUNNER", file, message };
+}
+
+function diagnosticOf(file: string, error: unknown): Diagnostic {
+  if (error instanceof ModuleError) return { file, ...error.toDiagnostic() };
+  if (error instanceof HostError) return { severity: "error", code: error.code, message: error.message, file };
+  return moduleFailure(file, error);
+}
+
+interface MakeToolsOptions {
+  /** It stands in a JSON file: no code of the skill says what its schemas are. */
+  readonly isDeclared?: boolean;
+}
+
+/** Makes tools of what a file of a skill defines. One that cannot be a tool becomes a diagnostic and keeps no other back. */
+export function makeTools(
+  definitions: readonly ToolLike[],
+  file: string,
+  { skill, generation }: RunnerTarget,
+  { isDeclared = false }: MakeToolsOptions = {},
+): ToolsFound {
+  const diagnostics: Diagnostic[] = [];
+  const tools = definitions.flatMap((definition): Tool[] => {
+    const origin = { kind: "skill", source: skill.name, nativeName: definition.name, file } as const;
+    try {
+      const onDiagnostic = (diagnostic: Diagnostic): void => void diagnostics.push(diagnostic);
+      return [createTool(definition, origin, { generation: `${skill.folder}#${generation}`, onDiagnostic, untrustedSchema: isDeclared })];
+    } catch (error) {
+      const code = error instanceof HostError ? error.code : "TOOL_INVALID";
+      diagnostics.push({ severity: "error", code, file, source: skill.name, message: toError(error).message });
+      return [];
+    }
+  });
+  return { tools, diagnostics };
+}
+
+/** Runs TypeScript and JavaScript in this process. A module that never stops computing stops the host: nothing here can end it. */
+export function createModuleRunner(loader: ModuleLoader): ToolRunner {
+  return {
+    extensions: moduleExtensions,
+    runsCheckedFiles: true,
+    async load(file, target, scope) {
+      const { exports, files } = await loader.load(file, scope, target.checked);
+      const api = { skill: target.skill, signal: scope.signal, onDispose: scope.onDispose };
+      const { tools, diagnostics, ...others } = await definitionsOfModule(exports, file, api, scope);
+      const made = makeTools(tools, file, target);
+      const offered = await makeOffers(others, file, target, scope);
+      return { ...offered, tools: made.tools, files, diagnostics: [...diagnostics, ...made.diagnostics, ...offered.diagnostics] };
+    },
+  };
+}

@@ -1,0 +1,158 @@
+import { isUtf8 } from "node:buffer";
+import { join } from "node:path";
+import { HostError } from "../../base/errors.ts";
+import type { CheckedTree } from "../../io/read-bounded.ts";
+import { kindOf } from "../../tools/content-block.ts";
+import { createListedResource, type ResourcePlace, unknownResource } from "../../tools/create-resource.ts";
+import type { DefinedResource, ListedResource } from "../../tools/define-resource.ts";
+import { mediaTypeOf } from "../../tools/media-type.ts";
+import type { Resource, ResourceContents, ResourceDefinition } from "../../tools/resource.ts";
+import type { ResourceSet } from "../../tools/tool-source.ts";
+import type { FolderListing, ListedFile } from "../store/folder-listing.ts";
+
+interface ResourceListOptions {
+  /** Fires when the generation ends: nothing is listed after that. */
+  readonly signal: AbortSignal;
+  /** Another list has taken the place of the one before. */
+  onChange(): void;
+}
+
+const most = 10_000;
+const pause = 20;
+
+/** What a template lists, once `refresh` has settled and again whenever its author says so; undefined: it lists nothing. */
+export function createResourceList(
+  defined: DefinedResource,
+  place: ResourcePlace,
+  options: ResourceListOptions,
+): (ResourceSet & { refresh(): Promise<void> }) | undefined {
+  return defined.list === undefined ? undefined : new TemplateList(defined, place, options);
+}
+
+class TemplateList implements ResourceSet {
+  resources: readonly Resource[] = Object.freeze([]);
+  readonly #defined: DefinedResource;
+  readonly #place: ResourcePlace;
+  readonly #options: ResourceListOptions;
+  #isWanted = false;
+  #isScheduled = false;
+
+  constructor(defined: DefinedResource, place: ResourcePlace, options: ResourceListOptions) {
+    this.#defined = defined;
+    this.#place = place;
+    this.#options = options;
+  }
+
+  /** Rejects with what the author's function throws, or a HostError `RESOURCE_LIST` for what is no list. */
+  async refresh(): Promise<void> {
+    const { signal } = this.#options;
+    const given: unknown = await this.#defined.list?.({ signal, changed: () => this.#changed() });
+    if (!signal.aborted) this.#take(given);
+  }
+
+  #take(given: unknown): void {
+    if (!Array.isArray(given)) throw new HostError("RESOURCE_LIST", `list must give a list of resources, not ${kindOf(given)}`);
+    const before = new Map(this.resources.map((resource) => [resource.definition.uri, resource]));
+    const made = new Map<string, Resource>();
+    for (const item of given.slice(0, most) as ListedResource[]) {
+      const resource = this.#make(item);
+      const old = before.get(resource.definition.uri);
+      made.set(resource.definition.uri, old?.revision === resource.revision ? old : resource);
+    }
+    const now = [...made.values()];
+    const isSame = now.length === this.resources.length && now.every((resource, index) => resource === this.resources[index]);
+    if (!isSame) this.resources = Object.freeze(now);
+  }
+
+  #make(item: ListedResource): Resource {
+    try {
+      return createListedResource(item, this.#defined, this.#place);
+    } catch (cause) {
+      throw new HostError("RESOURCE_LIST", `something in it cannot be used: ${(cause as Error).message}`, { cause });
+    }
+  }
+
+  /** Once for all that is said within a short time, also by the list itself while it is being made. */
+  #changed(): void {
+    this.#isWanted = true;
+    if (this.#isScheduled || this.#options.signal.aborted) return;
+    this.#isScheduled = true;
+    setTimeout(() => void this.#catchUp(), pause).unref();
+  }
+
+  async #catchUp(): Promise<void> {
+    this.#isWanted = false;
+    try {
+      const before = this.resources;
+      await this.refresh();
+      if (this.resources !== before) this.#options.onChange();
+    } catch {
+      // The list from before stays; a fault that lasts is told when the module is loaded again.
+    }
+    this.#isScheduled = false;
+    if (this.#isWanted) this.#changed();
+  }
+}
+
+interface SkillOfFiles {
+  readonly name: string;
+  readonly description: string;
+  read(path: string): Promise<Uint8Array>;
+  /** Where the signature is required: the only files that are listed. */
+  readonly tree?: CheckedTree | undefined;
+}
+
+/** The files of a skill as resources, made when they are first asked for: `skill://<name>/<path>`. */
+export function createFileResources(listing: FolderListing, skill: SkillOfFiles): ResourceSet {
+  let of: readonly ListedFile[] | undefined;
+  let made = new Map<ListedFile, Resource>();
+  let resources: readonly Resource[] = [];
+  return Object.freeze({
+    get resources() {
+      const { files } = listing;
+      if (files === of) return resources;
+      of = files;
+      const listed = files.filter(({ path }) => skill.tree === undefined || skill.tree.kindOf(join(skill.tree.folder, path)) === "file");
+      made = new Map(listed.map((file) => [file, made.get(file) ?? createFileResource(file, listing, skill)]));
+      resources = Object.freeze([...made.values()]);
+      return resources;
+    },
+  });
+}
+
+/** The address of a file of a skill. */
+function skillUri(skill: string, path: string): string {
+  return `skill://${[skill, ...path.split("/")].map(encodeURIComponent).join("/")}`;
+}
+
+function createFileResource(file: ListedFile, listing: FolderListing, skill: SkillOfFiles): Resource {
+  const { path, size, stamp } = file;
+  const uri = skillUri(skill.name, path);
+  const mimeType = mediaTypeOf(path);
+  const about = path.toLowerCase() === "skill.md" ? { name: skill.name, description: skill.description } : { name: path };
+  const definition: ResourceDefinition = Object.freeze({ uri, ...about, ...(mimeType !== undefined && { mimeType }), size });
+  return Object.freeze({
+    definition,
+    origin: Object.freeze({ kind: "skill", source: skill.name, nativeName: path, file: join(listing.folder, path) }),
+    revision: `${skill.name} ${stamp}`,
+    read: async () => [toContents(uri, mimeType, await readFile(skill, path, uri))],
+    watch: (_uri: string, changed: () => void) => listing.watch(path, changed),
+  });
+}
+
+async function readFile(skill: SkillOfFiles, path: string, uri: string): Promise<Uint8Array> {
+  try {
+    return await skill.read(path);
+  } catch (error) {
+    if (error instanceof HostError && error.code === "FILE_MISSING") throw unknownResource(uri);
+    throw error;
+  }
+}
+
+/** By what the file holds, not by what it is called: a text may have any extension. */
+function toContents(uri: string, mimeType: string | undefined, bytes: Uint8Array): ResourceContents {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return isUtf8(buffer) && !buffer.includes(0)
+    ? { uri, mimeType: mimeType ?? "text/plain", text: buffer.toString("utf8") }
+    : { uri, mimeType: mimeType ?? "application/octet-stream", blob: buffer.toString("base64") };
+}

@@ -1,0 +1,43 @@
+import type { Logger } from "../../base/logger.ts";
+import type { ToolUnit } from "../load/stage-tool.ts";
+
+/** Ends what was replaced, as soon as its calls have ended, and knows when all of it has. */
+export class Retirement {
+  readonly #retiring = new Map<ToolUnit, Promise<void>>();
+  readonly #log: Logger;
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  retire(units: readonly ToolUnit[]): void {
+    for (const unit of units) {
+      const retiring = unit.retire().then((errors) => {
+        this.#retiring.delete(unit);
+        this.#reportDisposers(unit, errors);
+      });
+      this.#retiring.set(unit, retiring);
+    }
+  }
+
+  /**
+   * Settles when everything that was retired so far has ended. What a call still uses after `grace` milliseconds, though
+   * its signal fired, is ended all the same: a handler that never returns cannot keep the host open.
+   */
+  async ended(grace: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const patience = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, grace);
+    });
+    await Promise.race([Promise.all(this.#retiring.values()), patience]);
+    clearTimeout(timer);
+    for (const unit of this.#retiring.keys()) {
+      this.#log.warning("A call of this tool still runs and is left behind.", { unit: unit.key });
+      this.#reportDisposers(unit, await unit.abandon());
+    }
+  }
+
+  #reportDisposers(unit: ToolUnit, errors: readonly Error[]): void {
+    for (const error of errors) this.#log.warning("A disposer of a replaced tool failed.", { unit: unit.key, error });
+  }
+}

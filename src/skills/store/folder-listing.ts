@@ -1,0 +1,158 @@
+import { type Dir, lstatSync, opendirSync, type Stats } from "node:fs";
+import { join, sep } from "node:path";
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { Emitter } from "../../base/emitter.ts";
+
+/** A file in a skill's folder. The same object for as long as the file looks the same. */
+export interface ListedFile {
+  /** Relative to the folder, with forward slashes. */
+  readonly path: string;
+  /** In bytes. */
+  readonly size: number;
+  /** Another one: the file was written. */
+  readonly stamp: string;
+}
+
+export interface FolderListingOptions {
+  /** Told of a folder that holds more than is listed; undefined: it does not, or not any more. */
+  readonly onLimit?: (problem: Diagnostic | undefined) => void;
+  readonly onError?: (error: Error) => void;
+}
+
+// What hosts support at least (MCP Skills extension, SEP-2640).
+const maxFiles = 512;
+const maxBytes = 16 * 1024 * 1024;
+const maxEntries = 20_000;
+const maxDepth = 32;
+
+/**
+ * The files of a skill's folder, which is not looked at before somebody wants to know. Hidden files, `node_modules` and
+ * links are none of them. Whoever watches the folder says what changed.
+ */
+export class FolderListing {
+  readonly folder: string;
+  readonly #options: FolderListingOptions;
+  readonly #changed: Emitter<Record<string, undefined>>;
+  #files: readonly ListedFile[] | undefined;
+  #isStale = true;
+  #watched = new Map<string, number>();
+
+  constructor(folder: string, options: FolderListingOptions = {}) {
+    this.folder = folder;
+    this.#options = options;
+    this.#changed = new Emitter((error) => options.onError?.(error));
+  }
+
+  /** By path. The same array until something about them changes. */
+  get files(): readonly ListedFile[] {
+    if (this.#files === undefined || this.#isStale) this.#files = this.#list(this.#files ?? []);
+    return this.#files;
+  }
+
+  /** Notes that a path in the folder, or everything below it, may be another now. True: somebody may want to know. */
+  note(path: string): boolean {
+    this.#isStale = true;
+    for (const watched of [...this.#watched.keys()])
+      if (watched === path || watched.startsWith(path + sep)) this.#changed.emit(watched, undefined);
+    return this.#files !== undefined || this.#watched.size > 0;
+  }
+
+  /** Hears of changes of one file. */
+  watch(path: string, listener: () => void): Disposable {
+    const file = join(this.folder, path);
+    const subscription = this.#changed.on(file, listener);
+    this.#watched.set(file, (this.#watched.get(file) ?? 0) + 1);
+    let isOver = false;
+    return {
+      [Symbol.dispose]: () => {
+        if (isOver) return;
+        isOver = true;
+        subscription[Symbol.dispose]();
+        const left = (this.#watched.get(file) ?? 1) - 1;
+        if (left > 0) this.#watched.set(file, left);
+        else this.#watched.delete(file);
+      },
+    };
+  }
+
+  #list(before: readonly ListedFile[]): readonly ListedFile[] {
+    this.#isStale = false;
+    const known = new Map(before.map((file) => [file.path, file]));
+    const walk = walkFolder(this.folder);
+    const files: ListedFile[] = [];
+    let bytes = 0;
+    for (const path of walk.paths) {
+      const stats = statOf(join(this.folder, path));
+      if (!stats?.isFile()) continue;
+      if (files.length >= maxFiles || bytes + stats.size > maxBytes) {
+        walk.isCut = true;
+        continue;
+      }
+      bytes += stats.size;
+      const stamp = `${stats.size}-${stats.mtimeMs}-${stats.ctimeMs}-${stats.ino}`;
+      const old = known.get(path);
+      files.push(old?.stamp === stamp ? old : Object.freeze({ path, size: stats.size, stamp }));
+    }
+    this.#options.onLimit?.(walk.isCut ? tooMuch(this.folder) : undefined);
+    const isSame = files.length === before.length && files.every((file, index) => file === before[index]);
+    return isSame && this.#files !== undefined ? before : Object.freeze(files);
+  }
+}
+
+interface Walk {
+  /** In order; the skill's own document comes first, so that no limit can take it. */
+  readonly paths: string[];
+  isCut: boolean;
+}
+
+function walkFolder(folder: string): Walk {
+  const found: string[] = [];
+  const waiting: { readonly path: string; readonly depth: number }[] = [{ path: "", depth: 0 }];
+  let entries = 0;
+  let isCut = false;
+  for (let next = waiting.pop(); next !== undefined && !isCut; next = waiting.pop()) {
+    for (const entry of entriesOf(join(folder, next.path))) {
+      if (++entries > maxEntries) isCut = true;
+      if (isCut) break;
+      if (entry.name.startsWith(".") || entry.name === "node_modules") continue;
+      const path = next.path === "" ? entry.name : `${next.path}/${entry.name}`;
+      if (entry.isFile()) found.push(path);
+      else if (entry.isDirectory() && next.depth < maxDepth) waiting.push({ path, depth: next.depth + 1 });
+    }
+  }
+  const order = (path: string): string => (path.toLowerCase() === "skill.md" ? "" : path);
+  return { paths: found.sort((a, b) => (order(a) < order(b) ? -1 : 1)), isCut };
+}
+
+interface Entry {
+  readonly name: string;
+  isFile(): boolean;
+  isDirectory(): boolean;
+}
+
+/** One by one: a folder may hold millions of files. */
+function* entriesOf(directory: string): Generator<Entry> {
+  let handle: Dir | undefined;
+  try {
+    handle = opendirSync(directory);
+    for (let entry = handle.readSync(); entry !== null; entry = handle.readSync()) yield entry;
+  } catch {
+    // Gone or unreadable since its parent was listed: nothing of it can be read.
+  } finally {
+    handle?.closeSync();
+  }
+}
+
+function statOf(file: string): Stats | undefined {
+  try {
+    return lstatSync(file, { throwIfNoEntry: false });
+  } catch {
+    // In a folder that has become a file, or may not be looked into.
+    return undefined;
+  }
+}
+
+function tooMuch(folder: string): Diagnostic {
+  const message = `This skill holds more than ${maxFiles} files or ${maxBytes / 1024 / 1024} MiB, and what is beyond that cannot be read as a resource. Keep large and generated files outside of it.`;
+  return { severity: "warning", code: "SKILL_TOO_LARGE", file: folder, message };
+}

@@ -1,0 +1,186 @@
+import { Emitter } from "../../base/emitter.ts";
+import { KeyedQueue } from "../../base/keyed-queue.ts";
+import type { Logger } from "../../base/logger.ts";
+import { SnapshotStore } from "../../base/snapshot-store.ts";
+import type { SkillsChange, SkillsSnapshot } from "../skill.ts";
+import { type FolderNews, type FolderParts, SkillFolder, toSkillsChange } from "./skill-folder.ts";
+import type { SkillRoots } from "./skill-roots.ts";
+import type { SkillWatch } from "./watched-paths.ts";
+
+interface FolderLoadsOptions {
+  readonly parts: FolderParts;
+  readonly roots: SkillRoots;
+  readonly watch: SkillWatch;
+  readonly publisher: Publisher;
+  readonly log: Logger;
+}
+
+/** Which folders something has happened to, and by which files. */
+export type ChangedFolders = ReadonlyMap<string, ReadonlySet<string>>;
+
+// How long one skill keeps the next from starting at the first load: one that waits for something may do so by itself.
+const patience = 50;
+// Longer than it takes the watcher to report a change.
+const secondLook = 250;
+// Timers take no longer delays. Who looks too early plans another look.
+const longestTimer = 2 ** 31 - 1;
+
+/** The skill folders that the roots bring, and the loads of them: of one folder never two at a time, and the latest wins. */
+export class FolderLoads {
+  readonly #options: FolderLoadsOptions;
+  readonly #folders = new Map<string, SkillFolder>();
+  readonly #queue: KeyedQueue;
+  readonly #looks = new Map<string, NodeJS.Timeout>();
+  #isClosed = false;
+
+  constructor(options: FolderLoadsOptions) {
+    const { log } = options;
+    this.#options = options;
+    this.#queue = new KeyedQueue((error, folder) => log.error("Loading a skill failed unexpectedly.", { folder, error }));
+  }
+
+  get folders(): ReadonlyMap<string, SkillFolder> {
+    return this.#folders;
+  }
+
+  /** The first load of all folders that were not there: published and told as one. */
+  async loadNew(): Promise<void> {
+    const paths = this.#openNew();
+    const news = new Map<string, FolderNews>();
+    for (const [index, path] of paths.entries()) {
+      // Between bursts others get a turn: timers, sockets, the user's keys.
+      if (index % 32 === 31) await new Promise(setImmediate);
+      this.#schedule(path, nothing, (item) => news.set(path, item));
+      await atMost(patience, this.#folders.get(path)?.settled);
+    }
+    await this.settled();
+    this.#options.publisher.announce(paths.flatMap((path) => news.get(path) ?? []));
+  }
+
+  /** Loads these folders and those that were not there, and lets go of those that are not any more. */
+  bring(wanted: Iterable<string>, changed: ChangedFolders = new Map()): void {
+    const fresh = this.#openNew();
+    const gone = [...this.#folders.keys()].filter((path) => !this.#options.roots.folders.has(path));
+    for (const path of new Set([...wanted, ...fresh, ...gone])) this.#schedule(path, changed.get(path) ?? nothing);
+  }
+
+  /** Settles when every folder has been loaded once. */
+  async settled(): Promise<void> {
+    await Promise.all([...this.#folders.values()].map(({ settled }) => settled));
+  }
+
+  idle(): Promise<void> {
+    return this.#queue.idle();
+  }
+
+  /** Ends the loads that run, and everything that serves. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const timer of this.#looks.values()) clearTimeout(timer);
+    await this.#queue.close();
+    for (const folder of this.#folders.values()) folder.end();
+  }
+
+  #openNew(): string[] {
+    const { roots, parts } = this.#options;
+    const fresh = [...roots.folders].filter((path) => !this.#folders.has(path));
+    for (const path of fresh) this.#folders.set(path, new SkillFolder(path, parts));
+    return fresh;
+  }
+
+  #schedule(path: string, files: ReadonlySet<string>, tell = (news: FolderNews): void => this.#options.publisher.announce([news])): void {
+    if (this.#isClosed) return;
+    const started = performance.now();
+    this.#folders.get(path)?.note(files);
+    this.#queue.add(path, async (signal) => {
+      const news = await this.#load(path, started, signal);
+      if (news === undefined) return;
+      this.#options.publisher.touch();
+      tell(news);
+    });
+  }
+
+  async #load(path: string, started: number, signal: AbortSignal): Promise<FolderNews | undefined> {
+    const { roots, watch } = this.#options;
+    const folder = this.#folders.get(path);
+    if (folder === undefined) return undefined;
+    const news = roots.folders.has(path) ? await folder.load(started, signal) : folder.remove(started);
+    const isGone = folder.current === undefined && !signal.aborted;
+    clearTimeout(this.#looks.get(path));
+    this.#looks.delete(path);
+    if (isGone) this.#folders.delete(path);
+    watch.setFiles(path, isGone ? [] : folder.files);
+    if (folder.isUnconfirmed && watch.isWatching) this.#lookAgain(path, secondLook);
+    else if (folder.expires !== undefined) this.#lookAgain(path, folder.expires - Date.now());
+    return news;
+  }
+
+  /** One look at a time is planned for a folder. */
+  #lookAgain(path: string, delay: number): void {
+    clearTimeout(this.#looks.get(path));
+    const timer = setTimeout(() => this.#schedule(path, nothing), Math.min(Math.max(delay, 0), longestTimer));
+    timer.unref();
+    this.#looks.set(path, timer);
+  }
+}
+
+const nothing: ReadonlySet<string> = new Set();
+
+/** Waits for something, but not for long. */
+async function atMost(milliseconds: number, work: Promise<void> | undefined): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, milliseconds);
+  });
+  await Promise.race([work, limit]);
+  clearTimeout(timer);
+}
+
+/** Holds the snapshot that everybody reads, and tells what became different. */
+export class Publisher {
+  readonly #store: SnapshotStore<SkillsSnapshot>;
+  readonly #events: Emitter<{ change: SkillsChange }>;
+  readonly #take: () => SkillsSnapshot;
+  #isDirty = false;
+
+  /** `take` makes a snapshot of what is now. */
+  constructor(take: () => SkillsSnapshot, onError: (error: Error) => void) {
+    this.#take = take;
+    this.#store = new SnapshotStore<SkillsSnapshot>({ roots: new Map(), folders: new Map() }, onError);
+    this.#events = new Emitter(onError);
+  }
+
+  get snapshot(): SkillsSnapshot {
+    return this.#store.current;
+  }
+
+  subscribe(listener: (snapshot: SkillsSnapshot) => void): Disposable {
+    return this.#store.subscribe(listener);
+  }
+
+  onChange(listener: (change: SkillsChange) => void): Disposable {
+    return this.#events.on("change", listener);
+  }
+
+  /** Something is different from what was published. */
+  touch(): void {
+    this.#isDirty = true;
+  }
+
+  publish(): void {
+    if (!this.#isDirty) return;
+    this.#isDirty = false;
+    this.#store.publish(this.#take());
+  }
+
+  /** Publishes, then tells. */
+  announce(news: readonly FolderNews[]): void {
+    this.publish();
+    const change = toSkillsChange(news);
+    if (change !== undefined) this.#events.emit("change", change);
+  }
+
+  close(): void {
+    this.#events.clear();
+  }
+}

@@ -1,0 +1,320 @@
+import { existsSync, lstatSync, readdirSync, statSync } from "node:fs";
+import { basename, dirname, join, relative, resolve } from "node:path";
+import { globSync, isDynamicPattern } from "tinyglobby";
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { maxJsonBytes } from "../../formats/text/limits.ts";
+import { confinePath } from "../../io/confine-path.ts";
+import { readTextFile } from "../../io/read-bounded.ts";
+import { hasSkillDocument, isSkillFolder } from "../load/skill-path.ts";
+import type { RootListing, SkillPackage, WatchedFolder } from "../skill.ts";
+
+const prefix = "packages:";
+
+/** The root that stands for the skills which a project uses of its direct dependencies. */
+export function packagesRoot(project: string): string {
+  return `${prefix}${resolve(project)}`;
+}
+
+/** The project of such a root; undefined for any other root. */
+export function projectOfRoot(root: string): string | undefined {
+  return root.startsWith(prefix) ? root.slice(prefix.length) : undefined;
+}
+
+/** Lists the skills that a project uses of its direct dependencies, by the names of the packages. Nothing of them is run. */
+export function listPackageSkills(root: string, project: string): RootListing {
+  const { packages, searched } = listSkillSources(project);
+  const folders: string[] = [];
+  const diagnostics: Diagnostic[] = [];
+  const byFolder = new Map<string, SkillPackage>();
+  const inFlux: string[] = [];
+  const watched: WatchedFolder[] = searched.map((path) => ({ path, isWhole: false }));
+  for (const installed of packages) {
+    const { name, version, folder } = installed;
+    if (installed.isInFlux) inFlux.push(folder);
+    const scope = dirname(folder);
+    if (name.startsWith("@") && !watched.some(({ path }) => path === scope)) watched.push({ path: scope, isWhole: false });
+    const found = findPackageSkills(folder, installed.manifest);
+    diagnostics.push(...found.diagnostics.map((diagnostic) => ({ source: name, ...diagnostic })));
+    for (const skill of found.folders) {
+      folders.push(skill);
+      byFolder.set(skill, { name, ...(version !== undefined && { version }) });
+    }
+    watched.push(...watchedOf(installed, found.bases, found.folders.length > 0));
+  }
+  return { root, folders, diagnostics, packages: byFolder, watched, inFlux };
+}
+
+export interface PackageSkills {
+  /** Skill folders, by name. */
+  readonly folders: readonly string[];
+  /** The folders that they were looked for in. */
+  readonly bases: readonly string[];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/**
+ * Finds the skills of one package: where its package.json says (`skillhost.skillDirectories`, `skills`, `agents.skills`,
+ * `agentskills.skills`, `pi.skills`, the first of them that is there), else the package itself when it is a skill, else
+ * every skill below its folder `skills`, three levels deep.
+ */
+export function findPackageSkills(folder: string, manifest: Readonly<Record<string, unknown>>): PackageSkills {
+  const named = readKey(manifest);
+  if (named !== undefined) return findNamed(folder, named.entries, named.key);
+  if (isSkill(folder)) return { folders: [folder], bases: [folder], diagnostics: [] };
+  const base = join(folder, "skills");
+  return { folders: skillsBelow(base, 3), bases: [base], diagnostics: [] };
+}
+
+/** A skill.json beside package.json may be anybody's; one that lists prompts or tools is a skill's. */
+function isSkill(folder: string): boolean {
+  if (hasSkillDocument(folder)) return true;
+  const { tools, prompts } = readManifest(folder, "skill.json");
+  return Array.isArray(tools) || Array.isArray(prompts);
+}
+
+const keys: readonly (readonly string[])[] = [
+  ["skillhost", "skillDirectories"],
+  ["skills"],
+  ["agents", "skills"],
+  ["agentskills", "skills"],
+  ["pi", "skills"],
+];
+
+function readKey(manifest: Readonly<Record<string, unknown>>): { readonly key: string; readonly entries: readonly unknown[] } | undefined {
+  for (const path of keys) {
+    const value = path.reduce<unknown>((at, key) => (isRecord(at) && Object.hasOwn(at, key) ? at[key] : undefined), manifest);
+    if (typeof value === "string") return { key: path.join("."), entries: [value] };
+    if (Array.isArray(value)) return { key: path.join("."), entries: value };
+  }
+  return undefined;
+}
+
+function findNamed(folder: string, entries: readonly unknown[], key: string): PackageSkills {
+  const diagnostics: Diagnostic[] = [];
+  const bases: string[] = [];
+  const excluded: string[] = [];
+  for (const entry of entries.slice(0, 1_000)) {
+    const path = typeof entry === "string" ? entry : isRecord(entry) && typeof entry["path"] === "string" ? entry["path"] : undefined;
+    // Other hosts name packages and repositories there, which are theirs to fetch.
+    if (path === undefined || /^[a-z+]{2,}:/i.test(path)) continue;
+    if (path.startsWith("!")) excluded.push(...expand(folder, path.slice(1)));
+    else bases.push(...expand(folder, path).filter((at) => isConfined(folder, at, key, diagnostics)));
+  }
+  const found = bases.flatMap((base) => (isSkillFolder(base) ? [base] : skillsBelow(base, 3)));
+  return { folders: [...new Set(found)].filter((skill) => !excluded.includes(skill)).sort(), bases, diagnostics };
+}
+
+function expand(folder: string, path: string): readonly string[] {
+  if (!isDynamicPattern(path)) return [resolve(folder, path)];
+  if (path.startsWith("/") || path.split(/[\\/]/).includes("..")) return [resolve(folder, path)];
+  const found = globSync(path, {
+    cwd: folder,
+    onlyDirectories: true,
+    absolute: true,
+    expandDirectories: false,
+    followSymbolicLinks: false,
+  });
+  return found.map((match) => match.replace(/[\\/]$/, "")).sort();
+}
+
+function isConfined(folder: string, path: string, key: string, diagnostics: Diagnostic[]): boolean {
+  const confined = confinePath(folder, relative(folder, path) || ".");
+  if (confined.ok) return true;
+  const message = `"${key}" of this package: ${confined.message}`;
+  diagnostics.push({ severity: "warning", code: "PACKAGE_SKILL_PATH", file: join(folder, "package.json"), message });
+  return false;
+}
+
+/** A skill folder is not looked into: what lies in it belongs to it. */
+function skillsBelow(base: string, depth: number): readonly string[] {
+  const found: string[] = [];
+  for (const name of foldersIn(base)) {
+    const folder = join(base, name);
+    if (isSkillFolder(folder)) found.push(folder);
+    else if (depth > 1) found.push(...skillsBelow(folder, depth - 1));
+  }
+  return found;
+}
+
+const mostFolders = 10_000;
+
+function foldersIn(folder: string): readonly string[] {
+  try {
+    const names = readdirSync(folder, { withFileTypes: true }).filter(
+      (entry) => entry.name !== "node_modules" && !entry.name.startsWith(".") && isFolder(folder, entry),
+    );
+    return names
+      .map(({ name }) => name)
+      .sort()
+      .slice(0, mostFolders);
+  } catch {
+    // There is none, or none that can be read: nothing is in it for us.
+    return [];
+  }
+}
+
+function isFolder(folder: string, entry: { readonly name: string; isDirectory(): boolean; isSymbolicLink(): boolean }): boolean {
+  if (entry.isDirectory()) return true;
+  // A package has no business with what a link of it leads to elsewhere.
+  return entry.isSymbolicLink() && confinePath(folder, entry.name).ok && statSync(join(folder, entry.name)).isDirectory();
+}
+
+/** What must be watched of a package: its skills as a whole, and what tells that it got some. */
+function watchedOf({ folder, isLink }: InstalledPackage, bases: readonly string[], hasSkills: boolean): readonly WatchedFolder[] {
+  if (!hasSkills && !isLink) return [];
+  const whole = bases.map((path) => ({ path, isWhole: true }));
+  return bases.includes(folder) ? whole : [{ path: folder, isWhole: false }, ...whole];
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A package that a project names as its dependency and that is installed. */
+export interface InstalledPackage {
+  readonly name: string;
+  readonly version: string | undefined;
+  /** Where it is installed, as the project sees it: links are not followed. */
+  readonly folder: string;
+  /** Its package.json. */
+  readonly manifest: Readonly<Record<string, unknown>>;
+  /** A workspace, or a folder that was linked: it is being worked on. */
+  readonly isLink: boolean;
+  /** A package manager is putting another version in its place at this moment. */
+  readonly isInFlux: boolean;
+}
+
+interface DirectDependencies {
+  readonly packages: readonly InstalledPackage[];
+  /** The `node_modules` folders that were searched, whether or not they are there. */
+  readonly searched: readonly string[];
+}
+
+const groups = ["dependencies", "optionalDependencies", "devDependencies"];
+const mostDependencies = 5_000;
+
+/** The direct dependencies of the project in a folder that are installed, by name. What they depend on is none of them. */
+export function listDirectDependencies(project: string): DirectDependencies {
+  const searched = packagePlaces(project);
+  const names = dependencyNames(readManifest(project)).slice(0, mostDependencies);
+  const fluxOf = memo(namesInFlux);
+  return { packages: names.flatMap((name) => findInstalled(name, searched, fluxOf) ?? []), searched };
+}
+
+/**
+ * Those of a project's packages whose skills it uses: dependencies at run time that somebody has asked for by `skillhost
+ * add`, which notes them in package.json. An installation alone brings no skills, and skillhost itself never does.
+ */
+export function listSkillSources(project: string): DirectDependencies {
+  const { packages, searched } = listDirectDependencies(project);
+  const manifest = readManifest(project);
+  const used = new Set(usedPackages(manifest).filter((name) => productionNames(manifest).includes(name)));
+  return { packages: packages.filter((each) => used.has(each.name) && each.manifest["name"] !== ownName), searched };
+}
+
+const ownName = "skillhost";
+
+/** What a package.json says of the packages whose skills are used. */
+export function usedPackages({ skillhost }: Readonly<Record<string, unknown>>): readonly string[] {
+  const named = isRecord(skillhost) && Array.isArray(skillhost["packages"]) ? skillhost["packages"] : [];
+  return named.filter((name): name is string => typeof name === "string");
+}
+
+/** The names of the dependencies that a package.json has for run time. */
+export function productionNames(manifest: Readonly<Record<string, unknown>>): readonly string[] {
+  return namesIn(manifest, ["dependencies", "optionalDependencies"]);
+}
+
+/** A folder's package.json; an empty one where there is none that can be read. */
+export function readManifest(folder: string, file = "package.json"): Readonly<Record<string, unknown>> {
+  const read = readTextFile(join(folder, file), maxJsonBytes);
+  if (!read.ok) return {};
+  try {
+    const value: unknown = JSON.parse(read.text.replace(/^\ufeff/, ""));
+    return isRecord(value) ? value : {};
+  } catch {
+    // The package manager complains of it; there are no dependencies in it that we could know.
+    return {};
+  }
+}
+
+/** The nearest folder upwards with a package.json, within the checkout; else the folder itself. */
+export function findProject(folder: string): string {
+  return upwards(folder).find((at) => existsSync(join(at, "package.json"))) ?? folder;
+}
+
+function dependencyNames(manifest: Readonly<Record<string, unknown>>): readonly string[] {
+  return namesIn(manifest, groups);
+}
+
+function namesIn(manifest: Readonly<Record<string, unknown>>, keys: readonly string[]): readonly string[] {
+  const named = keys.flatMap((group) => {
+    const value = Object.hasOwn(manifest, group) ? manifest[group] : undefined;
+    return isRecord(value) ? Object.keys(value) : [];
+  });
+  return [...new Set(named)].filter(isPackageName).sort();
+}
+
+/** A name is part of a path here. */
+function isPackageName(name: string): boolean {
+  return name.length <= 214 && /^(?:@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/i.test(name) && name !== "node_modules";
+}
+
+/** As Node.js looks for packages, but not above the checkout or the workspace: what lies there may be anybody's. */
+export function packagePlaces(project: string): readonly string[] {
+  return upwards(project).map((folder) => join(folder, "node_modules"));
+}
+
+function upwards(folder: string): readonly string[] {
+  const passed: string[] = [];
+  for (let at = folder; ; at = dirname(at)) {
+    passed.push(at);
+    if (existsSync(join(at, ".git"))) return passed;
+    if (dirname(at) === at) return passed.slice(0, passed.findLastIndex(isWorkspaceRoot) + 1 || 1);
+  }
+}
+
+function isWorkspaceRoot(folder: string): boolean {
+  return existsSync(join(folder, "pnpm-workspace.yaml")) || readManifest(folder)["workspaces"] !== undefined;
+}
+
+function findInstalled(
+  name: string,
+  places: readonly string[],
+  fluxOf: (folder: string) => ReadonlySet<string>,
+): InstalledPackage | undefined {
+  for (const place of places) {
+    const folder = join(place, name);
+    const stat = lstatSync(folder, { throwIfNoEntry: false });
+    const isInFlux = fluxOf(dirname(folder)).has(basename(folder));
+    if (stat === undefined && !isInFlux) continue;
+    const manifest = readManifest(folder);
+    const version = typeof manifest["version"] === "string" ? manifest["version"] : undefined;
+    return { name, version, folder, manifest, isLink: stat?.isSymbolicLink() ?? false, isInFlux };
+  }
+  return undefined;
+}
+
+// npm moves the old version to `.<name>-<8 characters>` beside it, and deletes that when it is done.
+const retiredName = /^\.(.+)-[a-zA-Z0-9]{1,8}$/;
+const replacingMs = 60_000;
+
+/** What is being replaced in a `node_modules` folder, or in that of a scope. */
+function namesInFlux(folder: string): ReadonlySet<string> {
+  try {
+    const retired = readdirSync(folder).filter((name) => retiredName.test(name));
+    const fresh = retired.filter((name) => Date.now() - statSync(join(folder, name)).ctimeMs < replacingMs);
+    return new Set(fresh.map((name) => retiredName.exec(name)![1]!));
+  } catch {
+    // There is no such folder, or what was there has just gone.
+    return new Set();
+  }
+}
+
+function memo<T>(make: (key: string) => T): (key: string) => T {
+  const made = new Map<string, T>();
+  return (key) => {
+    if (!made.has(key)) made.set(key, make(key));
+    return made.get(key)!;
+  };
+}

@@ -1,0 +1,257 @@
+import { type Dirent, existsSync, readdirSync, realpathSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import { globSync, isDynamicPattern } from "tinyglobby";
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { errorMessage } from "../../base/errors.ts";
+import { isInside } from "../../io/confine-path.ts";
+import type { PathChange } from "../../io/watch/watch-tree.ts";
+import { isSkillFolder } from "../load/skill-path.ts";
+import type { RootListing } from "../skill.ts";
+import { listPackageSkills, projectOfRoot } from "./package-skills.ts";
+
+/** The roots that somebody claims, and the skill folders that each brings at the moment. */
+export class SkillRoots {
+  readonly #roots = new Map<string, { claims: number; listing: RootListing }>();
+  #folders: ReadonlySet<string> | undefined;
+
+  /** All skill folders, in the order of their roots. */
+  get folders(): ReadonlySet<string> {
+    this.#folders ??= new Set([...this.#roots.values()].flatMap(({ listing }) => listing.folders));
+    return this.#folders;
+  }
+
+  get listings(): ReadonlyMap<string, RootListing> {
+    return new Map([...this.#roots].map(([root, { listing }]) => [root, listing]));
+  }
+
+  /** What must be watched for them beside the roots themselves; false: only its own entries. */
+  get watched(): ReadonlyMap<string, boolean> {
+    const all = [...this.#roots.values()].flatMap(({ listing }) => listing.watched ?? []);
+    return new Map(all.map(({ path, isWhole }) => [path, isWhole]));
+  }
+
+  /** Whether a folder belongs to a package that is being replaced. */
+  isInFlux(folder: string): boolean {
+    return [...this.#roots.values()].some(({ listing }) => listing.inFlux?.some((path) => isInside(path, folder)) ?? false);
+  }
+
+  /** One more claim on a root; true: it is a new one. `begin` runs before it is looked at, so that it is watched from then on. */
+  claim(root: string, begin: (base: string) => void): boolean {
+    const known = this.#roots.get(root);
+    if (known) {
+      known.claims++;
+      return false;
+    }
+    begin(fixedPart(root));
+    this.#roots.set(root, { claims: 1, listing: discoverRoot(root) });
+    this.#folders = undefined;
+    return true;
+  }
+
+  /** One claim less. With the last one the root goes; `end` runs when nothing else needs its folder. */
+  release(root: string, end: (base: string) => void): void {
+    const entry = this.#roots.get(root);
+    if (entry === undefined || --entry.claims > 0) return;
+    this.#roots.delete(root);
+    this.#folders = undefined;
+    const base = fixedPart(root);
+    if (![...this.#roots.keys()].some((other) => fixedPart(other) === base)) end(base);
+  }
+
+  /** Looks again at every root, or at those that these changes may concern. */
+  rescan(changes?: readonly PathChange[]): void {
+    for (const [root, entry] of this.#roots) {
+      if (changes !== undefined && !changes.some((change) => this.#concerns(root, change))) continue;
+      entry.listing = keepReplaced(entry.listing, discoverRoot(root));
+      this.#folders = undefined;
+    }
+  }
+
+  /** Something in one of the watched folders of packages. */
+  #concernsPackages(root: string, path: string): boolean {
+    const watched = this.#roots.get(root)?.listing.watched ?? [];
+    return watched.some((folder) => isInside(folder.path, path));
+  }
+
+  /** Whether a change may alter which folders a root brings. */
+  #concerns(root: string, { path, kind, directory }: PathChange): boolean {
+    const base = fixedPart(root);
+    if (isInside(path, base)) return true;
+    if (projectOfRoot(root) !== undefined) return this.#concernsPackages(root, path);
+    if (!isInside(base, path)) return false;
+    if (base !== root) return kind !== "changed" || directory || isSkillFile(path);
+    const parent = dirname(path);
+    if (parent === root) return kind !== "changed" || directory;
+    return dirname(parent) === root && isSkillFile(path) && isSkillFolder(parent) !== this.folders.has(parent);
+  }
+}
+
+/** What a package manager is replacing has not gone: until the new version is there, the old one is listed. */
+function keepReplaced(before: RootListing, now: RootListing): RootListing {
+  const inFlux = now.inFlux ?? [];
+  const isKept = (folder: string): boolean => inFlux.some((path) => isInside(path, folder));
+  const kept = before.folders.filter(isKept);
+  if (kept.length === 0) return now;
+  const packages = [...(now.packages ?? []), ...[...(before.packages ?? [])].filter(([folder]) => isKept(folder))];
+  return { ...now, folders: [...new Set([...now.folders, ...kept])].sort(), packages: new Map(packages) };
+}
+
+function isSkillFile(path: string): boolean {
+  return ["skill.md", "skill.json"].includes(basename(path).toLowerCase());
+}
+
+/** Folders in which nobody keeps skills. */
+const skippedNames: ReadonlySet<string> = new Set(["node_modules", ".git"]);
+const mostFolders = 20_000;
+
+/** An entry of `skillDirectories` as an absolute path or absolute glob: `~` is the home folder. */
+export function resolveRoot(entry: string, workingDirectory: string): string {
+  const expanded = entry === "~" || entry.startsWith("~/") || entry.startsWith("~\\") ? join(homedir(), entry.slice(1)) : entry;
+  return isDynamicPattern(expanded) && !existsSync(expanded)
+    ? toGlob(resolve(workingDirectory, expanded))
+    : resolve(workingDirectory, expanded);
+}
+
+/** The part of a root that is no pattern: the folder to watch. */
+export function fixedPart(root: string): string {
+  const project = projectOfRoot(root);
+  if (project !== undefined) return join(project, "package.json");
+  if (!isGlobRoot(root)) return root;
+  const parts = root.split("/");
+  const first = parts.findIndex((part) => isDynamicPattern(part));
+  return parts.slice(0, first).join("/") || "/";
+}
+
+/**
+ * Lists the skill folders of a root: the root itself when it holds a skill, else its immediate children that do, by
+ * name. Links are followed; a folder that is reached twice counts once. A root that is not there is empty, with an error
+ * that says so.
+ */
+export function discoverRoot(root: string): RootListing {
+  const project = projectOfRoot(root);
+  if (project !== undefined) return listPackageSkills(root, project);
+  if (!isGlobRoot(root)) return listFolder(root);
+  const matches = globSync(root, { onlyDirectories: true, absolute: true, expandDirectories: false, followSymbolicLinks: false });
+  const listings = matches.map((match) => listFolder(match.replace(/[\\/]$/, ""))).sort((a, b) => (a.root < b.root ? -1 : 1));
+  return { root, folders: [...new Set(listings.flatMap((l) => l.folders))], diagnostics: listings.flatMap((l) => l.diagnostics) };
+}
+
+function isGlobRoot(root: string): boolean {
+  return isDynamicPattern(root) && !existsSync(root);
+}
+
+function toGlob(path: string): string {
+  return path.replaceAll("\\", "/");
+}
+
+function listFolder(root: string): RootListing {
+  if (!existsSync(root)) return { root, folders: [], diagnostics: [missing(root)] };
+  if (isSkillFolder(root)) return { root, folders: [root], diagnostics: [] };
+  let entries: Dirent[];
+  let realRoot: string;
+  try {
+    // The folder may be renamed at any moment, also between these two.
+    realRoot = realpathSync.native(root);
+    entries = readdirSync(root, { withFileTypes: true }).filter(
+      (entry) => !skippedNames.has(entry.name) && (entry.isDirectory() || entry.isSymbolicLink()),
+    );
+  } catch (error) {
+    return { root, folders: [], diagnostics: [unreadable(root, error)] };
+  }
+  const sorted = entries.sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, mostFolders);
+  const { folders, diagnostics } = withoutRepeats(root, realRoot, sorted);
+  if (entries.length > mostFolders) diagnostics.push(tooMany(root, entries.length));
+  return { root, folders: folders.filter(isSkillFolder), diagnostics };
+}
+
+/** Leaves out links that lead to a folder that is listed anyway, and those that lead nowhere. */
+function withoutRepeats(root: string, realRoot: string, entries: readonly Dirent[]): { folders: string[]; diagnostics: Diagnostic[] } {
+  const seen = new Set(entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(realRoot, name)));
+  const diagnostics: Diagnostic[] = [];
+  const isWanted = (entry: Dirent): boolean => {
+    if (entry.isDirectory()) return true;
+    try {
+      const real = realpathSync.native(join(root, entry.name));
+      const isNew = !seen.has(real) && statSync(real).isDirectory();
+      seen.add(real);
+      return isNew;
+    } catch (error) {
+      diagnostics.push(brokenLink(join(root, entry.name), error));
+      return false;
+    }
+  };
+  return { folders: entries.filter(isWanted).map(({ name }) => join(root, name)), diagnostics };
+}
+
+/** The code of what is said of a root that is not there. */
+export const rootMissingCode = "SKILLS_DIRECTORY_MISSING";
+
+function missing(root: string): Diagnostic {
+  const message = "This skill directory does not exist. Create it, or correct the name where it is given.";
+  return { severity: "error", code: rootMissingCode, file: root, message };
+}
+
+function unreadable(root: string, error: unknown): Diagnostic {
+  return {
+    severity: "error",
+    code: "SKILLS_UNREADABLE",
+    file: root,
+    message: `This skill directory cannot be read (${errorMessage(error)}). Check its permissions.`,
+  };
+}
+
+function tooMany(root: string, count: number): Diagnostic {
+  const message = `This skill directory holds ${count} folders; the first ${mostFolders} are read. Split it, or name the folders you need.`;
+  return { severity: "warning", code: "SKILLS_TOO_MANY", file: root, message };
+}
+
+function brokenLink(path: string, error: unknown): Diagnostic {
+  return {
+    severity: "warning",
+    code: "SKILL_LINK_BROKEN",
+    file: path,
+    message: `This link is broken (${errorMessage(error)}). Fix or remove it.`,
+  };
+}
+
+/** Skills that lie deeper in a folder than a host looks when it is given the folder. */
+interface DeeperSkills {
+  /** The folders that hold them: what a host would have to be given. By path. */
+  readonly parents: readonly string[];
+  readonly count: number;
+  /** There is more in the folder than was looked at. */
+  readonly isCut: boolean;
+}
+
+// What other hosts search; no folder that somebody made for skills is deeper.
+const maxDepth = 6;
+const maxFolders = 2_000;
+
+/** Looks for skills several levels below a folder. Links are not followed, and what is below a skill is part of it. */
+export function findDeeperSkills(root: string): DeeperSkills {
+  const parents = new Set<string>();
+  const waiting = [{ folder: root, depth: 0 }];
+  let [count, looked] = [0, 0];
+  for (let next = waiting.shift(); next !== undefined && looked < maxFolders; next = waiting.shift()) {
+    const { folder, depth } = next;
+    looked++;
+    for (const { name } of foldersIn(folder)) {
+      const path = join(folder, name);
+      if (isSkillFolder(path)) {
+        parents.add(folder);
+        count++;
+      } else if (depth + 1 < maxDepth) waiting.push({ folder: path, depth: depth + 1 });
+    }
+  }
+  return { parents: [...parents].sort(), count, isCut: waiting.length > 0 };
+}
+
+function foldersIn(folder: string): readonly Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory() && !skippedNames.has(entry.name));
+  } catch {
+    // It cannot be read, so nothing in it can be used.
+    return [];
+  }
+}
