@@ -106,7 +106,8 @@ export default function usingContext() {
 function removeUnused(): void {
   for (const name of readdirSync(cache)) {
     const path = join(cache, name);
-    const isOld = /^(compiled|package|building)-/.test(name) && Date.now() - statSync(path).mtimeMs > unusedMs;
-    if (isOld) rmSync(path, { recursive: true, force: true });
+    // Another process may remove the same folder meanwhile.
+    const modified = /^(compiled|package|building)-/.test(name) ? statSync(path, { throwIfNoEntry: false })?.mtimeMs : undefined;
+    if (modified !== undefined && Date.now() - modified > unusedMs) rmSync(path, { recursive: true, force: true });
   }
 }
