@@ -135,7 +135,7 @@ export type {
   ResourceTemplate,
   ResourceTemplateDefinition,
 } from "./tools/resource.ts";
-export { type SignToolOptions, signTool } from "./tools/sign-tool.ts";
+export { type SignToolOptions, signTool } from "./tools/signature.ts";
 export type {
   Asks,
   BinaryResult,

@@ -1,7 +1,6 @@
 import { basename, extname } from "node:path";
 import type { Diagnostic, Position } from "../base/diagnostic.ts";
 import { checkToolName } from "../tools/tool-name.ts";
-import { builtinToolNames } from "./builtin-names.ts";
 
 /** What is known of a tool's definition without running anything. Undefined: it cannot be known. */
 export interface KnownDefinition {
@@ -79,3 +78,27 @@ function advice(code: string, message: string, { file, position }: KnownDefiniti
   const start = position(field);
   return { severity: "warning", code, message, file, ...(start && { range: { start } }) };
 }
+
+/** The tools that hosts of the Copilot family bring themselves; a skill's tool of such a name competes with theirs. */
+const builtinToolNames: ReadonlySet<string> = new Set([
+  "ask_user",
+  "bash",
+  "create",
+  "edit",
+  "exit_plan_mode",
+  "glob",
+  "grep",
+  "list_agents",
+  "list_bash",
+  "read_agent",
+  "read_bash",
+  "skill",
+  "sql",
+  "stop_bash",
+  "task",
+  "tool_search_tool_regex",
+  "view",
+  "web_fetch",
+  "write_agent",
+  "write_bash",
+]);

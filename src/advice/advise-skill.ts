@@ -2,7 +2,7 @@ import { dirname, extname, resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { FunctionNode, ModuleSource } from "../formats/modules/module-source.ts";
 import { findHandler, findTools } from "../formats/modules/module-tools.ts";
-import { createTextReport } from "../formats/skills/text-report.ts";
+import { createTextReport } from "../formats/skills/front-matter-fields.ts";
 import type { ToolJson } from "../formats/skills/tool-json.ts";
 import { decodeText } from "../formats/text/decode-text.ts";
 import { parseJson } from "../formats/text/json-document.ts";
@@ -11,9 +11,7 @@ import { readTextFile } from "../io/read-bounded.ts";
 import { readToolJson } from "../skills/load/read-skill.ts";
 import { moduleExtensions, type ToolEntry } from "../skills/load/tool-entries.ts";
 import { advisePaths, adviseWrites, mentions } from "./advise-files.ts";
-import { adviseLeaks } from "./advise-leaks.ts";
-import { adviseNetwork } from "./advise-network.ts";
-import { adviseResults } from "./advise-results.ts";
+import { adviseLeaks, adviseNetwork, adviseResults } from "./advise-handlers.ts";
 import { adviseCommand, adviseTool, type JsonPlace, knownFromJson, knownFromModule } from "./known-tool.ts";
 
 /** What one entry of a skill is made of. */

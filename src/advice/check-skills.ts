@@ -14,8 +14,7 @@ import { FolderListing } from "../skills/store/folder-listing.ts";
 import { discoverRoot } from "../skills/store/skill-roots.ts";
 import { adviseSkill, isOwnModule } from "./advise-skill.ts";
 import { lintSkillFolder } from "./lint-skill-folder.ts";
-import { createPythonInspector, type InspectPython } from "./python-runner.ts";
-import { createStaticRunner } from "./static-runner.ts";
+import { createPythonInspector, createStaticRunner, type InspectPython } from "./static-runner.ts";
 
 export interface CheckOptions {
   /** Skill folders or folders of them, as a host takes them, resolved. */

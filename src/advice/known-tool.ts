@@ -5,12 +5,10 @@ import { propertyOf, resolveNode, staticText, staticValue } from "../formats/mod
 import type { ToolJson } from "../formats/skills/tool-json.ts";
 import type { JsonDocument, JsonPath } from "../formats/text/json-document.ts";
 import { wholePlaceholder } from "../skills/handlers/fill-template.ts";
-import { isRecord } from "../tools/walk-schema.ts";
+import { isRecord } from "../tools/schema/walk-schema.ts";
 import { adviseDefinition, type KnownDefinition } from "./advise-definition.ts";
 import { absolutePathMessage, isMachinePath } from "./advise-files.ts";
-import { adviseParameters, adviseRequired } from "./advise-parameters.ts";
-import { libraryFacts } from "./library-facts.ts";
-import { type ParameterFact, schemaFacts } from "./parameter-facts.ts";
+import { adviseParameters, adviseRequired, libraryFacts, type ParameterFact, schemaFacts } from "./advise-parameters.ts";
 
 /** A tool as far as it is known without running anything. */
 export interface KnownTool {

@@ -1,8 +1,7 @@
 import { errorMessage } from "../base/errors.ts";
 import { fieldsReader, isPlainRecord, readTexts } from "../base/read-fields.ts";
 import type { FieldReader } from "../formats/text/json-fields.ts";
-import { readDefinitions, readPolicy, readProvenance } from "../trust/read-policy.ts";
-import { onlyStricter } from "../trust/trust-policy.ts";
+import { onlyStricter, readDefinitions, readPolicy, readProvenance } from "../trust/trust-policy.ts";
 import type { TrustOptions } from "../trust/trust-settings.ts";
 import { parseKeyList } from "../trust/trusted-keys.ts";
 

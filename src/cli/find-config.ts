@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
-import { createTextReport } from "../formats/skills/text-report.ts";
+import { createTextReport } from "../formats/skills/front-matter-fields.ts";
 import { decodeText } from "../formats/text/decode-text.ts";
 import { parseJson } from "../formats/text/json-document.ts";
 import { isJsonObject, type JsonComplain } from "../formats/text/json-fields.ts";

@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import type { JsonComplain } from "../formats/text/json-fields.ts";
 import { isReallyInside } from "../io/confine-path.ts";
-import { locationOf } from "../trust/locations.ts";
+import { locationOf } from "../trust/folder-identity.ts";
 import type { ConfiguredOptions } from "./command-context.ts";
 
 /**

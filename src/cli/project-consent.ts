@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { findProject, packagesRoot } from "../skills/store/package-skills.ts";
 import { discoverRoot, fixedPart, resolveRoot } from "../skills/store/skill-roots.ts";
-import { describeFolder } from "../trust/folder-identity.ts";
+import { describeFolder, locationOf } from "../trust/folder-identity.ts";
 import {
   type FolderChoice,
   type FolderStanding,
@@ -10,7 +10,6 @@ import {
   trustCommand,
   untrustedFolder,
 } from "../trust/folder-trust.ts";
-import { locationOf } from "../trust/locations.ts";
 import { trustFileIn, trustFolderIn } from "../trust/trust-file.ts";
 import { skillhostHome } from "../trust/trust-policy.ts";
 import { CliError } from "./cli-error.ts";

@@ -25,8 +25,8 @@ import { findProject, packagePlaces, packagesRoot } from "../skills/store/packag
 import { fixedPart, resolveRoot } from "../skills/store/skill-roots.ts";
 import { type FolderChoice, FolderTrust, readTrustVariable } from "../trust/folder-trust.ts";
 import type { PinPolicy } from "../trust/pins/pins.ts";
-import { readDefinitions, readProvenance, readPolicy as readTrustPolicy } from "../trust/read-policy.ts";
 import { trustFileIn } from "../trust/trust-file.ts";
+import { readDefinitions, readProvenance, readPolicy as readTrustPolicy } from "../trust/trust-policy.ts";
 import type { TrustOptions } from "../trust/trust-settings.ts";
 
 export interface HostOptions {

@@ -1,6 +1,18 @@
+import { isPlainRecord } from "../base/read-fields.ts";
+import { nearestToolName } from "../tools/tool-name.ts";
 import { AnthropicAssembly } from "./assemble-anthropic.ts";
-import { type AnthropicDialect, encodeAnthropicRequest } from "./encode-anthropic.ts";
-import { refuseThoughts } from "./reply-layout.ts";
+import { argumentsToSend, defined, encodeParameters, toCallId, wellFormed } from "./encode-parts.ts";
+import type {
+  AssistantMessage,
+  ChatMessage,
+  ImagePart,
+  MessagePart,
+  ModelRequest,
+  ModelTool,
+  ModelToolCall,
+  ToolMessage,
+} from "./model.ts";
+import { arrange, hasThoughts, type LayoutOwner, type MessagePiece, refuseThoughts } from "./reply-assembly.ts";
 import type { Protocol, Refusal } from "./wire-model.ts";
 
 /** `/v1/messages`, the protocol of Anthropic. `model` is its name there. */
@@ -37,4 +49,176 @@ function learnAnthropicDialect({ said, body, request }: Refusal, dialect: Anthro
   const isAboutThinking = /thinking|adaptive|effort|output_config|budget/i.test(said) && !/effort\W.*(?:should|must) be/i.test(said);
   if (body["thinking"] !== undefined && isAboutThinking) return { ...dialect, thinking: lesserThinking[dialect.thinking] };
   return body["temperature"] !== undefined && said.includes("temperature") ? { ...dialect, canSetTemperature: false } : undefined;
+}
+
+/** What differs between endpoints and models without a way to ask: found out when one refuses. */
+interface AnthropicDialect {
+  /** How a model is told to think: as hard as it sees fit, with a budget of tokens, or not at all. */
+  readonly thinking: "adaptive" | "budget" | "none";
+  /** The most tokens that an answer may have. */
+  readonly outputLimit: number;
+  readonly canCache: boolean;
+  readonly canSetTemperature: boolean;
+  /** The `replay` of messages whose thoughts an endpoint did not take back. */
+  readonly refused: WeakSet<object>;
+}
+
+type Block = Record<string, unknown>;
+
+interface Turn {
+  readonly role: "user" | "assistant";
+  readonly content: readonly Block[];
+}
+
+// An answer must be given a limit. What a model can do beyond it takes longer than most connections last.
+const usualOutput = 32_000;
+
+/** The body of a request to `/v1/messages`. */
+function encodeAnthropicRequest(
+  model: string,
+  request: ModelRequest,
+  isStream: boolean,
+  dialect: AnthropicDialect,
+): Record<string, unknown> {
+  const tools = request.tools ?? [];
+  const maxTokens = Math.min(request.maxOutputTokens ?? usualOutput, dialect.outputLimit);
+  const thinking = encodeThinking(model, request, dialect, maxTokens);
+  // Thinking goes with no other temperature than its own.
+  const canSetTemperature = dialect.canSetTemperature && thinking["thinking"] === undefined;
+  const system = encodeSystem(request.messages);
+  const turns = encodeTurns(request.messages, { api: "messages", model }, dialect.refused);
+  if (dialect.canCache) markForCache(system, turns);
+  return defined({
+    model,
+    max_tokens: maxTokens,
+    system: system.length === 0 ? undefined : system,
+    messages: turns,
+    tools: tools.length === 0 ? undefined : tools.map(encodeTool),
+    tool_choice: tools.length === 0 ? undefined : encodeToolChoice(request.toolChoice),
+    ...thinking,
+    temperature: canSetTemperature ? request.temperature : undefined,
+    stream: isStream ? true : undefined,
+  });
+}
+
+// The API knows system messages at the start only.
+function encodeSystem(messages: readonly ChatMessage[]): readonly Block[] {
+  return messages.flatMap((message) => (message.role === "system" ? encodeText(message.content) : []));
+}
+
+const budgets: Readonly<Record<string, number>> = { low: 4_096, medium: 10_240, high: 20_480 };
+const smallestBudget = 1_024;
+
+function encodeThinking(model: string, request: ModelRequest, dialect: AnthropicDialect, maxTokens: number): Block {
+  const { reasoningEffort: given, toolChoice = "auto" } = request;
+  if (given === undefined || given === "none" || dialect.thinking === "none") return {};
+  const effort = given === "minimal" ? "low" : given;
+  if (dialect.thinking === "adaptive") return { thinking: { type: "adaptive", display: "summarized" }, output_config: { effort } };
+  // Half of the answer is left for what is not thought.
+  const budget = Math.min(budgets[effort] ?? budgets["high"] ?? 0, Math.floor(maxTokens / 2));
+  const isForced = typeof toolChoice === "object" || toolChoice === "required";
+  if (budget < smallestBudget || isForced || !mayThinkNow(model, request.messages, dialect)) return {};
+  return { thinking: { type: "enabled", budget_tokens: budget } };
+}
+
+// A model with a budget must have begun by thinking where it goes on now.
+function mayThinkNow(model: string, messages: readonly ChatMessage[], { refused }: AnthropicDialect): boolean {
+  const last = messages.findLast((message) => message.role !== "tool");
+  return last?.role !== "assistant" || hasThoughts(last, { api: "messages", model }, refused);
+}
+
+function encodeTurns(messages: readonly ChatMessage[], owner: LayoutOwner, refused: WeakSet<object>): readonly Turn[] {
+  const turns: { role: Turn["role"]; content: Block[] }[] = [];
+  for (const message of messages) {
+    if (message.role === "system") continue;
+    const role = message.role === "assistant" ? "assistant" : "user";
+    const content = encodeMessage(message, owner, refused);
+    const last = turns.at(-1);
+    // The results of one message's calls must stand in one turn.
+    if (last?.role === role) last.content.push(...content);
+    else if (content.length > 0) turns.push({ role, content: [...content] });
+  }
+  if (turns[0]?.role !== "user") turns.unshift({ role: "user", content: [{ type: "text", text: "(The conversation began before.)" }] });
+  return turns;
+}
+
+function encodeMessage(message: Exclude<ChatMessage, { role: "system" }>, owner: LayoutOwner, refused: WeakSet<object>): readonly Block[] {
+  if (message.role === "tool") return [encodeResult(message)];
+  if (message.role === "assistant") return encodeAssistant(message, owner, refused);
+  const parts = typeof message.content === "string" ? encodeText(message.content) : message.content.flatMap(encodePart);
+  return parts.length > 0 ? parts : [{ type: "text", text: "(no text)" }];
+}
+
+function encodeAssistant(message: AssistantMessage, owner: LayoutOwner, refused: WeakSet<object>): readonly Block[] {
+  return arrange(message, owner, refused).flatMap(encodePiece);
+}
+
+function encodePiece(piece: MessagePiece): readonly Block[] {
+  if (piece.kind === "thought") return [{ ...piece.item }];
+  if (piece.kind === "text") return encodeText(piece.text);
+  const { id, name } = piece.call;
+  return [{ type: "tool_use", id: callId(id), name: nearestToolName(name), input: encodeInput(piece.call) }];
+}
+
+function encodeInput(call: ModelToolCall): unknown {
+  if (call.argumentsError !== undefined) return JSON.parse(argumentsToSend(call));
+  if (!isPlainRecord(call.arguments)) return {};
+  return /[\ud800-\udfff]|\\ud/i.test(call.argumentsText) ? copyWellFormed(call.arguments) : call.arguments;
+}
+
+function copyWellFormed(input: object): unknown {
+  return JSON.parse(JSON.stringify(input), (_key, value) => (typeof value === "string" ? wellFormed(value) : value));
+}
+
+function encodeResult({ toolCallId, content, images = [] }: ToolMessage): Block {
+  const shown = [...encodeText(content), ...(images as readonly ImagePart[]).flatMap(encodePart)];
+  return { type: "tool_result", tool_use_id: callId(toolCallId), content: images.length === 0 ? wellFormed(content) : shown };
+}
+
+function callId(id: string): string {
+  return toCallId(id, /^[a-zA-Z0-9_-]{1,512}$/);
+}
+
+// Text without anything to see in it is refused.
+function encodeText(text: string): readonly Block[] {
+  return text.trim() === "" ? [] : [{ type: "text", text: wellFormed(text) }];
+}
+
+const shownTypes: Readonly<Record<string, string>> = {
+  "image/png": "image/png",
+  "image/jpeg": "image/jpeg",
+  "image/jpg": "image/jpeg",
+  "image/gif": "image/gif",
+  "image/webp": "image/webp",
+};
+
+function encodePart(part: MessagePart): readonly Block[] {
+  if (part.type === "text") return encodeText(part.text);
+  const inline = "url" in part ? /^data:([^;,]+);base64,(.*)$/s.exec(part.url)?.slice(1) : [part.mimeType, part.data];
+  if (inline === undefined) return [{ type: "image", source: { type: "url", url: (part as { url: string }).url } }];
+  const [mimeType = "", data] = inline;
+  const type = Object.hasOwn(shownTypes, mimeType) ? shownTypes[mimeType] : undefined;
+  if (type === undefined) return encodeText(`(An image of type ${mimeType.slice(0, 100)}, which this model cannot be shown.)`);
+  return [{ type: "image", source: { type: "base64", media_type: type, data } }];
+}
+
+function encodeTool({ name, description, parameters, strict }: ModelTool): Block {
+  return defined({ name, description: description || undefined, input_schema: encodeParameters(parameters), strict });
+}
+
+function encodeToolChoice(choice: ModelRequest["toolChoice"]): unknown {
+  if (choice === undefined) return undefined;
+  if (typeof choice === "object") return { type: "tool", name: choice.name };
+  return { type: choice === "required" ? "any" : choice };
+}
+
+/**
+ * What stands before a mark is kept by the endpoint for a while, and costs a tenth when it comes again. Marked are the
+ * system message, with the tools before it, and the last two turns of the user: the one before is what is found again.
+ */
+function markForCache(system: readonly Block[], turns: readonly Turn[]): void {
+  const users = turns.filter(({ role }) => role === "user").slice(-2);
+  for (const block of [system.at(-1), ...users.map(({ content }) => content.at(-1))]) {
+    if (block !== undefined) block["cache_control"] = { type: "ephemeral" };
+  }
 }

@@ -1,11 +1,9 @@
 import { isPlainRecord } from "../base/read-fields.ts";
-import type { ToolCallAssembly } from "./assemble-tool-calls.ts";
-import { finishOf } from "./finish-reason.ts";
+import { finishOf, readUsage } from "./finish-reason.ts";
 import type { ModelUsage } from "./model.ts";
 import type { PartialReply } from "./model-error.ts";
-import { readUsage } from "./read-usage.ts";
-import { type AssembledReply, given, type NewPart, type ReplyAssembly, textOf } from "./reply-assembly.ts";
-import { type LayoutPart, toReplay } from "./reply-layout.ts";
+import { type AssembledReply, given, type LayoutPart, type NewPart, type ReplyAssembly, textOf, toReplay } from "./reply-assembly.ts";
+import type { ToolCallAssembly } from "./tool-arguments.ts";
 
 type Data = Readonly<Record<string, unknown>>;
 

@@ -1,10 +1,9 @@
 import { isPlainRecord } from "../base/read-fields.ts";
-import type { ToolCallAssembly } from "./assemble-tool-calls.ts";
-import { finishOf } from "./finish-reason.ts";
+import { finishOf, readUsage } from "./finish-reason.ts";
 import type { ModelToolCall, ModelUsage, ReplayFields } from "./model.ts";
 import type { PartialReply } from "./model-error.ts";
-import { readUsage } from "./read-usage.ts";
 import { type AssembledReply, given, type NewPart, type ReplyAssembly, textOf } from "./reply-assembly.ts";
+import type { ToolCallAssembly } from "./tool-arguments.ts";
 
 /**
  * Puts a reply together from chunks of a chat completion, or from a whole one. All choices make one message: text in

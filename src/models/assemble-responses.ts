@@ -1,12 +1,10 @@
 import { isPlainRecord } from "../base/read-fields.ts";
-import type { ToolCallAssembly } from "./assemble-tool-calls.ts";
-import { finishOf } from "./finish-reason.ts";
+import { copyJson } from "../tools/json-copy.ts";
+import { finishOf, readUsage } from "./finish-reason.ts";
 import type { ModelUsage } from "./model.ts";
 import type { PartialReply } from "./model-error.ts";
-import { readUsage } from "./read-usage.ts";
-import { type AssembledReply, given, type NewPart, type ReplyAssembly, textOf } from "./reply-assembly.ts";
-import { type LayoutPart, toReplay } from "./reply-layout.ts";
-import { type Data, fullText, kindOf, listOf, type OutputKind, thoughtOf, thoughtText } from "./responses-items.ts";
+import { type AssembledReply, given, type LayoutPart, type NewPart, type ReplyAssembly, textOf, toReplay } from "./reply-assembly.ts";
+import type { ToolCallAssembly } from "./tool-arguments.ts";
 
 /** One item of the output, as far as it has come. */
 interface Item {
@@ -206,4 +204,46 @@ function toLayout({ kind, text, thought, phase }: Item): readonly LayoutPart[] {
   if (kind === "thought") return thought === undefined ? [] : [{ kind: "thought", item: thought }];
   if (kind === "call") return [{ kind: "call" }];
   return kind === "message" ? [{ kind: "text", length: text.length, ...(phase === undefined ? {} : { phase }) }] : [];
+}
+
+type Data = Readonly<Record<string, unknown>>;
+
+/** What an item of a response's output is to us. */
+type OutputKind = "message" | "thought" | "call" | "other";
+
+function kindOf({ type }: Data): OutputKind {
+  if (type === "message") return "message";
+  if (type === "reasoning") return "thought";
+  return type === "function_call" ? "call" : "other";
+}
+
+function listOf(list: unknown): readonly Data[] {
+  return Array.isArray(list) ? list.filter(isPlainRecord) : [];
+}
+
+/** All text of a message, refusals too. */
+function fullText({ content }: Data): string {
+  return listOf(content)
+    .map((part) => textOf(part["text"]) + textOf(part["refusal"]))
+    .join("");
+}
+
+/** What can be read of a thought. */
+function thoughtText({ summary, content }: Data): string {
+  return [...listOf(summary), ...listOf(content)].map((part) => textOf(part["text"])).join("\n\n");
+}
+
+/** A thought as it is to be given back. One that is neither encrypted nor open is kept by an endpoint only, which is told not to. */
+function thoughtOf({ id, summary, content, encrypted_content: encrypted }: Data): Data | undefined {
+  const isEncrypted = typeof encrypted === "string" && encrypted !== "";
+  if (!isEncrypted && listOf(content).length === 0) return undefined;
+  const item = {
+    type: "reasoning",
+    ...(typeof id === "string" && { id }),
+    summary: listOf(summary),
+    ...(listOf(content).length > 0 && { content }),
+    ...(isEncrypted && { encrypted_content: encrypted }),
+  };
+  const copy = copyJson(item);
+  return copy.ok ? (copy.value as Data) : undefined;
 }

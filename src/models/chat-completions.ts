@@ -1,5 +1,17 @@
+import { nearestToolName } from "../tools/tool-name.ts";
 import { ChatAssembly } from "./assemble-chat.ts";
-import { type ChatDialect, encodeChatRequest } from "./encode-chat.ts";
+import { argumentsToSend, defined, encodeParameters, imageUrl, wellFormed } from "./encode-parts.ts";
+import type {
+  AssistantMessage,
+  ChatMessage,
+  ImagePart,
+  MessagePart,
+  ModelRequest,
+  ModelTool,
+  ModelToolCall,
+  ReplayFields,
+  ToolMessage,
+} from "./model.ts";
 import type { Protocol, Refusal } from "./wire-model.ts";
 
 /** `/chat/completions`, the protocol that most endpoints speak. `model` is its name there. */
@@ -20,4 +32,109 @@ function learnChatDialect({ said, body }: Refusal, dialect: ChatDialect): ChatDi
   const wantsOther = body["max_tokens"] !== undefined && said.includes("max_completion_tokens");
   if (wantsOther) return { ...dialect, maxTokensField: "max_completion_tokens" };
   return body["temperature"] !== undefined && said.includes("temperature") ? { ...dialect, canSetTemperature: false } : undefined;
+}
+
+/** What differs between endpoints without a way to ask: found out when one refuses. */
+interface ChatDialect {
+  /** Whether a stream may be asked to tell the usage. */
+  readonly canStreamUsage: boolean;
+  readonly canSetTemperature: boolean;
+  readonly maxTokensField: "max_tokens" | "max_completion_tokens";
+}
+
+/** The body of a request to `/chat/completions`. Plain JSON without lone surrogates, which some servers cannot read. */
+function encodeChatRequest(model: string, request: ModelRequest, isStream: boolean, dialect: ChatDialect): Record<string, unknown> {
+  const tools = request.tools ?? [];
+  return defined({
+    model,
+    messages: encodeMessages(request.messages),
+    // An empty list and a choice without a list are refused.
+    tools: tools.length === 0 ? undefined : tools.map(encodeTool),
+    tool_choice: tools.length === 0 ? undefined : encodeToolChoice(request.toolChoice),
+    temperature: dialect.canSetTemperature ? request.temperature : undefined,
+    [dialect.maxTokensField]: request.maxOutputTokens,
+    reasoning_effort: request.reasoningEffort,
+    stream: isStream ? true : undefined,
+    stream_options: isStream && dialect.canStreamUsage ? { include_usage: true } : undefined,
+  });
+}
+
+function encodeMessages(messages: readonly ChatMessage[]): readonly unknown[] {
+  const encoded: unknown[] = [];
+  let pictures: ToolMessage[] = [];
+  const showPictures = (): void => {
+    if (pictures.length > 0) encoded.push({ role: "user", content: pictures.flatMap(encodePictures) });
+    pictures = [];
+  };
+  for (const message of messages) {
+    // The results of one message's calls must stand together, so what they show comes after the last of them.
+    if (message.role !== "tool") showPictures();
+    else if ((message.images ?? []).length > 0) pictures.push(message);
+    encoded.push(encodeMessage(message));
+  }
+  showPictures();
+  return encoded;
+}
+
+function encodeMessage(message: ChatMessage): unknown {
+  switch (message.role) {
+    case "system":
+      return { role: "system", content: wellFormed(message.content) };
+    case "user":
+      return { role: "user", content: encodeContent(message.content) };
+    case "tool":
+      return { role: "tool", tool_call_id: message.toolCallId, content: wellFormed(message.content) };
+    case "assistant":
+      return encodeAssistant(message);
+  }
+}
+
+function encodeAssistant({ content, toolCalls = [], replay }: AssistantMessage): unknown {
+  const kept = ownFields(replay, messageFields);
+  if (toolCalls.length === 0) return { ...kept, role: "assistant", content: wellFormed(content) };
+  return {
+    ...kept,
+    role: "assistant",
+    content: content === "" ? null : wellFormed(content),
+    tool_calls: toolCalls.map(encodeToolCall),
+  };
+}
+
+function encodeToolCall(call: ModelToolCall): unknown {
+  const { id, name, replay } = call;
+  const called = { name: nearestToolName(name), arguments: argumentsToSend(call) };
+  return { ...ownFields(replay, callFields), id, type: "function", function: called };
+}
+
+const messageFields = ["reasoning_content", "reasoning", "reasoning_text", "reasoning_opaque"];
+const callFields = ["extra_content"];
+
+// A conversation may have begun with another API, whose fields are refused here.
+function ownFields(replay: ReplayFields | undefined, names: readonly string[]): ReplayFields {
+  return Object.fromEntries(Object.entries(replay ?? {}).filter(([name]) => names.includes(name)));
+}
+
+function encodeContent(content: string | readonly MessagePart[]): unknown {
+  if (typeof content === "string") return wellFormed(content);
+  // Servers without pictures often take text only.
+  if (content.every((part) => part.type === "text")) return wellFormed(content.map((part) => part.text).join("\n"));
+  return content.map(encodePart);
+}
+
+function encodePart(part: MessagePart): unknown {
+  if (part.type === "text") return { type: "text", text: wellFormed(part.text) };
+  return { type: "image_url", image_url: defined({ url: imageUrl(part), detail: part.detail }) };
+}
+
+function encodePictures({ toolCallId, images = [] }: ToolMessage): readonly unknown[] {
+  const note: MessagePart = { type: "text", text: `What the tool call ${toolCallId} returned to look at:` };
+  return [note, ...(images as readonly ImagePart[])].map(encodePart);
+}
+
+function encodeTool({ name, description, parameters, strict }: ModelTool): unknown {
+  return { type: "function", function: defined({ name, description, parameters: encodeParameters(parameters), strict }) };
+}
+
+function encodeToolChoice(choice: ModelRequest["toolChoice"]): unknown {
+  return typeof choice === "object" ? { type: "function", function: { name: choice.name } } : choice;
 }

@@ -1,8 +1,7 @@
 import { HostError } from "../base/errors.ts";
 import { packageVersion } from "../base/package-version.ts";
-import { createFault } from "./fault.ts";
 import { exchange, type HttpAnswer, type HttpCall, type HttpOptions } from "./http.ts";
-import { ModelError } from "./model-error.ts";
+import { createFault, ModelError } from "./model-error.ts";
 
 /** A key or token, or what gives one. */
 export type Secret = string | (() => string | Promise<string>);

@@ -1,6 +1,5 @@
 import { isPlainRecord } from "../base/read-fields.ts";
-import type { Fault } from "./fault.ts";
-import type { ModelError, ModelErrorCode, ModelErrorDetails } from "./model-error.ts";
+import type { Fault, ModelError, ModelErrorCode, ModelErrorDetails } from "./model-error.ts";
 
 export interface RefusedAnswer {
   readonly status: number;

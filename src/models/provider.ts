@@ -11,7 +11,6 @@ import {
   readText,
 } from "../base/read-fields.ts";
 import { type Clock, systemClock } from "./clock.ts";
-import { contextWindowOf } from "./context-windows.ts";
 import { type Credential, createEndpoint, type EndpointOptions, isHeaderValue, readHeaders, type Secret } from "./endpoint.ts";
 import type { ModelFetch } from "./http.ts";
 import { fetchModels, type ModelInfo } from "./list-models.ts";
@@ -173,4 +172,19 @@ function readSecret(value: unknown, path: string): Secret {
 
 function isClock(value: unknown): value is Clock {
   return isPlainRecord(value) && typeof value["now"] === "function" && typeof value["after"] === "function";
+}
+
+/** Tokens that a request to a model may have, as far as its name tells. Newest first, since older names begin the same way. */
+const windows: readonly (readonly [name: RegExp, tokens: number])[] = [
+  [/gpt-5/i, 400_000],
+  [/gpt-4\.1/i, 1_047_576],
+  [/gpt-4o|gpt-4-turbo|gpt-oss/i, 128_000],
+  [/(?:^|\/)o[134](?:-|$)/i, 200_000],
+  [/claude/i, 200_000],
+  [/gemini/i, 1_048_576],
+];
+
+/** The context window of a well-known model; undefined for others. */
+function contextWindowOf(model: string): number | undefined {
+  return windows.find(([name]) => name.test(model))?.[1];
 }

@@ -1,6 +1,6 @@
 import { createParser, type EventSourceMessage } from "eventsource-parser";
-import type { Fault } from "./fault.ts";
 import type { HttpAnswer } from "./http.ts";
+import type { Fault } from "./model-error.ts";
 
 /** A part of an answer: one event of a stream, the end that a stream announces, or the whole answer as one JSON value. */
 export type AnswerPart =

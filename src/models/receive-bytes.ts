@@ -1,8 +1,7 @@
 import { errorMessage, toError } from "../base/errors.ts";
 import { waitFor } from "../base/wait-for.ts";
 import type { Clock } from "./clock.ts";
-import type { Fault } from "./fault.ts";
-import { ModelError } from "./model-error.ts";
+import { type Fault, ModelError } from "./model-error.ts";
 
 export interface Receiving {
   readonly fault: Fault;

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { ToolCallAssembly } from "./assemble-tool-calls.ts";
 import type { Clock } from "./clock.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { HttpAnswer } from "./http.ts";
@@ -8,6 +7,7 @@ import type { ChatMessage, ChatModel, CompleteOptions, ModelDelta, ModelReply, M
 import { ModelError } from "./model-error.ts";
 import { readAnswer, timeToClose } from "./read-answer.ts";
 import type { NewPart, ReplyAssembly } from "./reply-assembly.ts";
+import { ToolCallAssembly } from "./tool-arguments.ts";
 
 /** How one API writes requests and answers. */
 export interface Protocol<Dialect> {

@@ -7,7 +7,7 @@ import { maxDocumentBytes } from "../formats/text/limits.ts";
 import { readFileBytes, readTextFile } from "../io/read-bounded.ts";
 import { moduleExtensions } from "../skills/load/tool-entries.ts";
 import { findPackageSkills } from "../skills/store/package-skills.ts";
-import { isInert } from "../trust/compare-files.ts";
+import { isInert } from "../trust/checked-folder.ts";
 import { digestFolder, signatureFileName } from "../trust/folder-digests.ts";
 import { parseSignature } from "../trust/signature-statement.ts";
 import { findSecret } from "./find-secrets.ts";

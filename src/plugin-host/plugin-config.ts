@@ -1,7 +1,7 @@
 import { errorMessage } from "../base/errors.ts";
-import { compileSchema } from "../tools/input-schema.ts";
 import { copyJson } from "../tools/json-copy.ts";
-import { isLibrarySchema, standardValidator, toJsonSchema } from "../tools/standard-schema.ts";
+import { compileSchema } from "../tools/schema/json-schema-validator.ts";
+import { isLibrarySchema, standardValidator, toJsonSchema } from "../tools/schema/standard-schema.ts";
 import type { ArgumentIssue, JsonSchema, Validated } from "../tools/tool.ts";
 
 /** What checking a configuration came to: the configuration with its defaults, or what is wrong with it, in words. */

@@ -1,7 +1,7 @@
 import { copyJson } from "./json-copy.ts";
 import type { ContentBlock } from "./prompt.ts";
+import { isRecord } from "./schema/walk-schema.ts";
 import { toBase64 } from "./tool-result-object.ts";
-import { isRecord } from "./walk-schema.ts";
 
 /** A block of content as an author may write it: as MCP has it, with bytes where MCP has base64. */
 export interface ContentLike {
@@ -70,3 +70,50 @@ function textField(value: unknown, name: string): string {
   if (typeof value !== "string") throw new TypeError(`needs the field ${name} as text`);
   return value;
 }
+
+/** The media type that the extension of a file's name or of an address stands for; undefined: an unknown one, or none. */
+export function mediaTypeOf(path: string): string | undefined {
+  const name = path.replace(/[?#].*$/s, "").replace(/^.*[\\/]/s, "");
+  const extension = /[^.]\.([A-Za-z0-9]{1,10})$/.exec(name)?.[1]?.toLowerCase();
+  return extension === undefined ? undefined : byExtension.get(extension);
+}
+
+const byExtension: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    "text/markdown": "md markdown",
+    "text/plain": "txt text log",
+    "text/csv": "csv",
+    "text/html": "html htm",
+    "text/css": "css",
+    "text/javascript": "js mjs cjs jsx",
+    "text/typescript": "ts mts cts tsx",
+    "text/x-python": "py",
+    "application/x-sh": "sh bash",
+    "application/json": "json",
+    "application/jsonl": "jsonl",
+    "application/yaml": "yaml yml",
+    "application/toml": "toml",
+    "application/xml": "xml xsd",
+    "application/sql": "sql",
+    "application/pdf": "pdf",
+    "application/zip": "zip",
+    "application/gzip": "gz",
+    "application/wasm": "wasm",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "pptx",
+    "image/svg+xml": "svg",
+    "image/png": "png",
+    "image/jpeg": "jpg jpeg",
+    "image/gif": "gif",
+    "image/webp": "webp",
+    "image/avif": "avif",
+    "audio/mpeg": "mp3",
+    "audio/wav": "wav",
+    "audio/ogg": "ogg",
+    "video/mp4": "mp4",
+    "video/webm": "webm",
+    "font/ttf": "ttf",
+    "font/woff2": "woff2",
+  }).flatMap(([type, extensions]) => extensions.split(" ").map((extension) => [extension, type] as const)),
+);

@@ -5,8 +5,8 @@ import { complete } from "./completion.ts";
 import { kindOf, toContentBlock } from "./content-block.ts";
 import type { DefinedPrompt } from "./define-prompt.ts";
 import type { OfferContext, Prompt, PromptDefinition, PromptMessage, PromptResult } from "./prompt.ts";
+import { isRecord } from "./schema/walk-schema.ts";
 import type { ToolOrigin } from "./tool.ts";
-import { isRecord } from "./walk-schema.ts";
 
 /** Makes the prompt that a host offers of what `definePrompt` made. `generation` names the state of the code behind it. */
 export function createPrompt(defined: DefinedPrompt, origin: ToolOrigin, generation: string): Prompt {

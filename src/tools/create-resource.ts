@@ -1,12 +1,11 @@
 import { canonicalJson, sha256 } from "../base/canonical-json.ts";
 import { errorMessage, HostError } from "../base/errors.ts";
 import { complete } from "./completion.ts";
-import { kindOf, plain, toBlob } from "./content-block.ts";
+import { kindOf, mediaTypeOf, plain, toBlob } from "./content-block.ts";
 import { type DefinedResource, isAddress, type ListedResource, type WatchEnd } from "./define-resource.ts";
-import { mediaTypeOf } from "./media-type.ts";
 import type { Resource, ResourceContents, ResourceDefinition, ResourceTemplate, ResourceTemplateDefinition } from "./resource.ts";
+import { isRecord } from "./schema/walk-schema.ts";
 import type { ToolOrigin } from "./tool.ts";
-import { isRecord } from "./walk-schema.ts";
 
 /** Where resources are made for, and the state of the code behind them. */
 export interface ResourcePlace {

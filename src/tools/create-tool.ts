@@ -1,10 +1,10 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
-import { checkSchema } from "./check-schema.ts";
 import type { ToolLike } from "./define-tool.ts";
-import { compileSchema, nullOmitter } from "./input-schema.ts";
+import { checkSchema } from "./schema/check-schema.ts";
+import { compileSchema, nullOmitter } from "./schema/json-schema-validator.ts";
+import { type LibrarySchema, standardValidator } from "./schema/standard-schema.ts";
 import { revisionOf, signatureOf } from "./signature.ts";
-import { type LibrarySchema, standardValidator } from "./standard-schema.ts";
 import type { Tool, ToolDefinition, ToolOrigin, Validated } from "./tool.ts";
 import { readDefinition } from "./tool-definition.ts";
 import { checkToolName } from "./tool-name.ts";

@@ -2,8 +2,8 @@ import { HostError } from "../base/errors.ts";
 import { type Completer, isCompleter } from "./completion.ts";
 import { kindOf, plain } from "./content-block.ts";
 import type { OfferContext } from "./prompt.ts";
+import { isRecord } from "./schema/walk-schema.ts";
 import { parseUriTemplate, type UriTemplate } from "./uri-template.ts";
-import { isRecord } from "./walk-schema.ts";
 
 /** Marks what `defineResource` returns, also across copies of this package in one process. */
 const resourceBrand: unique symbol = Symbol.for("skillhost.resource");

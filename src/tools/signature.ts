@@ -1,5 +1,9 @@
+import { createPrivateKey, type KeyObject } from "node:crypto";
 import { canonicalJson, sha256 } from "../base/canonical-json.ts";
+import { signContract, toolSignatureField } from "../trust/push-trust.ts";
+import type { ToolLike } from "./define-tool.ts";
 import type { ToolDefinition } from "./tool.ts";
+import { readDefinition } from "./tool-definition.ts";
 
 /**
  * The contract of a tool as a hash: name, title, description, parameters and the two flags, where an absent flag is
@@ -13,4 +17,23 @@ export function signatureOf(definition: ToolDefinition): string {
 /** A hash over every field of a definition and the generation of the code behind it: equal means nothing changed. */
 export function revisionOf(definition: ToolDefinition, generation: string | number): string {
   return sha256(canonicalJson({ definition, generation }));
+}
+
+export interface SignToolOptions {
+  /** An Ed25519 key, or its PEM. */
+  readonly privateKey: KeyObject | string;
+  /** Until when the signature is good. Default: for ever. */
+  readonly expires?: Date | undefined;
+}
+
+/**
+ * The tool with a signature of its contract in its `metadata`, for hosts that want those of pushed tools
+ * (`trust.policy.external`). Sign it last: another name, title, description, schema or flag needs another signature.
+ * @throws HostError `TOOL_INVALID`, `KEY_INVALID`.
+ */
+export function signTool<T extends ToolLike>(tool: T, { privateKey, expires }: SignToolOptions): T {
+  const { definition } = readDefinition(tool, () => {});
+  const key = typeof privateKey === "string" ? createPrivateKey(privateKey) : privateKey;
+  const envelope = signContract(definition.name, signatureOf(definition), key, expires);
+  return Object.freeze({ ...tool, metadata: { ...definition.metadata, [toolSignatureField]: envelope } });
 }

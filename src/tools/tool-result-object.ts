@@ -1,8 +1,8 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
 import { copyJson } from "./json-copy.ts";
+import { isRecord } from "./schema/walk-schema.ts";
 import type { BinaryResult, ResultType, ToolResult } from "./tool.ts";
-import { isRecord } from "./walk-schema.ts";
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -141,3 +141,13 @@ function refuse(notes: ResultNotes, text: string): null {
 function shown(value: unknown): string {
   return typeof value === "string" ? JSON.stringify(value.slice(0, 60)) : `of type ${typeof value}`;
 }
+
+/** The sentences a model reads when a tool's answer itself has nothing to show. One table, so that none is written twice. */
+export const resultText = {
+  noResult: "Tool returned no result",
+  threw: "Invoking this tool produced an error. Detailed information is not available.",
+  notJson: "Tool returned a result that cannot be written as JSON.",
+  unreadable: "Tool returned a result that cannot be read.",
+  failedSilently: "Tool reported an error without saying what went wrong.",
+  succeededSilently: "success",
+} as const;

@@ -1,10 +1,9 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
 import { callToolResult, isCallToolResult } from "./call-tool-result.ts";
-import { resultText } from "./result-text.ts";
+import { isRecord } from "./schema/walk-schema.ts";
 import type { ResultType, ToolResult } from "./tool.ts";
-import { toolResultObject } from "./tool-result-object.ts";
-import { isRecord } from "./walk-schema.ts";
+import { resultText, toolResultObject } from "./tool-result-object.ts";
 
 export interface NormalizeOptions {
   /**

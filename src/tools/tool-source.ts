@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { Prompt } from "./prompt.ts";
 import type { Resource, ResourceTemplate } from "./resource.ts";
-import type { Tool } from "./tool.ts";
+import type { Tool, ToolContext } from "./tool.ts";
 
 /** Resources that come and go while whoever offers them stays the same. */
 export interface ResourceSet {
@@ -54,4 +54,18 @@ export interface ToolSource extends AsyncDisposable {
   /** Settles when the first snapshot is complete, or rejects with the signal's reason. */
   ready(signal: AbortSignal): Promise<void>;
   subscribe(listener: () => void): Disposable;
+}
+
+type Meta = Readonly<Record<string, unknown>>;
+
+const metaOfCalls = new WeakMap<ToolContext, Meta>();
+
+/** Says what a call of a remote tool takes along, such as what a hook added and where the call stands in a trace. */
+export function setCallMeta(context: ToolContext, meta: Meta): void {
+  metaOfCalls.set(context, meta);
+}
+
+/** What was set for this call; undefined: nothing. */
+export function callMetaOf(context: ToolContext): Meta | undefined {
+  return metaOfCalls.get(context);
 }

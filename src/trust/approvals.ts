@@ -1,5 +1,5 @@
 import { HostError } from "../base/errors.ts";
-import { isDigest } from "./digests.ts";
+import { isDigest } from "./folder-digests.ts";
 
 /** What somebody approved: exactly this content of exactly this subject. Anything else has another digest and was not. */
 export interface ApprovalKey {

@@ -1,4 +1,4 @@
-import { lstatSync } from "node:fs";
+import { lstatSync, statSync } from "node:fs";
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { sha256 } from "../base/canonical-json.ts";
@@ -18,7 +18,7 @@ import {
   readApproval,
 } from "./approvals.ts";
 
-export interface FileApprovalsOptions {
+interface FileApprovalsOptions {
   /**
    * The folder that holds them; it need not exist. It must be the user's own: whoever can write to it can approve, so
    * never one that comes with a checkout or a package.
@@ -184,5 +184,16 @@ async function namesIn(directory: string): Promise<readonly string[]> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
     throw error;
+  }
+}
+
+/** What changes when a file is written or replaced. Undefined: it is not there, or cannot be looked at. */
+export function fileState(file: string): string | undefined {
+  try {
+    const stats = statSync(file, { bigint: true, throwIfNoEntry: false });
+    return stats && `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`;
+  } catch {
+    // Nothing of it can be read either.
+    return undefined;
   }
 }

@@ -1,6 +1,6 @@
-import { realpathSync, statSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { dirname, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { HostError } from "../base/errors.ts";
 import { isInside, realPathOfDeepest } from "../io/confine-path.ts";
 
@@ -54,4 +54,27 @@ export function isTooWide(realFolder: string): boolean {
 function readStats(folder: string): { ino: bigint; dev: bigint; birthtimeNs: bigint; isDirectory: boolean } {
   const stats = statSync(folder, { bigint: true });
   return { ino: stats.ino, dev: stats.dev, birthtimeNs: stats.birthtimeNs, isDirectory: stats.isDirectory() };
+}
+
+/**
+ * The name under which approvals for a folder are kept: the root of the checkout that it is in, or else the folder
+ * itself, with links followed. A home folder and the root of a file system never count as a checkout: with an approval
+ * for one of them everything below would be approved.
+ */
+export function locationOf(directory: string): string {
+  const start = realPathOf(resolve(directory));
+  const home = realPathOf(homedir());
+  for (let at = start; at !== dirname(at) && at !== home; at = dirname(at)) {
+    if (existsSync(join(at, ".git"))) return at;
+  }
+  return start;
+}
+
+function realPathOf(path: string): string {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    // It does not exist, or not yet: its spelling must do.
+    return path;
+  }
 }

@@ -3,9 +3,8 @@ import { delimiter, isAbsolute, resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
 import { isInside } from "../io/confine-path.ts";
-import { fileState } from "./file-state.ts";
-import { identityOf, type TrustedFolder } from "./folder-identity.ts";
-import { locationOf } from "./locations.ts";
+import { fileState } from "./file-approvals.ts";
+import { identityOf, locationOf, type TrustedFolder } from "./folder-identity.ts";
 import { readTrustFile } from "./trust-file.ts";
 
 /** Folders that code may run from, or `true`: any. */

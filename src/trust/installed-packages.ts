@@ -1,8 +1,8 @@
-import { join, sep } from "node:path";
+import { existsSync, statSync } from "node:fs";
+import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { isPlainRecord } from "../base/read-fields.ts";
-import { readTextFile } from "../io/read-bounded.ts";
-import { fileState } from "./file-state.ts";
-import { isTrackedByGit } from "./git-index.ts";
+import { readFileBytes, readTextFile } from "../io/read-bounded.ts";
+import { fileState } from "./file-approvals.ts";
 
 /**
  * Whether a folder belongs to a package that npm installed: whether the lock of the project around its `node_modules` lists
@@ -78,4 +78,139 @@ function readLocations(file: string): ReadonlySet<string> {
   } catch {
     return none;
   }
+}
+
+/**
+ * Whether Git tracks a file in a folder, so that the folder came with the checkout and was not installed into it. An index
+ * that cannot be read counts as one that tracks it. `realFolder` must have no links in it.
+ * @internal Exported for tests.
+ */
+export function isTrackedByGit(realFolder: string): boolean {
+  const checkout = checkoutOf(realFolder);
+  if (checkout === undefined) return false;
+  const { top, index } = checkout;
+  const wanted = relative(top, realFolder).split(sep).join("/");
+  const tracked = pathsIn(index);
+  if (tracked === undefined) return true;
+  // A sparse index names a folder instead of the files in it.
+  return tracked.some((path) => path.startsWith(`${wanted}/`) || (path.endsWith("/") && wanted.startsWith(path)));
+}
+
+const maxIndexBytes = 256 * 1024 * 1024;
+const maxPointerBytes = 4_096;
+
+/** The checkout around a folder, with its index. */
+function checkoutOf(folder: string): { readonly top: string; readonly index: string } | undefined {
+  for (let top = folder; ; top = dirname(top)) {
+    const dotGit = join(top, ".git");
+    if (existsSync(dotGit)) return { top, index: join(gitDirectory(dotGit), "index") };
+    if (dirname(top) === top) return undefined;
+  }
+}
+
+/** Where the index is: worktrees and submodules have a `.git` file that names another directory. */
+function gitDirectory(dotGit: string): string {
+  const read = readTextFile(dotGit, maxPointerBytes);
+  const named = read.ok ? /^gitdir: (.+)$/m.exec(read.text)?.[1]?.trim() : undefined;
+  if (named === undefined) return dotGit;
+  return isAbsolute(named) ? named : resolve(dirname(dotGit), named);
+}
+
+interface CachedIndex {
+  readonly state: string;
+  readonly paths: readonly string[] | undefined;
+}
+
+// Hosts look at few checkouts; each entry holds only the paths that lie in folders named node_modules.
+const indexes = new Map<string, CachedIndex>();
+const maxIndexes = 16;
+
+function pathsIn(index: string): readonly string[] | undefined {
+  const state = stateOf(index);
+  // Nothing was ever added.
+  if (state === "absent") return [];
+  const cached = indexes.get(index);
+  if (cached?.state === state) return cached.paths;
+  const read = readFileBytes(index, maxIndexBytes);
+  const paths = read.ok ? parseGitIndex(read.bytes) : undefined;
+  if (indexes.size >= maxIndexes) indexes.clear();
+  indexes.set(index, { state, paths });
+  return paths;
+}
+
+function stateOf(file: string): string {
+  try {
+    const stats = statSync(file, { bigint: true, throwIfNoEntry: false });
+    return stats === undefined ? "absent" : `${stats.ino} ${stats.size} ${stats.mtimeNs}`;
+  } catch {
+    // It cannot be looked at, so it cannot be read either.
+    return "unreadable";
+  }
+}
+
+/**
+ * The tracked paths of an index that lie in a folder named `node_modules`, or that stand for a whole folder. Undefined: the
+ * index has a form that is not read here (SHA-256 names, a split index) or is damaged.
+ * Format: https://git-scm.com/docs/index-format
+ * @internal Exported for tests.
+ */
+export function parseGitIndex(bytes: Uint8Array): readonly string[] | undefined {
+  const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (data.length < 12 || data.toString("latin1", 0, 4) !== "DIRC") return undefined;
+  const [version, count] = [data.readUInt32BE(4), data.readUInt32BE(8)];
+  if (version < 2 || version > 4) return undefined;
+  const found: string[] = [];
+  let at = 12;
+  let name: Buffer = Buffer.alloc(0);
+  for (let entry = 0; entry < count; entry++) {
+    const next = readEntry(data, at, version, name);
+    if (next === undefined) return undefined;
+    ({ end: at, name } = next);
+    const path = name.toString("utf8");
+    if (path.endsWith("/") || path.startsWith("node_modules/") || path.includes("/node_modules/")) found.push(path);
+  }
+  return isWholeIndex(data, at) ? found : undefined;
+}
+
+const fixedBytes = 62;
+const extendedFlag = 0x4000;
+
+function readEntry(
+  data: Buffer,
+  at: number,
+  version: number,
+  previous: Buffer,
+): { readonly end: number; readonly name: Buffer } | undefined {
+  if (at + fixedBytes > data.length) return undefined;
+  const isExtended = version > 2 && (data.readUInt16BE(at + fixedBytes - 2) & extendedFlag) !== 0;
+  const start = at + fixedBytes + (isExtended ? 2 : 0);
+  const prefix = version === 4 ? readPrefix(data, start, previous) : { kept: Buffer.alloc(0), end: start };
+  const end = prefix && data.indexOf(0, prefix.end);
+  if (prefix === undefined || end === undefined || end === -1) return undefined;
+  const name = Buffer.concat([prefix.kept, data.subarray(prefix.end, end)]);
+  // Up to version 3 an entry is padded with NULs to a multiple of eight bytes, one at least.
+  return { name, end: version === 4 ? end + 1 : at + Math.ceil((end + 1 - at) / 8) * 8 };
+}
+
+/** What an entry of version 4 keeps of the name before it: a number says how many bytes of that end are dropped. */
+function readPrefix(data: Buffer, start: number, previous: Buffer): { readonly kept: Buffer; readonly end: number } | undefined {
+  let [dropped, at] = [0, start];
+  for (let byte = 0x80; byte & 0x80; at++) {
+    if (at >= data.length || dropped > previous.length) return undefined;
+    byte = data[at]!;
+    dropped = at === start ? byte & 0x7f : ((dropped + 1) << 7) | (byte & 0x7f);
+  }
+  return dropped > previous.length ? undefined : { kept: previous.subarray(0, previous.length - dropped), end: at };
+}
+
+const checksumBytes = 20;
+
+/** Whether extensions and a SHA-1 checksum follow to the very end, and none of them moves entries to another file. */
+function isWholeIndex(data: Buffer, from: number): boolean {
+  let at = from;
+  while (at + 8 <= data.length - checksumBytes) {
+    if (data.toString("latin1", at, at + 4) === "link") return false;
+    at += 8 + data.readUInt32BE(at + 4);
+  }
+  return at === data.length - checksumBytes;
 }

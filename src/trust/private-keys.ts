@@ -14,8 +14,8 @@ import { HostError } from "../base/errors.ts";
 import { isPlainRecord } from "../base/read-fields.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { readTextFile } from "../io/read-bounded.ts";
-import { formatKey, type PublicKey, parseKey, publicKeyOf } from "./key-text.ts";
-import type { SigningKey } from "./sign-folder.ts";
+import type { SigningKey } from "./signature-statement.ts";
+import { formatKey, type PublicKey, parseKey, publicKeyOf } from "./trusted-keys.ts";
 
 /** A private key of the user's, as its file tells without being opened. */
 export interface StoredKey extends PublicKey {

@@ -1,18 +1,17 @@
-import { hash, verify } from "node:crypto";
+import { hash, type KeyObject, sign, verify } from "node:crypto";
+import { canonicalJson } from "../base/canonical-json.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { Emitter } from "../base/emitter.ts";
 import { toError } from "../base/errors.ts";
+import { isPlainRecord } from "../base/read-fields.ts";
 import type { Approval, ApprovalScope, ApprovalStore } from "./approvals.ts";
-import { named } from "./check-signature.ts";
-import { toKeyObject } from "./key-text.ts";
+import { named, type VerifiedSignatures } from "./check-signature.ts";
 import { diffToApprove } from "./pins/definition-diff.ts";
-import { readToolEnvelope, type ToolEnvelope, toolEnvelopeBytes } from "./tool-envelope.ts";
 import type { TrustMode } from "./trust-policy.ts";
-import type { TrustedKeys } from "./trusted-keys.ts";
-import type { VerifiedSignatures } from "./verified-signatures.ts";
+import { isKeyId, publicKeyOf, type TrustedKeys, toKeyObject } from "./trusted-keys.ts";
 
 /** A tool that a program or a client pushes. */
-export interface PushedDefinition {
+interface PushedDefinition {
   readonly name: string;
   /** The signature of its definition, 64 hex digits. */
   readonly contract: string;
@@ -28,7 +27,7 @@ export interface HeldPush {
   readonly definition: unknown;
 }
 
-export interface PushTrustOptions {
+interface PushTrustOptions {
   readonly mode: TrustMode;
   readonly keys: TrustedKeys;
   readonly verified: VerifiedSignatures;
@@ -187,4 +186,47 @@ const maxDetail = 400_000;
 
 function placeOf(name: string, digest: string): string {
   return `${digest} ${name}`;
+}
+
+/** Under which name a pushed tool carries its signature, in its `metadata`. */
+export const toolSignatureField = "skillhost/signature";
+
+/** What somebody says of a tool by signing its contract. */
+interface ToolEnvelope {
+  /** The id of the key. */
+  readonly key: string;
+  /** ISO 8601. */
+  readonly created: string;
+  readonly expires?: string;
+  /** Ed25519, base64. */
+  readonly signature: string;
+}
+
+/** The very bytes that are signed: of a tool by its name and the signature of its definition. */
+function toolEnvelopeBytes(tool: string, contract: string, { key, created, expires }: Omit<ToolEnvelope, "signature">): Buffer {
+  const statement = { tool, contract, key, created, ...(expires !== undefined && { expires }) };
+  return Buffer.from(`skillhost-tool-signature/1\n${canonicalJson(statement)}`, "utf8");
+}
+
+/** @throws HostError `KEY_INVALID` when it is no Ed25519 key. */
+export function signContract(tool: string, contract: string, privateKey: KeyObject, expires: Date | undefined): ToolEnvelope {
+  const about = {
+    key: publicKeyOf(privateKey, "").id,
+    created: new Date().toISOString(),
+    ...(expires !== undefined && { expires: expires.toISOString() }),
+  };
+  return { ...about, signature: sign(null, toolEnvelopeBytes(tool, contract, about), privateKey).toString("base64") };
+}
+
+/** Undefined: it carries none that could be read. */
+function readToolEnvelope(metadata: unknown): ToolEnvelope | undefined {
+  const value = isPlainRecord(metadata) && Object.hasOwn(metadata, toolSignatureField) ? metadata[toolSignatureField] : undefined;
+  if (!isPlainRecord(value)) return undefined;
+  const { key, created, expires, signature } = value;
+  if (!isKeyId(key) || !isTime(created) || !(expires === undefined || isTime(expires)) || typeof signature !== "string") return undefined;
+  return signature.length > 100 ? undefined : { key, created, signature, ...(expires !== undefined && { expires }) };
+}
+
+function isTime(value: unknown): value is string {
+  return typeof value === "string" && value.length <= 40 && !Number.isNaN(Date.parse(value));
 }

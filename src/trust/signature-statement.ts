@@ -1,8 +1,11 @@
+import { type KeyObject, sign } from "node:crypto";
+import { join } from "node:path";
 import { canonicalJson } from "../base/canonical-json.ts";
+import type { Diagnostic } from "../base/diagnostic.ts";
 import { isPlainRecord } from "../base/read-fields.ts";
-import { isDigest } from "./digests.ts";
-import type { FileDigest } from "./folder-digests.ts";
-import { isKeyId } from "./key-text.ts";
+import { writeFileAtomic } from "../io/atomic-write.ts";
+import { digestFolder, type FileDigest, isDigest, signatureFileName } from "./folder-digests.ts";
+import { isKeyId, type PublicKey } from "./trusted-keys.ts";
 
 /** What somebody says of a skill by signing it: these are its name, its files, and the contracts of its tools. */
 export interface SignatureStatement {
@@ -19,7 +22,7 @@ export interface SignatureStatement {
   readonly files: ReadonlyMap<string, FileDigest>;
 }
 
-export type ReadSignature =
+type ReadSignature =
   | { readonly ok: true; readonly statement: SignatureStatement; readonly signature: Buffer }
   /** `isNewer`: it is of a format or an algorithm that is not known here. */
   | { readonly ok: false; readonly isNewer: boolean; readonly why: string };
@@ -34,7 +37,7 @@ export function signedBytes(statement: SignatureStatement): Buffer {
 }
 
 /** A signature as the text of its file. */
-export function formatSignature(statement: SignatureStatement, signature: Uint8Array): string {
+function formatSignature(statement: SignatureStatement, signature: Uint8Array): string {
   const { files, ...rest } = toFields(statement);
   return `${JSON.stringify({ ...rest, files, signature: Buffer.from(signature).toString("base64") }, undefined, 1)}\n`;
 }
@@ -125,4 +128,44 @@ function isText(value: unknown, most: number): value is string {
 
 function isTime(value: unknown): value is string {
   return isText(value, 40) && /^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value));
+}
+
+export interface SigningKey {
+  readonly publicKey: PublicKey;
+  readonly privateKey: KeyObject;
+}
+
+export interface SignRequest {
+  readonly skill: string;
+  readonly version?: string | undefined;
+  /** Signatures of the definitions of its tools, by name. */
+  readonly tools: ReadonlyMap<string, string>;
+  readonly created: Date;
+  readonly expires?: Date | undefined;
+  /** The files to sign, by path from the folder with forward slashes. Default: all. */
+  readonly only?: ReadonlySet<string> | undefined;
+}
+
+export type Signed =
+  | { readonly ok: true; readonly file: string; readonly statement: SignatureStatement }
+  /** Nothing was written. */
+  | { readonly ok: false; readonly problems: readonly Diagnostic[] };
+
+/** Signs files of a folder as they are now, and writes the signature beside them. */
+export async function signFolder(folder: string, request: SignRequest, { publicKey, privateKey }: SigningKey): Promise<Signed> {
+  const { files, problems } = digestFolder(folder, { only: request.only });
+  if (problems.length > 0) return { ok: false, problems };
+  const { skill, version, tools, created, expires } = request;
+  const statement: SignatureStatement = {
+    skill,
+    ...(version !== undefined && { version }),
+    created: created.toISOString(),
+    ...(expires !== undefined && { expires: expires.toISOString() }),
+    key: publicKey.id,
+    tools: new Map([...tools].sort(([a], [b]) => (a < b ? -1 : 1))),
+    files,
+  };
+  const file = join(folder, signatureFileName);
+  await writeFileAtomic(file, formatSignature(statement, sign(null, signedBytes(statement), privateKey)), { inside: folder });
+  return { ok: true, file, statement };
 }

@@ -6,10 +6,8 @@ import { writeFileAtomic } from "../io/atomic-write.ts";
 import { takeFileLock } from "../io/file-lock.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import { describeFolder, type TrustedFolder } from "./folder-identity.ts";
-import { formatKey, isKeyId, type PublicKey, parseKey } from "./key-text.ts";
-import { readDefinitions, readPolicy, readProvenance } from "./read-policy.ts";
-import type { PolicyPart } from "./trust-policy.ts";
-import type { Revocation } from "./trusted-keys.ts";
+import { type PolicyPart, readDefinitions, readPolicy, readProvenance } from "./trust-policy.ts";
+import { formatKey, isKeyId, type PublicKey, parseKey, type Revocation } from "./trusted-keys.ts";
 
 /** What a user trusts, as it stands in `trust.json` of their folder. */
 export interface TrustFile extends PolicyPart {

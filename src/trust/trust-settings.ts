@@ -1,8 +1,8 @@
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
+import { createVerifiedSignatures, type VerifiedSignatures } from "./check-signature.ts";
 import type { FolderChoice } from "./folder-trust.ts";
 import type { PinPolicy } from "./pins/pins.ts";
-import { readDefinitions, readPolicy, readProvenance } from "./read-policy.ts";
 import { createSkillTrust, type SkillTrust } from "./skill-trust.ts";
 import { readTrustFile, trustFileIn } from "./trust-file.ts";
 import {
@@ -12,6 +12,9 @@ import {
   type PolicyPart,
   type ProvenanceRule,
   pinPolicies,
+  readDefinitions,
+  readPolicy,
+  readProvenance,
   ruleFor,
   type SkillScope,
   scopeOfFolder,
@@ -23,7 +26,6 @@ import {
   wordFor,
 } from "./trust-policy.ts";
 import { createTrustedKeys, parseKeyList, type TrustedKeys } from "./trusted-keys.ts";
-import { createVerifiedSignatures, type VerifiedSignatures } from "./verified-signatures.ts";
 
 export interface TrustOptions {
   /** When signatures are looked at, for all scopes or by scope. Default: `warn` for packages, else `off`. */

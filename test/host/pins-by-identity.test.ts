@@ -2,10 +2,10 @@ import { mkdirSync, renameSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { HostOptions } from "../../src/host/host-options.ts";
-import { digestOf } from "../../src/trust/digests.ts";
 import { createFileApprovals } from "../../src/trust/file-approvals.ts";
-import { ownerId } from "../../src/trust/pins/pin-subject.ts";
+import { digestOf } from "../../src/trust/folder-digests.ts";
 import type { PinPolicy } from "../../src/trust/pins/pins.ts";
+import { ownerId } from "../../src/trust/pins/seen-pins.ts";
 import { put, tempFolder } from "../skills/kit.ts";
 import { hostIn } from "./servers-kit.ts";
 

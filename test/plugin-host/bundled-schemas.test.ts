@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { silentLogger } from "../../src/base/logger.ts";
 import { startHost } from "../../src/host/create-host.ts";
 import { workspacePlugin } from "../../src/plugin-host/bundled.ts";
-import { checkSchema } from "../../src/tools/check-schema.ts";
+import { checkSchema } from "../../src/tools/schema/check-schema.ts";
 import { emptyFolder } from "../io/temp-folder.ts";
 
 // They are not checked when a host starts.

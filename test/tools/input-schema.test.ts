@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Diagnostic } from "../../src/base/diagnostic.ts";
-import { checkSchema } from "../../src/tools/check-schema.ts";
-import { compileSchema } from "../../src/tools/input-schema.ts";
+import { checkSchema } from "../../src/tools/schema/check-schema.ts";
+import { compileSchema } from "../../src/tools/schema/json-schema-validator.ts";
 import type { JsonSchema, Validated } from "../../src/tools/tool.ts";
 
 const object = (properties: Record<string, unknown>, more: Record<string, unknown> = {}): JsonSchema => ({

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { EvaluationRun, type Fault, pause, type RunOptions } from "../../src/tools/schema/evaluation-run.ts";
 import { SchemaEvaluator } from "../../src/tools/schema/schema-evaluator.ts";
-import { boundedPattern } from "../../src/tools/schema-pattern.ts";
+import { boundedPattern } from "../../src/tools/schema/schema-pattern.ts";
 import { rounds } from "../rounds.ts";
 
 const limit = 50_000_000;

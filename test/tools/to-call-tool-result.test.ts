@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { callToolResult } from "../../src/tools/call-tool-result.ts";
-import { toCallToolResult } from "../../src/tools/to-call-tool-result.ts";
+import { callToolResult, toCallToolResult } from "../../src/tools/call-tool-result.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
 
 const base64 = fc.uint8Array({ minLength: 1, maxLength: 9 }).map((bytes) => Buffer.from(bytes).toString("base64"));

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Diagnostic } from "../../src/base/diagnostic.ts";
 import { type Approval, type ApprovalScope, type ApprovalStore, createMemoryApprovals } from "../../src/trust/approvals.ts";
-import { digestOf } from "../../src/trust/digests.ts";
 import { createFileApprovals } from "../../src/trust/file-approvals.ts";
+import { digestOf } from "../../src/trust/folder-digests.ts";
 
 const folders: string[] = [];
 afterEach(() => {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { digestOf, isDigest } from "../../src/trust/digests.ts";
+import { digestOf, isDigest } from "../../src/trust/folder-digests.ts";
 
 test("equal data has one digest, whatever the order of its keys", () => {
   expect(digestOf({ a: 1, b: [{ d: 2, c: 3 }] })).toBe(digestOf({ b: [{ c: 3, d: 2 }], a: 1 }));

@@ -3,7 +3,7 @@ import { readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isTrackedByGit, parseGitIndex } from "../../src/trust/git-index.ts";
+import { isTrackedByGit, parseGitIndex } from "../../src/trust/installed-packages.ts";
 import { scopeOfFolder } from "../../src/trust/trust-policy.ts";
 import { put, tempFolder } from "../skills/kit.ts";
 

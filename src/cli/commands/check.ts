@@ -1,6 +1,6 @@
 import { existsSync, statSync } from "node:fs";
 import { type CheckReport, checkSkills } from "../../advice/check-skills.ts";
-import type { InspectPython } from "../../advice/python-runner.ts";
+import type { InspectPython } from "../../advice/static-runner.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { packageVersion } from "../../base/package-version.ts";
 import { resolveHostOptions } from "../../host/host-options.ts";

@@ -1,6 +1,6 @@
 import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
-import { adviseServers } from "../../formats/mcp/advise-servers.ts";
+import { adviseServers } from "../../formats/mcp/mcp-dialects.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { McpConnection } from "../../mcp/connection/connection.ts";
 import { StderrTail } from "../../mcp/connection/stderr-tail.ts";

@@ -1,13 +1,13 @@
 import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
 import type { VariableLookup } from "../mcp/expand-variables.ts";
+import { parseServerSpec, toServerConfig } from "../mcp/parse-server-spec.ts";
 import { type FrontMatter, parseFrontMatter } from "../skills/front-matter.ts";
 import { booleanField, type FieldWarning, textField, toolListField } from "../skills/front-matter-fields.ts";
+import { isJsonObject, type JsonObject } from "../text/json-fields.ts";
 import { maxDocumentBytes } from "../text/limits.ts";
-import { readAgentServers } from "./agent-servers.ts";
-import { readAgentTools } from "./agent-tools.ts";
 
 /** An agent as a file describes it: the options of a session's custom agent, and what its file says beyond them. */
-export interface AgentFile {
+interface AgentFile {
   /** What it is selected by: the front matter's name, or the file's where that is words for people. */
   readonly name: string;
   readonly displayName?: string;
@@ -34,7 +34,7 @@ export interface ParsedAgent {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-export interface AgentFileOptions {
+interface AgentFileOptions {
   /** Gives the values of variables in its MCP servers. Absent: none has one. */
   readonly variables?: VariableLookup | undefined;
 }
@@ -63,7 +63,7 @@ export function parseAgentFile(text: string, file: string, { variables }: AgentF
 }
 
 /** Tells a fault at a key of the front matter. */
-export type AgentReport = (severity: Severity, code: string, message: string, key?: string) => void;
+type AgentReport = (severity: Severity, code: string, message: string, key?: string) => void;
 
 interface Reading {
   readonly report: AgentReport;
@@ -184,4 +184,125 @@ function reportUnused(data: FrontMatter["data"], report: AgentReport): void {
       `These keys have no effect here: ${rest.map((key) => `\`${key.slice(0, 60)}\``).join(", ")}.`,
       rest[0],
     );
+}
+
+interface ServerReading {
+  readonly report: AgentReport;
+  readonly variables: VariableLookup | undefined;
+  readonly file: string;
+}
+
+const maxServers = 100;
+
+/** Reads an agent's own MCP servers, with their variables filled in, into what a session takes. */
+function readAgentServers(data: JsonObject, reading: ServerReading): Readonly<Record<string, unknown>> | undefined {
+  const key = ["mcp-servers", "mcpServers"].find((candidate) => data[candidate] != null);
+  if (key === undefined) return undefined;
+  const servers: Record<string, unknown> = Object.create(null);
+  for (const [name, value] of entriesOf(data[key], key, reading).slice(0, maxServers)) {
+    const { server, diagnostics } = parseServerSpec(name, value, { dialect: "agent", variables: reading.variables });
+    for (const { severity, code, message } of diagnostics) reading.report(severity === "error" ? "warning" : severity, code, message, key);
+    if (server.state === "ready") servers[name] = toServerConfig(server.spec);
+    else if (server.state === "unconfigured")
+      reading.report("warning", "MCP_UNCONFIGURED", `MCP server ${JSON.stringify(name)} needs configuration. ${server.server.reason}`, key);
+  }
+  return servers;
+}
+
+/** A map by name; or a list of such maps and of names of servers that there are anyway. */
+function entriesOf(value: unknown, key: string, { report }: ServerReading): readonly (readonly [string, unknown])[] {
+  if (isJsonObject(value)) return Object.entries(value);
+  if (!Array.isArray(value)) {
+    report("warning", "AGENT_FIELD_TYPE", `\`${key}\` must be a mapping of names to servers and is left out.`, key);
+    return [];
+  }
+  return value.flatMap((item: unknown) => {
+    if (isJsonObject(item)) return Object.entries(item);
+    if (typeof item === "string")
+      report("info", "AGENT_SERVER_NAMED", `The server ${JSON.stringify(item.slice(0, 100))} is there if the session has it.`, key);
+    return [];
+  });
+}
+
+interface AgentTools {
+  /** Undefined: all. */
+  readonly tools: readonly string[] | undefined;
+  readonly excludedTools: readonly string[];
+}
+
+// The aliases that GitHub documents for custom agents, which take in the names that Claude Code has, in lower case.
+const aliases: Readonly<Record<string, readonly string[]>> = {
+  execute: ["bash", "powershell"],
+  shell: ["bash", "powershell"],
+  bash: ["bash"],
+  powershell: ["powershell"],
+  read: ["view"],
+  notebookread: ["view"],
+  edit: ["edit", "create"],
+  multiedit: ["edit"],
+  write: ["create", "edit"],
+  notebookedit: ["edit"],
+  search: ["grep", "glob"],
+  grep: ["grep"],
+  glob: ["glob"],
+  agent: ["task"],
+  "custom-agent": ["task"],
+  task: ["task"],
+  web: ["web_fetch", "web_search"],
+  webfetch: ["web_fetch"],
+  websearch: ["web_search"],
+};
+
+/** Reads which tools an agent has, and which it must not have, into the patterns of a session. */
+function readAgentTools(data: Readonly<Record<string, unknown>>, report: AgentReport): AgentTools {
+  const warn: FieldWarning = (key, message) => report("warning", "AGENT_FIELD_TYPE", message, key);
+  const given = toolListField(data, "tools", warn);
+  const denied = toolListField(data, "disallowedTools", warn) ?? [];
+  const excluded = denied.map((tool) => tool.replace(/\(.*$/s, ""));
+  return { tools: given && chosen(given, report), excludedTools: patternsOf(excluded, "disallowedTools", report) };
+}
+
+function chosen(given: readonly string[], report: AgentReport): readonly string[] | undefined {
+  if (given.includes("*")) return undefined;
+  // Every tool with its limits left out would be more than the file allows.
+  const limited = given.filter((tool) => tool.includes("("));
+  if (limited.length > 0) {
+    const names = limited.slice(0, 10).map((tool) => `\`${tool.slice(0, 80)}\``);
+    report(
+      "warning",
+      "AGENT_TOOL_LIMIT",
+      `${names.join(", ")}: what a tool may be called with is not limited here, so it is left out. Name the tool alone, and limit it by permission rules.`,
+      "tools",
+    );
+  }
+  return patternsOf(
+    given.filter((tool) => !tool.includes("(")),
+    "tools",
+    report,
+  );
+}
+
+const pattern = /^(?:(?:builtin|mcp|plugin|custom|skill):(?:\*|[^*:/]+)|[^*:/][^*:]*(?<!\/)(?:\/\*)?)$/;
+
+function patternsOf(names: readonly string[], key: string, report: AgentReport): readonly string[] {
+  const patterns = [...new Set(names.flatMap(toPatterns))];
+  const strange = patterns.filter((name) => name.length > 200 || !pattern.test(name));
+  if (strange.length === 0) return patterns;
+  const shown = strange.slice(0, 10).map((name) => JSON.stringify(name.slice(0, 80)));
+  report(
+    "warning",
+    "AGENT_TOOL_NAME",
+    `${shown.join(", ")} names no tool and is left out. Write a tool's name, \`server/tool\` or \`server/*\`.`,
+    key,
+  );
+  return patterns.filter((name) => !strange.includes(name));
+}
+
+/** `Read` → view; `mcp__server__tool` → server/tool. A lower-case alias is kept too: a skill's tool may be called so. */
+function toPatterns(tool: string): readonly string[] {
+  const remote = /^mcp__(.+?)(?:__(.+))?$/.exec(tool);
+  if (remote !== null) return [`${remote[1]}/${remote[2] ?? "*"}`];
+  const known = Object.hasOwn(aliases, tool.toLowerCase()) ? aliases[tool.toLowerCase()]! : [];
+  // What begins with a capital is a name of Claude Code, and nobody else's.
+  return known.length > 0 && /^[A-Z]/.test(tool) ? known : [...known, tool];
 }

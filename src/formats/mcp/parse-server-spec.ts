@@ -6,8 +6,7 @@ import type { VariableLookup } from "./expand-variables.ts";
 import { type McpDialect, rulesOf } from "./mcp-dialects.ts";
 import type { LocalServerSpec, McpServerSpec, RemoteServerSpec, UnconfiguredServer } from "./mcp-server-spec.ts";
 import { isExample, readEnvironment, readHeaders, readOAuth } from "./server-credentials.ts";
-import { createEntryReader, type EntryReader, kindOf, shown } from "./server-entry.ts";
-import { readToolChoice, reportRest } from "./server-options.ts";
+import { createEntryReader, type EntryReader, kindOf, readToolChoice, reportRest, shown } from "./server-entry.ts";
 
 export interface ServerSpecOptions {
   readonly dialect: McpDialect;
@@ -50,7 +49,7 @@ export function parseServerSpec(
 
 const maxDiagnostics = 100;
 
-export interface ReadServerOptions extends ServerSpecOptions {
+interface ReadServerOptions extends ServerSpecOptions {
   readonly complain: JsonComplain;
   readonly about?: (input: string) => string | undefined;
 }
@@ -164,4 +163,17 @@ function readUrl(entry: EntryReader): string {
     entry.error("MCP_URL_PASSWORD", `"${key}" has a user name or password in it, which is not sent. Use an Authorization header.`, [key]);
   }
   return url;
+}
+
+/** A server as the options of a session would name it: plain data that reads back, literally, as the same server. */
+export function toServerConfig(spec: McpServerSpec): Readonly<Record<string, unknown>> {
+  const { name: _name, tools, excludedTools, timeout, isDisabled, ...own } = spec;
+  const all = {
+    ...own,
+    tools,
+    excludeTools: excludedTools,
+    timeout,
+    disabled: isDisabled || undefined,
+  };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
 }

@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import { createTextReport } from "../skills/front-matter-fields.ts";
 import { expandPrompt, parsePromptFile } from "../skills/prompt-file.ts";
-import { createTextReport } from "../skills/text-report.ts";
 import { maxDocumentBytes } from "../text/limits.ts";
 import { parseTomlTexts } from "./toml-texts.ts";
 

@@ -1,9 +1,8 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { createTextReport } from "../skills/text-report.ts";
+import { createTextReport } from "../skills/front-matter-fields.ts";
 import { type JsonPath, parseJson } from "../text/json-document.ts";
 import { createFieldReader, describe, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
-import { defaultHookTimeout, type HookMoment, type HookProtocol, hookEventOf } from "./hook-events.ts";
 import type { BundleDialect } from "./plugin-dialects.ts";
 
 /** What a hook starts: a line for a shell, by the systems that it is for, or a program with its arguments. */
@@ -29,14 +28,14 @@ export interface HookCommand {
   readonly isAsync: boolean;
 }
 
-export interface HookConfigOptions {
+interface HookConfigOptions {
   readonly file: string;
   readonly dialect: BundleDialect;
   /** Where the hooks stand in the file; absent: under `hooks`. */
   readonly at?: JsonPath | undefined;
 }
 
-export interface HookConfig {
+interface HookConfig {
   /** In the order of the file. */
   readonly hooks: readonly HookCommand[];
   /** False: the file, or all that it says about an event, is not what it must be, so any hook may be missing. */
@@ -212,4 +211,105 @@ function valueAt(value: unknown, path: JsonPath): unknown {
 
 function own(object: JsonObject, key: string): unknown {
   return Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+/** When a hook runs, in our words. */
+export type HookMoment =
+  | "preToolUse"
+  | "postToolUse"
+  | "postToolUseFailure"
+  | "userPromptSubmitted"
+  | "userPromptTransformed"
+  | "sessionStart"
+  | "sessionEnd"
+  | "errorOccurred"
+  | "agentStop"
+  | "subagentStart"
+  | "subagentStop";
+
+/** How a hook is told and answers: as Claude Code has it (Codex and VS Code too), as Gemini, or as the Copilot runtime. */
+type HookProtocol = "claude" | "gemini" | "copilot";
+
+const claudeEvents: Readonly<Record<string, HookMoment>> = {
+  PreToolUse: "preToolUse",
+  PostToolUse: "postToolUse",
+  PostToolUseFailure: "postToolUseFailure",
+  UserPromptSubmit: "userPromptSubmitted",
+  SessionStart: "sessionStart",
+  SessionEnd: "sessionEnd",
+  Stop: "agentStop",
+  SubagentStart: "subagentStart",
+  SubagentStop: "subagentStop",
+};
+
+const geminiEvents: Readonly<Record<string, HookMoment>> = {
+  BeforeTool: "preToolUse",
+  AfterTool: "postToolUse",
+  BeforeAgent: "userPromptSubmitted",
+  AfterAgent: "agentStop",
+  SessionStart: "sessionStart",
+  SessionEnd: "sessionEnd",
+};
+
+const copilotMoments: readonly HookMoment[] = [
+  "preToolUse",
+  "postToolUse",
+  "postToolUseFailure",
+  "userPromptSubmitted",
+  "userPromptTransformed",
+  "sessionStart",
+  "sessionEnd",
+  "errorOccurred",
+  "agentStop",
+  "subagentStart",
+  "subagentStop",
+];
+
+/** Events of these clients that nothing here corresponds to. */
+const withoutCounterpart: ReadonlySet<string> = new Set([
+  "Notification",
+  "PermissionRequest",
+  "PermissionDenied",
+  "PreCompact",
+  "PostCompact",
+  "PreCompress",
+  "Setup",
+  "InstructionsLoaded",
+  "ConfigChange",
+  "CwdChanged",
+  "FileChanged",
+  "WorktreeCreate",
+  "WorktreeRemove",
+  "TaskCreated",
+  "TaskCompleted",
+  "TeammateIdle",
+  "StopFailure",
+  "Elicitation",
+  "ElicitationResult",
+  "Interrupt",
+  "BeforeModel",
+  "AfterModel",
+  "BeforeToolSelection",
+  "notification",
+  "permissionRequest",
+  "preCompact",
+]);
+
+type HookEvent =
+  | { readonly kind: "known"; readonly moment: HookMoment; readonly protocol: HookProtocol }
+  | { readonly kind: "unsupported" | "unknown" };
+
+/** What an event of a dialect is here. */
+function hookEventOf(dialect: BundleDialect, name: string): HookEvent {
+  const [table, protocol] = dialect === "gemini" ? ([geminiEvents, "gemini"] as const) : ([claudeEvents, "claude"] as const);
+  if (Object.hasOwn(table, name)) return { kind: "known", moment: table[name]!, protocol };
+  if (dialect === "copilot" && (copilotMoments as readonly string[]).includes(name))
+    return { kind: "known", moment: name as HookMoment, protocol: "copilot" };
+  if (dialect === "copilot" && name === "ErrorOccurred") return { kind: "known", moment: "errorOccurred", protocol: "claude" };
+  return { kind: withoutCounterpart.has(name) ? "unsupported" : "unknown" };
+}
+
+/** How long a hook may take when it does not say, in milliseconds. */
+function defaultHookTimeout(dialect: BundleDialect): number {
+  return dialect === "copilot" ? 30_000 : 60_000;
 }

@@ -1,10 +1,10 @@
 import type { Diagnostic, Position } from "../../base/diagnostic.ts";
-import { createTextReport } from "../skills/text-report.ts";
+import { createTextReport } from "../skills/front-matter-fields.ts";
 import { type JsonPath, parseJson } from "../text/json-document.ts";
 import { describe, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
 import { manifestRulesOf } from "./plugin-dialects.ts";
-import { type Components, readComponents } from "./plugin-manifest-fields.ts";
+import { type Components, readComponents } from "./plugin-manifest.ts";
 
 /** Where a listed plugin is to be had. */
 export type MarketplaceSource =

@@ -1,10 +1,18 @@
 import type { Diagnostic, Position } from "../../base/diagnostic.ts";
-import { createTextReport } from "../skills/text-report.ts";
+import { createTextReport } from "../skills/front-matter-fields.ts";
 import { type JsonDocument, type JsonPath, parseJson } from "../text/json-document.ts";
 import { describe, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
-import { agentPluginsVersion, type BundleDialect, manifestRulesOf } from "./plugin-dialects.ts";
-import { type Components, checkAgentPluginsSchema, readComponents, readMetadata } from "./plugin-manifest-fields.ts";
+import {
+  agentPluginsSchema,
+  agentPluginsVersion,
+  agentPluginsVersions,
+  type BundleDialect,
+  type ComponentKind,
+  type ManifestRules,
+  type MetadataType,
+  manifestRulesOf,
+} from "./plugin-dialects.ts";
 
 /** A plugin's manifest, whosever it is. */
 export interface PluginManifest {
@@ -19,7 +27,7 @@ export interface PluginManifest {
   readonly variables: readonly string[];
 }
 
-export interface ManifestOptions {
+interface ManifestOptions {
   /** Names the file in diagnostics. */
   readonly file: string;
   /** Whose place it lies at; a root `plugin.json` that declares the Agent Plugins specification follows that. */
@@ -85,4 +93,193 @@ function linkStub(text: string, file: string): readonly Diagnostic[] {
   if (!/^\.{1,2}\/\S{1,500}$/.test(text.trim())) return [];
   const message = `This file is only the text of a symbolic link, to ${text.trim()}. Check it out with links, or copy the file.`;
   return [{ severity: "error", code: "PLUGIN_MANIFEST_LINK", message, file }];
+}
+
+interface Metadata {
+  readonly name: string;
+  readonly version?: string;
+  readonly description?: string;
+  readonly displayName?: string;
+}
+
+/** Where components of a kind are: at a path, or written in the manifest itself. */
+export type ComponentSource =
+  | { readonly kind: "path"; readonly path: string; readonly start: Position | undefined }
+  | { readonly kind: "inline"; readonly value: JsonObject; readonly at: JsonPath };
+
+export type Components = Readonly<Partial<Record<ComponentKind, readonly ComponentSource[]>>>;
+
+interface ComponentOptions {
+  readonly rules: ManifestRules;
+  /** Where a part of the manifest stands in its text. */
+  readonly startOf: (path: JsonPath) => Position | undefined;
+  /** Where the object stands in its document. Absent: it is the document. */
+  readonly base?: JsonPath;
+}
+
+interface MetadataOptions {
+  readonly rules: ManifestRules;
+  readonly folderName: string;
+  readonly dialect: BundleDialect;
+}
+
+/** Whether a manifest is of a version of the Agent Plugins specification that is understood. */
+function checkAgentPluginsSchema(value: JsonObject, complain: JsonComplain): boolean {
+  if (value["$schema"] === agentPluginsSchema("plugin")) return true;
+  const version = agentPluginsVersion(value["$schema"], "plugin");
+  const message =
+    version !== undefined && !agentPluginsVersions.includes(version)
+      ? `This plugin is made for version ${version} of the Agent Plugins specification, and ${agentPluginsVersions.join(", ")} is understood.`
+      : `"$schema" must be exactly "${agentPluginsSchema("plugin")}".`;
+  complain("error", "PLUGIN_SCHEMA_UNKNOWN", `${message} The plugin is left out.`, ["$schema"]);
+  return false;
+}
+
+/** Reads what a manifest says about the plugin, and reports keys that have no effect. Undefined: the plugin is refused. */
+function readMetadata(value: JsonObject, options: MetadataOptions, complain: JsonComplain): Metadata | undefined {
+  const { rules, dialect } = options;
+  const read: Record<string, string> = {};
+  let isSound = true;
+  for (const [key, type] of Object.entries(rules.metadata)) {
+    const given = own(value, key);
+    const fault = given === undefined ? undefined : typeFault(given, type, dialect);
+    if (fault === undefined && typeof given === "string") read[key] = given;
+    if (fault === undefined) continue;
+    isSound &&= !rules.isStrict;
+    const effect = rules.isStrict ? "so the plugin is left out, as its own client does" : "and is passed over";
+    complain(rules.isStrict ? "error" : "warning", "PLUGIN_FIELD_TYPE", `"${key}" must be ${fault}, ${effect}.`, [key]);
+  }
+  const name = readName(value, options, complain);
+  for (const key of rules.required.filter((required) => required !== "name" && required !== "$schema")) {
+    if (read[key] !== undefined) continue;
+    complain("error", "PLUGIN_FIELD_MISSING", `The manifest has no "${key}", which it needs. Write it.`, []);
+    isSound = false;
+  }
+  reportUnread(value, options, complain);
+  if (name === undefined || !isSound) return undefined;
+  const { version, description, displayName } = read;
+  return { name, ...(version && { version }), ...(description && { description }), ...(displayName && { displayName }) };
+}
+
+function readName(value: JsonObject, { rules, folderName }: MetadataOptions, complain: JsonComplain): string | undefined {
+  const given = own(value, "name") ?? (Object.hasOwn(rules.metadata, "id") ? own(value, "id") : undefined);
+  if (given === undefined && !rules.required.includes("name")) return legalName(folderName);
+  if (typeof given === "string" && given.length <= 64 && rules.name.test(given)) return given;
+  const what = given === undefined ? "has no name" : `has ${describe(given)} as its name`;
+  const fallback = rules.required.includes("name") || typeof given !== "string" ? undefined : legalName(given);
+  const effect = fallback === undefined ? "The plugin is left out." : `It is called "${fallback}".`;
+  const severity = fallback === undefined ? "error" : "warning";
+  complain(severity, "PLUGIN_NAME", `The manifest ${what}; a name must be ${rules.nameWords}. ${effect}`, ["name"]);
+  return fallback;
+}
+
+/** The nearest name that filters and messages can use. */
+function legalName(text: string): string | undefined {
+  const name = text
+    .replace(/[^\w.-]+/g, "-")
+    .replace(/^[^a-zA-Z0-9]+|-+$/g, "")
+    .slice(0, 64);
+  return name === "" ? undefined : name;
+}
+
+const typeWords: Readonly<Record<MetadataType, string>> = {
+  text: "text",
+  texts: "a list of texts",
+  author: "an object with a name",
+  repository: "text",
+};
+
+function typeFault(value: unknown, type: MetadataType, dialect: BundleDialect): string | undefined {
+  const isRight =
+    type === "author"
+      ? isAuthor(value, dialect)
+      : type === "texts"
+        ? Array.isArray(value) && value.every((item) => typeof item === "string")
+        : typeof value === "string" || (type === "repository" && isJsonObject(value));
+  return isRight ? undefined : `${typeWords[type]}, not ${describe(value)}`;
+}
+
+function isAuthor(value: unknown, dialect: BundleDialect): boolean {
+  if (!isJsonObject(value)) return dialect !== "agent-plugins" && typeof value === "string";
+  if (dialect !== "agent-plugins") return true;
+  return Object.entries(value).every(([key, field]) => ["name", "email", "url"].includes(key) && typeof field === "string");
+}
+
+function reportUnread(value: JsonObject, { rules, dialect }: MetadataOptions, complain: JsonComplain): void {
+  const known = new Set(["name", ...Object.keys(rules.metadata), ...Object.keys(rules.components), ...rules.ignored]);
+  const others = Object.keys(value).filter((key) => !known.has(key));
+  const unsupported = others.filter((key) => rules.unsupported.includes(key));
+  if (unsupported.length > 0)
+    complain("info", "PLUGIN_KEY_UNSUPPORTED", `${listed(unsupported)} of the manifest has no effect here.`, [unsupported[0]!]);
+  const unknown = others.filter((key) => !rules.unsupported.includes(key));
+  if (unknown.length > 0)
+    complain("warning", "PLUGIN_KEY_UNKNOWN", `The manifest has no key ${listed(unknown)}. It has no effect; remove it.`, [unknown[0]!]);
+  if (dialect === "agent-plugins" && own(value, "extensions") !== undefined && !isJsonObject(value["extensions"]))
+    complain("warning", "PLUGIN_FIELD_TYPE", `"extensions" must be an object, not ${describe(value["extensions"])}. It is passed over.`, [
+      "extensions",
+    ]);
+}
+
+function listed(keys: readonly string[]): string {
+  const shown = keys.slice(0, 20).map((key) => JSON.stringify(key.slice(0, 60)));
+  return shown.join(", ") + (keys.length > 20 ? ` and ${keys.length - 20} more` : "");
+}
+
+/** Reads where components are. Undefined: the plugin is refused for a value of the wrong type. */
+export function readComponents(value: JsonObject, options: ComponentOptions, complain: JsonComplain): Components | undefined {
+  const { rules, base = [] } = options;
+  const components: Partial<Record<ComponentKind, readonly ComponentSource[]>> = {};
+  let isSound = true;
+  for (const [key, kind] of Object.entries(rules.components)) {
+    const given = own(value, key);
+    if (given === undefined) continue;
+    const found = readSources(given, [...base, key], kind);
+    if (found === undefined) {
+      isSound &&= !rules.isStrict;
+      const effect = rules.isStrict ? "so the plugin is left out, as its own client does" : "and is passed over";
+      complain("error", "PLUGIN_FIELD_TYPE", `"${key}" must be ${shapeWords(kind)}, not ${describe(given)}, ${effect}.`, [...base, key]);
+    }
+    const sources = (found ?? []).slice(0, maxSources).flatMap((source) => place(source, options, complain) ?? []);
+    components[kind] = [...(components[kind] ?? []), ...sources];
+  }
+  return isSound ? components : undefined;
+}
+
+interface FoundSource {
+  readonly value: string | JsonObject;
+  readonly at: JsonPath;
+}
+
+const maxSources = 1_000;
+const inlineKinds: ReadonlySet<ComponentKind> = new Set(["hooks", "mcpServers"]);
+
+function readSources(given: unknown, at: JsonPath, kind: ComponentKind): readonly FoundSource[] | undefined {
+  if (typeof given === "string") return [{ value: given, at }];
+  if (isJsonObject(given)) return inlineKinds.has(kind) ? [{ value: given, at }] : undefined;
+  if (!Array.isArray(given)) return undefined;
+  const items = given.slice(0, maxSources).map((item: unknown, index) => {
+    return Array.isArray(item) ? undefined : readSources(item, [...at, index], kind);
+  });
+  return items.includes(undefined) ? undefined : (items as (readonly FoundSource[])[]).flat();
+}
+
+function shapeWords(kind: ComponentKind): string {
+  return inlineKinds.has(kind) ? "a path, a list of paths or an object" : "a path or a list of paths";
+}
+
+function place({ value, at }: FoundSource, { rules, startOf }: ComponentOptions, complain: JsonComplain): ComponentSource | undefined {
+  if (typeof value !== "string") return { kind: "inline", value, at };
+  return isWellFormed(value, at, rules, complain) ? { kind: "path", path: value, start: startOf(at) } : undefined;
+}
+
+function isWellFormed(path: string, at: JsonPath, { dotSlash }: ManifestRules, complain: JsonComplain): boolean {
+  if (dotSlash === "free" || path === "." || path.startsWith("./") || !/^[^/\\~]/.test(path)) return true;
+  const shown = JSON.stringify(path.slice(0, 200));
+  if (dotSlash === "required") complain("error", "PLUGIN_PATH_FORM", `The path ${shown} must begin with "./" and is passed over.`, at);
+  else complain("warning", "PLUGIN_PATH_FORM", `Write the path ${shown} with "./" before it: its own client may refuse it.`, at);
+  return dotSlash !== "required";
+}
+
+function own(object: JsonObject, key: string): unknown {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
 }

@@ -1,4 +1,5 @@
 import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
+import { findHidden, hiddenWords } from "../../base/hidden-characters.ts";
 
 /**
  * The text of a file's bytes, without a byte order mark. UTF-8 is expected; UTF-16 with its mark is read with a warning.
@@ -65,4 +66,18 @@ function replaceNul(text: string, warn: Warn): string {
     `This file has a NUL character at offset ${at}; such characters show as U+FFFD. Remove them, or save the file as UTF-8 text.`,
   );
   return text.replaceAll("\0", "\uFFFD");
+}
+
+export const hiddenTextCode = "TEXT_HIDDEN";
+
+/** Reports, once for a text, what people do not see of it and models do not get. Whether there was anything. */
+export function reportHidden(text: string, add: (severity: Severity, code: string, message: string, offset: number) => void): boolean {
+  const found = findHidden(text);
+  if (found === undefined) return false;
+  add("warning", hiddenTextCode, hiddenMessage(`This file has ${hiddenWords(found)}, the first of them here`), found.offset);
+  return true;
+}
+
+export function hiddenMessage(what: string): string {
+  return `${what}. People do not see these, so models do not get them. Delete them, or write them as escapes where they are meant.`;
 }

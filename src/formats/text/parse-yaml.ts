@@ -1,4 +1,4 @@
-import { Composer, type CST, type Document, Parser } from "yaml";
+import { type Alias, Composer, type CST, type Document, isAlias, isMap, isScalar, isSeq, type Node, Parser, type YAMLMap } from "yaml";
 
 /** A fault in a YAML text, at an offset in it. */
 export interface YamlFault {
@@ -41,4 +41,108 @@ function innerTokens(token: CST.Token): readonly CST.Token[] {
   if (token.type === "document") return token.value ? [token.value] : [];
   if (!("items" in token)) return [];
   return token.items.flatMap((item) => [item.key, item.value].filter((part) => part != null));
+}
+
+interface YamlMapRead {
+  readonly kind: "map";
+  /** Without a prototype at the top; plain objects below, and no key anywhere is `__proto__`. */
+  readonly data: Record<string, unknown>;
+  /** The offset of each top-level key. */
+  readonly keys: ReadonlyMap<string, number>;
+  /** What was tolerated: duplicate keys, refused keys. */
+  readonly faults: readonly YamlFault[];
+}
+
+type YamlMapResult =
+  | YamlMapRead
+  | { readonly kind: "empty" }
+  | { readonly kind: "other" }
+  | { readonly kind: "broken"; readonly fault: YamlFault };
+
+// What is larger, with its aliases written out, was made to hurt.
+const maxNodes = 50_000;
+
+/** Reads a YAML mapping with the core schema (YAML 1.2). Never throws, and is bounded in time and memory whatever the aliases say. */
+export function parseYamlMap(source: string): YamlMapResult {
+  const document = parseYaml(source, "core");
+  if ("message" in document) return { kind: "broken", fault: document };
+  // Warnings are of unknown tags: text that begins with an exclamation mark would lose its first word.
+  const warning = document.warnings[0];
+  if (warning !== undefined) return { kind: "broken", fault: { code: warning.code, message: warning.message, offset: warning.pos[0] } };
+  if (document.contents === null || (isScalar(document.contents) && document.contents.value === null)) return { kind: "empty" };
+  return isMap(document.contents) ? readMap(document.contents as YAMLMap<Node, Node | null>) : { kind: "other" };
+}
+
+interface Reading {
+  readonly anchors: Map<string, { readonly value: unknown; readonly nodes: number }>;
+  readonly faults: YamlFault[];
+  readonly keys: Map<string, number>;
+  nodes: number;
+  failed: YamlFault | undefined;
+}
+
+function readMap(map: YAMLMap<Node, Node | null>): YamlMapResult {
+  const reading: Reading = { anchors: new Map(), faults: [], keys: new Map(), nodes: 0, failed: undefined };
+  const data: Record<string, unknown> = Object.create(null);
+  fill(data, map, reading, reading.keys);
+  if (reading.failed !== undefined) return { kind: "broken", fault: reading.failed };
+  return { kind: "map", data, keys: reading.keys, faults: reading.faults };
+}
+
+function toValue(node: Node | null, reading: Reading): unknown {
+  reading.nodes++;
+  if (node === null || reading.failed !== undefined) return null;
+  if (isAlias(node)) return fromAlias(node, reading);
+  if (reading.nodes > maxNodes) return fail(reading, "TOO_MANY_NODES", `The YAML comes to more than ${maxNodes} values.`, node);
+  const before = reading.nodes;
+  const value = isScalar(node) ? node.value : toCollection(node, reading);
+  if (node.anchor !== undefined) reading.anchors.set(node.anchor, { value, nodes: reading.nodes - before + 1 });
+  return value;
+}
+
+function toCollection(node: Node, reading: Reading): unknown {
+  if (isSeq(node)) return node.items.map((item) => toValue(item as Node | null, reading));
+  const object: Record<string, unknown> = {};
+  if (isMap(node)) fill(object, node as YAMLMap<Node, Node | null>, reading, new Map());
+  return object;
+}
+
+function fill(target: Record<string, unknown>, map: YAMLMap<Node, Node | null>, reading: Reading, seen: Map<string, number>): void {
+  for (const { key, value } of map.items) {
+    const name = keyName(key, reading);
+    if (name === undefined) continue;
+    if (seen.has(name)) tolerate(reading, "DUPLICATE_KEY", `The key "${name}" is there twice; the last one counts. Remove the other.`, key);
+    seen.set(name, key?.range?.[0] ?? 0);
+    target[name] = toValue(value, reading);
+  }
+}
+
+function keyName(key: Node | null, reading: Reading): string | undefined {
+  const value = isAlias(key) ? reading.anchors.get(key.source)?.value : isScalar(key) ? key.value : key;
+  if (typeof value === "object" && value !== null) {
+    tolerate(reading, "KEY_REFUSED", "A key that is a list or a mapping is left out. Use text as keys.", key);
+    return undefined;
+  }
+  if (value !== "__proto__") return value === null ? "" : String(value);
+  tolerate(reading, "KEY_REFUSED", 'The key "__proto__" is left out. Use another name.', key);
+  return undefined;
+}
+
+function fromAlias(alias: Alias, reading: Reading): unknown {
+  // Absent also while the anchored value is still being read: an alias inside its own value would make a cycle.
+  const target = reading.anchors.get(alias.source);
+  if (target === undefined)
+    return fail(reading, "BAD_ALIAS", `The alias *${alias.source} has no value. Put quotes around text that starts with *.`, alias);
+  reading.nodes += target.nodes;
+  if (reading.nodes > maxNodes) return fail(reading, "TOO_MANY_NODES", `The YAML comes to more than ${maxNodes} values.`, alias);
+  return target.value;
+}
+
+function fail(reading: Reading, code: string, message: string, node: Node): null {
+  reading.failed ??= { code, message, offset: node.range?.[0] ?? 0 };
+  return null;
+}
+
+function tolerate(reading: Reading, code: string, message: string, node: Node | null): void {
+  reading.faults.push({ code, message, offset: node?.range?.[0] ?? 0 });
 }

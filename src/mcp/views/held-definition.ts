@@ -1,8 +1,8 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { exactJson } from "../../base/hidden-characters.ts";
 import { briefDiff, diffToApprove } from "../../trust/pins/definition-diff.ts";
-import type { PinSubject } from "../../trust/pins/pin-subject.ts";
 import type { PinVerdict } from "../../trust/pins/pins.ts";
+import type { PinSubject } from "../../trust/pins/seen-pins.ts";
 
 /** Something of a server that is not offered until somebody approves it. */
 export interface HeldDefinition {

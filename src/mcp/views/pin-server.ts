@@ -1,7 +1,7 @@
 import { isSecretName } from "../../base/logger.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
-import { digestOf } from "../../trust/digests.ts";
-import { ownerId } from "../../trust/pins/pin-subject.ts";
+import { digestOf } from "../../trust/folder-digests.ts";
+import { ownerId } from "../../trust/pins/seen-pins.ts";
 import type { SupervisedServer } from "../supervisor/lease.ts";
 
 /**

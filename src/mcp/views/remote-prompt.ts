@@ -13,7 +13,7 @@ import type {
   PromptMessage,
   PromptResult,
 } from "../../tools/prompt.ts";
-import { isRecord } from "../../tools/walk-schema.ts";
+import { isRecord } from "../../tools/schema/walk-schema.ts";
 import type { CallRequestOptions, RequestOptions } from "../connection/connection.ts";
 import { callContextOf } from "./offer-context.ts";
 

@@ -1,7 +1,7 @@
 import { findHidden, hiddenWords } from "../../base/hidden-characters.ts";
-import { nameFaults } from "../../formats/skills/skill-name.ts";
+import { nameFaults } from "../../formats/skills/skill-permissions.ts";
 import { copyJson } from "../../tools/json-copy.ts";
-import { isRecord } from "../../tools/walk-schema.ts";
+import { isRecord } from "../../tools/schema/walk-schema.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -1,16 +1,15 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
 import { exactJson } from "../../base/hidden-characters.ts";
-import { callMetaOf } from "../../tools/call-meta.ts";
 import { callToolResult } from "../../tools/call-tool-result.ts";
-import { checkSchema } from "../../tools/check-schema.ts";
 import { createTool } from "../../tools/create-tool.ts";
 import type { ToolLike } from "../../tools/define-tool.ts";
-import { compileSchema } from "../../tools/input-schema.ts";
 import { copyAhead } from "../../tools/json-copy.ts";
-import type { JsonValidator } from "../../tools/json-schema-validator.ts";
+import { checkSchema } from "../../tools/schema/check-schema.ts";
+import { compileSchema, type JsonValidator } from "../../tools/schema/json-schema-validator.ts";
+import { isRecord } from "../../tools/schema/walk-schema.ts";
 import type { PermissionRequest, ToolContext, ToolDefinition, ToolResult, ToolsFound } from "../../tools/tool.ts";
-import { isRecord } from "../../tools/walk-schema.ts";
+import { callMetaOf } from "../../tools/tool-source.ts";
 import type { CallRequestOptions } from "../connection/connection.ts";
 import { failureOf } from "./remote-failure.ts";
 

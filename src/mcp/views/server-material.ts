@@ -4,7 +4,7 @@ import { exactJson, findHidden } from "../../base/hidden-characters.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { Prompt } from "../../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../../tools/resource.ts";
-import { isRecord } from "../../tools/walk-schema.ts";
+import { isRecord } from "../../tools/schema/walk-schema.ts";
 import type { SupervisedServer } from "../supervisor/lease.ts";
 import type { ServerLists } from "../supervisor/server-lists.ts";
 import { MadeBefore } from "./made-before.ts";

@@ -1,5 +1,5 @@
 import type { BundleDialect, ComponentKind } from "../../formats/plugins/plugin-dialects.ts";
-import type { ComponentSource, Components } from "../../formats/plugins/plugin-manifest-fields.ts";
+import type { ComponentSource, Components } from "../../formats/plugins/plugin-manifest.ts";
 
 /** A component that is named, or written, in a manifest or in the entry of a marketplace. */
 export type PlacedSource = ComponentSource & {

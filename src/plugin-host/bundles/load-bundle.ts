@@ -6,7 +6,7 @@ import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { createVariableLookup, type VariableLookup } from "../../formats/mcp/expand-variables.ts";
 import { installedRoot } from "../../io/module-loader/package-config.ts";
-import { locationOf } from "../../trust/locations.ts";
+import { locationOf } from "../../trust/folder-identity.ts";
 import type { Bundle, BundleData, BundleOptions, ListedEntry } from "./bundle.ts";
 import { BundleFiles, kindOf } from "./bundle-files.ts";
 import { joinedSources, placedIn, type Sources } from "./component-sources.ts";

@@ -8,7 +8,7 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Logger } from "../../base/logger.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
-import { type CallToolResultBlocks, toCallToolResult } from "../../tools/to-call-tool-result.ts";
+import { type CallToolResultBlocks, toCallToolResult } from "../../tools/call-tool-result.ts";
 import type { Tool, ToolResult } from "../../tools/tool.ts";
 import type { Conversation, Converse } from "./conversation.ts";
 import { schemaOf } from "./param-schema.ts";

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { escapeHidden } from "../../base/hidden-characters.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
 import type { AskKind } from "../../session/asks/ask-kinds.ts";
-import { compileSchema } from "../../tools/input-schema.ts";
+import { compileSchema } from "../../tools/schema/json-schema-validator.ts";
 import type { Asks, JsonSchema } from "../../tools/tool.ts";
 import { permissionAnswer, permissionForm } from "./permission-form.ts";
 

@@ -1,4 +1,4 @@
-import { setCallMeta } from "../../tools/call-meta.ts";
+import { setCallMeta } from "../../tools/tool-source.ts";
 import type { HookResults } from "../hooks/hook-results.ts";
 import type { Telemetry, TracedStep } from "../telemetry.ts";
 import type { CallAskHost } from "./ask-for-call.ts";

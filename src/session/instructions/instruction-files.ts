@@ -4,7 +4,7 @@ import { findHidden, hiddenWords, withoutHidden } from "../../base/hidden-charac
 import { parseFrontMatter } from "../../formats/skills/front-matter.ts";
 import { isInside } from "../../io/confine-path.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
-import { locationOf } from "../../trust/locations.ts";
+import { locationOf } from "../../trust/folder-identity.ts";
 import { escaped } from "./skill-listing.ts";
 
 /** Where a file of instructions was found. */

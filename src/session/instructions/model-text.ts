@@ -1,5 +1,5 @@
-import { resultText } from "../../tools/result-text.ts";
 import type { ArgumentIssue, ResultType } from "../../tools/tool.ts";
+import { resultText } from "../../tools/tool-result-object.ts";
 
 /**
  * Why a call ended without a result of its own. Code branches on these; the sentences below are only for the model.

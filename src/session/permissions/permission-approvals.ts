@@ -1,7 +1,7 @@
 import { isPlainRecord } from "../../base/read-fields.ts";
 import type { PermissionDecision, PermissionRequest, Tool } from "../../tools/tool.ts";
 import type { ApprovalKey } from "../../trust/approvals.ts";
-import { digestOf } from "../../trust/digests.ts";
+import { digestOf } from "../../trust/folder-digests.ts";
 import { toldWhole } from "./permission-commands.ts";
 import { commandsOf, urlsOf } from "./permission-rule.ts";
 import { hostOf } from "./permission-urls.ts";

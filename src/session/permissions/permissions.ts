@@ -3,7 +3,7 @@ import { toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { Asks, PermissionDecision, PermissionRequest, Tool, ToolContext } from "../../tools/tool.ts";
 import { type ApprovalKey, type ApprovalScope, type ApprovalStore, createMemoryApprovals } from "../../trust/approvals.ts";
-import { locationOf } from "../../trust/locations.ts";
+import { locationOf } from "../../trust/folder-identity.ts";
 import type { AskOutcome } from "../asks/ask-kinds.ts";
 import type { AskHandler, AskHandlers, SessionAsks } from "../asks/asks.ts";
 import type { SessionEvents } from "../records/events.ts";

@@ -1,10 +1,10 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
 import type { Tool } from "../../tools/tool.ts";
-import { digestOf } from "../../trust/digests.ts";
+import { digestOf } from "../../trust/folder-digests.ts";
 import { briefDiff, diffToApprove } from "../../trust/pins/definition-diff.ts";
-import { ownerId, type PinSubject } from "../../trust/pins/pin-subject.ts";
 import type { Pins, PinVerdict } from "../../trust/pins/pins.ts";
+import { ownerId, type PinSubject } from "../../trust/pins/seen-pins.ts";
 import type { Admission } from "../../trust/skill-trust.ts";
 import type { SkillScope } from "../../trust/trust-policy.ts";
 

@@ -1,7 +1,6 @@
-import type { SchemaNode } from "../walk-schema.ts";
-import { canonicalText } from "./canonical-text.ts";
-import { type EvaluationRun, pause } from "./evaluation-run.ts";
-import type { Check, KeywordCompiler, SchemaEvaluator } from "./schema-evaluator.ts";
+import { type EvaluationRun, pause, TooDeep } from "./evaluation-run.ts";
+import type { Check, KeywordCompiler, SchemaContext } from "./keyword-compiler.ts";
+import type { SchemaNode } from "./walk-schema.ts";
 
 export const arrayKeywords: readonly (readonly [string, KeywordCompiler])[] = [
   ["maxItems", (limit, schema) => countCheck("maxItems", schema, limit as number, (count) => count <= (limit as number))],
@@ -54,19 +53,19 @@ function keyOf(item: unknown, run: EvaluationRun): unknown {
   return typeof item === "object" && item !== null ? canonicalText(item, run) : item;
 }
 
-function itemsKeyword(schemas: unknown, parent: SchemaNode, evaluator: SchemaEvaluator): Check | null {
+function itemsKeyword(schemas: unknown, parent: SchemaNode, evaluator: SchemaContext): Check | null {
   if (Array.isArray(schemas)) return tupleCheck(schemas, evaluator);
   const prefix = evaluator.index.dialect === "2020-12" && Array.isArray(parent["prefixItems"]) ? parent["prefixItems"].length : 0;
   return restCheck("items", schemas, prefix, parent, evaluator);
 }
 
-function additionalItems(schema: unknown, parent: SchemaNode, evaluator: SchemaEvaluator): Check | null {
+function additionalItems(schema: unknown, parent: SchemaNode, evaluator: SchemaContext): Check | null {
   const { items } = parent;
   if (evaluator.index.dialect === "2020-12" || !Array.isArray(items)) return null;
   return restCheck("additionalItems", schema, items.length, parent, evaluator);
 }
 
-function restCheck(keyword: string, schema: unknown, from: number, parent: SchemaNode, evaluator: SchemaEvaluator): Check {
+function restCheck(keyword: string, schema: unknown, from: number, parent: SchemaNode, evaluator: SchemaContext): Check {
   const check = evaluator.checkOf(schema);
   return (value, run, seen) => {
     if (!Array.isArray(value)) return true;
@@ -76,7 +75,7 @@ function restCheck(keyword: string, schema: unknown, from: number, parent: Schem
   };
 }
 
-function tupleCheck(schemas: readonly unknown[], evaluator: SchemaEvaluator): Check {
+function tupleCheck(schemas: readonly unknown[], evaluator: SchemaContext): Check {
   const checks = schemas.map((schema) => evaluator.checkOf(schema));
   const defaults = schemas.flatMap((schema, index) => {
     const given = typeof schema === "object" && schema !== null ? (schema as SchemaNode)["default"] : undefined;
@@ -122,7 +121,7 @@ interface Containing {
   readonly count: number;
 }
 
-function containsCheck(schema: unknown, parent: SchemaNode, evaluator: SchemaEvaluator): Check {
+function containsCheck(schema: unknown, parent: SchemaNode, evaluator: SchemaContext): Check {
   const hasCounts = evaluator.index.dialect !== "draft-07";
   const least = hasCounts && typeof parent["minContains"] === "number" ? parent["minContains"] : 1;
   const most = hasCounts && typeof parent["maxContains"] === "number" ? parent["maxContains"] : Number.POSITIVE_INFINITY;
@@ -152,7 +151,7 @@ function containsCheck(schema: unknown, parent: SchemaNode, evaluator: SchemaEva
   };
 }
 
-function unevaluatedItems(schema: unknown, parent: SchemaNode, evaluator: SchemaEvaluator): Check {
+function unevaluatedItems(schema: unknown, parent: SchemaNode, evaluator: SchemaContext): Check {
   const check = evaluator.checkOf(schema);
   const accept = evaluator.checkOf(true);
   return (value, run, seen) => {
@@ -167,4 +166,25 @@ function unevaluatedItems(schema: unknown, parent: SchemaNode, evaluator: Schema
     if (fits) seen.hasAllItems = true;
     return fits;
   };
+}
+
+const maxDepth = 1_000;
+
+/** A text that is the same for equal JSON, whatever the order of its keys, and for nothing else. */
+export function canonicalText(value: unknown, run?: EvaluationRun): string {
+  return write(value, run, 0);
+}
+
+function write(value: unknown, run: EvaluationRun | undefined, depth: number): string {
+  if (typeof value === "string") {
+    run?.spend(1 + (value.length >> 4));
+    return JSON.stringify(value);
+  }
+  run?.spend(1);
+  if (typeof value !== "object" || value === null) return String(value);
+  if (depth > maxDepth) throw new TooDeep();
+  if (Array.isArray(value)) return `[${value.map((item) => write(item, run, depth + 1)).join()}]`;
+  const record = value as Readonly<Record<string, unknown>>;
+  const keys = Object.keys(record).sort();
+  return `{${keys.map((key) => `${JSON.stringify(key)}:${write(record[key], run, depth + 1)}`).join()}}`;
 }

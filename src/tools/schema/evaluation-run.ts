@@ -1,4 +1,4 @@
-import type { SchemaNode } from "../walk-schema.ts";
+import type { SchemaNode } from "./walk-schema.ts";
 
 /** What does not fit, where, and by which keyword. That of a union none of whose branches fits holds the branches' faults. */
 export interface Fault {

@@ -1,7 +1,7 @@
-import type { Pattern } from "../schema-pattern.ts";
-import { isRecord, type SchemaNode } from "../walk-schema.ts";
 import { type EvaluationRun, pause } from "./evaluation-run.ts";
-import type { Check, KeywordCompiler, SchemaEvaluator } from "./schema-evaluator.ts";
+import type { Check, KeywordCompiler, SchemaContext } from "./keyword-compiler.ts";
+import type { Pattern } from "./schema-pattern.ts";
+import { isRecord, type SchemaNode } from "./walk-schema.ts";
 
 export const objectKeywords: readonly (readonly [string, KeywordCompiler])[] = [
   // Before anything asks what is there.
@@ -52,7 +52,7 @@ function requiredCheck(names: readonly string[], schema: SchemaNode): Check | nu
 }
 
 /** What must be there, or must fit, as soon as a property is given: names, or in `dependencies` and `dependentSchemas` a schema. */
-function dependenciesCheck(all: unknown, schema: SchemaNode, keyword: string, evaluator?: SchemaEvaluator): Check {
+function dependenciesCheck(all: unknown, schema: SchemaNode, keyword: string, evaluator?: SchemaContext): Check {
   const entries = Object.entries(all as SchemaNode);
   return (value, run, seen) => {
     if (!isRecord(value)) return true;
@@ -66,7 +66,7 @@ function dependenciesCheck(all: unknown, schema: SchemaNode, keyword: string, ev
   };
 }
 
-function namesCheck(schema: unknown, parent: SchemaNode, evaluator: SchemaEvaluator): Check {
+function namesCheck(schema: unknown, parent: SchemaNode, evaluator: SchemaContext): Check {
   const check = evaluator.checkOf(schema);
   return (value, run) => {
     if (!isRecord(value)) return true;
@@ -103,7 +103,7 @@ function defaultsCheck(schemas: SchemaNode): Check | null {
 }
 
 /** The loop that every call goes through: hence none of the conveniences of the others. */
-function propertiesCheck(schemas: SchemaNode, { required }: SchemaNode, evaluator: SchemaEvaluator): Check {
+function propertiesCheck(schemas: SchemaNode, { required }: SchemaNode, evaluator: SchemaContext): Check {
   const names = Object.keys(schemas);
   const needed = new Set<unknown>(Array.isArray(required) ? required : []);
   const checks = names.map((name) => evaluator.checkOf(schemas[name]));
@@ -144,7 +144,7 @@ interface PropertiesProgress {
   readonly fits: boolean;
 }
 
-function patternsCheck(schemas: SchemaNode, evaluator: SchemaEvaluator): Check {
+function patternsCheck(schemas: SchemaNode, evaluator: SchemaContext): Check {
   const patterns = Object.entries(schemas).flatMap(([source, schema]) => {
     const pattern = evaluator.parts.toPattern(source);
     return pattern === null ? [] : [{ pattern, check: evaluator.checkOf(schema) }];
@@ -167,7 +167,7 @@ function patternsCheck(schemas: SchemaNode, evaluator: SchemaEvaluator): Check {
   };
 }
 
-function additionalCheck(schema: unknown, parent: SchemaNode, evaluator: SchemaEvaluator): Check {
+function additionalCheck(schema: unknown, parent: SchemaNode, evaluator: SchemaContext): Check {
   const { properties, patternProperties } = parent;
   const known = new Set(isRecord(properties) ? Object.keys(properties) : []);
   const sources = isRecord(patternProperties) ? Object.keys(patternProperties) : [];
@@ -191,7 +191,7 @@ function additionalCheck(schema: unknown, parent: SchemaNode, evaluator: SchemaE
   };
 }
 
-function unevaluatedCheck(schema: unknown, parent: SchemaNode, evaluator: SchemaEvaluator): Check {
+function unevaluatedCheck(schema: unknown, parent: SchemaNode, evaluator: SchemaContext): Check {
   const check = evaluator.checkOf(schema);
   return (value, run, seen) => {
     if (!isRecord(value) || seen === null || seen.hasAllProperties) return true;

@@ -1,7 +1,5 @@
 import { createRequire } from "node:module";
-import { type Dialect, dialectOf } from "../schema-dialect.ts";
-import { childSchemas, isRecord, type SchemaNode } from "../walk-schema.ts";
-import { resolvePointer } from "./json-pointer.ts";
+import { childSchemas, type Dialect, dialectOf, isRecord, type SchemaNode } from "./walk-schema.ts";
 
 /** A reference that leads nowhere in its schema. Nothing is fetched. */
 export class UnresolvedReference extends Error {
@@ -141,5 +139,25 @@ function resolveAddress(base: string, reference: string): string {
   } catch {
     // No address at all: it can still be the name of a part.
     return reference;
+  }
+}
+
+/** What a JSON pointer (without its first slash, as in a reference) leads to; undefined when it leads nowhere. */
+function resolvePointer(root: unknown, pointer: string): unknown {
+  let at: unknown = root;
+  for (const segment of pointer.split("/")) {
+    const key = decoded(segment).replaceAll("~1", "/").replaceAll("~0", "~");
+    if (!(isRecord(at) || Array.isArray(at)) || !Object.hasOwn(at, key)) return undefined;
+    at = (at as Readonly<Record<string, unknown>>)[key];
+  }
+  return at;
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    // Not percent-encoded after all: it is taken as it stands.
+    return segment;
   }
 }

@@ -1,7 +1,9 @@
-import type { SchemaNode } from "../walk-schema.ts";
-import { canonicalText } from "./canonical-text.ts";
+import { createRequire } from "node:module";
+import type * as Formats from "ajv-formats/dist/formats.js";
+import { canonicalText } from "./array-keywords.ts";
 import type { EvaluationRun } from "./evaluation-run.ts";
-import type { Check, KeywordCompiler, SchemaEvaluator } from "./schema-evaluator.ts";
+import type { Check, KeywordCompiler, SchemaContext, StringFormat } from "./keyword-compiler.ts";
+import type { SchemaNode } from "./walk-schema.ts";
 
 /** What is asked of a value as a whole, and of numbers and texts. */
 export const valueKeywords: readonly (readonly [string, KeywordCompiler])[] = [
@@ -65,7 +67,7 @@ function isPair(text: string, at: number): boolean {
   return (text.charCodeAt(at) & 0xfc00) === 0xd800 && (text.charCodeAt(at + 1) & 0xfc00) === 0xdc00;
 }
 
-function patternCheck(source: string, schema: SchemaNode, { parts }: SchemaEvaluator): Check | null {
+function patternCheck(source: string, schema: SchemaNode, { parts }: SchemaContext): Check | null {
   const pattern = parts.toPattern(source);
   if (pattern === null) return null;
   const params = { pattern: source };
@@ -76,7 +78,7 @@ function patternCheck(source: string, schema: SchemaNode, { parts }: SchemaEvalu
   };
 }
 
-function formatCheck(name: string, schema: SchemaNode, { parts }: SchemaEvaluator): Check | null {
+function formatCheck(name: string, schema: SchemaNode, { parts }: SchemaContext): Check | null {
   const format = parts.formats.get(name);
   if (format === undefined) return null;
   const params = { format: name };
@@ -85,4 +87,39 @@ function formatCheck(name: string, schema: SchemaNode, { parts }: SchemaEvaluato
     if (typeof value === "string") run.spend(value.length >> 3);
     return format.test(value as never) || run.fail("format", schema, value, params);
   };
+}
+
+// Of the formats that can be matched in linear time only; the others are never as long as this.
+const longest = 8_192;
+const ofAnyLength: ReadonlySet<string> = new Set(["uri", "uri-reference", "byte", "binary", "password"]);
+
+const load: NodeJS.Require = createRequire(import.meta.url);
+let formats: ReadonlyMap<string, StringFormat> | undefined;
+
+/** Loaded when the first schema is looked at: many sessions check none. */
+export function allFormats(): ReadonlyMap<string, StringFormat> {
+  formats ??= readFormats((load("ajv-formats/dist/formats.js") as typeof Formats).fullFormats);
+  return formats;
+}
+
+type Definition = (typeof Formats.fullFormats)[keyof typeof Formats.fullFormats];
+
+function readFormats(all: Readonly<Record<string, Definition>>): ReadonlyMap<string, StringFormat> {
+  return new Map(Object.entries(all).map(([name, definition]) => [name, readFormat(name, definition)]));
+}
+
+function readFormat(name: string, definition: Definition): StringFormat {
+  if (typeof definition === "object" && !(definition instanceof RegExp) && "type" in definition && definition.type === "number") {
+    return { type: "number", test: definition.validate as (value: never) => boolean };
+  }
+  const test = textTest(definition);
+  return { type: "string", test: (text: string) => (text.length <= longest || ofAnyLength.has(name)) && test(text) };
+}
+
+function textTest(definition: Definition): (text: string) => boolean {
+  if (typeof definition === "boolean") return () => definition;
+  if (definition instanceof RegExp) return (text) => definition.test(text);
+  if (typeof definition === "function") return definition as (text: string) => boolean;
+  const { validate } = definition as { readonly validate: RegExp | ((text: string) => boolean) };
+  return validate instanceof RegExp ? (text) => validate.test(text) : validate;
 }

@@ -1,6 +1,5 @@
 import { type Approval, type ApprovalScope, type ApprovalStore, oldestFirst } from "../approvals.ts";
-import { approvalId, type PinSubject, placeOf } from "./pin-subject.ts";
-import { isAmong, nothingSeen, type SeenOfServer, type SeenPin, SeenPins } from "./seen-pins.ts";
+import { approvalId, isAmong, nothingSeen, type PinSubject, placeOf, type SeenOfServer, type SeenPin, SeenPins } from "./seen-pins.ts";
 
 /**
  * When what a server or a skill tells of itself is believed. `first-use`: what is seen first is kept, and what differs from it

@@ -1,19 +1,18 @@
+import { createRequire } from "node:module";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
 import type { ProvenanceRule } from "../trust-policy.ts";
-import { type BuildIdentity, identityOf } from "./build-identity.ts";
-import { type Signer, verifyBundle } from "./sigstore-verifier.ts";
 
 /** The package that provenance is asked of, as the registry gives it. */
-export interface ProvenanceSubject {
+interface ProvenanceSubject {
   readonly name: string;
   readonly version: string;
   /** Of its tarball, as npm writes it: `sha512-…`. */
   readonly integrity: string;
 }
 
-export type ProvenanceVerdict =
+type ProvenanceVerdict =
   /** It was built there, from this commit. */
   | ({ readonly kind: "verified" } & BuildIdentity)
   /** Nobody says where it was built, and nobody has to. */
@@ -138,4 +137,86 @@ function plainAddress(address: string): string {
 
 function refuse({ name, version }: ProvenanceSubject, code: string, why: string): ProvenanceVerdict {
   return { kind: "refused", diagnostic: { severity: "error", code, source: name, message: `${name}@${version}: ${why}.` } };
+}
+
+/** Where something was built, as the authority that certified the build's key has it. */
+interface BuildIdentity {
+  /** `https://github.com/acme/skills` */
+  readonly repository: string;
+  /** The file in it that says how: `.github/workflows/release.yml`. */
+  readonly workflow: string;
+  /** The branch or tag: `refs/tags/v1.0.0`. */
+  readonly ref: string;
+  readonly commit?: string;
+  /** Who vouches for all that: `https://token.actions.githubusercontent.com`. */
+  readonly issuer: string;
+}
+
+// The issuers that npm takes provenance of; of both, the name in the certificate is repository, workflow and ref.
+const forms: ReadonlyMap<string, RegExp> = new Map([
+  ["https://token.actions.githubusercontent.com", /^(https:\/\/github\.com\/[^/]+\/[^/]+)\/(\.github\/workflows\/[^@]+)@(refs\/.+)$/],
+  ["https://gitlab.com", /^(https:\/\/gitlab\.com\/.+?)\/\/([^@]+)@(refs\/.+)$/],
+]);
+
+// "Source Repository Digest" in Fulcio's list of object identifiers.
+const commitOid = "1.3.6.1.4.1.57264.1.13";
+
+/** Undefined: it was signed by a person, or by a service that is not known here. What the statement itself says counts for nothing. */
+function identityOf({ identity }: Signer): BuildIdentity | undefined {
+  const issuer = identity?.extensions?.issuer ?? "";
+  const [, repository, workflow, ref] = forms.get(issuer)?.exec(identity?.subjectAlternativeName ?? "") ?? [];
+  if (repository === undefined || workflow === undefined || ref === undefined) return undefined;
+  const commit = commitOf(identity?.oids ?? []);
+  return { repository, workflow, ref, issuer, ...(commit !== undefined && { commit }) };
+}
+
+function commitOf(oids: NonNullable<NonNullable<Signer["identity"]>["oids"]>): string | undefined {
+  const found = oids.find(({ oid }) => oid?.id.join(".") === commitOid);
+  return found === undefined ? undefined : /[0-9a-f]{40}(?:[0-9a-f]{24})?$/.exec(Buffer.from(found.value).toString("latin1"))?.[0];
+}
+
+/** Who signed a bundle, as Sigstore found it. */
+interface Signer {
+  readonly identity?: {
+    readonly subjectAlternativeName?: string;
+    readonly extensions?: { readonly issuer?: string };
+    readonly oids?: readonly { readonly oid?: { readonly id: readonly number[] } | undefined; readonly value: Uint8Array }[];
+  };
+}
+
+interface VerifyBundleOptions {
+  /** Sigstore's TrustedRoot as JSON. Absent: the one that it gives by TUF. */
+  readonly trustRoot?: unknown;
+  readonly timeout?: number | undefined;
+}
+
+/**
+ * Verifies a bundle: its certificate, that a certificate log and a transparency log have it, and its signature. Rejects
+ * with Sigstore's own error when it is wrong, or when there is no way to find out.
+ */
+async function verifyBundle(bundle: unknown, { trustRoot, timeout = 10_000 }: VerifyBundleOptions): Promise<Signer> {
+  if (trustRoot !== undefined) return verifyOffline(bundle, trustRoot);
+  const { verify } = await import("sigstore");
+  return (await verify(bundle as Parameters<typeof verify>[0], { timeout })) as Signer;
+}
+
+/** The parts that sigstore is made of, of which these take a trust root of one's own. */
+interface SigstoreParts {
+  readonly "@sigstore/bundle": { bundleFromJSON(value: unknown): unknown };
+  readonly "@sigstore/protobuf-specs": { readonly TrustedRoot: { fromJSON(value: unknown): unknown } };
+  readonly "@sigstore/verify": {
+    toSignedEntity(bundle: unknown): unknown;
+    toTrustMaterial(root: unknown): unknown;
+    readonly Verifier: new (material: unknown, options: object) => { verify(entity: unknown): unknown };
+  };
+}
+
+function verifyOffline(bundle: unknown, trustRoot: unknown): Signer {
+  // Those that sigstore itself uses, wherever they are installed.
+  const require = createRequire(createRequire(import.meta.url).resolve("sigstore"));
+  const part = <K extends keyof SigstoreParts>(name: K): SigstoreParts[K] => require(name) as SigstoreParts[K];
+  const { Verifier, toSignedEntity, toTrustMaterial } = part("@sigstore/verify");
+  const material = toTrustMaterial(part("@sigstore/protobuf-specs").TrustedRoot.fromJSON(trustRoot));
+  const verifier = new Verifier(material, { ctlogThreshold: 1, tlogThreshold: 1, timestampThreshold: 1 });
+  return verifier.verify(toSignedEntity(part("@sigstore/bundle").bundleFromJSON(bundle))) as Signer;
 }

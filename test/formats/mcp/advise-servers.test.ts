@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { adviseServers } from "../../../src/formats/mcp/advise-servers.ts";
+import { adviseServers } from "../../../src/formats/mcp/mcp-dialects.ts";
 import type { McpServerSpec } from "../../../src/formats/mcp/mcp-server-spec.ts";
 import { parseServerSpec } from "../../../src/formats/mcp/parse-server-spec.ts";
 

@@ -1,11 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { adviseServers } from "../../../src/formats/mcp/advise-servers.ts";
 import { createVariableLookup } from "../../../src/formats/mcp/expand-variables.ts";
 import { parseMcpConfig } from "../../../src/formats/mcp/mcp-config.ts";
-import type { McpDialect } from "../../../src/formats/mcp/mcp-dialects.ts";
-import { type ParsedServer, parseServerSpec } from "../../../src/formats/mcp/parse-server-spec.ts";
-import { toServerConfig } from "../../../src/formats/mcp/server-config.ts";
+import { adviseServers, type McpDialect } from "../../../src/formats/mcp/mcp-dialects.ts";
+import { type ParsedServer, parseServerSpec, toServerConfig } from "../../../src/formats/mcp/parse-server-spec.ts";
 import { rounds } from "../../rounds.ts";
 
 const runs = { numRuns: rounds(200, 5_000) };

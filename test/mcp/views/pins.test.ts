@@ -5,10 +5,10 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { LocalServerSpec } from "../../../src/formats/mcp/mcp-server-spec.ts";
 import { pinOwner } from "../../../src/mcp/views/pin-server.ts";
 import { type ApprovalStore, createMemoryApprovals } from "../../../src/trust/approvals.ts";
-import { digestOf } from "../../../src/trust/digests.ts";
 import { createFileApprovals } from "../../../src/trust/file-approvals.ts";
-import { approvalId, type PinSubject } from "../../../src/trust/pins/pin-subject.ts";
+import { digestOf } from "../../../src/trust/folder-digests.ts";
 import { type PinPolicy, Pins } from "../../../src/trust/pins/pins.ts";
+import { approvalId, type PinSubject } from "../../../src/trust/pins/seen-pins.ts";
 import { localSpec } from "../fake-servers.ts";
 
 const spec = localSpec("files");

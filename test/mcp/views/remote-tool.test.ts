@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { HostError } from "../../../src/base/errors.ts";
 import { type RemoteToolOptions, remoteTool, type ToolCaller } from "../../../src/mcp/views/remote-tool.ts";
-import { setCallMeta } from "../../../src/tools/call-meta.ts";
 import type { Tool, ToolContext, ToolResult } from "../../../src/tools/tool.ts";
+import { setCallMeta } from "../../../src/tools/tool-source.ts";
 import { contextOf, FakeServer, type Json, localSpec, toolNamed } from "../fake-servers.ts";
 
 function optionsFor(server: ToolCaller, more: Partial<RemoteToolOptions> = {}): RemoteToolOptions {

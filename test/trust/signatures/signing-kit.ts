@@ -1,9 +1,9 @@
 import { generateKeyPairSync } from "node:crypto";
 import { join } from "node:path";
 import { testSkill } from "skillhost/testing";
-import { formatKey, publicKeyOf } from "../../../src/trust/key-text.ts";
-import { type Signed, type SigningKey, type SignRequest, signFolder } from "../../../src/trust/sign-folder.ts";
+import { type Signed, type SigningKey, type SignRequest, signFolder } from "../../../src/trust/signature-statement.ts";
 import type { TrustOptions } from "../../../src/trust/trust-settings.ts";
+import { formatKey, publicKeyOf } from "../../../src/trust/trusted-keys.ts";
 import { type Files, skillMd, tempFolder, toolSource } from "../../skills/kit.ts";
 
 /** A key pair that lives in memory. */

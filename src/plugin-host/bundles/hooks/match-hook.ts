@@ -1,6 +1,5 @@
 import { RE2JS } from "re2js";
-import type { HookCommand } from "../../../formats/plugins/hook-config.ts";
-import type { HookMoment } from "../../../formats/plugins/hook-events.ts";
+import type { HookCommand, HookMoment } from "../../../formats/plugins/hook-config.ts";
 import { namesOfTool } from "./foreign-tools.ts";
 
 type Inputs = Readonly<Record<string, unknown>>;

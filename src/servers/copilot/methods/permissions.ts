@@ -3,7 +3,7 @@ import { isPlainRecord } from "../../../base/read-fields.ts";
 import { isInside } from "../../../io/confine-path.ts";
 import { approveUnasked } from "../../../session/permissions/permissions.ts";
 import type { Session } from "../../../session/session.ts";
-import { locationOf } from "../../../trust/locations.ts";
+import { locationOf } from "../../../trust/folder-identity.ts";
 import { badParams, notSupported } from "../framing/rpc-error.ts";
 import { findSession } from "../sessions/sessions.ts";
 import { toPromptRequest } from "../sessions/wire-permission.ts";

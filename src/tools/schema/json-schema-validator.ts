@@ -1,15 +1,15 @@
-import { errorMessage } from "../base/errors.ts";
+import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { errorMessage } from "../../base/errors.ts";
+import type { ArgumentIssue, JsonSchema, Validated } from "../tool.ts";
 import { issuesOf } from "./argument-issues.ts";
+import { EvaluationRun, pause, type RunOptions, StepsExceeded, TooDeep } from "./evaluation-run.ts";
 import { repairSchema } from "./repair-schema.ts";
-import { checkKeywords } from "./schema/check-keywords.ts";
-import { EvaluationRun, pause, type RunOptions, StepsExceeded, TooDeep } from "./schema/evaluation-run.ts";
-import { SchemaEvaluator } from "./schema/schema-evaluator.ts";
-import { UnresolvedReference } from "./schema/schema-index.ts";
-import { allFormats } from "./schema/string-formats.ts";
-import { dialectOf } from "./schema-dialect.ts";
+import { checkKeywords, SchemaEvaluator } from "./schema-evaluator.ts";
+import { UnresolvedReference } from "./schema-index.ts";
 import { boundedPattern, trustedPattern } from "./schema-pattern.ts";
-import type { ArgumentIssue, Validated } from "./tool.ts";
-import { isRecord, walkSchema } from "./walk-schema.ts";
+import { allFormats } from "./value-keywords.ts";
+import { dialectOf, isRecord, walkSchema } from "./walk-schema.ts";
 
 /**
  * Checks arguments and applies defaults, on a copy. Never throws, never changes what it is given. Answers at once; with a
@@ -18,12 +18,12 @@ import { isRecord, walkSchema } from "./walk-schema.ts";
 export type JsonValidator = (args: unknown) => Validated | Promise<Validated>;
 
 /** A schema that cannot be compiled: why, for the people who can change it. */
-export interface SchemaProblem {
+interface SchemaProblem {
   readonly code: "SCHEMA_REF_UNRESOLVED" | "SCHEMA_INVALID";
   readonly message: string;
 }
 
-export interface CompiledSchema {
+interface CompiledSchema {
   readonly validate: JsonValidator;
   /** Arguments that fit when what is null in them, and may be absent, counts as absent; undefined: that does not help. */
   readonly omitNulls: (args: unknown) => unknown;
@@ -40,7 +40,7 @@ const maxNodesExplained = 20_000;
  * are matched in linear time unless `isCode`, and then where that is possible. A schema that cannot be used gives a
  * validator that refuses every call.
  */
-export function compileSchemaText(text: string, isCode: boolean): CompiledSchema {
+function compileSchemaText(text: string, isCode: boolean): CompiledSchema {
   try {
     if (text.length > maxSchemaLength) throw new Error(`it is larger than ${maxSchemaLength} characters`);
     return { ...createValidator(text, isCode), problem: null };
@@ -207,4 +207,64 @@ function refuseAll(error: unknown): CompiledSchema {
           message: `"$ref": ${JSON.stringify(reference)} leads nowhere in this schema, and nothing is fetched. Copy what it refers to into "$defs".`,
         };
   return { validate: () => ({ ok: false, issues: [{ path: "", message }] }), omitNulls: () => undefined, problem };
+}
+
+interface CompileOptions {
+  /**
+   * The schema was declared, in JSON or by somebody else's program: patterns that cannot be matched in linear time are not
+   * checked. Those of the host's own code are then matched as JavaScript does. The work of a check is bounded either way.
+   */
+  readonly untrustedPatterns?: boolean;
+  /** Told once, at the first call, when the schema cannot be compiled. */
+  readonly onDiagnostic?: (diagnostic: Diagnostic) => void;
+}
+
+/**
+ * A validator of arguments for a JSON Schema. Nothing is compiled before its first call; equal schemas share one
+ * compiled validator. It applies defaults to a copy, never coerces, never throws and never changes the arguments;
+ * absent arguments count as `{}`. Large arguments are checked in slices, and answered with a promise. A schema that cannot be compiled refuses every call and says why as a diagnostic.
+ */
+export function compileSchema(schema: JsonSchema, options: CompileOptions = {}): JsonValidator {
+  let validate: JsonValidator | undefined;
+  return (args) => {
+    validate ??= compileShared(schema, options);
+    return validate(args);
+  };
+}
+
+/**
+ * For a library's own validation of arguments that it refused: the arguments without what is null and may be absent, if
+ * that makes them fit its JSON Schema; else undefined.
+ */
+export function nullOmitter(schema: JsonSchema): (args: unknown) => unknown {
+  return (args) => shareCompiled(textOf(schema), false).omitNulls(args);
+}
+
+const maxShared = 256;
+/** By text hash, least recently used first. Tools keep their validator themselves; this saves what reloads repeat. */
+const shared = new Map<string, CompiledSchema>();
+
+function compileShared(schema: JsonSchema, options: CompileOptions): JsonValidator {
+  const compiled = shareCompiled(textOf(schema), options.untrustedPatterns === true);
+  if (compiled.problem !== null) options.onDiagnostic?.({ severity: "error", ...compiled.problem });
+  return compiled.validate;
+}
+
+function shareCompiled(text: string, untrustedPatterns: boolean): CompiledSchema {
+  const key = `${untrustedPatterns} ${sha256(text)}`;
+  const compiled = shared.get(key) ?? compileSchemaText(text, !untrustedPatterns);
+  shared.delete(key);
+  shared.set(key, compiled);
+  const oldest = shared.keys().next();
+  if (shared.size > maxShared && oldest.done !== true) shared.delete(oldest.value);
+  return compiled;
+}
+
+function textOf(schema: JsonSchema): string {
+  try {
+    return canonicalJson(schema);
+  } catch {
+    // Cyclic, or with a getter that throws: no text, which the compiler reports as a faulty schema.
+    return "";
+  }
 }

@@ -1,6 +1,5 @@
-import type { Dialect } from "./schema-dialect.ts";
 import type { Pattern } from "./schema-pattern.ts";
-import { isRecord, type SchemaNode, walkSchema } from "./walk-schema.ts";
+import { type Dialect, isRecord, type SchemaNode, walkSchema } from "./walk-schema.ts";
 
 const types = new Set(["string", "number", "integer", "boolean", "object", "array", "null"]);
 

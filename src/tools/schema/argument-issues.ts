@@ -1,5 +1,5 @@
-import type { Fault } from "./schema/evaluation-run.ts";
-import type { ArgumentIssue } from "./tool.ts";
+import type { ArgumentIssue } from "../tool.ts";
+import type { Fault } from "./evaluation-run.ts";
 
 export const maxIssues = 8;
 const maxValuesListed = 20;

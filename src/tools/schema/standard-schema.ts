@@ -1,7 +1,7 @@
-import { errorMessage, HostError } from "../base/errors.ts";
-import { isThenable } from "../base/thenable.ts";
+import { errorMessage, HostError } from "../../base/errors.ts";
+import { isThenable } from "../../base/thenable.ts";
+import type { ArgumentIssue, JsonSchema, Validated } from "../tool.ts";
 import { maxIssues, pathText } from "./argument-issues.ts";
-import type { ArgumentIssue, JsonSchema, Validated } from "./tool.ts";
 import { isRecord } from "./walk-schema.ts";
 
 /** The part of the Standard Schema specification (https://standardschema.dev) that a tool needs of a schema library. */

@@ -1,11 +1,10 @@
-import type { Diagnostic, Severity } from "../base/diagnostic.ts";
+import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
 import { issuesOf } from "./argument-issues.ts";
-import { EvaluationRun, pause } from "./schema/evaluation-run.ts";
-import { SchemaEvaluator } from "./schema/schema-evaluator.ts";
-import { SchemaIndex } from "./schema/schema-index.ts";
-import { type Dialect, dialectOf } from "./schema-dialect.ts";
+import { EvaluationRun, pause } from "./evaluation-run.ts";
+import { SchemaEvaluator } from "./schema-evaluator.ts";
+import { SchemaIndex } from "./schema-index.ts";
 import { boundedPattern, nativePattern } from "./schema-pattern.ts";
-import { isRecord, type SchemaNode, walkSchema } from "./walk-schema.ts";
+import { type Dialect, dialectOf, isRecord, type SchemaNode, walkSchema } from "./walk-schema.ts";
 
 export interface CheckOptions {
   /** What the schema describes. Arguments must be an object; output may be anything. */
