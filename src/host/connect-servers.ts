@@ -2,8 +2,8 @@ import { canonicalJson, sha256 } from "../base/canonical-json.ts";
 import { errorMessage } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import type { McpServerSpec, RemoteServerSpec } from "../formats/mcp/mcp-server-spec.ts";
-import type { ServerOAuth } from "../mcp/oauth/create-oauth.ts";
 import type { CredentialStore } from "../mcp/oauth/credentials.ts";
+import type { ServerOAuth } from "../mcp/oauth/oauth-session.ts";
 import type { ServerConnector } from "../mcp/supervisor/server-connector.ts";
 import type { AskForToken, AskToSignIn, ServerPolicy } from "../session/servers/session-servers.ts";
 
@@ -69,7 +69,7 @@ function hasAuthorization({ headers }: RemoteServerSpec): boolean {
 async function openOAuth({ name, url, headers, oauth }: RemoteServerSpec, options: ConnectorOptions): Promise<ServerOAuth> {
   const { log, askToSignIn, isAttended } = options;
   const owner = oauth?.owner;
-  const [{ createOAuth }, store] = await Promise.all([import("../mcp/oauth/create-oauth.ts"), openCredentials(owner, options)]);
+  const [{ createOAuth }, store] = await Promise.all([import("../mcp/oauth/oauth-session.ts"), openCredentials(owner, options)]);
   if (owner !== undefined) {
     const acquire = options.askForToken?.(owner);
     const people = { authorize: askToSignIn(url), acquire, isAttended: () => acquire !== undefined || isAttended(url) };
@@ -81,6 +81,6 @@ async function openOAuth({ name, url, headers, oauth }: RemoteServerSpec, option
 
 /** What belongs to one session ends with it. */
 async function openCredentials(owner: string | undefined, { credentialsDirectory, log }: ConnectorOptions): Promise<CredentialStore> {
-  if (owner !== undefined) return (await import("../mcp/oauth/memory-credentials.ts")).createMemoryCredentials();
+  if (owner !== undefined) return (await import("../mcp/oauth/file-credentials.ts")).createMemoryCredentials();
   return (await import("../mcp/oauth/file-credentials.ts")).createFileCredentials({ directory: credentialsDirectory, log });
 }

@@ -51,7 +51,6 @@ export async function createHost(options: HostOptions = {}): Promise<Host> {
 /**
  * Starts a host as `createHost` does, but settles before its skills are loaded: sessions wait for them with their first turn.
  * `latePlugins` are activated with the first session, if no others are named.
- * @internal
  */
 export async function startHost(options: HostOptions = {}, latePlugins: readonly string[] = []): Promise<Host> {
   const host = new SkillHost(resolveHostOptions(options), options.plugins === undefined ? latePlugins : []);

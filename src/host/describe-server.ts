@@ -1,7 +1,7 @@
-import type { SupervisedServer } from "../mcp/supervisor/lease.ts";
+import type { SupervisedServer } from "../mcp/supervisor/server-lease.ts";
 import type { ServerState } from "../mcp/supervisor/server-state.ts";
 import type { HeldDefinition } from "../mcp/views/held-definition.ts";
-import type { ServerOffer } from "../mcp/views/server-offer.ts";
+import type { ServerFeatures } from "../mcp/views/server-features.ts";
 import type { ServerViewSnapshot } from "../mcp/views/server-snapshot.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
 import type { HeldBack, ServerInfo, ServerOrigin, ServerStatus } from "../session/servers/session-servers.ts";
@@ -25,7 +25,7 @@ export function statusOf({ name, state }: SupervisedServer, stopped: ReadonlySet
 /** A server as people and programs are told of it. */
 export function describeServer(
   server: SupervisedServer,
-  offer: ServerOffer | undefined,
+  offer: ServerFeatures | undefined,
   origin: ServerOrigin,
   stopped: ReadonlySet<string>,
 ): ServerInfo {

@@ -1,4 +1,4 @@
-import type { ServerChange } from "../mcp/supervisor/lease.ts";
+import type { ServerChange } from "../mcp/supervisor/server-lease.ts";
 import type { CatalogView } from "../session/catalog/catalog-view.ts";
 import type { ResolvedServers } from "../session/servers/server-options.ts";
 import { type ConfiguredServers, chooseServers, type OwnedServer } from "./configured-servers.ts";

@@ -3,7 +3,7 @@ import { Emitter } from "../base/emitter.ts";
 import { HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import { waitFor } from "../base/wait-for.ts";
-import type { ServerChange, SupervisedServer } from "../mcp/supervisor/lease.ts";
+import type { ServerChange, SupervisedServer } from "../mcp/supervisor/server-lease.ts";
 import type { ServerView } from "../mcp/views/server-view.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
 import type { ServerInstructions } from "../session/instructions/instructions.ts";

@@ -1,4 +1,4 @@
-import type { SupervisedServer } from "../mcp/supervisor/lease.ts";
+import type { SupervisedServer } from "../mcp/supervisor/server-lease.ts";
 import type { ServerLists } from "../mcp/supervisor/server-lists.ts";
 import type { ServerNews, ServerStatus } from "../session/servers/session-servers.ts";
 import { statusOf } from "./describe-server.ts";

@@ -1,7 +1,7 @@
 import { canonicalJson, sha256 } from "../base/canonical-json.ts";
 import { HostError, toError } from "../base/errors.ts";
-import type { ServerOAuth } from "../mcp/oauth/create-oauth.ts";
-import type { ServerLease, SupervisedServer } from "../mcp/supervisor/lease.ts";
+import type { ServerOAuth } from "../mcp/oauth/oauth-session.ts";
+import type { ServerLease, SupervisedServer } from "../mcp/supervisor/server-lease.ts";
 import { McpSupervisor } from "../mcp/supervisor/supervisor.ts";
 import { createServerView, type ServerView } from "../mcp/views/server-view.ts";
 import { type ConfiguredServer, isStartable } from "../session/servers/server-options.ts";

@@ -10,10 +10,10 @@ import { Lifetime } from "../../src/base/lifetime.ts";
 import { silentLogger } from "../../src/base/logger.ts";
 import { spawnProcess } from "../../src/io/process/child-process.ts";
 import { watchTree } from "../../src/io/watch/watch-tree.ts";
-import { ResourceWatches } from "../../src/mcp/connection/resource-watches.ts";
-import { Subscription } from "../../src/mcp/connection/subscription.ts";
-import { LastingWatches } from "../../src/mcp/supervisor/lasting-watches.ts";
+import { Subscription } from "../../src/mcp/connection/change-feed.ts";
+import { ClientResourceSubscriptions } from "../../src/mcp/connection/client-resource-subscriptions.ts";
 import type { ServerConnector } from "../../src/mcp/supervisor/server-connector.ts";
+import { LastingSubscriptions } from "../../src/mcp/supervisor/server-resource-subscriptions.ts";
 import { SessionExtensions } from "../../src/servers/copilot/extensions/session-extensions.ts";
 import { Wire, type WireStreams } from "../../src/servers/copilot/framing/wire.ts";
 import { LegacySessions, type ServedConnection } from "../../src/servers/mcp/legacy-sessions.ts";
@@ -57,7 +57,7 @@ closesWhileOpening("a lifetime", () => {
 
 closesWhileOpening("the subscriptions to resources of one MCP connection", () => {
   const { open, countOpen } = slowThing();
-  const watches = new ResourceWatches(open);
+  const watches = new ClientResourceSubscriptions(open);
   const held: AsyncDisposable[] = [];
   return {
     open: async () => held.push(await watches.add("note://one", () => {})),
@@ -82,7 +82,7 @@ closesWhileOpening("the stream of changes of one MCP connection", () => {
 
 closesWhileOpening("the watches on a server's resources across its connections", () => {
   const { open, countOpen } = slowThing();
-  const watches = new LastingWatches();
+  const watches = new LastingSubscriptions();
   const connections = [1, 2].map(() => ({ watchResource: open }) as never);
   const held: Promise<AsyncDisposable>[] = [];
   let isOver = false;

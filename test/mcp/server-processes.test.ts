@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, type TestContext, test, vi } from "vitest";
-import type { SupervisedServer } from "../../src/mcp/supervisor/lease.ts";
+import type { SupervisedServer } from "../../src/mcp/supervisor/server-lease.ts";
 import type { McpSupervisor, SupervisorOptions } from "../../src/mcp/supervisor/supervisor.ts";
 import { compileSources } from "../compiled-sources.ts";
 import { patience } from "../slowness.ts";

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, test } from "vitest";
 import type { LocalServerSpec } from "../../src/formats/mcp/mcp-server-spec.ts";
-import type { ServerLease } from "../../src/mcp/supervisor/lease.ts";
+import type { ServerLease } from "../../src/mcp/supervisor/server-lease.ts";
 import type { McpSupervisor } from "../../src/mcp/supervisor/supervisor.ts";
 import { createServerView, type ServerView } from "../../src/mcp/views/server-view.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";

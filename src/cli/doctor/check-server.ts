@@ -3,7 +3,7 @@ import { errorMessage, HostError } from "../../base/errors.ts";
 import { adviseServers } from "../../formats/mcp/mcp-dialects.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { McpConnection } from "../../mcp/connection/connection.ts";
-import { StderrTail } from "../../mcp/connection/stderr-tail.ts";
+import { StderrTail } from "../../mcp/connection/stdio-transport.ts";
 import type { ServerConnector } from "../../mcp/supervisor/server-connector.ts";
 import type { ListedServer } from "../describe-server.ts";
 import { counted } from "../describe-skill.ts";

@@ -1,17 +1,15 @@
-import type { Client, SubscriptionFilter } from "@modelcontextprotocol/client";
+import type { Client, McpSubscription, SubscriptionFilter } from "@modelcontextprotocol/client";
 import { errorMessage } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
+import { ClientResourceSubscriptions } from "./client-resource-subscriptions.ts";
 import type { ProtocolEra, ServerList } from "./connection.ts";
 import { toConnectionError } from "./connection-errors.ts";
-import { ListChanges } from "./list-changes.ts";
-import { ResourceWatches } from "./resource-watches.ts";
-import type { Sdk } from "./sdk.ts";
-import { Subscription } from "./subscription.ts";
+import type { Sdk } from "./server-link.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-export interface ChangeFeedParts {
+interface ChangeFeedParts {
   readonly sdk: Sdk;
   readonly serverName: string;
   readonly client: Client;
@@ -27,13 +25,13 @@ const lists = ["tools", "prompts", "resources"] as const;
 export class ChangeFeed implements AsyncDisposable {
   readonly #parts: ChangeFeedParts;
   readonly #changes = new ListChanges();
-  readonly #watches: ResourceWatches;
+  readonly #watches: ClientResourceSubscriptions;
   #subscription: Subscription | undefined;
   #isOver = false;
 
   constructor(parts: ChangeFeedParts) {
     this.#parts = parts;
-    this.#watches = new ResourceWatches((uri) => this.#subscribe(uri));
+    this.#watches = new ClientResourceSubscriptions((uri) => this.#subscribe(uri));
     for (const list of lists) parts.client.setNotificationHandler(`notifications/${list}/list_changed`, () => this.#changes.announce(list));
     parts.client.setNotificationHandler("notifications/resources/updated", ({ params }) => this.#watches.announce(params.uri));
   }
@@ -98,5 +96,104 @@ export class ChangeFeed implements AsyncDisposable {
 
   #note(what: string, error: unknown): void {
     this.#parts.log.debug(`The MCP server ${this.#parts.serverName} ${what}: ${errorMessage(error)}`);
+  }
+}
+
+interface SubscriptionOptions {
+  readonly serverName: string;
+  readonly log: Logger;
+  /** Hears that the stream was interrupted and is there again: what happened in between was not told. */
+  readonly onResumed: () => void;
+}
+
+const shortestPause = 1000;
+const longestPause = 30_000;
+
+/**
+ * One `subscriptions/listen` stream of the stateless protocol, opened anew when the server ends it, until it is disposed
+ * of. A server that refuses the first one is not asked again.
+ */
+export class Subscription implements AsyncDisposable {
+  readonly #client: Client;
+  readonly #filter: SubscriptionFilter;
+  readonly #options: SubscriptionOptions;
+  #stream: McpSubscription | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #pause = shortestPause;
+  #isOver = false;
+
+  constructor(client: Client, filter: SubscriptionFilter, options: SubscriptionOptions) {
+    this.#client = client;
+    this.#filter = filter;
+    this.#options = options;
+  }
+
+  /** Rejects when the server does not take it. */
+  async open(): Promise<void> {
+    const stream = await this.#client.listen(this.#filter);
+    if (this.#isOver) return await stream.close();
+    this.#stream = stream;
+    void stream.closed.then((cause) => {
+      if (cause !== "local") this.#openLater();
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    await this.#stream?.close();
+  }
+
+  #openLater(): void {
+    this.#stream = undefined;
+    if (this.#isOver || this.#client.transport === undefined) return;
+    this.#timer = setTimeout(() => void this.#openAgain(), this.#pause);
+    // Nobody waits for it: it does not keep the process alive.
+    this.#timer.unref();
+    this.#pause = Math.min(this.#pause * 2, longestPause);
+  }
+
+  async #openAgain(): Promise<void> {
+    try {
+      await this.open();
+      this.#pause = shortestPause;
+      this.#options.onResumed();
+    } catch (error) {
+      this.#options.log.debug(`The MCP server ${this.#options.serverName} does not report changes at present: ${errorMessage(error)}`);
+      this.#openLater();
+    }
+  }
+}
+
+// A server that changes ten tools says so ten times.
+const together = 50;
+
+/** Tells listeners that lists changed: what is announced close together, once. */
+class ListChanges implements Disposable {
+  readonly #listeners = new Set<(list: ServerList) => void>();
+  readonly #timers = new Map<ServerList, NodeJS.Timeout>();
+
+  add(listener: (list: ServerList) => void): Disposable {
+    // A wrapper of our own, so that adding one function twice gives two listeners with a life each.
+    const own = (list: ServerList): void => listener(list);
+    this.#listeners.add(own);
+    return { [Symbol.dispose]: () => void this.#listeners.delete(own) };
+  }
+
+  announce(list: ServerList): void {
+    if (this.#timers.has(list)) return;
+    this.#timers.set(
+      list,
+      setTimeout(() => {
+        this.#timers.delete(list);
+        for (const listener of [...this.#listeners]) listener(list);
+      }, together),
+    );
+  }
+
+  [Symbol.dispose](): void {
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+    this.#timers.clear();
+    this.#listeners.clear();
   }
 }

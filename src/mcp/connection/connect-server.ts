@@ -1,10 +1,16 @@
-import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
-import { connectLocal } from "./connect-local.ts";
-import type { ConnectOptions } from "./connect-options.ts";
-import { connectRemote } from "./connect-remote.ts";
-import type { McpConnection } from "./connection.ts";
+import { isAbsolute, resolve } from "node:path";
+import { HostError } from "../../base/errors.ts";
+import { settlesWithin } from "../../base/wait-for.ts";
+import type { LocalServerSpec, McpServerSpec, RemoteServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
+import { spawnProcess } from "../../io/process/child-process.ts";
+import { type ConnectOptions, defaultMessageBytes, type McpConnection, type ProtocolEra } from "./connection.ts";
+import { httpStatusOf } from "./connection-errors.ts";
+import { connectTimeoutOf, type FailedHandshake, type Handshake, type HandshakeOptions, shakeHands } from "./handshake.ts";
+import { createHttpTransport } from "./http-transport.ts";
+import { loadSdk, type Sdk } from "./server-link.ts";
+import { StdioTransport } from "./stdio-transport.ts";
 
-export type { ConnectOptions } from "./connect-options.ts";
+export type { ConnectOptions } from "./connection.ts";
 
 /**
  * Connects to an MCP server, in whichever of the protocol's two eras it speaks. Disposing of the connection ends it, and
@@ -18,4 +24,128 @@ export type { ConnectOptions } from "./connect-options.ts";
  */
 export function connectServer(spec: McpServerSpec, options: ConnectOptions): Promise<McpConnection> {
   return spec.type === "stdio" ? connectLocal(spec, options) : connectRemote(spec, options);
+}
+
+// Old servers answer a question that they do not know at once, or never.
+const localProbeMs = 4000;
+
+/**
+ * Starts a local server and agrees with it on a protocol. Servers are asked which one they speak in place: nearly all that
+ * do not know the question say so at once and take the old handshake after it. One that ends, or does not get over the
+ * question, is started anew and not asked.
+ */
+async function connectLocal(spec: LocalServerSpec, options: ConnectOptions): Promise<McpConnection> {
+  const tries: Tries = { sdk: await loadSdk(), spec, options, started: performance.now(), timeout: connectTimeoutOf(spec, options) };
+  const { prior } = options;
+  if (prior !== undefined) return outcome(await attempt(tries, prior.era, tries.timeout).shaken);
+  const first = attempt(tries, undefined, Math.min(localProbeMs, tries.timeout / 4));
+  // One that is stuck is ended before another starts: two at a time would download, lock and listen twice.
+  const isStuck = !(await settlesWithin(first.shaken, tries.timeout / 2));
+  if (isStuck) first.cancel();
+  const early = await first.shaken;
+  if (early.kind === "connected") return early.connection;
+  if (!isStuck && !mayRetry(early)) throw early.error;
+  return outcome(await attempt(tries, early.wasDiscovered ? "modern" : "legacy", tries.timeout).shaken);
+}
+
+interface Tries {
+  readonly sdk: Sdk;
+  readonly spec: LocalServerSpec;
+  readonly options: ConnectOptions;
+  readonly started: number;
+  /** Milliseconds for all of them. */
+  readonly timeout: number;
+}
+
+interface Attempt {
+  readonly shaken: Promise<Handshake>;
+  /** Ends it, unless it has connected. */
+  readonly cancel: () => void;
+}
+
+function attempt(tries: Tries, era: ProtocolEra | undefined, probeTimeout: number): Attempt {
+  const controller = new AbortController();
+  const { signal } = tries.options;
+  const either = signal === undefined ? controller.signal : AbortSignal.any([signal, controller.signal]);
+  const timeout = Math.max(1, tries.timeout - (performance.now() - tries.started));
+  return { shaken: start(tries, { era, timeout, probeTimeout, signal: either }), cancel: () => controller.abort() };
+}
+
+async function start({ sdk, spec, options }: Tries, shake: Omit<HandshakeOptions, "serverName">): Promise<Handshake> {
+  if (shake.signal?.aborted === true) return failed("MCP_CANCELLED", `Connecting to the MCP server ${spec.name} was cancelled.`);
+  const spawned = await spawnProcess({ command: spec.command, args: spec.args, cwd: folderOf(spec, options), env: spec.env });
+  if (spawned.kind !== "spawned") return failed("MCP_NOT_STARTED", `The MCP server ${spec.name} did not start. ${spawned.message}`);
+  const link = new StdioTransport(spawned.process, {
+    serverName: spec.name,
+    maxMessageBytes: options.maxMessageBytes ?? defaultMessageBytes,
+    log: options.log,
+    onStderr: options.onStderr,
+  });
+  return await shakeHands(sdk, link, options, { serverName: spec.name, ...shake });
+}
+
+function folderOf(spec: LocalServerSpec, { workingDirectory }: ConnectOptions): string {
+  if (spec.cwd === undefined) return workingDirectory;
+  return isAbsolute(spec.cwd) ? spec.cwd : resolve(workingDirectory, spec.cwd);
+}
+
+function mayRetry({ error }: FailedHandshake): boolean {
+  return !["MCP_NOT_STARTED", "MCP_CANCELLED", "MCP_TIMEOUT", "MCP_UNAUTHORIZED"].includes(error.code);
+}
+
+function outcome(shaken: Handshake): McpConnection {
+  if (shaken.kind === "connected") return shaken.connection;
+  throw shaken.error;
+}
+
+function failed(code: string, message: string): FailedHandshake {
+  return { kind: "failed", error: new HostError(code, message), wasDiscovered: false };
+}
+
+// Over HTTP who does not know the question answers with an error; silence is a fault.
+const remoteProbeMs = 10_000;
+
+/**
+ * Connects over Streamable HTTP in the era that the server speaks, or over the older transport with server-sent events
+ * where it knows nothing else.
+ */
+async function connectRemote(spec: RemoteServerSpec, options: ConnectOptions): Promise<McpConnection> {
+  if (!isAddress(spec.url)) {
+    throw new HostError("MCP_NOT_STARTED", `The address of the MCP server ${spec.name} is not an http or https address.`);
+  }
+  const sdk = await loadSdk();
+  const started = performance.now();
+  const timeout = connectTimeoutOf(spec, options);
+  const attempt = (kind: "http" | "sse", era: ProtocolEra | undefined): Promise<Handshake> => {
+    const left = Math.max(1, timeout - (performance.now() - started));
+    const probeTimeout = era === "modern" ? left : Math.min(remoteProbeMs, left / 3);
+    const link = createHttpTransport(sdk, spec, kind, options);
+    return shakeHands(sdk, link, options, { serverName: spec.name, era, timeout: left, probeTimeout, signal: options.signal });
+  };
+  if (spec.type === "sse") return outcome(await attempt("sse", "legacy"));
+  const first = await attempt("http", options.prior?.era);
+  if (first.kind === "connected") return first.connection;
+  const plain = options.prior === undefined && wantsPlain(first.error, sdk) ? await attempt("http", "legacy") : first;
+  if (plain.kind === "connected") return plain.connection;
+  if (!knowsNoPost(plain.error, sdk)) throw plain.error;
+  const old = await attempt("sse", "legacy");
+  // What the server has against the newer transport says more than that it has no older one.
+  return outcome(old.kind === "connected" || old.error.code === "MCP_UNAUTHORIZED" ? old : plain);
+}
+
+/** Servers that fall over the question, or do not answer it, may still know the old handshake. */
+function wantsPlain(error: HostError, sdk: Sdk): boolean {
+  const status = httpStatusOf(error, sdk);
+  if (status !== undefined) return status >= 500;
+  return error.code === "MCP_ANSWER" || (error.code === "MCP_TIMEOUT" && error.cause !== undefined);
+}
+
+/** As the specification has it for servers of before 2025: the POST of the handshake is refused as such. */
+function knowsNoPost(error: HostError, sdk: Sdk): boolean {
+  const status = httpStatusOf(error, sdk);
+  return status !== undefined && status >= 400 && status < 500 && ![401, 403, 407, 408, 429].includes(status);
+}
+
+function isAddress(url: string): boolean {
+  return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
 }

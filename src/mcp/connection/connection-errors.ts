@@ -1,6 +1,6 @@
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
 import { redactText } from "../../base/logger.ts";
-import type { Sdk } from "./sdk.ts";
+import type { Sdk } from "./server-link.ts";
 
 /**
  * What the SDK, the transport or the network threw, as the HostError that connections promise. Its message is for people;

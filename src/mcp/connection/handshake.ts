@@ -2,15 +2,11 @@ import { HostError } from "../../base/errors.ts";
 import { packageVersion } from "../../base/package-version.ts";
 import { onAbort } from "../../base/wait-for.ts";
 import { ClientConnection } from "./client-connection.ts";
-import { type ConnectOptions, defaultConnectTimeout } from "./connect-options.ts";
-import type { McpConnection, ProtocolEra } from "./connection.ts";
+import { type ConnectOptions, defaultConnectTimeout, type McpConnection, type ProtocolEra } from "./connection.ts";
 import { toConnectionError } from "./connection-errors.ts";
 import { createFrameLog } from "./frame-log.ts";
-import { HeldTimer, longestTimeout } from "./held-timer.ts";
-import { InFlight } from "./in-flight.ts";
-import { ObservedPipe, ObservedTransport } from "./observed-transport.ts";
-import type { Sdk } from "./sdk.ts";
-import type { ServerLink } from "./server-link.ts";
+import { HeldTimer, InFlight, longestTimeout, ObservedPipe, ObservedTransport } from "./request-transport.ts";
+import type { Sdk, ServerLink } from "./server-link.ts";
 import { requestMethods, ServerRequests } from "./server-requests.ts";
 
 export interface HandshakeOptions {

@@ -1,23 +1,22 @@
 import type {
+  FetchLike,
   JSONRPCMessage,
   SSEClientTransport,
   StreamableHTTPClientTransport,
   Transport,
   TransportSendOptions,
 } from "@modelcontextprotocol/client";
-import { settlesWithin } from "../../base/wait-for.ts";
+import { HostError } from "../../base/errors.ts";
+import { onAbort, settlesWithin } from "../../base/wait-for.ts";
 import type { RemoteServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
-import { type ConnectOptions, defaultMessageBytes } from "./connect-options.ts";
-import type { ConnectionEnd } from "./connection.ts";
-import { guardFetch } from "./guarded-fetch.ts";
-import type { Sdk } from "./sdk.ts";
-import type { ServerLink } from "./server-link.ts";
+import { type ConnectionEnd, type ConnectOptions, defaultMessageBytes } from "./connection.ts";
+import type { Sdk, ServerLink } from "./server-link.ts";
 
 // How long a server may take to forget a session that we end.
 const farewell = 1000;
 
 /** A remote server over Streamable HTTP, or over the older transport with server-sent events. */
-export class HttpTransport implements ServerLink {
+class HttpTransport implements ServerLink {
   onclose?: (() => void) | undefined;
   onerror?: ((error: Error) => void) | undefined;
   onmessage?: ServerLink["onmessage"];
@@ -101,4 +100,112 @@ export function createHttpTransport(sdk: Sdk, spec: RemoteServerSpec, kind: "htt
   const settings = { fetch: auth?.wrapFetch(guarded) ?? guarded, ...(auth !== undefined && { authProvider: auth.provider }) };
   const inner = kind === "http" ? new sdk.StreamableHTTPClientTransport(url, settings) : new sdk.SSEClientTransport(url, settings);
   return new HttpTransport(inner, spec.name);
+}
+
+interface GuardOptions {
+  readonly serverName: string;
+  readonly url: URL;
+  /** Sent to the server and to nobody else. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Of one message. */
+  readonly maxMessageBytes: number;
+}
+
+/**
+ * A fetch for one server: its configured headers go to its own origin only, and no message is read beyond the limit.
+ * Redirects are the SDK's, which follows them within the origin.
+ * @internal Exported for tests.
+ */
+export function guardFetch(options: GuardOptions, base: FetchLike = fetch): FetchLike {
+  return async (target, init) => {
+    const url = new URL(target);
+    const headers = new Headers(init?.headers);
+    if (isWithin(options.url, url)) {
+      for (const [name, value] of Object.entries(options.headers)) if (!headers.has(name)) headers.set(name, value);
+    }
+    // The runtime leaves a listener on a request's signal until it collects its garbage; the SDK's lives as long as the
+    // connection, so each request gets one of its own.
+    const controller = new AbortController();
+    const waiting = init?.signal ? onAbort(init.signal, () => controller.abort(init.signal?.reason)) : undefined;
+    const done = (): void => waiting?.[Symbol.dispose]();
+    try {
+      return limited(await base(url, { ...init, headers, signal: controller.signal }), options, done);
+    } catch (error) {
+      done();
+      throw error;
+    }
+  };
+}
+
+/** The origin itself, or the same host by https where it was http. */
+function isWithin(from: URL, to: URL): boolean {
+  if (from.origin === to.origin) return true;
+  return from.protocol === "http:" && to.protocol === "https:" && from.hostname === to.hostname && from.port === "" && to.port === "";
+}
+
+function limited(response: Response, options: GuardOptions, done: () => void): Response {
+  const { body, status, statusText, headers } = response;
+  if (body === null) {
+    done();
+    return response;
+  }
+  const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
+  const count = isStream ? eventCounter() : (chunk: Uint8Array, before: number) => before + chunk.length;
+  const copy = new Response(limitedBody(body.getReader(), options, count, done), { status, statusText, headers });
+  Object.defineProperty(copy, "url", { value: response.url });
+  return copy;
+}
+
+type Count = (chunk: Uint8Array, before: number) => number;
+
+function limitedBody(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  options: GuardOptions,
+  count: Count,
+  done: () => void,
+): ReadableStream {
+  let bytes = 0;
+  return new ReadableStream({
+    async pull(controller) {
+      const next = await reader.read().catch((error: unknown) => {
+        done();
+        throw error;
+      });
+      if (next.done) {
+        done();
+        return controller.close();
+      }
+      bytes = count(next.value, bytes);
+      if (bytes <= options.maxMessageBytes) return controller.enqueue(next.value);
+      controller.error(tooLong(options));
+      done();
+      await reader.cancel();
+    },
+    cancel(reason) {
+      done();
+      return reader.cancel(reason);
+    },
+  });
+}
+
+/** A stream of events lasts as long as the connection: what counts is what one event has so far. */
+function eventCounter(): Count {
+  let endedLine = false;
+  return (chunk, before) => {
+    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    // An empty line ends an event; its two line breaks may come in two chunks.
+    const endsEvent = endedLine && isLineBreak(bytes[0]);
+    endedLine = isLineBreak(bytes.at(-1));
+    const end = Math.max(bytes.lastIndexOf("\n\n"), bytes.lastIndexOf("\n\r\n"), bytes.lastIndexOf("\r\r"));
+    if (end !== -1) return bytes.length - end;
+    return endsEvent ? bytes.length : before + bytes.length;
+  };
+}
+
+function isLineBreak(byte: number | undefined): boolean {
+  return byte === 0x0a || byte === 0x0d;
+}
+
+function tooLong({ serverName, maxMessageBytes }: GuardOptions): HostError {
+  return new HostError("MCP_ANSWER", `The MCP server ${serverName} sent a message of over ${maxMessageBytes} bytes, which is not read.`);
 }

@@ -18,3 +18,11 @@ export interface ServerLink extends Transport {
   /** Ends it, and waits until nothing is left of what it started. */
   close(): Promise<void>;
 }
+
+/** The official SDK's client side. */
+export type Sdk = typeof import("@modelcontextprotocol/client");
+
+/** Loaded when a server is first connected to: it takes longer than a command line that needs none may take. */
+export function loadSdk(): Promise<Sdk> {
+  return import("@modelcontextprotocol/client");
+}

@@ -1,17 +1,15 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
-import { maxJsonDepth, maxJsonValues } from "../../base/json-limits.ts";
+import { JsonValueCount, maxJsonDepth, maxJsonValues } from "../../base/json-limits.ts";
 import { type Logger, redactText } from "../../base/logger.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
 import { JsonTooDeep, SlicedJson } from "../../base/sliced-json.ts";
 import { settlesWithin } from "../../base/wait-for.ts";
 import type { ManagedProcess, ProcessExit } from "../../io/process/child-process.ts";
 import type { ConnectionEnd } from "./connection.ts";
-import { LineSplitter, type LongLine } from "./line-splitter.ts";
 import type { ServerLink } from "./server-link.ts";
-import { StderrTail } from "./stderr-tail.ts";
 
-export interface StdioOptions {
+interface StdioOptions {
   readonly serverName: string;
   /** Of one message; a longer one is an error for the request that it answers. */
   readonly maxMessageBytes: number;
@@ -248,4 +246,133 @@ function idOf({ head, tail }: LongLine): number | undefined {
   const atEnd = /,"id":(\d{1,15})(?:,"jsonrpc":"2\.0")?\}$/.exec(tail.replace(/\s/g, ""));
   const found = atStart?.[1] ?? atEnd?.[1];
   return found === undefined ? undefined : Number(found);
+}
+
+const limit = 16 * 1024;
+
+/** The end of what a program writes to stderr: however much it writes, only so much is kept. */
+export class StderrTail {
+  #chunks: Buffer[] = [];
+  #length = 0;
+
+  add(text: Buffer | string): void {
+    const chunk = typeof text === "string" ? Buffer.from(text) : text;
+    // A copy: a slice would keep what it was cut from.
+    const part = chunk.length > limit ? Buffer.from(chunk.subarray(-limit)) : chunk;
+    this.#chunks.push(part);
+    this.#length += part.length;
+    while (this.#length - (this.#chunks[0]?.length ?? 0) >= limit) this.#length -= this.#chunks.shift()?.length ?? 0;
+  }
+
+  /** Without what looks like a credential. */
+  get text(): string {
+    return redactText(Buffer.concat(this.#chunks).subarray(-limit).toString("utf8"));
+  }
+
+  /** For people: the line that names what went wrong, else the last one that says anything; cut to fit into a message. */
+  get lastLine(): string | undefined {
+    const lines = this.text
+      .split(/\r?\n/)
+      .map((line) => line.trim())
+      .filter((line) => line !== "");
+    const told = lines.filter((line) => !isTrimming.test(line));
+    const named = told.findLast((line) => namesError.test(line)) ?? told.at(-1) ?? lines.at(-1);
+    const found =
+      named !== undefined && ofNpm.test(named) ? (told.find((line) => ofNpm.test(line) && !npmCode.test(line)) ?? named) : named;
+    return found?.replace(/\s*\{$/, "").slice(0, 300);
+  }
+}
+
+/** An error as the runtimes of servers write it: `TypeError: …`, `error: …`, `panic: …`, `thread 'main' panicked at …`. */
+const namesError =
+  /^(?:Uncaught )?[\w$.]*(?:Error|Exception|Failure)\b|^(?:\[?(?:error|fatal|panic)\]?\b|npm (?:error|ERR!)\s)|\bpanicked at\b|\b(?:error|fatal):\s/i;
+/** What stands around it: frames, the quoted source with its marks, properties and closing brackets, the runtime's version. */
+const isTrimming =
+  /^(?:at |\^|~+$|[{}\])]|\.{3}|Node\.js v\d|Bun v\d|note: run with|goroutine \d|exit status|Traceback |File "|npm (?:error|ERR!)\s*(?:$|A complete log|\S*_logs))|^[\w$]+: .*[,{[]$|^(?:code|errno|syscall|requireStack|\[\w+\]): /;
+const ofNpm = /^npm (?:error|ERR!)\s/;
+const npmCode = /^npm (?:error|ERR!)\s+(?:code|errno|syscall|path)\s/;
+
+const lineBreak = 0x0a;
+const carriageReturn = 0x0d;
+// The id of a message stands at its beginning or at its end, whoever wrote it.
+const edge = 512;
+
+/** The two ends of a line that is not read: it is too long, holds too many values, or is nested too deeply. */
+export interface LongLine {
+  readonly why: "bytes" | "values" | "depth";
+  readonly head: string;
+  readonly tail: string;
+}
+
+/** Hears of a line, and of how many values it holds, as far as that was counted: a line of one chunk has none. */
+type LineListener = (line: string, values: number) => void;
+
+/**
+ * Cuts a stream of bytes into lines of UTF-8. A line over the limits is not kept: only its ends are told.
+ * @internal Exported for tests.
+ */
+export class LineSplitter {
+  readonly #limit: number;
+  readonly #onLine: LineListener;
+  readonly #onLong: (line: LongLine) => void;
+  #chunks: Buffer[] = [];
+  #length = 0;
+  #head: string | undefined;
+  #why: LongLine["why"] = "bytes";
+  /** Of the line that is coming in, in more than one chunk. */
+  #values = new JsonValueCount();
+
+  constructor(limit: number, onLine: LineListener, onLong: (line: LongLine) => void) {
+    this.#limit = limit;
+    this.#onLine = onLine;
+    this.#onLong = onLong;
+  }
+
+  push(chunk: Buffer): void {
+    let start = 0;
+    for (let at = chunk.indexOf(lineBreak); at !== -1; at = chunk.indexOf(lineBreak, start)) {
+      this.#endLine(chunk.subarray(start, at));
+      start = at + 1;
+    }
+    if (start < chunk.length) this.#keep(chunk.subarray(start));
+  }
+
+  #keep(part: Buffer): void {
+    this.#chunks.push(part);
+    this.#length += part.length;
+    // As it comes, so that nobody waits for the whole to be looked through.
+    if (this.#head === undefined) this.#values.add(part);
+    if (this.#length <= this.#limit && !this.#values.isTooMany) return;
+    if (this.#head === undefined && this.#length <= this.#limit) this.#why = "values";
+    const all = Buffer.concat(this.#chunks);
+    this.#head ??= all.toString("utf8", 0, edge);
+    // A copy: a slice would keep the megabytes alive that it was cut from.
+    this.#chunks = [Buffer.from(all.subarray(-edge))];
+    this.#length = this.#limit;
+  }
+
+  #endLine(rest: Buffer): void {
+    // What most lines are: a piece of one chunk.
+    if (this.#chunks.length === 0 && rest.length <= this.#limit) {
+      this.#emit(rest, 0);
+      return;
+    }
+    this.#keep(rest);
+    const line = Buffer.concat(this.#chunks);
+    const head = this.#head;
+    const why = this.#why;
+    const { count } = this.#values;
+    this.#chunks = [];
+    this.#length = 0;
+    this.#head = undefined;
+    this.#why = "bytes";
+    this.#values = new JsonValueCount();
+    if (head === undefined) this.#emit(line, count);
+    else this.#onLong({ why, head, tail: line.toString("utf8") });
+  }
+
+  #emit(line: Buffer, values: number): void {
+    const end = line.at(-1) === carriageReturn ? line.length - 1 : line.length;
+    if (end > 0) this.#onLine(line.toString("utf8", 0, end), values);
+  }
 }

@@ -1,16 +1,18 @@
+import type { FetchLike } from "@modelcontextprotocol/client";
 import { Emitter } from "../../base/emitter.ts";
 import { HostError } from "../../base/errors.ts";
+import { type Logger, silentLogger } from "../../base/logger.ts";
 import { waitFor } from "../../base/wait-for.ts";
-import { type AcquireToken, acquireGrant, type TokenReason } from "./acquire-grant.ts";
-import { explain, unauthorized } from "./auth-errors.ts";
-import type { Authorize } from "./await-callback.ts";
-import { GrantKeeper } from "./grant-keeper.ts";
-import { revokeGrant } from "./revoke-grant.ts";
-import { signIn } from "./sign-in.ts";
+import type { ServerOAuthSpec } from "../../formats/mcp/mcp-server-spec.ts";
+import { explain, unauthorized } from "./auth-fetch.ts";
+import type { CredentialStore, ServerAuth } from "./credentials.ts";
+import { revokeGrant } from "./exchange-tokens.ts";
+import { type Authorize, signIn } from "./sign-in.ts";
 import type { Challenge, OAuthTarget } from "./target.ts";
+import { type AcquireToken, acquireGrant, type TokenReason, TokenStore } from "./token-store.ts";
 
 /** Who signs in. */
-export interface SignInPeople {
+interface SignInPeople {
   readonly authorize: Authorize | undefined;
   readonly acquire: AcquireToken | undefined;
   isAttended(): boolean;
@@ -19,11 +21,11 @@ export interface SignInPeople {
 }
 
 /** Decides what is to be done when a server refuses a request: use what others renewed, renew, or have a person sign in. */
-export class OAuthSession {
+class OAuthSession {
   readonly #target: OAuthTarget;
   readonly #people: SignInPeople;
   readonly #over = new AbortController();
-  readonly #keeper: GrantKeeper;
+  readonly #keeper: TokenStore;
   readonly #events: Emitter<{ waiting: boolean }>;
   readonly #sent = new WeakMap<Response, string>();
   /** Scopes that a person was asked for already: a server that goes on refusing does not have them asked again. */
@@ -41,7 +43,7 @@ export class OAuthSession {
   constructor(target: OAuthTarget, people: SignInPeople) {
     this.#target = target;
     this.#people = people;
-    this.#keeper = new GrantKeeper(target, this.#over.signal);
+    this.#keeper = new TokenStore(target, this.#over.signal);
     this.#events = new Emitter((error) => target.log.error("A listener to a sign-in failed.", { error }));
   }
 
@@ -204,4 +206,106 @@ export class OAuthSession {
 
 function withoutUndefined(challenge: Challenge): Challenge {
   return Object.fromEntries(Object.entries(challenge).filter(([, value]) => value !== undefined));
+}
+
+/** How often one request is made again with more scope. A server that asks on and on is not served for ever. */
+const maxStepUps = 2;
+
+/**
+ * Notes which token each request went out with, and makes a request again that was refused for want of scope (403 with
+ * `insufficient_scope`), as soon as there is a token with it.
+ */
+function wrapFetch(fetch: FetchLike, session: OAuthSession): FetchLike {
+  return async (url, init) => {
+    let headers = new Headers(init?.headers);
+    for (let stepUps = 0; ; stepUps++) {
+      const token = bearerOf(headers);
+      const response = await fetch(url, stepUps === 0 ? init : { ...init, headers });
+      if (token === undefined) return response;
+      session.note(response, token);
+      const scope = response.status === 403 ? await missingScope(response) : undefined;
+      if (scope === undefined || stepUps === maxStepUps) return response;
+      const wider = await session.stepUp(token, scope, init?.signal ?? undefined);
+      await response.body?.cancel();
+      headers = new Headers(headers);
+      headers.set("authorization", `Bearer ${wider}`);
+    }
+  };
+}
+
+function bearerOf(headers: Headers): string | undefined {
+  return /^bearer (.+)$/i.exec(headers.get("authorization") ?? "")?.[1];
+}
+
+async function missingScope(response: Response): Promise<string | undefined> {
+  const { extractWWWAuthenticateParams } = await import("@modelcontextprotocol/client");
+  const { error, scope } = extractWWWAuthenticateParams(response);
+  return error === "insufficient_scope" ? scope : undefined;
+}
+
+export interface OAuthOptions {
+  /** What the configuration calls the server. */
+  readonly serverName: string;
+  readonly serverUrl: string;
+  readonly spec?: ServerOAuthSpec | undefined;
+  /** Configured for the server: they go to its own origin when signing in is talked over with it. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly store: CredentialStore;
+  /** Has a person sign in. Without it nobody can, and what needs it fails at once. */
+  readonly authorize?: Authorize | undefined;
+  /** Gives a token that somebody else obtained, instead of having a person sign in. Undefined comes of it: a person has to. */
+  readonly acquire?: AcquireToken | undefined;
+  /** Whether there is somebody to ask at this moment. Default: always, where there is `authorize`. */
+  readonly isAttended?: (() => boolean) | undefined;
+  /** How long a person has to sign in, in milliseconds. Default: 5 minutes. */
+  readonly signInTimeout?: number | undefined;
+  readonly log?: Logger;
+}
+
+/**
+ * Authorizes the requests to one server: with the tokens that are stored for it, renewed when they end or are refused,
+ * or with new ones that a person signs in for. Disposing of it gives up a sign-in that is waited for.
+ */
+export interface ServerOAuth extends ServerAuth, Disposable {
+  /** Whether there are tokens, as far as is known by now; `needs-auth`: a person must sign in before it can be used. */
+  readonly state: "unknown" | "signed-in" | "needs-auth";
+  /**
+   * Has a person sign in, whatever tokens there are. Several calls at a time share one sign-in.
+   * Rejects with HostError `MCP_UNAUTHORIZED` when nobody does or it fails.
+   */
+  signIn(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
+  /** Takes the tokens back where the authorization server allows it, and forgets them and this client's registrations. */
+  signOut(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
+}
+
+/** Makes what a connection to a remote server is authorized with. Nothing is read or asked for before the first request. */
+export function createOAuth(options: OAuthOptions): ServerOAuth {
+  const { serverName: name, serverUrl: url, store, spec = {}, headers = {}, log = silentLogger } = options;
+  const session = new OAuthSession(
+    { server: { name, url }, spec, headers, store, log },
+    {
+      authorize: options.authorize,
+      acquire: options.acquire,
+      isAttended: options.isAttended ?? (() => true),
+      timeout: options.signInTimeout ?? 300_000,
+    },
+  );
+  return {
+    provider: {
+      token: () => session.token(),
+      async onUnauthorized({ response }) {
+        const { extractWWWAuthenticateParams } = await import("@modelcontextprotocol/client");
+        const { scope, resourceMetadataUrl, error } = extractWWWAuthenticateParams(response);
+        await session.recover(session.sentWith(response), { scope, resourceMetadataUrl: resourceMetadataUrl?.href, error });
+      },
+    },
+    wrapFetch: (fetch) => wrapFetch(fetch, session),
+    onWaiting: (listener) => session.onWaiting(listener),
+    get state() {
+      return session.state;
+    },
+    signIn: ({ signal } = {}) => session.signIn(signal),
+    signOut: ({ signal } = {}) => session.signOut(signal),
+    [Symbol.dispose]: () => session.end(),
+  };
 }

@@ -1,82 +1,71 @@
-import { canonicalJson } from "../../base/canonical-json.ts";
-import { Emitter } from "../../base/emitter.ts";
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
-import { type Clock, endsWithin } from "./clock.ts";
-import type { ReadyOptions, ServerChange, ServerLease, SupervisedServer } from "./lease.ts";
-import { isStartable, LeasedServer } from "./leased-server.ts";
-import type { ServerKeeper } from "./server-keeper.ts";
+import type { CallRequestOptions, RequestOptions } from "../connection/connection.ts";
+import type { ServerLists } from "./server-lists.ts";
+import type { ServerState, ServerStatus } from "./server-state.ts";
 
-type Spec = McpServerSpec | UnconfiguredServer;
+type Json = Readonly<Record<string, unknown>>;
 
-export interface LeaseParts {
-  readonly clock: Clock;
-  /** Milliseconds that `ready` waits unless told otherwise. */
-  readonly readyWait: number;
-  keeperOf(spec: McpServerSpec): ServerKeeper;
-  onError(error: Error): void;
-  disposed(): void;
+/** A server as one user sees it: under the user's name and configuration, over a connection that others may share. */
+export interface SupervisedServer {
+  readonly name: string;
+  readonly spec: McpServerSpec | UnconfiguredServer;
+  /** The same with the folder that a local one runs in. Undefined: it is never started. */
+  readonly resolvedSpec?: McpServerSpec | undefined;
+  readonly state: ServerState;
+  readonly status: ServerStatus;
+  /**
+   * What it offers; the same object until that changes. Undefined: it never told, or it is disabled, stopped or not
+   * configured. A server that is starting anew, has failed or needs somebody to sign in keeps what it offered last.
+   */
+  readonly lists: ServerLists | undefined;
+  /**
+   * Requests start the server if it must be, wait while it is being connected to, and are sent again once when it is
+   * certain that the server did not run them. They reject as those of `McpConnection` do, and with `MCP_UNAVAILABLE` when
+   * there is no connection to be had: at once, when the server has failed.
+   */
+  callTool(name: string, args: Json, options?: CallRequestOptions): Promise<Json>;
+  getPrompt(name: string, args: Readonly<Record<string, string>>, options?: CallRequestOptions): Promise<Json>;
+  readResource(uri: string, options?: CallRequestOptions): Promise<Json>;
+  complete(params: Json, options?: RequestOptions): Promise<Json>;
+  request(method: string, params: Json, options?: RequestOptions): Promise<Json>;
+  /** Also over reconnects: after one the listener is told, since nobody knows what happened meanwhile. */
+  watchResource(uri: string, listener: () => void): Promise<AsyncDisposable>;
+  /** Starts it in the background, whatever kept it from it: it had failed, was stopped, or wanted somebody to sign in. */
+  start(): void;
+  /** Ends the process or connection, for all who share it, until somebody starts it. What it offers is withdrawn. */
+  stop(): Promise<void>;
+  /** Ends it for all who share it, and starts it anew. Settles when that was tried. */
+  restart(): Promise<void>;
 }
 
-export class Lease implements ServerLease {
-  readonly #parts: LeaseParts;
-  readonly #changes: Emitter<{ change: ServerChange }>;
-  #servers: readonly LeasedServer[] = [];
-  #isStarted = false;
-  #isDisposed = false;
-
-  constructor(specs: readonly Spec[], parts: LeaseParts) {
-    this.#parts = parts;
-    this.#changes = new Emitter(parts.onError);
-    this.update(specs);
-  }
-
-  get servers(): readonly SupervisedServer[] {
-    return this.#servers;
-  }
-
-  start(): void {
-    this.#isStarted = true;
-    for (const server of this.#servers) server.startIfIdle();
-  }
-
-  async ready(signal: AbortSignal, { waitMs = this.#parts.readyWait, fresh = false }: ReadyOptions = {}): Promise<void> {
-    signal.throwIfAborted();
-    this.start();
-    const awaited = this.#servers.filter((server) => (fresh ? server.lists?.from !== "server" : server.lists === undefined));
-    if (awaited.length === 0) return;
-    await endsWithin(Promise.all(awaited.map((server) => server.decided())), waitMs, this.#parts.clock, signal);
-  }
-
-  update(specs: readonly Spec[]): void {
-    if (this.#isDisposed) return;
-    const before = new Map(this.#servers.map((server) => [canonicalJson(server.spec), server]));
-    const next = specs.map((spec) => take(before, canonicalJson(spec)) ?? this.#make(spec));
-    this.#servers = Object.freeze(next);
-    // Only now: a connection that is still used must not be without users in between.
-    for (const server of before.values()) server.release();
-    if (this.#isStarted) this.start();
-  }
-
-  subscribe(listener: (change: ServerChange) => void): Disposable {
-    return this.#changes.on("change", listener);
-  }
-
-  [Symbol.dispose](): void {
-    if (this.#isDisposed) return;
-    this.#isDisposed = true;
-    for (const server of this.#servers) server.release();
-    this.#changes.clear();
-    this.#parts.disposed();
-  }
-
-  #make(spec: Spec): LeasedServer {
-    const keeper = isStartable(spec) ? this.#parts.keeperOf(spec) : undefined;
-    return new LeasedServer(spec, keeper, this.#parts.clock.now(), (change) => this.#changes.emit("change", change));
-  }
+export interface ServerChange {
+  readonly server: SupervisedServer;
+  readonly kind: "state" | "lists";
 }
 
-function take<T>(from: Map<string, T>, key: string): T | undefined {
-  const found = from.get(key);
-  from.delete(key);
-  return found;
+export interface ReadyOptions {
+  /** Milliseconds to wait at most; what comes later is told to subscribers. */
+  readonly waitMs?: number | undefined;
+  /** Waits also for servers whose lists are known from the last time. */
+  readonly fresh?: boolean | undefined;
+}
+
+/** One user's hold on a set of servers. Disposing lets go of them: a connection that nobody holds ends after a short while. */
+export interface ServerLease extends Disposable {
+  /** In the order given. The same array until `update`. */
+  readonly servers: readonly SupervisedServer[];
+  /** Starts all of them in the background, and those that an update brings. */
+  start(): void;
+  /**
+   * Starts all and settles when each had its first try, or when the wait is over: with what is there. Rejects with the
+   * signal's reason only.
+   */
+  ready(signal: AbortSignal, options?: ReadyOptions): Promise<void>;
+  /**
+   * Replaces the set. A server that is configured as before is the same object; one with the same connection, but say
+   * another filter, keeps that.
+   */
+  update(servers: readonly (McpServerSpec | UnconfiguredServer)[]): void;
+  /** Hears of each change, after it; one at a time. */
+  subscribe(listener: (change: ServerChange) => void): Disposable;
 }

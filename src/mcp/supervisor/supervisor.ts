@@ -2,17 +2,15 @@ import { Emitter } from "../../base/emitter.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
-import { defaultRespawn, type RespawnPolicy } from "./circuit-breaker.ts";
 import { type Clock, endsWithin, systemClock } from "./clock.ts";
-import { Endings } from "./endings.ts";
-import { IdentityMemories, IdentityMemory } from "./identity-memory.ts";
-import type { ServerLease } from "./lease.ts";
 import { ListCache } from "./list-cache.ts";
-import type { ServerConnector } from "./server-connector.ts";
+import { IdentityMemories, IdentityMemory, type ServerConnector } from "./server-connector.ts";
+import { Lease } from "./server-handle.ts";
 import { identityOf, resolveServer } from "./server-identity.ts";
-import { ServerKeeper } from "./server-keeper.ts";
-import { Lease } from "./server-lease.ts";
-import type { ServerStatus } from "./server-state.ts";
+import type { ServerLease } from "./server-lease.ts";
+import { PendingShutdowns } from "./server-lifecycle.ts";
+import { defaultRespawn, type RespawnPolicy, type ServerStatus } from "./server-state.ts";
+import { SharedServer } from "./shared-server.ts";
 import { StartSlots } from "./start-slots.ts";
 
 export interface SupervisorOptions {
@@ -57,12 +55,12 @@ export class McpSupervisor implements AsyncDisposable {
   readonly #cache: ListCache | undefined;
   readonly #slots: StartSlots;
   readonly #memories: IdentityMemories;
-  readonly #keepers = new Map<string, ServerKeeper>();
+  readonly #keepers = new Map<string, SharedServer>();
   readonly #leases = new Set<Lease>();
   readonly #changes: Emitter<{ status: ServerStatus }>;
   /** Of connections that nobody uses any more, by identity. */
   readonly #closing = new Map<string, Promise<void>>();
-  readonly #endings = new Endings();
+  readonly #endings = new PendingShutdowns();
   #disposed: Promise<void> | undefined;
 
   constructor(options: SupervisorOptions) {
@@ -121,7 +119,7 @@ export class McpSupervisor implements AsyncDisposable {
     this.#changes.clear();
   }
 
-  #keeperOf(spec: McpServerSpec, workingDirectory: string): ServerKeeper {
+  #keeperOf(spec: McpServerSpec, workingDirectory: string): SharedServer {
     const resolved = resolveServer(spec, workingDirectory);
     const id = identityOf(resolved);
     const found = this.#keepers.get(id);
@@ -131,9 +129,9 @@ export class McpSupervisor implements AsyncDisposable {
     return keeper;
   }
 
-  #makeKeeper(id: string, spec: McpServerSpec, workingDirectory: string): ServerKeeper {
+  #makeKeeper(id: string, spec: McpServerSpec, workingDirectory: string): SharedServer {
     const { connect, log, linger = 5_000, callWait = 10_000 } = this.#options;
-    const keeper: ServerKeeper = new ServerKeeper({
+    const keeper: SharedServer = new SharedServer({
       id,
       spec,
       workingDirectory,
@@ -152,7 +150,7 @@ export class McpSupervisor implements AsyncDisposable {
     return keeper;
   }
 
-  #closed(keeper: ServerKeeper, ended: Promise<void>): void {
+  #closed(keeper: SharedServer, ended: Promise<void>): void {
     if (this.#keepers.get(keeper.id) === keeper) this.#keepers.delete(keeper.id);
     const closing = ended.finally(() => {
       if (this.#closing.get(keeper.id) === closing) this.#closing.delete(keeper.id);

@@ -7,6 +7,7 @@ import type {
   Completion,
   CompletionContext,
   ContentBlock,
+  OfferContext,
   Prompt,
   PromptArgument,
   PromptDefinition,
@@ -14,8 +15,8 @@ import type {
   PromptResult,
 } from "../../tools/prompt.ts";
 import { isRecord } from "../../tools/schema/walk-schema.ts";
+import type { ToolContext } from "../../tools/tool.ts";
 import type { CallRequestOptions, RequestOptions } from "../connection/connection.ts";
-import { callContextOf } from "./offer-context.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -25,11 +26,11 @@ export interface CompletionServer {
 }
 
 /** As much of a server as its prompts need. */
-export interface PromptServer extends CompletionServer {
+interface PromptServer extends CompletionServer {
   getPrompt(name: string, args: Readonly<Record<string, string>>, options?: CallRequestOptions): Promise<Json>;
 }
 
-export interface RemotePromptOptions {
+interface RemotePromptOptions {
   readonly server: PromptServer;
   /** What the configuration calls the server. */
   readonly serverName: string;
@@ -103,4 +104,20 @@ function isMessage(value: unknown): value is PromptMessage {
   if (!isRecord(value) || (value["role"] !== "user" && value["role"] !== "assistant")) return false;
   const content = value["content"] as ContentBlock | undefined;
   return isRecord(content) && typeof content.type === "string";
+}
+
+/**
+ * What a request for a prompt or a resource is made with: a server may ask back while it answers one, as it may during a
+ * call. There is no call here, so of the context only asking means something.
+ */
+export function callContextOf({ signal, ask }: OfferContext, name: string, args: unknown): CallRequestOptions {
+  const context: ToolContext = {
+    invocation: { sessionId: "", toolCallId: "", toolName: name, arguments: args, signal, workingDirectory: "" },
+    ask,
+    callTool: () => Promise.reject(new HostError("CALL_FOREIGN", "A server that gives a prompt or a resource cannot call tools.")),
+    progress: () => {},
+    fileChanged: () => {},
+    background: () => {},
+  };
+  return { signal, context };
 }

@@ -5,13 +5,11 @@ import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
 import { digestOf } from "../../trust/folder-digests.ts";
 import type { PinSubject } from "../../trust/pins/seen-pins.ts";
-import type { SupervisedServer } from "../supervisor/lease.ts";
+import type { SupervisedServer } from "../supervisor/server-lease.ts";
 import type { ServerLists } from "../supervisor/server-lists.ts";
-import { MadeBefore } from "./made-before.ts";
+import { DefinitionCache, pinOwner } from "./held-definition.ts";
 import { chooseNames, hashDigits, hashOfParts } from "./name-tools.ts";
-import { pinOwner } from "./pin-server.ts";
-import { remoteSkill } from "./remote-skill.ts";
-import { contentOf, type ReadSkillEntry, readSkillEntry, type SkillListing } from "./remote-skill-entry.ts";
+import { contentOf, type ReadSkillEntry, readSkillEntry, remoteSkill, type SkillListing } from "./remote-skill.ts";
 import type { Pinned, PinnedFound } from "./server-tools.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -43,7 +41,7 @@ export function nameSkills(servers: readonly ServerSkillNames[]): ReadonlyMap<st
 export class ServerSkills {
   readonly #server: SupervisedServer;
   readonly #onChanged: () => void;
-  readonly #made: MadeBefore<Pinned<SkillEntry>> = new MadeBefore();
+  readonly #made: DefinitionCache<Pinned<SkillEntry>> = new DefinitionCache();
   readonly #asking = new Set<string>();
   /** Entries that were asked for again, and take the place of those of the list that they were asked for with. */
   #newer: { readonly of: ServerLists; readonly entries: Map<string, Json> } | undefined;

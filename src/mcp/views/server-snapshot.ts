@@ -1,19 +1,18 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import type { SourceSnapshot } from "../../tools/tool-source.ts";
-import type { HeldDefinition } from "./held-definition.ts";
-import { sameList } from "./made-before.ts";
-import type { ServerOffer } from "./server-offer.ts";
+import { type HeldDefinition, sameList } from "./held-definition.ts";
+import type { ServerFeatures } from "./server-features.ts";
 
 /** What connected servers say about their use, as the system message tells it. */
-export interface SaidByServer {
+export interface ServerInstructions {
   readonly server: string;
   readonly text: string;
 }
 
 /** What a set of servers offers: each list, and the whole, is the same object until something in it changes. */
 export interface ServerViewSnapshot extends Required<SourceSnapshot> {
-  readonly servers: readonly ServerOffer[];
-  readonly instructions: readonly SaidByServer[];
+  readonly servers: readonly ServerFeatures[];
+  readonly instructions: readonly ServerInstructions[];
   readonly held: readonly HeldDefinition[];
 }
 
@@ -30,9 +29,10 @@ export const emptySnapshot: ServerViewSnapshot = Object.freeze({
 });
 
 /** Of what servers offer; each list that holds the same as before is the one from before. */
-export function snapshotOf(servers: readonly ServerOffer[], before: ServerViewSnapshot): ServerViewSnapshot {
+export function snapshotOf(servers: readonly ServerFeatures[], before: ServerViewSnapshot): ServerViewSnapshot {
   if (sameList(before.servers, servers) === before.servers) return before;
-  const all = <T>(list: (offer: ServerOffer) => readonly T[], known: readonly T[]): readonly T[] => sameList(known, servers.flatMap(list));
+  const all = <T>(list: (offer: ServerFeatures) => readonly T[], known: readonly T[]): readonly T[] =>
+    sameList(known, servers.flatMap(list));
   return Object.freeze({
     servers: Object.freeze(servers),
     tools: all((offer) => offer.tools, before.tools),
@@ -46,10 +46,10 @@ export function snapshotOf(servers: readonly ServerOffer[], before: ServerViewSn
   });
 }
 
-function saidBy({ name: server, instructions: text }: ServerOffer): readonly SaidByServer[] {
+function saidBy({ name: server, instructions: text }: ServerFeatures): readonly ServerInstructions[] {
   return text === undefined ? [] : [Object.freeze({ server, text })];
 }
 
-function isSameSaying(a: SaidByServer, b: SaidByServer): boolean {
+function isSameSaying(a: ServerInstructions, b: ServerInstructions): boolean {
   return a.server === b.server && a.text === b.text;
 }

@@ -6,10 +6,9 @@ import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { Tool, ToolsFound } from "../../tools/tool.ts";
 import { digestOf } from "../../trust/folder-digests.ts";
 import type { PinSubject } from "../../trust/pins/seen-pins.ts";
-import type { SupervisedServer } from "../supervisor/lease.ts";
+import type { SupervisedServer } from "../supervisor/server-lease.ts";
 import type { ServerLists } from "../supervisor/server-lists.ts";
-import { MadeBefore } from "./made-before.ts";
-import { pinOwner, serverIdentity } from "./pin-server.ts";
+import { DefinitionCache, pinOwner, serverIdentity } from "./held-definition.ts";
 import { remoteTool } from "./remote-tool.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -33,7 +32,7 @@ export function toolNamesOf(lists: ServerLists | undefined): readonly string[] {
 /** The tools of one server, each the same object as long as its definition and its name are the same. */
 export class ServerTools {
   readonly #server: SupervisedServer;
-  readonly #made: MadeBefore<MadeTool> = new MadeBefore();
+  readonly #made: DefinitionCache<MadeTool> = new DefinitionCache();
 
   constructor(server: SupervisedServer) {
     this.#server = server;

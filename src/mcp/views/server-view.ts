@@ -1,11 +1,16 @@
+import { Emitter } from "../../base/emitter.ts";
+import { HostError } from "../../base/errors.ts";
+import { KeyedQueue } from "../../base/keyed-queue.ts";
+import { waitFor } from "../../base/wait-for.ts";
 import type { ToolSource } from "../../tools/tool-source.ts";
 import { type ApprovalStore, createMemoryApprovals } from "../../trust/approvals.ts";
-import type { PinPolicy } from "../../trust/pins/pins.ts";
-import type { ServerLease } from "../supervisor/lease.ts";
-import type { HeldDefinition } from "./held-definition.ts";
-import type { FoundSkill } from "./server-offer.ts";
-import type { ServerViewSnapshot } from "./server-snapshot.ts";
-import { SharedView } from "./shared-view.ts";
+import { type PinPolicy, Pins } from "../../trust/pins/pins.ts";
+import type { ServerLease, SupervisedServer } from "../supervisor/server-lease.ts";
+import { type HeldDefinition, pinOwner } from "./held-definition.ts";
+import { nameTools } from "./name-tools.ts";
+import { type FoundSkill, type OwnNames, ServerFeaturesBuilder } from "./server-features.ts";
+import { nameSkills } from "./server-skills.ts";
+import { emptySnapshot, type ServerViewSnapshot, snapshotOf } from "./server-snapshot.ts";
 
 export interface ServerViewOptions {
   /** Keeps what is trusted. Default: in memory. */
@@ -111,4 +116,168 @@ class OpenView implements ServerView {
     this.#release = undefined;
     await release?.();
   }
+}
+
+interface SharedViewOptions {
+  readonly approvals: ApprovalStore;
+  readonly policy: PinPolicy;
+  readonly howToApprove: ((held: HeldDefinition) => string) | undefined;
+  readonly onError: (error: Error) => void;
+}
+
+/** What all views of one lease share that have the same approvals and pins. */
+class SharedView {
+  readonly approvals: ApprovalStore;
+  readonly policy: PinPolicy;
+  readonly #lease: ServerLease;
+  readonly #pins: Pins;
+  readonly #queue: KeyedQueue;
+  readonly #events: Emitter<{ changed: undefined }>;
+  readonly #howToApprove: (held: HeldDefinition) => string;
+  readonly #onError: (error: Error) => void;
+  readonly #hears: readonly Disposable[];
+  #builders = new Map<SupervisedServer, ServerFeaturesBuilder>();
+  #names: NamesOfSet | undefined;
+  #round = 0;
+  #users = 0;
+  #isOver = false;
+  #snapshot: ServerViewSnapshot = emptySnapshot;
+
+  constructor(lease: ServerLease, { approvals, policy, howToApprove, onError }: SharedViewOptions) {
+    this.approvals = approvals;
+    this.policy = policy;
+    this.#lease = lease;
+    this.#pins = new Pins({ approvals, policy, onError });
+    this.#queue = new KeyedQueue(onError);
+    this.#events = new Emitter(onError);
+    this.#howToApprove = howToApprove ?? defaultHowTo;
+    this.#onError = onError;
+    this.#hears = [lease.subscribe(() => this.#refresh()), this.#pins.subscribe(() => this.#judgeAgain())];
+    this.#refresh();
+  }
+
+  get snapshot(): ServerViewSnapshot {
+    return this.#snapshot;
+  }
+
+  /** One more user, who calls what is given back when it is none any more; `onLast`: there is none left. */
+  use(onLast: () => void): () => Promise<void> {
+    this.#users++;
+    return () => this.#release(onLast);
+  }
+
+  subscribe(listener: () => void): Disposable {
+    return this.#events.on("changed", listener);
+  }
+
+  async ready(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    await waitFor(this.#queue.idle(), { signal });
+  }
+
+  async approve(serverName: string, what: string | HeldDefinition | undefined): Promise<number> {
+    const server = this.#serverCalled(serverName);
+    const held = this.#snapshot.held.filter((one) => one.server === serverName);
+    const named = typeof what === "object" ? [asShown(what, held)] : held.filter(({ name }) => what === undefined || name === what);
+    if ("reason" in server.spec || named.length === 0) return 0;
+    const owner = pinOwner(server);
+    await this.#pins.approve(named.map(({ kind, name, digest, after }) => ({ kind: `mcp-${kind}`, owner, name, digest, content: after })));
+    await this.#queue.idle();
+    return named.length;
+  }
+
+  async findSkill(serverName: string, uri: string, signal: AbortSignal | undefined): Promise<FoundSkill> {
+    return this.#builderOf(this.#serverCalled(serverName)).findSkill(uri, signal);
+  }
+
+  async #release(onLast: () => void): Promise<void> {
+    if (--this.#users > 0) return;
+    this.#isOver = true;
+    onLast();
+    for (const hears of this.#hears) hears[Symbol.dispose]();
+    this.#events.clear();
+    await this.#queue.close();
+    await this.#pins.kept();
+  }
+
+  #refresh(): void {
+    if (this.#isOver) return;
+    this.#queue.add("refresh", () => this.#build());
+  }
+
+  #judgeAgain(): void {
+    this.#round++;
+    this.#refresh();
+  }
+
+  async #build(): Promise<void> {
+    const { servers } = this.#lease;
+    this.#builders = new Map(servers.map((server) => [server, this.#builderOf(server)]));
+    const names = this.#nameAll(servers);
+    const round = this.#round;
+    const offers = await Promise.all(servers.map((server, index) => this.#builderOf(server).build(names[index]!, round)));
+    const before = this.#snapshot;
+    this.#snapshot = snapshotOf(offers, before);
+    if (this.#snapshot !== before) this.#events.emit("changed", undefined);
+  }
+
+  #builderOf(server: SupervisedServer): ServerFeaturesBuilder {
+    const known = this.#builders.get(server);
+    if (known !== undefined) return known;
+    const builder = new ServerFeaturesBuilder(server, {
+      pins: this.#pins,
+      howToApprove: this.#howToApprove,
+      onChanged: () => this.#judgeAgain(),
+      onError: this.#onError,
+    });
+    this.#builders.set(server, builder);
+    return builder;
+  }
+
+  /** The same objects until a list changes: a name depends on nothing else. */
+  #nameAll(servers: readonly SupervisedServer[]): readonly OwnNames[] {
+    const facts = [this.#round, ...servers.flatMap((server) => [server, server.lists])];
+    if (this.#names?.facts.every((fact, index) => fact === facts[index]) && this.#names.facts.length === facts.length)
+      return this.#names.names;
+    const named = servers.map((server) => this.#builderOf(server).named());
+    const tools = nameTools(named);
+    const skills = nameSkills(named);
+    const names = named.map(({ name }) => ({
+      tools: tools.names.get(name)!,
+      skills: skills.get(name)!,
+      diagnostics: tools.diagnostics.filter(({ source }) => source === name),
+    }));
+    this.#names = { facts, names };
+    return names;
+  }
+
+  #serverCalled(name: string): SupervisedServer {
+    const server = this.#lease.servers.find((one) => one.name === name);
+    if (server !== undefined) return server;
+    const known = this.#lease.servers.map((one) => JSON.stringify(one.name)).join(", ") || "none";
+    throw new HostError("MCP_SERVER_UNKNOWN", `There is no MCP server ${JSON.stringify(name)} here. There are: ${known}.`);
+  }
+}
+
+interface NamesOfSet {
+  /** What they depend on. */
+  readonly facts: readonly unknown[];
+  readonly names: readonly OwnNames[];
+}
+
+/** An approval is for what somebody saw. A skill need not be listed to be approved. */
+function asShown(shown: HeldDefinition, held: readonly HeldDefinition[]): HeldDefinition {
+  const current = held.find(({ kind, name }) => kind === shown.kind && name === shown.name);
+  if (current?.digest === shown.digest || (current === undefined && shown.kind === "skill")) return shown;
+  throw changedAgain(shown);
+}
+
+function defaultHowTo({ server, name }: HeldDefinition): string {
+  const what = name === "" ? JSON.stringify(server) : `${JSON.stringify(server)}, ${JSON.stringify(name)}`;
+  return `If that is what you want, approve it: host.approveServer(${what}).`;
+}
+
+function changedAgain({ server, kind, name }: HeldDefinition): HostError {
+  const what = name === "" ? kind : `${kind} ${JSON.stringify(name)}`;
+  return new HostError("MCP_CHANGED_AGAIN", `The ${what} of MCP server "${server}" is not held back as it was shown. Look at it again.`);
 }

@@ -2,7 +2,7 @@ import type { RequestListener } from "node:http";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import { HostError } from "../../../src/base/errors.ts";
-import type { ServerAuth } from "../../../src/mcp/oauth/server-auth.ts";
+import type { ServerAuth } from "../../../src/mcp/oauth/credentials.ts";
 import { patience } from "../../slowness.ts";
 import { callContext, connect, failure, recordingLog, remote, textOf, until } from "../connect-kit.ts";
 import { listen, modernHandler, sessionHandler, sseHandler, stop } from "../http-doubles.ts";

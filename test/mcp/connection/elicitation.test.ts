@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readElicitation, toElicitResult } from "../../../src/mcp/connection/elicitation.ts";
+import { readElicitation, toElicitResult } from "../../../src/mcp/connection/server-requests.ts";
 
 const form = (properties: object) => ({ message: "m", requestedSchema: { type: "object", properties } });
 

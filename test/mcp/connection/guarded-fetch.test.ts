@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
 import { expect, test } from "vitest";
-import { guardFetch } from "../../../src/mcp/connection/guarded-fetch.ts";
+import { guardFetch } from "../../../src/mcp/connection/http-transport.ts";
 
 const options = { serverName: "peer", url: new URL("https://peer.test/mcp"), headers: { "X-Key": "k1" }, maxMessageBytes: 100 };
 

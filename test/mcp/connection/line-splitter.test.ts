@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { LineSplitter, type LongLine } from "../../../src/mcp/connection/line-splitter.ts";
+import { LineSplitter, type LongLine } from "../../../src/mcp/connection/stdio-transport.ts";
 
 function split(chunks: readonly Buffer[], limit = 1_000_000): { lines: string[]; long: LongLine[] } {
   const lines: string[] = [];

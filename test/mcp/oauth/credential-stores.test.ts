@@ -3,8 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { CredentialStore, Credentials, Grant } from "../../../src/mcp/oauth/credentials.ts";
-import { createFileCredentials } from "../../../src/mcp/oauth/file-credentials.ts";
-import { createMemoryCredentials } from "../../../src/mcp/oauth/memory-credentials.ts";
+import { createFileCredentials, createMemoryCredentials } from "../../../src/mcp/oauth/file-credentials.ts";
 
 const server = { name: "notes", url: "https://mcp.example/mcp" };
 const never = new AbortController().signal;

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { onTestFinished } from "vitest";
 import { createLogger } from "../../../src/base/logger.ts";
-import type { Authorize } from "../../../src/mcp/oauth/await-callback.ts";
-import { createOAuth, type OAuthOptions, type ServerOAuth } from "../../../src/mcp/oauth/create-oauth.ts";
+import type { ServerAuth } from "../../../src/mcp/oauth/credentials.ts";
 import { createFileCredentials } from "../../../src/mcp/oauth/file-credentials.ts";
-import type { ServerAuth } from "../../../src/mcp/oauth/server-auth.ts";
+import { createOAuth, type OAuthOptions, type ServerOAuth } from "../../../src/mcp/oauth/oauth-session.ts";
+import type { Authorize } from "../../../src/mcp/oauth/sign-in.ts";
 import { FakeAuthorizationServer, FakeProtectedServer, visit } from "../../doubles/oauth-server.ts";
 
 /** Both servers and a folder for credentials, which end with the test. */

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { createOAuth } from "../../../src/mcp/oauth/create-oauth.ts";
 import { createFileCredentials } from "../../../src/mcp/oauth/file-credentials.ts";
+import { createOAuth } from "../../../src/mcp/oauth/oauth-session.ts";
 
 // A process that waits for a word on its stdin, and then uses a server with the tokens that are stored in a folder.
 const [, , serverUrl = "", directory = ""] = process.argv;

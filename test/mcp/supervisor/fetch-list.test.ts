@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { McpConnection } from "../../../src/mcp/connection/connection.ts";
 import { listPages } from "../../../src/mcp/connection/list-pages.ts";
-import { fetchList } from "../../../src/mcp/supervisor/fetch-list.ts";
+import { fetchList } from "../../../src/mcp/supervisor/list-refresher.ts";
 
 const { signal } = new AbortController();
 

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { HostError } from "../../../src/base/errors.ts";
-import type { SupervisedServer } from "../../../src/mcp/supervisor/lease.ts";
+import type { SupervisedServer } from "../../../src/mcp/supervisor/server-lease.ts";
 import { settled } from "../manual-clock.ts";
 import { FakeServers, type Kit, localSpec, makeKit, neverAborted } from "../supervisor-kit.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { HostError } from "../../../src/base/errors.ts";
-import type { ServerChange } from "../../../src/mcp/supervisor/lease.ts";
+import type { ServerChange } from "../../../src/mcp/supervisor/server-lease.ts";
 import { settled } from "../manual-clock.ts";
 import { FakeServers, keepingLog, localSpec, makeKit, neverAborted, remoteSpec } from "../supervisor-kit.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import type { LocalServerSpec } from "../../../src/formats/mcp/mcp-server-spec.ts";
-import { pinOwner } from "../../../src/mcp/views/pin-server.ts";
+import { pinOwner } from "../../../src/mcp/views/held-definition.ts";
 import { type ApprovalStore, createMemoryApprovals } from "../../../src/trust/approvals.ts";
 import { createFileApprovals } from "../../../src/trust/file-approvals.ts";
 import { digestOf } from "../../../src/trust/folder-digests.ts";

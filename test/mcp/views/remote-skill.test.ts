@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { remoteSkill } from "../../../src/mcp/views/remote-skill.ts";
-import { readSkillEntry, type SkillListing } from "../../../src/mcp/views/remote-skill-entry.ts";
+import { readSkillEntry, remoteSkill, type SkillListing } from "../../../src/mcp/views/remote-skill.ts";
 import type { SkillEntry } from "../../../src/tools/tool-source.ts";
 import { FakeServer, type Json, localSpec } from "../fake-servers.ts";
 

@@ -1,6 +1,6 @@
 import { minimalEnvironment } from "../../../io/process/child-environment.ts";
 import { type ManagedProcess, type ProcessExit, spawnProcess } from "../../../io/process/child-process.ts";
-import { StderrTail } from "../../../mcp/connection/stderr-tail.ts";
+import { StderrTail } from "../../../mcp/connection/stdio-transport.ts";
 import type { Client } from "../clients/client.ts";
 import type { CopilotServer } from "../server.ts";
 import type { FoundExtension } from "./discover-extensions.ts";

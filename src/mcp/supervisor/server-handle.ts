@@ -1,17 +1,20 @@
+import { canonicalJson } from "../../base/canonical-json.ts";
+import { Emitter } from "../../base/emitter.ts";
 import { HostError } from "../../base/errors.ts";
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
 import type { CallRequestOptions, McpConnection, RequestOptions } from "../connection/connection.ts";
-import type { ServerChange, SupervisedServer } from "./lease.ts";
-import type { KeeperUser, ServerKeeper } from "./server-keeper.ts";
+import { type Clock, endsWithin } from "./clock.ts";
+import type { ReadyOptions, ServerChange, ServerLease, SupervisedServer } from "./server-lease.ts";
 import type { ServerLists } from "./server-lists.ts";
 import type { ServerState, ServerStatus } from "./server-state.ts";
+import type { SharedServer, SharedServerUser } from "./shared-server.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
 /** One server of a lease. It holds its connection from its making until `release`. */
-export class LeasedServer implements SupervisedServer, KeeperUser {
+class ServerHandle implements SupervisedServer, SharedServerUser {
   readonly spec: McpServerSpec | UnconfiguredServer;
-  readonly #keeper: ServerKeeper | undefined;
+  readonly #keeper: SharedServer | undefined;
   readonly #tell: (change: ServerChange) => void;
   readonly #since: number;
   #isReleased = false;
@@ -19,7 +22,7 @@ export class LeasedServer implements SupervisedServer, KeeperUser {
   /** Without a keeper it is one that is never started. */
   constructor(
     spec: McpServerSpec | UnconfiguredServer,
-    keeper: ServerKeeper | undefined,
+    keeper: SharedServer | undefined,
     since: number,
     tell: (change: ServerChange) => void,
   ) {
@@ -114,7 +117,7 @@ export class LeasedServer implements SupervisedServer, KeeperUser {
     return await this.#held().use({ name: this.name, signal: options?.signal, isRepeatable }, run);
   }
 
-  #held(): ServerKeeper {
+  #held(): SharedServer {
     if (this.#keeper !== undefined && !this.#isReleased) return this.#keeper;
     const why = this.status.error?.message ?? "No session uses it any more.";
     throw new HostError("MCP_UNAVAILABLE", `MCP server "${this.name}" is not available (${this.state}). ${why}`);
@@ -126,7 +129,7 @@ function isConfigured(spec: McpServerSpec | UnconfiguredServer): spec is McpServ
 }
 
 /** Whether it may be started at all. */
-export function isStartable(spec: McpServerSpec | UnconfiguredServer): spec is McpServerSpec {
+function isStartable(spec: McpServerSpec | UnconfiguredServer): spec is McpServerSpec {
   return isConfigured(spec) && !spec.isDisabled && spec.tools?.length !== 0;
 }
 
@@ -155,4 +158,79 @@ function restingReason(spec: McpServerSpec | UnconfiguredServer): string {
   return spec.isDisabled
     ? "Its configuration has it disabled."
     : "Its configuration wants none of its tools (tools: []), so it is not started.";
+}
+
+type Spec = McpServerSpec | UnconfiguredServer;
+
+interface LeaseParts {
+  readonly clock: Clock;
+  /** Milliseconds that `ready` waits unless told otherwise. */
+  readonly readyWait: number;
+  keeperOf(spec: McpServerSpec): SharedServer;
+  onError(error: Error): void;
+  disposed(): void;
+}
+
+export class Lease implements ServerLease {
+  readonly #parts: LeaseParts;
+  readonly #changes: Emitter<{ change: ServerChange }>;
+  #servers: readonly ServerHandle[] = [];
+  #isStarted = false;
+  #isDisposed = false;
+
+  constructor(specs: readonly Spec[], parts: LeaseParts) {
+    this.#parts = parts;
+    this.#changes = new Emitter(parts.onError);
+    this.update(specs);
+  }
+
+  get servers(): readonly SupervisedServer[] {
+    return this.#servers;
+  }
+
+  start(): void {
+    this.#isStarted = true;
+    for (const server of this.#servers) server.startIfIdle();
+  }
+
+  async ready(signal: AbortSignal, { waitMs = this.#parts.readyWait, fresh = false }: ReadyOptions = {}): Promise<void> {
+    signal.throwIfAborted();
+    this.start();
+    const awaited = this.#servers.filter((server) => (fresh ? server.lists?.from !== "server" : server.lists === undefined));
+    if (awaited.length === 0) return;
+    await endsWithin(Promise.all(awaited.map((server) => server.decided())), waitMs, this.#parts.clock, signal);
+  }
+
+  update(specs: readonly Spec[]): void {
+    if (this.#isDisposed) return;
+    const before = new Map(this.#servers.map((server) => [canonicalJson(server.spec), server]));
+    const next = specs.map((spec) => take(before, canonicalJson(spec)) ?? this.#make(spec));
+    this.#servers = Object.freeze(next);
+    // Only now: a connection that is still used must not be without users in between.
+    for (const server of before.values()) server.release();
+    if (this.#isStarted) this.start();
+  }
+
+  subscribe(listener: (change: ServerChange) => void): Disposable {
+    return this.#changes.on("change", listener);
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#isDisposed) return;
+    this.#isDisposed = true;
+    for (const server of this.#servers) server.release();
+    this.#changes.clear();
+    this.#parts.disposed();
+  }
+
+  #make(spec: Spec): ServerHandle {
+    const keeper = isStartable(spec) ? this.#parts.keeperOf(spec) : undefined;
+    return new ServerHandle(spec, keeper, this.#parts.clock.now(), (change) => this.#changes.emit("change", change));
+  }
+}
+
+function take<T>(from: Map<string, T>, key: string): T | undefined {
+  const found = from.get(key);
+  from.delete(key);
+  return found;
 }

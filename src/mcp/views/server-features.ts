@@ -10,19 +10,17 @@ import { digestOf } from "../../trust/folder-digests.ts";
 import { isSameJson } from "../../trust/pins/definition-diff.ts";
 import type { Pins, PinVerdict } from "../../trust/pins/pins.ts";
 import { type PinSubject, placeOf } from "../../trust/pins/seen-pins.ts";
-import type { SupervisedServer } from "../supervisor/lease.ts";
+import type { SupervisedServer } from "../supervisor/server-lease.ts";
 import type { ServerLists } from "../supervisor/server-lists.ts";
 import type { ServerState } from "../supervisor/server-state.ts";
-import { diagnoseHeld, type HeldDefinition, heldDefinition } from "./held-definition.ts";
-import { sameList } from "./made-before.ts";
-import { formerPinOwner, pinOwner } from "./pin-server.ts";
-import type { SkillListing } from "./remote-skill-entry.ts";
-import { ServerMaterial } from "./server-material.ts";
+import { diagnoseHeld, formerPinOwner, type HeldDefinition, heldDefinition, pinOwner, sameList } from "./held-definition.ts";
+import { ServerPromptsAndResources } from "./remote-resource.ts";
+import type { SkillListing } from "./remote-skill.ts";
 import { canBePinned, diagnoseDynamic, ServerSkills } from "./server-skills.ts";
 import { type Pinned, ServerTools, toolNamesOf } from "./server-tools.ts";
 
 /** What one server offers. Immutable; each list is the same object until something in it changes. */
-export interface ServerOffer {
+export interface ServerFeatures {
   readonly name: string;
   readonly state: ServerState;
   readonly tools: readonly Tool[];
@@ -50,7 +48,7 @@ export interface OwnNames {
 /** A skill, or what must be approved before it is one. */
 export type FoundSkill = { readonly skill: SkillEntry } | { readonly held: HeldDefinition };
 
-export interface OfferBuilderOptions {
+export interface ServerFeaturesOptions {
   readonly pins: Pins;
   /** Ends the message about what is held back. */
   howToApprove(held: HeldDefinition): string;
@@ -60,25 +58,25 @@ export interface OfferBuilderOptions {
 }
 
 /** Makes the offers of one server, one after the other. */
-export class OfferBuilder {
+export class ServerFeaturesBuilder {
   readonly #server: SupervisedServer;
-  readonly #options: OfferBuilderOptions;
+  readonly #options: ServerFeaturesOptions;
   readonly #tools: ServerTools;
   readonly #skills: ServerSkills;
-  readonly #material: ServerMaterial;
+  readonly #material: ServerPromptsAndResources;
   /** What was trusted when that was last known: it stays while the approvals cannot be read. */
   #trusted: ReadonlySet<string> = new Set();
   #last: { readonly lists: ServerLists; readonly names: OwnNames; readonly round: number; readonly made: Made } | undefined;
-  #offer: ServerOffer | undefined;
+  #offer: ServerFeatures | undefined;
   #hasTakenOver = false;
   #outdated: readonly Diagnostic[] = [];
 
-  constructor(server: SupervisedServer, options: OfferBuilderOptions) {
+  constructor(server: SupervisedServer, options: ServerFeaturesOptions) {
     this.#server = server;
     this.#options = options;
     this.#tools = new ServerTools(server);
     this.#skills = new ServerSkills(server, options.onChanged);
-    this.#material = new ServerMaterial(server);
+    this.#material = new ServerPromptsAndResources(server);
   }
 
   /** What there is to name. */
@@ -88,7 +86,7 @@ export class OfferBuilder {
   }
 
   /** The same object when everything is as before. In another round, what is trusted is found out anew. */
-  async build(names: OwnNames, round: number): Promise<ServerOffer> {
+  async build(names: OwnNames, round: number): Promise<ServerFeatures> {
     const { name, spec, lists, state } = this.#server;
     const made = lists === undefined || isUnconfigured(spec) ? nothing : await this.#makeIn(round, lists, spec, names);
     const diagnostics = [...diagnoseState(this.#server), ...(lists?.diagnostics ?? []), ...names.diagnostics, ...made.diagnostics];
@@ -199,7 +197,7 @@ export class OfferBuilder {
   }
 }
 
-type Made = Omit<ServerOffer, "name" | "state">;
+type Made = Omit<ServerFeatures, "name" | "state">;
 
 const nothing: Made = Object.freeze({
   tools: [],
@@ -278,14 +276,14 @@ function diagnoseState({ name: source, state, status, spec }: SupervisedServer):
   ];
 }
 
-function sameOffer(before: ServerOffer | undefined, next: ServerOffer): ServerOffer {
+function sameOffer(before: ServerFeatures | undefined, next: ServerFeatures): ServerFeatures {
   if (before === undefined) return Object.freeze(frozenLists(next, nothing));
   const offer = frozenLists(next, before);
-  const isSame = (Object.keys(next) as (keyof ServerOffer)[]).every((key) => offer[key] === before[key]);
+  const isSame = (Object.keys(next) as (keyof ServerFeatures)[]).every((key) => offer[key] === before[key]);
   return isSame ? before : Object.freeze(offer);
 }
 
-function frozenLists(next: ServerOffer, before: Made): ServerOffer {
+function frozenLists(next: ServerFeatures, before: Made): ServerFeatures {
   return {
     ...next,
     tools: sameList(before.tools, next.tools),

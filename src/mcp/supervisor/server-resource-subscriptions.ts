@@ -1,7 +1,7 @@
 import type { McpConnection } from "../connection/connection.ts";
 
 /** Who watches which resources of a server, across its connections. */
-export class LastingWatches {
+export class LastingSubscriptions {
   readonly #watches = new Set<Watch>();
 
   /** Rejects when the first subscription does. */

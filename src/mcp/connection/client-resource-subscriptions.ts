@@ -10,7 +10,7 @@ interface Watch {
 }
 
 /** Who watches which resources of a server; a resource is subscribed to once, for as long as somebody watches it. */
-export class ResourceWatches {
+export class ClientResourceSubscriptions {
   readonly #open: OpenWatch;
   readonly #watches = new Map<string, Watch>();
   readonly #life = new Lifetime(() => new HostError("MCP_CLOSED", "The connection to the MCP server is closed."));

@@ -1,12 +1,14 @@
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
+import type { Logger } from "../../base/logger.ts";
+import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { McpConnection } from "../connection/connection.ts";
-import { StderrTail } from "../connection/stderr-tail.ts";
-import { Endings } from "./endings.ts";
-import type { LifeOwner, LifeParts } from "./life-parts.ts";
-import { endConnection, LiveConnection } from "./live-connection.ts";
-import { openConnection } from "./open-connection.ts";
+import { StderrTail } from "../connection/stdio-transport.ts";
+import { type Clock, endsWithin } from "./clock.ts";
+import { ListRefresher, type ListRefresherParts } from "./list-refresher.ts";
+import { type IdentityMemory, openConnection, type ServerConnector } from "./server-connector.ts";
 import type { ServerLists } from "./server-lists.ts";
-import type { ServerState, ServerStatus, ServerTrouble } from "./server-state.ts";
+import type { ServerError, ServerState, ServerStatus } from "./server-state.ts";
+import type { StartSlots } from "./start-slots.ts";
 
 /** What is being ended may take so long before the next one is started beside it. */
 const endPatience = 10_000;
@@ -15,15 +17,15 @@ const endPatience = 10_000;
  * The states that one server goes through: started when told, connected, its lists kept; started anew with growing pauses
  * when it crashed, given up when it keeps failing.
  */
-export class ServerLife {
-  readonly #parts: LifeParts;
-  readonly #owner: LifeOwner;
-  readonly #endings = new Endings();
+export class ServerLifecycle {
+  readonly #parts: LifecycleParts;
+  readonly #owner: LifecycleOwner;
+  readonly #endings = new PendingShutdowns();
   /** Of the last process. */
   #stderr = new StderrTail();
   #state: ServerState = "idle";
   #since: number;
-  #error: ServerTrouble | undefined;
+  #error: ServerError | undefined;
   #lists: ServerLists | undefined;
   #live: LiveConnection | undefined;
   #attempt: AbortController | undefined;
@@ -32,7 +34,7 @@ export class ServerLife {
   #hasTried = false;
   #wasReady = false;
 
-  constructor(parts: LifeParts, owner: LifeOwner, lists: ServerLists | undefined) {
+  constructor(parts: LifecycleParts, owner: LifecycleOwner, lists: ServerLists | undefined) {
     this.#parts = parts;
     this.#owner = owner;
     this.#lists = lists;
@@ -44,7 +46,7 @@ export class ServerLife {
     return this.#state;
   }
 
-  get error(): ServerTrouble | undefined {
+  get error(): ServerError | undefined {
     return this.#error;
   }
 
@@ -198,14 +200,14 @@ export class ServerLife {
   }
 
   /** It is connected, and something of it needs somebody to sign in. What does not goes on. */
-  #refused(live: LiveConnection, trouble: ServerTrouble): void {
+  #refused(live: LiveConnection, trouble: ServerError): void {
     if (this.#live !== live) return;
     this.#hasTried = true;
     this.#error = trouble;
     this.#set("needs-auth");
   }
 
-  #failed(trouble: ServerTrouble): void {
+  #failed(trouble: ServerError): void {
     const { breaker } = this.#parts.memory;
     this.#attempt = undefined;
     this.#hasTried = true;
@@ -215,7 +217,7 @@ export class ServerLife {
   }
 
   /** The connection is over, or as good as. Told twice, it counts once. */
-  #lost(live: LiveConnection, trouble: ServerTrouble, isSessionGone: boolean): void {
+  #lost(live: LiveConnection, trouble: ServerError, isSessionGone: boolean): void {
     if (this.#live !== live) return;
     const { breaker } = this.#parts.memory;
     breaker.fail(live.age);
@@ -225,7 +227,7 @@ export class ServerLife {
     this.#goOn(trouble, isSessionGone && breaker.failures === 1);
   }
 
-  #goOn(trouble: ServerTrouble, atOnce: boolean): void {
+  #goOn(trouble: ServerError, atOnce: boolean): void {
     const { memory } = this.#parts;
     this.#logFailure(trouble);
     memory.trouble = trouble;
@@ -236,7 +238,7 @@ export class ServerLife {
     else this.#beginLater(memory.breaker.delay());
   }
 
-  #logFailure(trouble: ServerTrouble): void {
+  #logFailure(trouble: ServerError): void {
     const { log, memory, id } = this.#parts;
     const data = { server: this.#owner.name, id, ...trouble, failures: memory.breaker.failures, stderr: this.#stderr.text.slice(-2_000) };
     if (memory.breaker.isOpen) log.error("An MCP server failed and is given up.", data);
@@ -249,7 +251,7 @@ export class ServerLife {
     this.#set("starting");
   }
 
-  #rest(trouble: ServerTrouble | undefined): void {
+  #rest(trouble: ServerError | undefined): void {
     this.#hasTried = true;
     this.#error = trouble;
     this.#set(trouble?.code === "MCP_UNAUTHORIZED" ? "needs-auth" : "failed");
@@ -272,6 +274,109 @@ export class ServerLife {
   }
 }
 
-function troubleOf(error: Error): ServerTrouble {
+function troubleOf(error: Error): ServerError {
   return { code: error instanceof HostError ? error.code : "MCP_FAILED", message: errorMessage(error) };
+}
+
+export interface LifecycleParts {
+  readonly id: string;
+  /** Resolved. */
+  readonly spec: McpServerSpec;
+  readonly workingDirectory: string;
+  readonly connect: ServerConnector;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly slots: StartSlots;
+  readonly memory: IdentityMemory;
+  /** The end of an earlier connection to the same server: it may hold what the next one needs. */
+  readonly predecessor: Promise<unknown>;
+}
+
+/** What a life needs to know of those it is lived for. */
+export interface LifecycleOwner {
+  readonly name: string;
+  /** Milliseconds for connecting. */
+  readonly timeout: number;
+  /** False: nobody needs the server, so it is not started anew. */
+  readonly isWanted: boolean;
+  /** The state is another, or a connection is there. */
+  changed(): void;
+  published(lists: ServerLists): void;
+}
+
+/** A connection in use, and its lists, which are kept up to date while it is. */
+export class LiveConnection {
+  readonly connection: McpConnection;
+  readonly #lists: ListRefresher;
+  readonly #clock: Clock;
+  readonly #since: number;
+  readonly #inFlight = new Set<Promise<unknown>>();
+
+  constructor(connection: McpConnection, parts: ListRefresherParts) {
+    this.connection = connection;
+    this.#lists = new ListRefresher(connection, parts);
+    this.#clock = parts.clock;
+    this.#since = parts.clock.now();
+  }
+
+  /** Milliseconds that it has been used. */
+  get age(): number {
+    return this.#clock.now() - this.#since;
+  }
+
+  async run<T>(request: (connection: McpConnection) => Promise<T>): Promise<T> {
+    const running = request(this.connection);
+    this.#inFlight.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#inFlight.delete(running);
+    }
+  }
+
+  async end(log: Logger): Promise<void> {
+    this.#lists[Symbol.dispose]();
+    await endConnection(this.connection, log);
+  }
+
+  /** Ends it when each request under way has had an outcome of its own, as far as that comes soon. */
+  async retire(log: Logger): Promise<void> {
+    this.#lists[Symbol.dispose]();
+    await endsWithin(Promise.allSettled(this.#inFlight), retirement, this.#clock);
+    await endConnection(this.connection, log);
+  }
+}
+
+const retirement = 2_000;
+
+/** Never rejects. */
+async function endConnection(connection: McpConnection, log: Logger): Promise<void> {
+  try {
+    await connection[Symbol.asyncDispose]();
+  } catch (error) {
+    log.warning("The connection to an MCP server could not be ended properly.", { pid: connection.pid, error: errorMessage(error) });
+  }
+}
+
+/** What is on its way out: connections that are being ended, tries that were given up. */
+export class PendingShutdowns {
+  readonly #pending = new Set<Promise<unknown>>();
+
+  add(ending: Promise<unknown>): void {
+    const settled: Promise<unknown> = ending.then(
+      () => this.#pending.delete(settled),
+      () => this.#pending.delete(settled),
+    );
+    this.#pending.add(settled);
+  }
+
+  /** Waits for what is there now, and no longer than so many milliseconds. Rejects with the signal's reason. */
+  async those(milliseconds: number, clock: Clock, signal: AbortSignal): Promise<void> {
+    if (this.#pending.size > 0) await endsWithin(Promise.all(this.#pending), milliseconds, clock, signal);
+  }
+
+  /** Waits until nothing is left, also of what comes meanwhile. */
+  async all(): Promise<void> {
+    while (this.#pending.size > 0) await Promise.all(this.#pending);
+  }
 }

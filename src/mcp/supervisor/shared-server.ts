@@ -1,17 +1,14 @@
 import { HostError, toError } from "../../base/errors.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { McpConnection } from "../connection/connection.ts";
-import { toCachedServer } from "./cached-server.ts";
 import { endsWithin } from "./clock.ts";
-import { LastingWatches } from "./lasting-watches.ts";
-import type { LifeOwner, LifeParts } from "./life-parts.ts";
-import type { ListCache } from "./list-cache.ts";
-import type { LiveConnection } from "./live-connection.ts";
-import { ServerLife } from "./server-life.ts";
+import { type ListCache, toCachedServer } from "./list-cache.ts";
+import { type LifecycleOwner, type LifecycleParts, type LiveConnection, ServerLifecycle } from "./server-lifecycle.ts";
 import type { ServerLists } from "./server-lists.ts";
+import { LastingSubscriptions } from "./server-resource-subscriptions.ts";
 import type { ServerState, ServerStatus } from "./server-state.ts";
 
-export interface KeeperParts extends LifeParts {
+export interface SharedServerParts extends LifecycleParts {
   readonly cache: ListCache | undefined;
   /** Milliseconds that a connection nobody uses is kept. */
   readonly linger: number;
@@ -22,7 +19,7 @@ export interface KeeperParts extends LifeParts {
   closed(ended: Promise<void>): void;
 }
 
-export interface KeeperUser {
+export interface SharedServerUser {
   readonly name: string;
   /** Milliseconds for connecting. */
   readonly timeout: number | undefined;
@@ -40,21 +37,21 @@ export interface Want {
 const defaultTimeout = 60_000;
 
 /** The one connection to a server, for all who use it, for as long as anybody does. */
-export class ServerKeeper {
+export class SharedServer {
   readonly id: string;
-  readonly #parts: KeeperParts;
-  readonly #life: ServerLife;
-  readonly #users = new Set<KeeperUser>();
+  readonly #parts: SharedServerParts;
+  readonly #life: ServerLifecycle;
+  readonly #users = new Set<SharedServerUser>();
   readonly #waiters = new Set<() => void>();
-  readonly #watches = new LastingWatches();
+  readonly #watches = new LastingSubscriptions();
   #lingering: Disposable | undefined;
   #told: { state: ServerState; error: unknown; lists: ServerLists | undefined };
   #isClosed = false;
 
-  constructor(parts: KeeperParts) {
+  constructor(parts: SharedServerParts) {
     this.id = parts.id;
     this.#parts = parts;
-    this.#life = new ServerLife(parts, this.#owner(), recall(parts));
+    this.#life = new ServerLifecycle(parts, this.#owner(), recall(parts));
     this.#told = { state: this.state, error: undefined, lists: this.lists };
   }
 
@@ -84,13 +81,13 @@ export class ServerKeeper {
     return { name, ...this.#life.status(), users: this.#users.size };
   }
 
-  retain(user: KeeperUser): void {
+  retain(user: SharedServerUser): void {
     this.#users.add(user);
     this.#lingering?.[Symbol.dispose]();
     this.#lingering = undefined;
   }
 
-  release(user: KeeperUser): void {
+  release(user: SharedServerUser): void {
     if (!this.#users.delete(user) || this.#users.size > 0 || this.#isClosed) return;
     const { clock, linger } = this.#parts;
     if (this.#life.isAtWork) this.#lingering = clock.after(linger, () => void this.close());
@@ -210,7 +207,7 @@ export class ServerKeeper {
     return wanted.length === 0 ? defaultTimeout : Math.max(...wanted);
   }
 
-  #owner(): LifeOwner {
+  #owner(): LifecycleOwner {
     const keeper = this;
     return {
       get name() {
@@ -259,7 +256,7 @@ export class ServerKeeper {
 }
 
 /** What the server offered the last time. */
-function recall({ cache, id, memory }: KeeperParts): ServerLists | undefined {
+function recall({ cache, id, memory }: SharedServerParts): ServerLists | undefined {
   const cached = cache?.read(id);
   if (cached === undefined) return undefined;
   if (memory.verdict === undefined) memory.learn(cached.verdict);

@@ -1,0 +1,391 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { JSONRPCMessage, JSONRPCResultResponse, RequestId, Transport, TransportSendOptions } from "@modelcontextprotocol/client";
+import { toError } from "../../base/errors.ts";
+import { isNestedTooDeep, maxJsonDepth } from "../../base/json-limits.ts";
+import { isPlainRecord } from "../../base/read-fields.ts";
+import { onAbort } from "../../base/wait-for.ts";
+import type { ToolContext } from "../../tools/tool.ts";
+import type { CallRequestOptions } from "./connection.ts";
+import type { FrameDirection } from "./frame-log.ts";
+import type { ServerLink } from "./server-link.ts";
+import type { Asker } from "./server-requests.ts";
+
+type Around = <T>(pending: PendingRequest, run: () => T) => T;
+
+interface ObservedOptions {
+  readonly frames: ((direction: FrameDirection, message: JSONRPCMessage) => void) | undefined;
+  /** Runs what sends a request so that what arrives on its own stream can be told to belong to it. */
+  readonly around?: Around | undefined;
+}
+
+/**
+ * Stands between the SDK's client and a link, and knows which message belongs to which request of ours: it hands progress
+ * to it, in order with its answer, and keeps the answer as it came.
+ */
+export class ObservedTransport implements Transport {
+  onclose?: (() => void) | undefined;
+  onerror?: ((error: Error) => void) | undefined;
+  onmessage?: Transport["onmessage"];
+  /** Whether the server answered the question which protocol it speaks, however late. */
+  wasDiscovered = false;
+  readonly #link: ServerLink;
+  readonly #frames: ObservedOptions["frames"];
+  readonly #around: Around | undefined;
+  readonly #byId = new Map<RequestId, PendingRequest | undefined>();
+  readonly #byToken = new Map<number, PendingRequest>();
+  #sending: PendingRequest | undefined;
+
+  constructor(link: ServerLink, options: ObservedOptions) {
+    this.#link = link;
+    this.#frames = options.frames;
+    this.#around = options.around;
+  }
+
+  get hasPerRequestStream(): boolean {
+    return this.#link.hasPerRequestStream === true;
+  }
+
+  get sessionId(): string | undefined {
+    return this.#link.sessionId;
+  }
+
+  setProtocolVersion(version: string): void {
+    this.#link.setProtocolVersion?.(version);
+  }
+
+  async start(): Promise<void> {
+    this.#link.onclose = () => this.onclose?.();
+    this.#link.onerror = (error) => this.onerror?.(error);
+    this.#link.onmessage = (message: JSONRPCMessage) => this.#receive(message);
+    this.#link.onshallow = (message) => {
+      this.#frames?.("in", message);
+      this.#pass(message);
+    };
+    this.#link.onunreadable = (id, message) => {
+      const pending = this.#byId.get(id);
+      pending?.giveUp("unreadable", message);
+      return pending !== undefined;
+    };
+    await this.#link.start();
+  }
+
+  close(): Promise<void> {
+    return this.#link.close();
+  }
+
+  /** Runs what sends a request at once; the request that it sends is this one. */
+  sendFor<T>(pending: PendingRequest, run: () => T): T {
+    this.#byToken.set(pending.token, pending);
+    this.#sending = pending;
+    try {
+      return this.#around === undefined ? run() : this.#around(pending, run);
+    } finally {
+      this.#sending = undefined;
+    }
+  }
+
+  forget(pending: PendingRequest): void {
+    this.#byToken.delete(pending.token);
+    if (pending.id !== undefined) this.#byId.delete(pending.id);
+  }
+
+  send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
+    this.#frames?.("out", message);
+    if (!("method" in message && "id" in message)) return this.#link.send(message, options);
+    const pending = this.#sending;
+    this.#byId.set(message.id, pending);
+    if (pending !== undefined) pending.id = message.id;
+    if (pending === undefined || !this.hasPerRequestStream) return this.#link.send(message, options);
+    const onRequestStreamEnd = (): void => {
+      if (this.#byId.delete(message.id)) pending.giveUp("broken", "the server ended the stream before it answered");
+    };
+    return this.#link.send(message, { ...options, onRequestStreamEnd });
+  }
+
+  #receive(message: JSONRPCMessage): void {
+    this.#frames?.("in", message);
+    if (isNestedTooDeep(message)) this.#refuse(message);
+    else this.#pass(message);
+  }
+
+  #pass(message: JSONRPCMessage): void {
+    if ("method" in message) {
+      if (message.method !== "notifications/progress" || !this.#takeProgress(message.params)) this.onmessage?.(message);
+      return;
+    }
+    const id = idOf(message);
+    const isOurs = this.#byId.has(id);
+    const pending = this.#byId.get(id);
+    this.#byId.delete(id);
+    if (isDiscovery(message)) this.wasDiscovered = true;
+    // The SDK would report an answer that comes after its request was given up, whole, as an error.
+    if (!isOurs) return;
+    this.onmessage?.(pending?.take(message) ?? message);
+  }
+
+  /** Nothing that is nested so deep gets to code that follows it: whoever waits for it is told, and so is the server. */
+  #refuse(message: JSONRPCMessage): void {
+    const what = `sent a message that is nested more than ${maxJsonDepth} levels deep, which is not read`;
+    if (!("method" in message)) {
+      this.#giveUp(idOf(message), what);
+      return;
+    }
+    this.onerror?.(new Error(`The server ${what}: ${message.method.slice(0, 100)}`));
+    if (!("id" in message)) return;
+    const error = { code: -32600, message: `Invalid Request: nested more than ${maxJsonDepth} levels deep.` };
+    void this.#link.send({ jsonrpc: "2.0", id: message.id, error }).catch((failure) => this.onerror?.(toError(failure)));
+  }
+
+  #giveUp(id: RequestId, what: string): void {
+    const pending = this.#byId.get(id);
+    if (pending !== undefined) pending.giveUp("unreadable", `the server ${what}`);
+    // The SDK's own requests are those of the handshake.
+    else if (this.#byId.has(id)) this.#link.lose(`The server ${what}`);
+  }
+
+  /** The SDK handles progress a moment later than an answer that came with it, which then finds nobody to tell. */
+  #takeProgress(params: unknown): boolean {
+    const token: unknown = isPlainRecord(params) ? params["progressToken"] : undefined;
+    const pending = typeof token === "number" ? this.#byToken.get(token) : undefined;
+    if (isPlainRecord(params)) pending?.hearProgress(params);
+    return pending !== undefined;
+  }
+}
+
+/** What the SDK takes for a pipe: it is told apart by these two. A server that is silent on one is an old one. */
+export class ObservedPipe extends ObservedTransport {
+  readonly stderr = null;
+  readonly pid: number | null;
+
+  constructor(link: ServerLink, options: ObservedOptions) {
+    super(link, options);
+    this.pid = link.pid ?? null;
+  }
+}
+
+function idOf(message: JSONRPCMessage): RequestId {
+  const id = (message as { readonly id?: RequestId }).id ?? "";
+  // Some servers answer number 5 as "5".
+  return typeof id === "string" && /^\d{1,15}$/.test(id) ? Number(id) : id;
+}
+
+function isDiscovery(message: JSONRPCMessage): boolean {
+  return "result" in message && isPlainRecord(message.result) && Array.isArray(message.result["supportedVersions"]);
+}
+
+/** Why a request of ours ended without an answer. */
+export type RequestStop = "timeout" | "cancelled" | "broken" | "unreadable";
+
+export interface StoppedRequest {
+  readonly why: RequestStop;
+  readonly message: string;
+}
+
+/** One request of ours, from its sending to its answer; more than one message where the server asks for input in between. */
+export class PendingRequest implements Disposable {
+  readonly method: string;
+  readonly token: number;
+  readonly context: ToolContext | undefined;
+  /** Of the message that it waits for an answer to. */
+  id: RequestId | undefined;
+  /** Why it was given up. */
+  stop: StoppedRequest | undefined;
+  /** The result as it came. */
+  answer: unknown;
+  /** Whether the server has answered anything, such as that it wants input first. */
+  wasHeard = false;
+  readonly #controller = new AbortController();
+  readonly #timer: HeldTimer | undefined;
+  readonly #onProgress: CallRequestOptions["onProgress"];
+  readonly #waiting: Disposable | undefined;
+
+  constructor(method: string, token: number, options: CallRequestOptions, timeout: number | undefined) {
+    this.method = method;
+    this.token = token;
+    this.context = options.context;
+    this.#onProgress = options.onProgress;
+    if (timeout !== undefined) {
+      this.#timer = new HeldTimer(timeout, () => this.giveUp("timeout", `no answer and no progress for ${timeout} ms`));
+    }
+    if (options.signal !== undefined) this.#waiting = onAbort(options.signal, () => this.giveUp("cancelled", "the request was cancelled"));
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Its clock stands still while somebody is asked for the server. */
+  hold(): Disposable {
+    return this.#timer?.hold() ?? { [Symbol.dispose]() {} };
+  }
+
+  /** Ends it without an answer; the server is told. */
+  giveUp(why: RequestStop, message: string): void {
+    if (this.stop !== undefined) return;
+    this.stop = { why, message };
+    this.#controller.abort(message);
+  }
+
+  hearProgress(params: Readonly<Record<string, unknown>>): void {
+    if (this.signal.aborted) return;
+    this.#timer?.restart();
+    const { progress, total, message } = params;
+    if (typeof progress !== "number") return;
+    this.#onProgress?.({
+      progress,
+      ...(typeof total === "number" && { total }),
+      ...(typeof message === "string" && { message }),
+    });
+  }
+
+  /** Keeps the answer, and says what the SDK is told of it. */
+  take(message: JSONRPCMessage): JSONRPCMessage {
+    this.wasHeard = true;
+    if (!("result" in message)) return message;
+    const result: unknown = message.result;
+    if (!isPlainRecord(result) || result["resultType"] === "input_required") return message;
+    this.answer = result;
+    const standIn = standInFor(this.method, result);
+    return standIn === undefined ? message : ({ ...message, result: standIn } as JSONRPCResultResponse);
+  }
+
+  [Symbol.dispose](): void {
+    this.#timer?.[Symbol.dispose]();
+    this.#waiting?.[Symbol.dispose]();
+  }
+}
+
+// The longest that the runtime's timers know.
+export const longestTimeout = 2_147_483_647;
+
+/** A deadline that stands still while somebody holds it, and afterwards starts anew. */
+export class HeldTimer implements Disposable {
+  readonly #milliseconds: number;
+  readonly #expired: () => void;
+  #timer: NodeJS.Timeout | undefined;
+  #holds = 0;
+  #isOver = false;
+
+  constructor(milliseconds: number, expired: () => void) {
+    this.#milliseconds = Math.min(milliseconds, longestTimeout);
+    this.#expired = expired;
+    this.#start();
+  }
+
+  restart(): void {
+    this.#timer?.refresh();
+  }
+
+  hold(): Disposable {
+    this.#holds++;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    let isHeld = true;
+    return {
+      [Symbol.dispose]: () => {
+        if (!isHeld) return;
+        isHeld = false;
+        this.#holds--;
+        if (this.#holds === 0 && !this.#isOver) this.#start();
+      },
+    };
+  }
+
+  [Symbol.dispose](): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #start(): void {
+    this.#timer = setTimeout(this.#expired, this.#milliseconds);
+  }
+}
+
+/** The requests of a connection that have no answer yet, and which of them a question of the server belongs to. */
+export class InFlight {
+  readonly #pending = new Set<PendingRequest>();
+  readonly #current = new AsyncLocalStorage<PendingRequest>();
+
+  get isEmpty(): boolean {
+    return this.#pending.size === 0;
+  }
+
+  add(pending: PendingRequest): void {
+    this.#pending.add(pending);
+  }
+
+  delete(pending: PendingRequest): void {
+    this.#pending.delete(pending);
+  }
+
+  /** Runs what sends a request so that what comes on the stream of its answer belongs to it. */
+  around<T>(pending: PendingRequest, run: () => T): T {
+    return this.#current.run(pending, run);
+  }
+
+  hold(): Disposable {
+    const holds = [...this.#pending].map((pending) => pending.hold());
+    return { [Symbol.dispose]: () => holds.forEach((hold) => void hold[Symbol.dispose]()) };
+  }
+
+  /**
+   * Where a question came on a call's own stream, it is that call's. On a stream that all share it is the latest call's,
+   * as long as all calls are of one session: a person is never asked for what somebody else's session does.
+   */
+  asker(): Asker {
+    const current = this.#current.getStore();
+    if (current?.context !== undefined && this.#pending.has(current)) return askerOf(current);
+    const calls = [...this.#pending].filter((pending) => pending.context !== undefined);
+    const latest = calls.at(-1);
+    if (latest === undefined) return { kind: "nobody" };
+    const sessions = new Set(calls.map((pending) => pending.context?.invocation.sessionId));
+    return sessions.size === 1 ? askerOf(latest) : { kind: "unclear" };
+  }
+}
+
+/** A question that is known to be this request's. */
+export function askerOf(pending: PendingRequest): Asker {
+  const { context } = pending;
+  return context === undefined ? { kind: "nobody" } : { kind: "call", context, hold: () => pending.hold() };
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+interface Shape {
+  /** The list that the answer is about. */
+  readonly key: string;
+  readonly isRequired: boolean;
+}
+
+const shapes: ReadonlyMap<string, Shape> = new Map([
+  ["tools/list", { key: "tools", isRequired: true }],
+  ["prompts/list", { key: "prompts", isRequired: true }],
+  ["resources/list", { key: "resources", isRequired: true }],
+  ["resources/templates/list", { key: "resourceTemplates", isRequired: true }],
+  // Servers that only have structured content, or an error, leave it out.
+  ["tools/call", { key: "content", isRequired: false }],
+  ["prompts/get", { key: "messages", isRequired: true }],
+  ["resources/read", { key: "contents", isRequired: true }],
+]);
+
+/** What is wrong with an answer, as seen from the protocol; undefined: it is what was asked for. */
+export function faultOfAnswer(method: string, answer: unknown): string | undefined {
+  if (!isPlainRecord(answer)) return "it is not an object";
+  const shape = shapes.get(method);
+  if (shape === undefined) return undefined;
+  const list = answer[shape.key];
+  if (list === undefined && !shape.isRequired) return undefined;
+  return Array.isArray(list) ? undefined : `its "${shape.key}" is not a list`;
+}
+
+/**
+ * What the SDK is given to check in place of an answer. It would refuse a whole list, or a good result, for one entry
+ * that is not to the letter, and looks through each byte of it; what we hand on is looked at where it is used.
+ */
+function standInFor(method: string, answer: Json): Json | undefined {
+  const shape = shapes.get(method);
+  if (shape === undefined) return undefined;
+  const type = answer["resultType"];
+  return { ...(type !== undefined && { resultType: type }), ttlMs: 0, cacheScope: "private", [shape.key]: [] };
+}

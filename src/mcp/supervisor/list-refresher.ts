@@ -1,0 +1,292 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { errorMessage, HostError, toError } from "../../base/errors.ts";
+import type { McpConnection, ServerList } from "../connection/connection.ts";
+import { listPages } from "../connection/list-pages.ts";
+import type { Clock } from "./clock.ts";
+import { type ListName, listNames, type ServerLists } from "./server-lists.ts";
+
+export interface ListRefresherParts {
+  readonly name: string;
+  readonly clock: Clock;
+  /** What is there until the server answers. */
+  readonly previous: ServerLists | undefined;
+  publish(lists: ServerLists): void;
+  /** A fetch failed. */
+  failed(error: Error): void;
+  /** What the server sent could not be used, through a fault of the host's. */
+  onError(error: Error): void;
+}
+
+/** Lists that are asked for together are told together, unless one takes so much longer than the others. */
+const graceMs = 1_000;
+
+const listsOf: Readonly<Record<ServerList, readonly ListName[]>> = {
+  tools: ["tools"],
+  prompts: ["prompts"],
+  // The files of skills are resources, and skills have no announcement of their own.
+  resources: ["resources", "resourceTemplates", "skills"],
+};
+
+/**
+ * Keeps what one connection offers up to date. The first lists are told when the tools are there, whatever another list
+ * takes; a list that cannot be had keeps what it was.
+ */
+export class ListRefresher implements Disposable {
+  readonly #connection: McpConnection;
+  readonly #parts: ListRefresherParts;
+  readonly #lanes: ReadonlyMap<ListName, ListFetches>;
+  readonly #faults = new Map<ListName, Diagnostic>();
+  readonly #over = new AbortController();
+  readonly #announcements: Disposable;
+  #grace: Disposable | undefined;
+  #lists: ServerLists | undefined;
+
+  constructor(connection: McpConnection, parts: ListRefresherParts) {
+    this.#connection = connection;
+    this.#parts = parts;
+    this.#lanes = new Map(listNames.map((list) => [list, this.#lane(list)]));
+    this.#announcements = connection.onListChanged((changed) => {
+      for (const list of listsOf[changed]) this.#lanes.get(list)?.announce();
+    });
+    for (const lane of this.#lanes.values()) lane.fetch();
+  }
+
+  [Symbol.dispose](): void {
+    this.#over.abort();
+    this.#announcements[Symbol.dispose]();
+    this.#grace?.[Symbol.dispose]();
+    for (const lane of this.#lanes.values()) lane[Symbol.dispose]();
+  }
+
+  #lane(list: ListName): ListFetches {
+    return new ListFetches(this.#parts.previous?.[list] ?? Object.freeze([]), {
+      clock: this.#parts.clock,
+      fetch: () => fetchList(this.#connection, list, this.#over.signal),
+      fetched: (error) => this.#fetched(list, error),
+      onError: (error) => this.#unusable(list, error),
+    });
+  }
+
+  #fetched(list: ListName, error: Error | undefined): void {
+    if (error === undefined) this.#faults.delete(list);
+    else this.#faults.set(list, describe(list, error, this.#parts.name));
+    if (error !== undefined) this.#parts.failed(error);
+    if (this.#over.signal.aborted) return;
+    if (![...this.#lanes.values()].some((lane) => lane.isFetching)) this.#publish();
+    else this.#grace ??= this.#parts.clock.after(graceMs, () => this.#publishLate(list));
+  }
+
+  #publishLate(list: ListName): void {
+    try {
+      this.#publish();
+    } catch (error) {
+      this.#unusable(list, toError(error));
+    }
+  }
+
+  /** Whatever a server sends, it takes nobody with it: it is said of this server, and the others go on. */
+  #unusable(list: ListName, error: Error): void {
+    this.#faults.set(list, describe(list, error, this.#parts.name));
+    this.#parts.onError(error);
+  }
+
+  #publish(): void {
+    this.#grace?.[Symbol.dispose]();
+    this.#grace = undefined;
+    if (!this.#lanes.get("tools")?.hasAnswered) return;
+    const next = this.#assemble();
+    if (this.#lists !== undefined && isSame(this.#lists, next)) return;
+    this.#lists = next;
+    this.#parts.publish(next);
+  }
+
+  #assemble(): ServerLists {
+    const { capabilities, serverInfo, instructions } = this.#connection;
+    const items = Object.fromEntries([...this.#lanes].map(([list, lane]) => [list, lane.items])) as Pick<ServerLists, ListName>;
+    const diagnostics = [...this.#faults.values()];
+    return Object.freeze({ from: "server", capabilities, serverInfo, instructions, ...items, diagnostics });
+  }
+}
+
+function isSame(one: ServerLists, other: ServerLists): boolean {
+  const faults = (lists: ServerLists): string => lists.diagnostics.map(({ message }) => message).join("\n");
+  return listNames.every((list) => one[list] === other[list]) && faults(one) === faults(other);
+}
+
+const shownNames: Readonly<Record<ListName, string>> = {
+  tools: "tools",
+  prompts: "prompts",
+  resources: "resources",
+  resourceTemplates: "resource templates",
+  skills: "skills",
+};
+
+function describe(list: ListName, error: Error, server: string): Diagnostic {
+  const code = error instanceof HostError && error.code === "MCP_LIST_TOO_LONG" ? error.code : "MCP_LIST_FAILED";
+  const what = `The ${shownNames[list]} of MCP server "${server}"`;
+  const message =
+    code === "MCP_LIST_FAILED"
+      ? `${what} could not be listed, so what they were before is kept: ${errorMessage(error).slice(0, 500)}`
+      : `${what} are too many. ${errorMessage(error)}`;
+  return { severity: "warning", code, message, source: server };
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+interface ListFetchParts {
+  readonly clock: Clock;
+  fetch(): Promise<readonly Json[]>;
+  /** After each fetch; the error of one that failed. */
+  fetched(error: Error | undefined): void;
+  /** What follows a fetch failed. */
+  onError(error: Error): void;
+}
+
+/** Announcements that come closer to each other than this are one. */
+const coalesceMs = 50;
+/** A server that keeps announcing changes that are none is asked less and less often, down to this. */
+const slowestMs = 5_000;
+const retryMs: readonly number[] = [1_000, 4_000, 15_000];
+/** More than any model or person can use. */
+const maxItems = 10_000;
+
+/**
+ * One list of a server, kept up to date: fetched once at a time, and once more when a change was announced meanwhile. A
+ * fetch that fails leaves the list as it was and is tried again a few times.
+ */
+class ListFetches implements Disposable {
+  readonly #parts: ListFetchParts;
+  #items: readonly Json[];
+  #state: "idle" | "waiting" | "fetching" | "over" = "idle";
+  #isStale = false;
+  #timer: Disposable | undefined;
+  #retries = 0;
+  #pause = coalesceMs;
+  #hasAnswered = false;
+
+  constructor(items: readonly Json[], parts: ListFetchParts) {
+    this.#items = items;
+    this.#parts = parts;
+  }
+
+  /** The same array until its content changes. */
+  get items(): readonly Json[] {
+    return this.#items;
+  }
+
+  /** Whether the first fetch is over, however it went. */
+  get hasAnswered(): boolean {
+    return this.#hasAnswered;
+  }
+
+  get isFetching(): boolean {
+    return this.#state === "fetching";
+  }
+
+  /** Now. */
+  fetch(): void {
+    this.#timer?.[Symbol.dispose]();
+    this.#isStale = false;
+    this.#state = "fetching";
+    this.#run().catch((error: unknown) => this.#parts.onError(toError(error)));
+  }
+
+  /** The server says that it changed. */
+  announce(): void {
+    this.#retries = 0;
+    if (this.#state === "fetching") this.#isStale = true;
+    else if (this.#state === "idle") this.#fetchIn(this.#pause);
+  }
+
+  [Symbol.dispose](): void {
+    this.#state = "over";
+    this.#timer?.[Symbol.dispose]();
+  }
+
+  #fetchIn(milliseconds: number): void {
+    this.#state = "waiting";
+    this.#timer = this.#parts.clock.after(milliseconds, () => this.fetch());
+  }
+
+  async #run(): Promise<void> {
+    const error = await this.#attempt();
+    if (this.#isOver()) return;
+    this.#hasAnswered = true;
+    this.#state = "idle";
+    this.#planNext(error);
+    this.#parts.fetched(error);
+  }
+
+  async #attempt(): Promise<Error | undefined> {
+    try {
+      const found = await this.#parts.fetch();
+      if (!this.#isOver()) this.#take(found);
+      return found.length > maxItems
+        ? new HostError("MCP_LIST_TOO_LONG", `Only the first ${maxItems} of ${found.length} are used.`)
+        : undefined;
+    } catch (error) {
+      return toError(error);
+    }
+  }
+
+  #take(found: readonly Json[]): void {
+    const items = found.slice(0, maxItems);
+    const isSame = isDeepStrictEqual(items, this.#items);
+    // Asked for because of an announcement, and nothing had changed.
+    this.#pause = isSame && this.#hasAnswered ? Math.min(this.#pause * 2, slowestMs) : coalesceMs;
+    if (!isSame) this.#items = Object.freeze(items);
+  }
+
+  #planNext(error: Error | undefined): void {
+    const retry = error === undefined || isFinal(error) ? undefined : retryMs[this.#retries];
+    if (error === undefined) this.#retries = 0;
+    if (this.#isStale) this.#fetchIn(this.#pause);
+    else if (retry !== undefined) {
+      this.#retries += 1;
+      this.#fetchIn(retry);
+    }
+  }
+
+  /** Asked through a method: the state changes while something is awaited, which the compiler cannot know. */
+  #isOver(): boolean {
+    return this.#state === "over";
+  }
+}
+
+// Asking again gives the same; and of a connection that is over, or not allowed, others take care.
+function isFinal(error: Error): boolean {
+  return error instanceof HostError && ["MCP_LIST_TOO_LONG", "MCP_CLOSED", "MCP_NOT_RUN", "MCP_UNAUTHORIZED"].includes(error.code);
+}
+
+const skillsExtension = "io.modelcontextprotocol/skills";
+
+/** All of one list of a server; empty when it offers none. Rejects as the connection's requests do. @internal Exported for tests. */
+export function fetchList(connection: McpConnection, list: ListName, signal: AbortSignal): Promise<readonly Json[]> {
+  switch (list) {
+    case "tools":
+      return connection.listTools({ signal });
+    case "prompts":
+      return connection.listPrompts({ signal });
+    case "resources":
+      return connection.listResources({ signal });
+    case "resourceTemplates":
+      return connection.listResourceTemplates({ signal });
+    case "skills":
+      return offersSkills(connection.capabilities) ? listSkills(connection, signal) : Promise.resolve([]);
+  }
+}
+
+function offersSkills(capabilities: Json): boolean {
+  const extensions = Object.hasOwn(capabilities, "extensions") ? capabilities["extensions"] : undefined;
+  return typeof extensions === "object" && extensions !== null && Object.hasOwn(extensions, skillsExtension);
+}
+
+async function listSkills(connection: McpConnection, signal: AbortSignal): Promise<readonly Json[]> {
+  const { items } = await listPages("skills", async (cursor) => {
+    const page = await connection.request("skills/list", cursor === undefined ? {} : { cursor }, { signal });
+    if (Array.isArray(page["skills"])) return page;
+    throw new HostError("MCP_ANSWER", "The answer to skills/list has no list of skills.");
+  });
+  return items;
+}
