@@ -34,10 +34,10 @@ export type { PluginSession } from "./plugin-host/plugin-sessions.ts";
 export type { FailedPluginChange, PluginChange, PluginsChange } from "./plugin-host/plugins-change.ts";
 export type { PluginUse } from "./plugin-host/prepare-plugin.ts";
 export {
-  type McpHttpFace,
   type McpHttpOptions,
-  type McpStdioFace,
+  type McpHttpServer,
   type McpStdioOptions,
+  type McpStdioServer,
   serveMcp,
 } from "./servers/mcp/serve-mcp.ts";
 export type { AgentOptions } from "./session/agents/agent-options.ts";

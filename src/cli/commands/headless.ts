@@ -5,8 +5,8 @@ import type { Logger } from "../../base/logger.ts";
 import { onAbort } from "../../base/wait-for.ts";
 import type { Host } from "../../host/host.ts";
 import { createConnectionToken } from "../../io/net/connection-gate.ts";
-import { hideSecrets } from "../../servers/copilot/framing/hide-secrets.ts";
-import { CopilotServer } from "../../servers/copilot/server.ts";
+import { hideSecrets } from "../../servers/copilot/connection/redacting-logger.ts";
+import { CopilotServer } from "../../servers/copilot/copilot-server.ts";
 import type { CliIo } from "../cli-io.ts";
 import { openLog } from "../command-log.ts";
 import { type HeadlessArguments, parseHeadlessArguments } from "../headless-arguments.ts";
@@ -118,7 +118,7 @@ async function listen(
   token: ConnectionToken | undefined,
 ): Promise<void> {
   if (transport.kind !== "tcp") throw new Error("There are no streams to serve over. Use --port.");
-  const { listenForClients } = await import("../../servers/copilot/framing/listen.ts");
+  const { listenForClients } = await import("../../servers/copilot/connection/listen.ts");
   const listening = await listenForClients(server, transport);
   // Before the port: whoever waits for that has the token then.
   if (token?.isMadeUp === true) {

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { onAbort } from "../../base/wait-for.ts";
 import type { Host } from "../../host/host.ts";
 import { isLoopback } from "../../io/net/connection-gate.ts";
-import { type McpHttpFace, serveMcp } from "../../servers/mcp/serve-mcp.ts";
+import { type McpHttpServer, serveMcp } from "../../servers/mcp/serve-mcp.ts";
 import { approveAll } from "../../session/permissions/permissions.ts";
 import type { SessionOptions } from "../../session/session-config.ts";
 import { usageError } from "../cli-error.ts";
@@ -116,7 +116,7 @@ function servingOptions(
   return { session, asksPermission: yes !== true };
 }
 
-function announce({ io, out }: CommandContext, { url, token }: McpHttpFace, isMadeUp: boolean): void {
+function announce({ io, out }: CommandContext, { url, token }: McpHttpServer, isMadeUp: boolean): void {
   if (out.isJson) out.envelope({ ok: true, data: { url }, diagnostics: [] });
   else out.line(`MCP is served at ${url}`);
   // Not on stdout: that may be a file that others read.

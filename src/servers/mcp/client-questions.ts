@@ -2,15 +2,15 @@ import { randomUUID } from "node:crypto";
 import { escapeHidden } from "../../base/hidden-characters.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
 import type { AskKind } from "../../session/asks/ask-kinds.ts";
+import { permissionText } from "../../session/permissions/permission-text.ts";
 import { compileSchema } from "../../tools/schema/json-schema-validator.ts";
-import type { Asks, JsonSchema } from "../../tools/tool.ts";
-import { permissionAnswer, permissionForm } from "./permission-form.ts";
+import type { Asks, JsonSchema, PermissionAsk, PermissionDecision } from "../../tools/tool.ts";
 
 /** What a client says that it can do, as it says it. */
-export type ClientCapabilities = Readonly<Record<string, unknown>>;
+export type DeclaredCapabilities = Readonly<Record<string, unknown>>;
 
 /** A request of MCP to a client: `elicitation/create`, `sampling/createMessage` or `roots/list`. */
-export interface ClientRequest {
+interface ClientRequest {
   readonly method: "elicitation/create" | "sampling/createMessage" | "roots/list";
   readonly params: Readonly<Record<string, unknown>>;
 }
@@ -19,7 +19,7 @@ export interface ClientRequest {
 export interface ClientQuestion {
   readonly request: ClientRequest;
   /** What the client must have declared, in the shape of its capabilities. */
-  readonly requires: ClientCapabilities;
+  readonly requires: DeclaredCapabilities;
   /** The answer as the session knows it. Undefined: this is none, so it may be asked again. */
   read(response: unknown): unknown;
 }
@@ -46,7 +46,7 @@ export function toClientQuestion<K extends AskKind>(kind: K, data: Asks[K]["data
  * The part of what is required that a client has not declared; undefined when nothing is missing. A bare `elicitation: {}`
  * declares forms, as it did before there were other modes.
  */
-export function missingCapabilities(required: ClientCapabilities, declared: ClientCapabilities): ClientCapabilities | undefined {
+export function missingCapabilities(required: DeclaredCapabilities, declared: DeclaredCapabilities): DeclaredCapabilities | undefined {
   const missing = Object.entries(required).flatMap(([name, parts]): [string, unknown][] => {
     const has = Object.hasOwn(declared, name) ? declared[name] : undefined;
     if (!isPlainRecord(has)) return [[name, parts]];
@@ -61,7 +61,7 @@ function isDeclared(name: string, part: string, has: Readonly<Record<string, unk
   return name === "elicitation" && part === "form" && !Object.hasOwn(has, "url");
 }
 
-const form: ClientCapabilities = { elicitation: { form: {} } };
+const form: DeclaredCapabilities = { elicitation: { form: {} } };
 
 function elicitation({ message, requestedSchema, url }: Asks["elicitation"]["data"]): ClientQuestion {
   if (url === undefined) return formQuestion(message, requestedSchema ?? { type: "object", properties: {} }, (answer) => answer);
@@ -126,3 +126,35 @@ function readAction(response: unknown): ElicitationAnswer | undefined {
 function withList(response: unknown, key: string): unknown {
   return isPlainRecord(response) && Array.isArray(response[key]) ? response : undefined;
 }
+
+/** The question whether a call may run, as a form that a client shows. */
+interface PermissionForm {
+  readonly message: string;
+  readonly schema: JsonSchema;
+}
+
+const once = "allow once";
+const unseen = "allow once, with the parts that are not shown";
+const session = "allow for this session";
+const deny = "deny";
+
+/**
+ * `isShared`: several clients share the session, so none of them may allow anything for all of it. Nor may anybody allow
+ * for longer what is too long to be shown.
+ */
+function permissionForm(data: PermissionAsk, isShared: boolean): PermissionForm {
+  const { text: message, isWhole } = permissionText(data);
+  const allowed = isWhole ? (isShared ? [once] : [once, session]) : [unseen];
+  const decision = { type: "string", title: "Decision", enum: [...allowed, deny] };
+  return { message, schema: { type: "object", properties: { decision }, required: ["decision"] } };
+}
+
+function permissionAnswer({ action, content }: Asks["elicitation"]["answer"]): PermissionDecision {
+  const decision = action === "accept" ? content?.["decision"] : deny;
+  if (decision === once || decision === unseen) return { kind: "approve-once" };
+  return decision === session ? { kind: "approve-for-session" } : { kind: "reject" };
+}
+
+/** Added to what a model reads when a call was denied because nobody could be asked. */
+export const howToAllow =
+  'Permission could not be requested: this client does not support elicitation. The operator of the server can allow calls: "skillhost mcp --allow <rule>", or --yes for all.';

@@ -1,23 +1,22 @@
 import type { CacheHint, Server, ServerOptions } from "@modelcontextprotocol/server";
+import { toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
-import { callParams, createToolCaller } from "./call-tool.ts";
-import type { ConversationOptions } from "./conversation.ts";
-import { createErrorReport, type HostErrors } from "./diagnostic-messages.ts";
-import { LeanServer } from "./lean-server.ts";
-import { createPushConversations } from "./push-conversation.ts";
-import type { RoundTrips } from "./round-trips.ts";
-import { serveOffers } from "./serve-offers.ts";
-import { serveSkills, skillsCapability } from "./serve-skills.ts";
-import type { ServedSession } from "./served-session.ts";
-import type { SkillShelf } from "./skill-shelf.ts";
+import { type ClientChannelOptions, createRequestChannels } from "./client-channel.ts";
+import { FastPathServer } from "./fast-path-server.ts";
+import { callParams, createToolCaller } from "./handlers/call-tool.ts";
+import { serveFeatures } from "./handlers/features.ts";
+import { type SkillResources, serveSkills, skillsCapability } from "./handlers/skills-extension.ts";
+import type { InputRequiredCalls } from "./input-required-calls.ts";
+import { createErrorReport, type HostErrors, type ServedList, type ServedSession, sendNewErrors } from "./served-session.ts";
+import type { ServerResourceSubscriptions } from "./server-resource-subscriptions.ts";
 
 /** What the servers of one face have in common. */
 export interface ServerParts {
   readonly served: ServedSession;
   readonly identity: ServerIdentity;
-  readonly conversations: ConversationOptions;
-  readonly roundTrips: RoundTrips;
-  readonly shelf: SkillShelf;
+  readonly conversations: ClientChannelOptions;
+  readonly roundTrips: InputRequiredCalls;
+  readonly shelf: SkillResources;
   /** Undefined: nobody knows of any. */
   readonly errors?: HostErrors | undefined;
   readonly log: Logger;
@@ -40,9 +39,9 @@ export function createMcpServer(parts: ServerParts, era: "legacy" | "modern"): S
   const { served, identity, roundTrips, shelf, log } = parts;
   const isModern = era === "modern";
   const { instructions, title, name, version } = identity;
-  const server = new LeanServer({ name, version, ...(title !== undefined && { title }) }, { ...serverOptions, instructions });
+  const server = new FastPathServer({ name, version, ...(title !== undefined && { title }) }, { ...serverOptions, instructions });
   server.onerror = (error) => log.debug("An MCP client sent something that could not be used.", { error });
-  const converse = isModern ? roundTrips.converse : createPushConversations(server, parts.conversations, log);
+  const converse = isModern ? roundTrips.converse : createRequestChannels(server, parts.conversations, log);
   const callTool = createToolCaller({ served, server, converse, isModern, log });
   const reportErrors = parts.errors && createErrorReport(parts.errors, isModern);
   server.setRequestHandler("tools/list", (_request, context) => {
@@ -50,7 +49,7 @@ export function createMcpServer(parts: ServerParts, era: "legacy" | "modern"): S
     return served.whenStarted(() => served.toolList as never);
   });
   server.setRequestHandler("tools/call", { params: callParams }, callTool);
-  serveOffers({ served, server, converse, log, isModern, shelf });
+  serveFeatures({ served, server, converse, log, isModern, shelf });
   serveSkills(server, shelf, isModern ? listHint : undefined, log);
   return server;
 }
@@ -75,3 +74,44 @@ const serverOptions: ServerOptions = {
   // Answers are checked where they are read; the SDK would make a validator for each server.
   jsonSchemaValidator: { getValidator: () => () => ({ valid: false, data: undefined, errorMessage: "not in use" }) },
 };
+
+export type ConnectionEra = "legacy" | "modern";
+
+/** A server with a connection of its own, which is told of news for as long as it is open. */
+export function createConnectedServer(
+  { parts, watches }: { parts: ServerParts; watches: ServerResourceSubscriptions },
+  era: ConnectionEra,
+): Server {
+  const { served, log } = parts;
+  const server = createMcpServer(parts, era);
+  const tell: { readonly [L in ServedList]: () => Promise<void> } = {
+    tools: () => server.sendToolListChanged(),
+    prompts: () => server.sendPromptListChanged(),
+    resources: () => server.sendResourceListChanged(),
+  };
+  const send = (news: () => Promise<void>): void => {
+    // Before the handshake there is nobody to tell; whoever connects then asks for everything.
+    if (server.transport === undefined || (era === "legacy" && server.getNegotiatedProtocolVersion() === undefined)) return;
+    news().catch((error) => log.debug("News could not be sent to an MCP client.", { error: toError(error) }));
+  };
+  const errors = era === "legacy" && parts.errors !== undefined ? sendNewErrors(server, parts.errors, log) : undefined;
+  const subscription = served.onChanged((list) => send(tell[list]));
+  const subscribed = new Map<string, () => void>();
+  server.setRequestHandler("resources/subscribe", ({ params: { uri } }) => {
+    const listener = (): void => send(() => server.sendResourceUpdated({ uri }));
+    if (!subscribed.has(uri) && watches.add(uri, listener)) subscribed.set(uri, listener);
+    return {};
+  });
+  server.setRequestHandler("resources/unsubscribe", ({ params: { uri } }) => {
+    const listener = subscribed.get(uri);
+    if (listener !== undefined) watches.remove(uri, listener);
+    subscribed.delete(uri);
+    return {};
+  });
+  server.onclose = () => {
+    subscription[Symbol.dispose]();
+    errors?.[Symbol.dispose]();
+    for (const [uri, listener] of subscribed) watches.remove(uri, listener);
+  };
+  return server;
+}

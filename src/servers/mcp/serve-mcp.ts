@@ -3,15 +3,14 @@ import { type Logger, silentLogger } from "../../base/logger.ts";
 import { packageVersion } from "../../base/package-version.ts";
 import type { Host } from "../../host/host.ts";
 import type { Session } from "../../session/session.ts";
-import type { FaceOptions } from "./face.ts";
-import type { LineOutput } from "./line-transport.ts";
-import type { HttpOptions, McpHttpFace } from "./serve-http.ts";
-import type { McpStdioFace } from "./serve-stdio.ts";
+import type { EndpointOptions } from "./endpoint.ts";
+import type { HttpOptions, McpHttpServer } from "./http.ts";
+import type { LineOutput, McpStdioServer } from "./stdio.ts";
 
-export type { McpHttpFace, McpStdioFace };
+export type { McpHttpServer, McpStdioServer };
 
 /** Options of both transports. */
-interface CommonOptions extends Omit<FaceOptions, "identity"> {
+interface CommonOptions extends Omit<EndpointOptions, "identity"> {
   /** What the server calls itself. Default: `skillhost`. */
   readonly name?: string | undefined;
   readonly title?: string | undefined;
@@ -38,16 +37,16 @@ export interface McpHttpOptions extends CommonOptions, HttpOptions {
  * those of revision 2026-07-28 over HTTP share one; a session that is given is shared by all, and not ended.
  * @throws HostError `HTTP_LISTEN` when the address cannot be listened on; those of `createSession`.
  */
-export function serveMcp(source: Host | Session, options: McpStdioOptions): Promise<McpStdioFace>;
-export function serveMcp(source: Host | Session, options: McpHttpOptions): Promise<McpHttpFace>;
-export async function serveMcp(source: Host | Session, options: McpStdioOptions | McpHttpOptions): Promise<McpStdioFace | McpHttpFace> {
+export function serveMcp(source: Host | Session, options: McpStdioOptions): Promise<McpStdioServer>;
+export function serveMcp(source: Host | Session, options: McpHttpOptions): Promise<McpHttpServer>;
+export async function serveMcp(source: Host | Session, options: McpStdioOptions | McpHttpOptions): Promise<McpStdioServer | McpHttpServer> {
   const { name = "skillhost", title, version = packageVersion, logger = silentLogger, session, asksPermission, instructions } = options;
   // The protocol's library takes a quarter of a second to load; who serves nothing does not pay for it.
-  const { createFace } = await import("./face.ts");
-  const face = createFace(source, { session, asksPermission, instructions, identity: { name, title, version } }, logger);
-  if (options.transport === "http") return (await import("./serve-http.ts")).serveHttp(face, options, logger);
+  const { createEndpoint } = await import("./endpoint.ts");
+  const face = createEndpoint(source, { session, asksPermission, instructions, identity: { name, title, version } }, logger);
+  if (options.transport === "http") return (await import("./http.ts")).serveHttp(face, options, logger);
   const { input = process.stdin, output = processOutput() } = options;
-  return (await import("./serve-stdio.ts")).serveStdio(face, { input, output }, logger);
+  return (await import("./stdio.ts")).serveStdio(face, { input, output }, logger);
 }
 
 /** Where nobody reads any more, there is nobody to serve either. */

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { discoverExtensions } from "../../../src/servers/copilot/extensions/discover-extensions.ts";
-import { findSdk } from "../../../src/servers/copilot/extensions/extension-sdk.ts";
+import { findSdk } from "../../../src/servers/copilot/extensions/extension-process.ts";
+import { discoverExtensions } from "../../../src/servers/copilot/extensions/session-extensions.ts";
 import type { SessionEvent } from "../../../src/session/records/events.ts";
 import { calling, type Json, Served, type TestClient, weather } from "./wire-kit.ts";
 

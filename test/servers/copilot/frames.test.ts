@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { FrameReader, maxFrameBytes } from "../../../src/servers/copilot/framing/frame-reader.ts";
-import { FrameWriter } from "../../../src/servers/copilot/framing/frame-writer.ts";
+import { FrameReader, maxFrameBytes } from "../../../src/servers/copilot/connection/frame-reader.ts";
+import { FrameWriter } from "../../../src/servers/copilot/connection/frame-writer.ts";
 
 interface Read {
   readonly messages: unknown[];

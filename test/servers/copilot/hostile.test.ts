@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
-import { FrameReader } from "../../../src/servers/copilot/framing/frame-reader.ts";
+import { FrameReader } from "../../../src/servers/copilot/connection/frame-reader.ts";
 import { methodTable } from "../../../src/servers/copilot/methods/table.ts";
 import { Served } from "./wire-kit.ts";
 

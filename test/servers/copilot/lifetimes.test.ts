@@ -3,8 +3,8 @@ import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { silentLogger } from "../../../src/base/logger.ts";
 import { ModelRequests } from "../../../src/servers/copilot/clients/model-requests.ts";
-import { type AnswerRequest, Wire } from "../../../src/servers/copilot/framing/wire.ts";
-import { dropClient } from "../../../src/servers/copilot/sessions/sessions.ts";
+import { type AnswerRequest, Wire } from "../../../src/servers/copilot/connection/wire.ts";
+import { dropClient } from "../../../src/servers/copilot/sessions/session-registry.ts";
 import { calling, Served, TestClient, weather } from "./wire-kit.ts";
 
 let served: Served;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createMessageConnection, type MessageConnection, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node.js";
-import { type Listening, listenForClients } from "../../../src/servers/copilot/framing/listen.ts";
+import { type Listening, listenForClients } from "../../../src/servers/copilot/connection/listen.ts";
 import { patience } from "../../slowness.ts";
 import { Served } from "./wire-kit.ts";
 

@@ -2,7 +2,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { ReplayStore } from "../../../src/servers/mcp/replay-store.ts";
+import { ReplayStore } from "../../../src/servers/mcp/legacy-sessions.ts";
 import { approveAll } from "../../../src/session/permissions/permissions.ts";
 import { authorization, deferred, type ServedSkill, serveSkill, textOf, toolModule } from "./serving-kit.ts";
 

@@ -1,7 +1,7 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
 import { expect, test } from "vitest";
-import type { Conversation } from "../../../src/servers/mcp/conversation.ts";
-import { RoundTrips } from "../../../src/servers/mcp/round-trips.ts";
+import type { ClientChannel } from "../../../src/servers/mcp/client-channel.ts";
+import { InputRequiredCalls } from "../../../src/servers/mcp/input-required-calls.ts";
 
 const request = { method: "tools/call", name: "ask", arguments: {} };
 
@@ -17,7 +17,7 @@ function contextOf(
 /** Asks as many questions at once as it is told to, and gives what was answered. */
 const asking =
   (questions: number, onSignal?: (signal: AbortSignal) => unknown) =>
-  async ({ answers, signal }: Conversation): Promise<{ answers: unknown[] }> => {
+  async ({ answers, signal }: ClientChannel): Promise<{ answers: unknown[] }> => {
     onSignal?.(signal);
     const by = { sessionId: "s", signal };
     const asked = Array.from({ length: questions }, (_value, index) => answers.elicitation?.({ message: `${index}` }, by));
@@ -26,7 +26,7 @@ const asking =
 
 const options = { isShared: true, asksPermission: true };
 
-async function begin(trips: RoundTrips, work: (conversation: Conversation) => Promise<object>) {
+async function begin(trips: InputRequiredCalls, work: (conversation: ClientChannel) => Promise<object>) {
   const { requestState, inputRequests } = (await trips.converse(request, contextOf(), work)) as {
     readonly requestState: string;
     readonly inputRequests: object;
@@ -37,7 +37,7 @@ async function begin(trips: RoundTrips, work: (conversation: Conversation) => Pr
 const refused = { code: -32602, data: { reason: "invalid_request_state" } };
 
 test("questions without a key are numbered, so that a client can answer them before they are asked", async () => {
-  using trips = new RoundTrips(options);
+  using trips = new InputRequiredCalls(options);
   expect((await begin(trips, asking(2))).keys).toEqual(["elicitation-1", "elicitation-2"]);
   const accept = { action: "accept", content: {} };
   const given = contextOf({ inputResponses: { "elicitation-1": accept, "elicitation-2": accept, other: accept } });
@@ -45,7 +45,7 @@ test("questions without a key are numbered, so that a client can answer them bef
 });
 
 test("the call that waits longest is ended when too many wait", async () => {
-  using trips = new RoundTrips(options, { maxWaiting: 1 });
+  using trips = new InputRequiredCalls(options, { maxWaiting: 1 });
   const signals: AbortSignal[] = [];
   const first = await begin(
     trips,
@@ -61,7 +61,7 @@ test("the call that waits longest is ended when too many wait", async () => {
 });
 
 test("a call that nobody comes back to is ended after a while", async () => {
-  using trips = new RoundTrips(options, { waitMs: 20 });
+  using trips = new InputRequiredCalls(options, { waitMs: 20 });
   const ended = new Promise<void>((resolve) => {
     void begin(
       trips,
@@ -72,7 +72,7 @@ test("a call that nobody comes back to is ended after a while", async () => {
 });
 
 test("the end of the face, and of the request that a call is in, end the call", async () => {
-  const trips = new RoundTrips(options);
+  const trips = new InputRequiredCalls(options);
   const signals: AbortSignal[] = [];
   await begin(
     trips,
@@ -81,7 +81,7 @@ test("the end of the face, and of the request that a call is in, end the call", 
   trips[Symbol.dispose]();
   expect(signals[0]?.aborted).toBe(true);
   const stop = new AbortController();
-  const work = ({ signal: own }: Conversation): Promise<object> =>
+  const work = ({ signal: own }: ClientChannel): Promise<object> =>
     new Promise((resolve) => own.addEventListener("abort", () => resolve({ ended: true })));
   const call = trips.converse(request, contextOf({ signal: stop.signal }), work);
   stop.abort();
@@ -89,8 +89,8 @@ test("the end of the face, and of the request that a call is in, end the call", 
 });
 
 test("a state of one face means nothing to another, and none that is no text to any", async () => {
-  using trips = new RoundTrips(options);
-  using others = new RoundTrips(options);
+  using trips = new InputRequiredCalls(options);
+  using others = new InputRequiredCalls(options);
   const { state } = await begin(trips, asking(1));
   for (const strange of [state, `${state}x`, "", 7, {}, null])
     await expect(others.converse(request, contextOf({ state: strange }), asking(1))).rejects.toMatchObject(refused);

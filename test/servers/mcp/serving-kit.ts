@@ -1,6 +1,6 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
-import { type McpHttpFace, type McpHttpOptions, type Session, type SessionOptions, serveMcp } from "skillhost";
+import { type McpHttpOptions, type McpHttpServer, type Session, type SessionOptions, serveMcp } from "skillhost";
 import { createTestHost, type TempSkill, type TestHost, tempSkill } from "skillhost/testing";
 
 export type Era = "legacy" | "modern";
@@ -20,7 +20,7 @@ export function toolModule(body: string): string {
 export interface ServedSkill extends AsyncDisposable {
   readonly skill: TempSkill;
   readonly test: TestHost;
-  readonly face: McpHttpFace;
+  readonly face: McpHttpServer;
   /** A client of the SDK's second generation that speaks one era. */
   connect(era: Era, setUp?: (client: Client) => void, capabilities?: object): Promise<Client>;
 }

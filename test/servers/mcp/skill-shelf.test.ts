@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createLogger } from "../../../src/base/logger.ts";
-import { SkillShelf } from "../../../src/servers/mcp/skill-shelf.ts";
+import { SkillResources } from "../../../src/servers/mcp/handlers/skills-extension.ts";
 import type { Session } from "../../../src/session/session.ts";
 import type { Resource } from "../../../src/tools/resource.ts";
 import type { SkillEntry } from "../../../src/tools/tool-source.ts";
@@ -29,7 +29,7 @@ function skillOf(name: string, files: Files, more: Partial<SkillEntry> = {}): Sk
 function shelfOf(...skills: readonly SkillEntry[]) {
   const lines: string[] = [];
   const session = { listSkills: () => skills } as unknown as Session;
-  return { shelf: new SkillShelf(session, createLogger({ level: "error", write: (line) => lines.push(line) })), lines };
+  return { shelf: new SkillResources(session, createLogger({ level: "error", write: (line) => lines.push(line) })), lines };
 }
 
 test("a file that is another than it was listed as is refused, and then listed anew", async () => {

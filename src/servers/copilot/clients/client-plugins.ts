@@ -1,7 +1,7 @@
 import type { SessionBundles } from "../../../plugin-host/bundles/session-bundles.ts";
 import type { SessionHooks } from "../../../session/hooks/hook-kinds.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
-import type { CopilotServer } from "../server.ts";
+import type { CopilotServer } from "../copilot-server.ts";
 
 /** The folders of plugins that a session has, and what is in them. It goes with the session. */
 export class ClientPlugins implements Disposable {

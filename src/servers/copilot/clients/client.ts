@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "../../../base/logger.ts";
-import { introduction } from "../framing/frame-reader.ts";
-import { type AnswerRequest, Wire, type WireStreams } from "../framing/wire.ts";
-import type { WireSession } from "../sessions/wire-session.ts";
+import { introduction } from "../connection/frame-reader.ts";
+import { type AnswerRequest, Wire, type WireStreams } from "../connection/wire.ts";
+import type { CopilotSession } from "../sessions/copilot-session.ts";
 import type { ClientFileSystem } from "./client-files.ts";
 import { ModelRequests } from "./model-requests.ts";
 
@@ -26,7 +26,7 @@ export class Client {
   readonly id: string = randomUUID();
   readonly wire: Wire;
   /** The sessions that it hears of. */
-  readonly sessions: Set<WireSession> = new Set();
+  readonly sessions: Set<CopilotSession> = new Set();
   /** Until it says `connect`, it may be one of those that only ping. */
   version: ProtocolVersion | undefined;
   /** Settles when the client was first allowed to call. */

@@ -1,12 +1,14 @@
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { statFile } from "../../../io/module-loader/read-source.ts";
 import { minimalEnvironment } from "../../../io/process/child-environment.ts";
 import { type ManagedProcess, type ProcessExit, spawnProcess } from "../../../io/process/child-process.ts";
 import { StderrTail } from "../../../mcp/connection/stdio-transport.ts";
 import type { Client } from "../clients/client.ts";
-import type { CopilotServer } from "../server.ts";
-import type { FoundExtension } from "./discover-extensions.ts";
-import { findSdk, nodeArguments } from "./extension-sdk.ts";
+import type { CopilotServer } from "../copilot-server.ts";
+import type { FoundExtension } from "./session-extensions.ts";
 
-export interface LaunchOptions {
+interface LaunchOptions {
   readonly server: CopilotServer;
   readonly sessionId: string;
   readonly workingDirectory: string;
@@ -110,4 +112,52 @@ function describeExit({ code, signal }: ProcessExit, refusal: string | undefined
   // The stack of an error is longer than the error.
   const lines = stderr.split(/\r?\n/).filter((line) => line.trim() !== "" && !/^\s+at /.test(line));
   return lines.length === 0 ? how : `${how}. The last that it wrote to stderr:\n${lines.slice(-8).join("\n").slice(-800)}`;
+}
+
+/** What extensions import, wherever it is. */
+const sdkName = "@github/copilot-sdk";
+
+/**
+ * The folder with the modules of the Copilot SDK (`index.js`, `extension.js`) for an extension: the first of those that were
+ * named in which there is one, else the SDK that is installed for the extension or for the working directory. `workingDirectory`
+ * undefined: it is not trusted.
+ */
+export function findSdk(
+  named: readonly (string | undefined)[],
+  extension: string,
+  workingDirectory: string | undefined,
+): string | undefined {
+  const folders = named.filter((folder) => folder !== undefined).flatMap((folder) => [folder, join(folder, "dist")]);
+  return (
+    folders.find(isSdk) ?? installedFor(dirname(extension)) ?? (workingDirectory === undefined ? undefined : installedFor(workingDirectory))
+  );
+}
+
+function isSdk(folder: string): boolean {
+  return ["index.js", "extension.js"].every((name) => statFile(join(folder, name))?.isFile() === true);
+}
+
+function installedFor(folder: string): string | undefined {
+  for (let at = folder; ; at = dirname(at)) {
+    const sdk = join(at, "node_modules", sdkName, "dist");
+    if (isSdk(sdk)) return sdk;
+    if (dirname(at) === at) return undefined;
+  }
+}
+
+/** Arguments for Node.js with which the SDK's name leads to a folder, from wherever it is imported. */
+function nodeArguments(sdk: string): readonly string[] {
+  const addresses = { [sdkName]: addressOf(sdk, "index.js"), [`${sdkName}/extension`]: addressOf(sdk, "extension.js") };
+  const hooks = `const addresses = ${JSON.stringify(addresses)};
+export const resolve = (specifier, context, next) =>
+  Object.hasOwn(addresses, specifier) ? { url: addresses[specifier], shortCircuit: true } : next(specifier, context);`;
+  return ["--import", toData(`import { register } from "node:module"; register(${JSON.stringify(toData(hooks))});`)];
+}
+
+function addressOf(folder: string, name: string): string {
+  return pathToFileURL(join(folder, name)).href;
+}
+
+function toData(code: string): string {
+  return `data:text/javascript,${encodeURIComponent(code)}`;
 }

@@ -2,9 +2,9 @@ import { errorMessage, HostError } from "../../../base/errors.ts";
 import { minimalEnvironment } from "../../../io/process/child-environment.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
 import type { Client } from "../clients/client.ts";
-import type { Params } from "../framing/params.ts";
-import type { CopilotServer } from "../server.ts";
-import type { WireSession } from "../sessions/wire-session.ts";
+import type { Params } from "../connection/params.ts";
+import type { CopilotServer } from "../copilot-server.ts";
+import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { SessionExtensions } from "./session-extensions.ts";
 
 /** An extension may be in the session that it was started for. @throws HostError `EXTENSION_REFUSED`. */
@@ -48,7 +48,7 @@ export function changesOf({ extension }: Client, params: Params, options: Sessio
 }
 
 /** After a client is in a session: an extension runs now; and who wants extensions gets those that there are. */
-export function followJoin(server: CopilotServer, session: WireSession, client: Client, params: Params): void {
+export function followJoin(server: CopilotServer, session: CopilotSession, client: Client, params: Params): void {
   client.extension?.onJoined();
   if (client.extension !== undefined || !params.flag("requestExtensions") || session.extensions !== undefined) return;
   session.extensions = new SessionExtensions(server, session, params.optionalText("extensionSdkPath"));

@@ -1,13 +1,15 @@
+import { existsSync, readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { errorMessage, HostError } from "../../../base/errors.ts";
 import { Lifetime } from "../../../base/lifetime.ts";
+import { statFile } from "../../../io/module-loader/read-source.ts";
 import { trustRootOf, untrustedFolder } from "../../../trust/folder-trust.ts";
-import type { CopilotServer } from "../server.ts";
-import type { WireSession } from "../sessions/wire-session.ts";
-import { discoverExtensions, type FoundExtension } from "./discover-extensions.ts";
+import type { CopilotServer } from "../copilot-server.ts";
+import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { type ExtensionProcess, launchExtension } from "./extension-process.ts";
 
 /** An extension as clients list it. */
-export interface ExtensionInfo {
+interface ExtensionInfo {
   readonly id: string;
   readonly name: string;
   readonly source: "project" | "user";
@@ -30,7 +32,7 @@ interface Entry {
  */
 export class SessionExtensions {
   readonly #server: CopilotServer;
-  readonly #session: WireSession;
+  readonly #session: CopilotSession;
   readonly #sdkPath: string | undefined;
   readonly #disabled = new Set<string>();
   #entries = new Map<string, Entry>();
@@ -38,7 +40,7 @@ export class SessionExtensions {
   readonly #life: Lifetime;
 
   /** `sdkPath`: where a client wants extensions to have the SDK from. */
-  constructor(server: CopilotServer, session: WireSession, sdkPath: string | undefined) {
+  constructor(server: CopilotServer, session: CopilotSession, sdkPath: string | undefined) {
     this.#server = server;
     this.#session = session;
     this.#life = new Lifetime(() => new HostError("SESSION_CLOSED", `Session ${session.id} is closed.`));
@@ -189,4 +191,55 @@ async function stop(entry: Entry): Promise<void> {
   entry.process = undefined;
   await process?.stop();
   entry.settle();
+}
+
+/** A program that may attach to a session: `extension.mjs` in a folder of its own. */
+export interface FoundExtension {
+  /** `project:<name>` or `user:<name>`. */
+  readonly id: string;
+  /** That of its folder. */
+  readonly name: string;
+  readonly source: "project" | "user";
+  readonly file: string;
+}
+
+interface ExtensionPlaces {
+  readonly workingDirectory: string;
+  /** Where this user keeps extensions for every project. */
+  readonly userDirectory: string | undefined;
+}
+
+/**
+ * Finds the extensions of a project, in `.github/extensions` at the top of its git checkout, and those of the user. Of one
+ * name, the project's counts.
+ */
+export function discoverExtensions({ workingDirectory, userDirectory }: ExtensionPlaces): readonly FoundExtension[] {
+  const ofProject = findIn(join(topOf(workingDirectory), ".github", "extensions"), "project");
+  const ofUser = userDirectory === undefined ? [] : findIn(userDirectory, "user");
+  const taken = new Set(ofProject.map(({ name }) => name));
+  return [...ofProject, ...ofUser.filter(({ name }) => !taken.has(name))];
+}
+
+function findIn(folder: string, source: FoundExtension["source"]): readonly FoundExtension[] {
+  return namesIn(folder).flatMap((name) => {
+    const file = join(folder, name, "extension.mjs");
+    return statFile(file)?.isFile() === true ? [{ id: `${source}:${name}`, name, source, file }] : [];
+  });
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder).sort();
+  } catch {
+    // There are none.
+    return [];
+  }
+}
+
+/** The folder that holds the checkout; without one, the working directory itself. */
+function topOf(workingDirectory: string): string {
+  for (let folder = workingDirectory; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, ".git"))) return folder;
+    if (dirname(folder) === folder) return workingDirectory;
+  }
 }

@@ -1,7 +1,7 @@
 import type { AgentProfile, CustomAgentOptions } from "../../../session/agents/agents.ts";
 import type { Session } from "../../../session/session.ts";
-import { badParams } from "../framing/rpc-error.ts";
-import { findSession } from "../sessions/sessions.ts";
+import { badParams } from "../connection/params.ts";
+import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** The agents of a session. */

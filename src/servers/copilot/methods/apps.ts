@@ -1,8 +1,8 @@
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import type { Session } from "../../../session/session.ts";
 import type { Tool, ToolResult } from "../../../tools/tool.ts";
-import { findSession } from "../sessions/sessions.ts";
-import type { WireSession } from "../sessions/wire-session.ts";
+import type { CopilotSession } from "../sessions/copilot-session.ts";
+import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -60,7 +60,7 @@ export const apps: MethodFamily = {
   },
 };
 
-function withApps({ server, params }: Call): WireSession {
+function withApps({ server, params }: Call): CopilotSession {
   const session = findSession(server, params);
   if (session.rendersApps) return session;
   throw new Error("MCP Apps are not enabled for this session. Create it with requestMcpApps: true (enableMcpApps in the SDKs).");

@@ -1,8 +1,7 @@
 import type { Client } from "../clients/client.ts";
-import { Params } from "../framing/params.ts";
-import { notSupported, toRpcError } from "../framing/rpc-error.ts";
-import type { AnswerRequest } from "../framing/wire.ts";
-import type { CopilotServer } from "../server.ts";
+import { notSupported, Params, toRpcError } from "../connection/params.ts";
+import type { AnswerRequest } from "../connection/wire.ts";
+import type { CopilotServer } from "../copilot-server.ts";
 import { handshake } from "./handshake.ts";
 import type { Call, Method, MethodFamily } from "./method.ts";
 import { families, methodTable } from "./table.ts";

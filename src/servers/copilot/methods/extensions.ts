@@ -1,6 +1,6 @@
 import { HostError } from "../../../base/errors.ts";
 import type { SessionExtensions } from "../extensions/session-extensions.ts";
-import { findSession } from "../sessions/sessions.ts";
+import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** The programs that run beside a session and attach to it. */

@@ -1,6 +1,6 @@
 import { packageVersion } from "../../../base/package-version.ts";
 import type { Client, ProtocolVersion } from "../clients/client.ts";
-import type { Params } from "../framing/params.ts";
+import type { Params } from "../connection/params.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** The methods that clients begin with. They need nothing that takes time to load. */

@@ -1,9 +1,9 @@
 import { errorMessage, HostError } from "../../../base/errors.ts";
 import type { ContextUse } from "../../../session/session-conversation.ts";
-import { badParams } from "../framing/rpc-error.ts";
-import { chooseModel } from "../sessions/choose-model.ts";
-import { findSession } from "../sessions/sessions.ts";
-import type { WireSession } from "../sessions/wire-session.ts";
+import { badParams } from "../connection/params.ts";
+import { chooseModel } from "../request/model-endpoint.ts";
+import type { CopilotSession } from "../sessions/copilot-session.ts";
+import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** What was said in a session: making it shorter, going back in it, and what waits to be said. */
@@ -115,11 +115,11 @@ export const history: MethodFamily = {
 
 const noFiles = "file-change-tracking-disabled";
 
-function sessionOf({ server, params }: Call): WireSession {
+function sessionOf({ server, params }: Call): CopilotSession {
   return findSession(server, params);
 }
 
-function toContextInfo(use: ContextUse, { session }: WireSession, { params }: Call): object {
+function toContextInfo(use: ContextUse, { session }: CopilotSession, { params }: Call): object {
   const { systemTokens, conversationTokens, toolDefinitionsTokens, currentTokens } = use;
   const promptTokenLimit = params.optionalNumber("promptTokenLimit") || use.tokenLimit;
   const output = params.optionalNumber("outputTokenLimit") ?? 0;

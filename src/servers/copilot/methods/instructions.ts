@@ -9,8 +9,8 @@ import {
   instructionFolder,
   instructionPlaces,
 } from "../../../session/instructions/instruction-files.ts";
-import { userDirectoryOf } from "../sessions/instruction-options.ts";
-import { findSession } from "../sessions/sessions.ts";
+import { userDirectoryOf } from "../request/session-options.ts";
+import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** The files that tell every agent of a project or a user what to mind. */

@@ -1,10 +1,9 @@
 import type { SessionInfo } from "../../../host/session-info.ts";
+import { badParams } from "../connection/params.ts";
 import { joining } from "../extensions/join-extension.ts";
-import { badParams } from "../framing/rpc-error.ts";
-import { removeFiles } from "../sessions/session-storage.ts";
-import { createWireSession, findSession, leaveSession, parkSession, resumeWireSession } from "../sessions/sessions.ts";
-import type { WireSession } from "../sessions/wire-session.ts";
-import { workspacePathOf } from "../sessions/workspace.ts";
+import type { CopilotSession } from "../sessions/copilot-session.ts";
+import { createWireSession, findSession, leaveSession, parkSession, resumeWireSession } from "../sessions/session-registry.ts";
+import { removeFiles, workspacePathOf } from "../sessions/workspace.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** Sessions begin, go on and end. */
@@ -90,7 +89,7 @@ export async function deleteSession({ server, client }: Call, sessionId: string)
 
 function describeListed(
   { sessionId, startTime, modifiedTime, summary, workingDirectory }: SessionInfo,
-  open: WireSession | undefined,
+  open: CopilotSession | undefined,
 ): ListedSession {
   const now = new Date().toISOString();
   return {
@@ -109,7 +108,7 @@ function fits(context: ListedSession["context"], filter: Readonly<Record<string,
   return wanted.every(([key, value]) => key === "cwd" && context?.cwd === value);
 }
 
-function describeOpened({ server, params }: Call, session: WireSession): object {
+function describeOpened({ server, params }: Call, session: CopilotSession): object {
   const isInfinite = params.optionalRecord("infiniteSessions")?.["enabled"] !== false;
   return {
     sessionId: session.id,

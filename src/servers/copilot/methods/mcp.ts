@@ -2,8 +2,8 @@ import { isPlainRecord } from "../../../base/read-fields.ts";
 import { type ServerInfo, sourceOf } from "../../../session/servers/session-servers.ts";
 import type { Session } from "../../../session/session.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
-import { describeHostState, describeServer } from "../framing/wire-server.ts";
-import { findSession } from "../sessions/sessions.ts";
+import { findSession } from "../sessions/session-registry.ts";
+import { describeHostState, describeServer } from "./mcp-server-info.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** The MCP servers of a session, and those that this user has configured. */

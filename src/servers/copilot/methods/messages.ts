@@ -1,10 +1,9 @@
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import type { SendOptions } from "../../../session/turns/send-options.ts";
-import type { Params } from "../framing/params.ts";
-import { badParams } from "../framing/rpc-error.ts";
-import { chooseModel } from "../sessions/choose-model.ts";
-import { findSession } from "../sessions/sessions.ts";
-import type { WireSession } from "../sessions/wire-session.ts";
+import { badParams, type Params } from "../connection/params.ts";
+import { chooseModel } from "../request/model-endpoint.ts";
+import type { CopilotSession } from "../sessions/copilot-session.ts";
+import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 import { toMode } from "./state.ts";
 
@@ -52,7 +51,7 @@ export const messages: MethodFamily = {
 };
 
 /** A command that a client brought is that client's to do; the message reaches no model. */
-async function runCommand(session: WireSession, { name, args }: { readonly name: string; readonly args: string }): Promise<string> {
+async function runCommand(session: CopilotSession, { name, args }: { readonly name: string; readonly args: string }): Promise<string> {
   const { events } = session.session;
   const ran = session.commands.run(name, args);
   void ran.then((error) => {
@@ -65,7 +64,7 @@ async function runCommand(session: WireSession, { name, args }: { readonly name:
 }
 
 /** The mode that a message is sent in is the session's from then on. */
-async function chooseMode({ params }: Call, { mode, session }: WireSession): Promise<void> {
+async function chooseMode({ params }: Call, { mode, session }: CopilotSession): Promise<void> {
   const wanted = params.optionalText("agentMode");
   if (wanted === "shell")
     throw badParams(params.method, "commands of a shell are run by tools of a model; send what is to be done as a message.");

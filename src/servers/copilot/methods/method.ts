@@ -1,6 +1,6 @@
 import type { Client } from "../clients/client.ts";
-import type { Params } from "../framing/params.ts";
-import type { CopilotServer } from "../server.ts";
+import type { Params } from "../connection/params.ts";
+import type { CopilotServer } from "../copilot-server.ts";
 
 /** A request of a client and where it came from. */
 export interface Call {

@@ -2,10 +2,10 @@ import type { ModelInfo } from "../../../models/list-models.ts";
 import { listModels, type ProviderOptions } from "../../../models/provider.ts";
 import type { SessionChange } from "../../../session/session-config.ts";
 import { isPluginProvider, type SessionProvider } from "../../../session/turns/provided-model.ts";
-import { Params } from "../framing/params.ts";
-import { findEndpoint } from "../sessions/model-endpoint.ts";
-import { carrierOf } from "../sessions/session-request.ts";
-import { findSession } from "../sessions/sessions.ts";
+import { Params } from "../connection/params.ts";
+import { findEndpoint } from "../request/model-endpoint.ts";
+import { carrierOf } from "../request/session-request.ts";
+import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** Models, and the requests to them that a client carries. */

@@ -1,5 +1,5 @@
 import type { SessionEvent } from "../../../session/records/events.ts";
-import { findSession } from "../sessions/sessions.ts";
+import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 const mostEvents = 1_000;

@@ -4,9 +4,9 @@ import { isInside } from "../../../io/confine-path.ts";
 import { approveUnasked } from "../../../session/permissions/permissions.ts";
 import type { Session } from "../../../session/session.ts";
 import { locationOf } from "../../../trust/folder-identity.ts";
-import { badParams, notSupported } from "../framing/rpc-error.ts";
-import { findSession } from "../sessions/sessions.ts";
-import { toPromptRequest } from "../sessions/wire-permission.ts";
+import { badParams, notSupported } from "../connection/params.ts";
+import { toPromptRequest } from "../sessions/copilot-events.ts";
+import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** What may run: the answers of clients, rules, and the folders that are worked in. */

@@ -1,6 +1,6 @@
 import { isAbsolute } from "node:path";
-import { badParams, notSupported } from "../framing/rpc-error.ts";
-import { findSession } from "../sessions/sessions.ts";
+import { badParams, notSupported } from "../connection/params.ts";
+import { findSession } from "../sessions/session-registry.ts";
 import { describePlugin } from "./library.ts";
 import type { Call, MethodFamily } from "./method.ts";
 

@@ -1,7 +1,7 @@
 import { errorMessage } from "../../../base/errors.ts";
-import { badParams } from "../framing/rpc-error.ts";
-import { chooseModel } from "../sessions/choose-model.ts";
-import { findSession } from "../sessions/sessions.ts";
+import { badParams } from "../connection/params.ts";
+import { chooseModel } from "../request/model-endpoint.ts";
+import { findSession } from "../sessions/session-registry.ts";
 import type { MethodFamily } from "./method.ts";
 
 /** What MCP servers want models to write, when a client has decided that the session's model does. */

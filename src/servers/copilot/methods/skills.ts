@@ -2,8 +2,8 @@ import { dirname, join, resolve } from "node:path";
 import type { Diagnostic } from "../../../base/diagnostic.ts";
 import type { DescribedSkill } from "../../../session/environment.ts";
 import type { Session } from "../../../session/session.ts";
-import { findSession } from "../sessions/sessions.ts";
-import { describeSkill } from "../sessions/wire-skill.ts";
+import { describeSkill } from "../sessions/copilot-events.ts";
+import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** Skills, of a session and of the server. What is saved is loaded by itself: `reload` only hurries it. */

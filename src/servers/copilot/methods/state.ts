@@ -1,10 +1,9 @@
 import type { AgentMode } from "../../../session/instructions/mode-text.ts";
-import { ClientWorkspace } from "../clients/client-workspace.ts";
-import { badParams } from "../framing/rpc-error.ts";
-import { optionsOf } from "../sessions/session-request.ts";
-import { findSession } from "../sessions/sessions.ts";
-import type { WireSession } from "../sessions/wire-session.ts";
-import { type SessionWorkspace, Workspace } from "../sessions/workspace.ts";
+import { badParams } from "../connection/params.ts";
+import { optionsOf } from "../request/session-request.ts";
+import type { CopilotSession } from "../sessions/copilot-session.ts";
+import { findSession } from "../sessions/session-registry.ts";
+import { ClientWorkspace, type SessionWorkspace, Workspace } from "../sessions/workspace.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** What a session is like, and the files that it keeps for itself. */
@@ -101,7 +100,7 @@ export function toMode(mode: string, method: string): AgentMode {
   throw badParams(method, 'a mode must be "interactive", "plan" or "autopilot".');
 }
 
-function sessionOf({ server, params }: Call): WireSession {
+function sessionOf({ server, params }: Call): CopilotSession {
   return findSession(server, params);
 }
 

@@ -2,7 +2,7 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { HostError, toError } from "../../../base/errors.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
-import { findSession } from "../sessions/sessions.ts";
+import { findSession } from "../sessions/session-registry.ts";
 import { workspacePathOf } from "../sessions/workspace.ts";
 import { deleteSession, type ListedSession, listSessions } from "./lifecycle.ts";
 import type { Call, MethodFamily } from "./method.ts";

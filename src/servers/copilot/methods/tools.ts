@@ -1,9 +1,9 @@
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import type { ListedTool } from "../../../session/catalog/list-tools.ts";
-import { badParams } from "../framing/rpc-error.ts";
-import { toDeclarations } from "../sessions/session-options.ts";
-import { findSession } from "../sessions/sessions.ts";
-import type { WireSession } from "../sessions/wire-session.ts";
+import { badParams } from "../connection/params.ts";
+import { toDeclarations } from "../request/session-options.ts";
+import type { CopilotSession } from "../sessions/copilot-session.ts";
+import { findSession } from "../sessions/session-registry.ts";
 import type { MethodFamily } from "./method.ts";
 
 /** The tools of a session, and the calls that clients answer. */
@@ -96,7 +96,7 @@ function toDescriptor({ name, description, parameters }: ListedTool): object {
   };
 }
 
-function toMetadata(tool: ListedTool, { session }: WireSession, deferred: ReadonlyMap<string, boolean>): object {
+function toMetadata(tool: ListedTool, { session }: CopilotSession, deferred: ReadonlyMap<string, boolean>): object {
   const origin = session.catalog.executables.get(tool.name)?.origin;
   const { name, namespacedName, description, parameters } = tool;
   return {

@@ -3,10 +3,10 @@ import { HostError } from "../../../base/errors.ts";
 import { noResult } from "../../../session/asks/ask-kinds.ts";
 import type { QueuedCommand } from "../../../session/turns/message-queue.ts";
 import type { JsonSchema } from "../../../tools/tool.ts";
-import { badParams } from "../framing/rpc-error.ts";
-import { chooseModel } from "../sessions/choose-model.ts";
-import { findSession } from "../sessions/sessions.ts";
-import type { WireSession } from "../sessions/wire-session.ts";
+import { badParams } from "../connection/params.ts";
+import { chooseModel } from "../request/model-endpoint.ts";
+import type { CopilotSession } from "../sessions/copilot-session.ts";
+import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** Questions to people, and the commands that people give. */
@@ -100,7 +100,7 @@ function describe(name: string, description: string, kind: "builtin" | "skill"):
 }
 
 /** A client that is interested in queued commands runs it; otherwise the client, plugin or skill of its name does. */
-async function runQueuedCommand(call: Call, session: WireSession, text: string, signal: AbortSignal): ReturnType<QueuedCommand> {
+async function runQueuedCommand(call: Call, session: CopilotSession, text: string, signal: AbortSignal): ReturnType<QueuedCommand> {
   if (session.hasInterestIn("command.queued")) {
     const { handled, stopProcessingQueue } = await session.queuedCommands.offer(text, signal);
     if (handled) return stopProcessingQueue ? "hold" : "done";
@@ -124,7 +124,7 @@ async function runQueuedCommand(call: Call, session: WireSession, text: string, 
   return "done";
 }
 
-function isSkill({ session }: WireSession, name: string): boolean {
+function isSkill({ session }: CopilotSession, name: string): boolean {
   return session.listSkills().some((skill) => skill.name === name && skill.userInvocable !== false);
 }
 

@@ -9,7 +9,7 @@ import { isPlainRecord } from "../../../base/read-fields.ts";
 import { writeFileAtomic } from "../../../io/atomic-write.ts";
 import type { Bundle } from "../../../plugin-host/bundles/bundle.ts";
 import type { StoredEntry } from "../../../plugin-host/bundles/read-marketplace.ts";
-import { MarketplaceShelf, type ShelvedMarketplace } from "./plugin-marketplaces.ts";
+import { type KnownMarketplace, MarketplaceRegistry } from "./marketplace-registry.ts";
 
 /** A plugin that a user installed through a client. */
 export interface InstalledPlugin {
@@ -40,7 +40,7 @@ export interface Installed {
 /** The plugins that a user installed through clients, from folders of this machine. Every session made after that has them. */
 export class PluginLibrary {
   readonly #place: LibraryPlace;
-  readonly #shelf: MarketplaceShelf;
+  readonly #shelf: MarketplaceRegistry;
   #plugins: readonly InstalledPlugin[];
   #changing: Promise<unknown> = Promise.resolve();
 
@@ -49,14 +49,14 @@ export class PluginLibrary {
     this.#place = place;
     const { plugins, marketplaces } = readIndex(this.#index);
     this.#plugins = plugins;
-    this.#shelf = new MarketplaceShelf(marketplaces, () => this.#oneByOne(() => this.#save()));
+    this.#shelf = new MarketplaceRegistry(marketplaces, () => this.#oneByOne(() => this.#save()));
   }
 
   get plugins(): readonly InstalledPlugin[] {
     return this.#plugins;
   }
 
-  get marketplaces(): MarketplaceShelf {
+  get marketplaces(): MarketplaceRegistry {
     return this.#shelf;
   }
 
@@ -191,7 +191,7 @@ export function localFolder(source: string, workingDirectory: string): string {
 
 interface LibraryIndex {
   readonly plugins: readonly InstalledPlugin[];
-  readonly marketplaces: readonly ShelvedMarketplace[];
+  readonly marketplaces: readonly KnownMarketplace[];
 }
 
 function readIndex(file: string): LibraryIndex {
@@ -229,7 +229,7 @@ function readEntry(value: unknown): StoredEntry | undefined {
   return typeof text === "string" && typeof file === "string" ? { text, file, isOwnFolder: isOwnFolder === true } : undefined;
 }
 
-function readMarketplace(value: unknown): readonly ShelvedMarketplace[] {
+function readMarketplace(value: unknown): readonly KnownMarketplace[] {
   const { name, folder } = isPlainRecord(value) ? value : {};
   return typeof name === "string" && typeof folder === "string" ? [{ name, folder }] : [];
 }

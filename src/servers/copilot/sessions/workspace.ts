@@ -1,9 +1,13 @@
 import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
 import { HostError } from "../../../base/errors.ts";
+import type { SessionStorage } from "../../../host/host-sessions.ts";
 import { writeFileAtomic } from "../../../io/atomic-write.ts";
 import { confinePath } from "../../../io/confine-path.ts";
-import type { CopilotServer } from "../server.ts";
+import type { Client } from "../clients/client.ts";
+import { ClientFiles, createClientLog } from "../clients/client-files.ts";
+import type { CopilotServer } from "../copilot-server.ts";
+import type { CopilotSession } from "./copilot-session.ts";
 
 const maxBytes = 10 * 1024 * 1024;
 
@@ -118,4 +122,110 @@ async function exists(file: string): Promise<boolean> {
 function isMissing(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException;
   return code === "ENOENT" || code === "ENOTDIR";
+}
+
+/** The files of a session that a client keeps; undefined: it keeps none. */
+export function filesAt(client: Client, sessionId: string): ClientFiles | undefined {
+  return client.fileSystem && new ClientFiles(client, sessionId, client.fileSystem);
+}
+
+/** A session that is kept there. */
+export function storageIn(files: ClientFiles): SessionStorage {
+  const workspace = new ClientWorkspace(files);
+  return {
+    log: createClientLog(files),
+    plan: { read: () => workspace.readPlan(), write: (content) => workspace.writePlan(content) },
+  };
+}
+
+/** What is needed to go on with a session that its client keeps. @throws HostError `SESSION_NOT_FOUND`. */
+export async function findStorage(files: ClientFiles, sessionId: string): Promise<SessionStorage> {
+  if (await files.exists(files.path("events.jsonl"))) return storageIn(files);
+  throw new HostError("SESSION_NOT_FOUND", `Session not found for sessionId: ${sessionId}. Its client keeps none of this id.`);
+}
+
+/** Deletes what a client keeps of a session. False: it keeps nothing of it. */
+export async function removeFiles(client: Client, sessionId: string, open: CopilotSession | undefined): Promise<boolean> {
+  const files = open === undefined ? filesAt(client, sessionId) : open.files;
+  if (files === undefined || !(await files.exists(files.path("events.jsonl")))) return false;
+  await files.remove(files.statePath);
+  return true;
+}
+
+const deepest = 20;
+
+/** A session's own files in the file system of its client. */
+export class ClientWorkspace implements SessionWorkspace {
+  readonly #files: ClientFiles;
+
+  constructor(files: ClientFiles) {
+    this.#files = files;
+  }
+
+  get path(): string {
+    return this.#files.statePath;
+  }
+
+  get planPath(): string {
+    return this.#files.path("plan.md");
+  }
+
+  readPlan(): Promise<string | undefined> {
+    return this.#files.read(this.planPath);
+  }
+
+  writePlan(content: string): Promise<boolean> {
+    return this.#write(this.planPath, content);
+  }
+
+  async deletePlan(): Promise<boolean> {
+    const wasThere = await this.#files.exists(this.planPath);
+    if (wasThere) await this.#files.remove(this.planPath);
+    return wasThere;
+  }
+
+  async list(): Promise<readonly string[]> {
+    return (await this.#listIn([])).sort();
+  }
+
+  async read(path: string): Promise<string> {
+    const content = await this.#files.read(this.#resolve(path));
+    if (content !== undefined) return content;
+    throw new HostError("WORKSPACE_FILE", `There is no file ${JSON.stringify(path)} in the workspace.`);
+  }
+
+  async write(path: string, content: string): Promise<boolean> {
+    const parts = partsOf(path);
+    await this.#files.makeFolder(this.#files.path("files", ...parts.slice(0, -1)));
+    return this.#write(this.#resolve(path), content);
+  }
+
+  async #listIn(parts: readonly string[]): Promise<string[]> {
+    if (parts.length > deepest) return [];
+    const found: string[] = [];
+    for (const { name, isFolder } of await this.#files.entries(this.#files.path("files", ...parts))) {
+      if (isFolder) found.push(...(await this.#listIn([...parts, name])));
+      else found.push([...parts, name].join("/"));
+    }
+    return found;
+  }
+
+  async #write(path: string, content: string): Promise<boolean> {
+    const isNew = !(await this.#files.exists(path));
+    if (isNew) await this.#files.makeFolder(this.#files.statePath);
+    await this.#files.write(path, content);
+    return isNew;
+  }
+
+  #resolve(path: string): string {
+    return this.#files.path("files", ...partsOf(path));
+  }
+}
+
+/** The client knows its file system; what leads out of the workspace does not get there. */
+function partsOf(path: string): readonly string[] {
+  const parts = path.split(/[\\/]/).filter((part) => part !== "" && part !== ".");
+  const isAbsolute = /^(?:[\\/]|[A-Za-z]:)/.test(path);
+  if (!isAbsolute && parts.length > 0 && !parts.includes("..") && !path.includes("\0")) return parts;
+  throw new HostError("WORKSPACE_FILE", `${JSON.stringify(path.slice(0, 200))} is not a path inside the workspace.`);
 }

@@ -1,0 +1,102 @@
+import { ErrorCodes, ResponseError } from "vscode-jsonrpc/node.js";
+import { errorMessage, HostError } from "../../../base/errors.ts";
+import { isPlainRecord } from "../../../base/read-fields.ts";
+
+/**
+ * What a client sent with a request. Null and absent are the same, since clients in other languages send null for what
+ * they leave open. What is not of the type that is asked for is refused by a message that names it.
+ */
+export class Params {
+  readonly method: string;
+  readonly #values: Readonly<Record<string, unknown>>;
+
+  constructor(method: string, values: unknown) {
+    this.method = method;
+    // Some clients send their one object in a list.
+    const given = Array.isArray(values) ? values[0] : values;
+    this.#values = isPlainRecord(given) ? given : {};
+  }
+
+  get(key: string): unknown {
+    return Object.hasOwn(this.#values, key) ? (this.#values[key] ?? undefined) : undefined;
+  }
+
+  /** Whether it was mentioned at all, be it as null. */
+  has(key: string): boolean {
+    return Object.hasOwn(this.#values, key);
+  }
+
+  /** All that was sent and is not null. */
+  all(): Readonly<Record<string, unknown>> {
+    return Object.fromEntries(Object.entries(this.#values).filter(([, value]) => value !== null && value !== undefined));
+  }
+
+  text(key: string): string {
+    return this.optionalText(key) ?? this.#wrong(key, "a text");
+  }
+
+  optionalText(key: string): string | undefined {
+    const value = this.get(key);
+    return value === undefined || typeof value === "string" ? value : this.#wrong(key, "a text");
+  }
+
+  flag(key: string): boolean {
+    return this.optionalFlag(key) ?? false;
+  }
+
+  optionalFlag(key: string): boolean | undefined {
+    const value = this.get(key);
+    return value === undefined || typeof value === "boolean" ? value : this.#wrong(key, "true or false");
+  }
+
+  optionalNumber(key: string): number | undefined {
+    const value = this.get(key);
+    return value === undefined || (typeof value === "number" && Number.isFinite(value)) ? value : this.#wrong(key, "a number");
+  }
+
+  texts(key: string): readonly string[] {
+    return this.optionalTexts(key) ?? [];
+  }
+
+  optionalTexts(key: string): readonly string[] | undefined {
+    const value = this.get(key);
+    if (value === undefined) return undefined;
+    const isList = Array.isArray(value) && value.every((item): item is string => typeof item === "string");
+    return isList ? value : this.#wrong(key, "a list of texts");
+  }
+
+  record(key: string): Readonly<Record<string, unknown>> {
+    return this.optionalRecord(key) ?? this.#wrong(key, "an object");
+  }
+
+  optionalRecord(key: string): Readonly<Record<string, unknown>> | undefined {
+    const value = this.get(key);
+    return value === undefined || isPlainRecord(value) ? value : this.#wrong(key, "an object");
+  }
+
+  records(key: string): readonly Readonly<Record<string, unknown>>[] {
+    const value = this.get(key) ?? [];
+    return Array.isArray(value) && value.every(isPlainRecord) ? value : this.#wrong(key, "a list of objects");
+  }
+
+  #wrong(key: string, what: string): never {
+    throw badParams(this.method, `${key} must be ${what}.`);
+  }
+}
+
+/** What a client sent is not what its method takes. */
+export function badParams(method: string, problem: string): Error {
+  return new ResponseError(ErrorCodes.InvalidParams, `Request ${method} failed with message: ${problem}`);
+}
+
+/** There is no such method, or none that does anything here; the message says which. */
+export function notSupported(message: string): Error {
+  return new ResponseError(ErrorCodes.MethodNotFound, message);
+}
+
+/** What went wrong while a request was answered, in the form that clients of the Copilot SDK look into. */
+export function toRpcError(method: string, error: unknown): Error {
+  if (error instanceof ResponseError) return error;
+  const data = error instanceof HostError ? { code: error.code } : undefined;
+  return new ResponseError(ErrorCodes.InternalError, `Request ${method} failed with message: ${errorMessage(error)}`, data);
+}

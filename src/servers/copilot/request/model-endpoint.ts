@@ -1,0 +1,145 @@
+import { HostError } from "../../../base/errors.ts";
+import { packageVersion } from "../../../base/package-version.ts";
+import { isPlainRecord } from "../../../base/read-fields.ts";
+import type { ModelFetch } from "../../../models/http.ts";
+import type { ProviderOptions } from "../../../models/provider.ts";
+import type { Session } from "../../../session/session.ts";
+import { isPluginProvider, type SessionProvider } from "../../../session/turns/provided-model.ts";
+import type { Client } from "../clients/client.ts";
+import type { Params } from "../connection/params.ts";
+import type { CopilotServer } from "../copilot-server.ts";
+import { pick } from "./session-options.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where a session's model is served, and what it is called there. */
+interface ModelEndpoint {
+  readonly provider: SessionProvider | undefined;
+  /** Undefined: whatever the session says. */
+  readonly model: string | undefined;
+  /** What the client says of the model; undefined: nothing. */
+  readonly capabilities?: unknown;
+}
+
+interface EndpointPlace {
+  readonly sessionId: string;
+  readonly client: Client;
+  readonly environment: Environment;
+  /** What the client or the command line gave to sign in with. */
+  readonly gitHubToken: string | undefined;
+  /** Gives the tokens that the client acquires to sign in with, which then take the place of `gitHubToken`. */
+  readonly acquireToken: (() => Promise<string>) | undefined;
+  /** Carries the requests in the place of the runtime's own; undefined: nobody offers to. */
+  readonly fetch: ModelFetch | undefined;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What a model is called where it is served, and how much it takes. */
+const limitFields = ["modelId", "wireModel", "maxPromptTokens", "maxOutputTokens"] as const;
+
+/**
+ * Finds where a session's model is: at the provider that the client brings for it, else at the endpoint of the environment
+ * (`COPILOT_API_URL`, `OPENAI_BASE_URL`). Undefined where a provider was neither given nor is there one.
+ */
+export function findEndpoint(params: Params, place: EndpointPlace): ModelEndpoint {
+  const named = namedModel(params);
+  if (named !== undefined) {
+    const { model, provider } = named;
+    const own = { ...provider, ...pick(model, limitFields) };
+    return { provider: toProvider(own, place), model: textOf(model, "id"), capabilities: capabilitiesOf(model) };
+  }
+  const own = params.optionalRecord("provider");
+  if (own !== undefined) {
+    const model = params.optionalText("model") ?? textOf(own, "modelId") ?? textOf(own, "wireModel");
+    return { provider: toProvider(own, place), model, capabilities: capabilitiesOf(own) };
+  }
+  return { provider: environmentProvider(place, params.optionalText("clientName")), model: params.optionalText("model") };
+}
+
+/** The entries of `models` and `providers` that `model` chooses: `id`, or `provider/id` where ids are not unique. */
+function namedModel(params: Params): { readonly model: Fields; readonly provider: Fields } | undefined {
+  const wanted = params.optionalText("model");
+  const models = params.records("models");
+  const chosen = wanted === undefined ? models[0] : models.find((model) => wanted === model["id"] || wanted === selectionId(model));
+  if (chosen === undefined) return undefined;
+  const provider = params.records("providers").find(({ name }) => name === chosen["provider"]);
+  return provider && { model: chosen, provider };
+}
+
+function capabilitiesOf({ capabilities, maxContextWindowTokens }: Fields): unknown {
+  if (typeof maxContextWindowTokens !== "number") return capabilities;
+  const given = isPlainRecord(capabilities) ? capabilities : {};
+  const limits = isPlainRecord(given["limits"]) ? given["limits"] : {};
+  return { ...given, limits: { max_context_window_tokens: maxContextWindowTokens, ...limits } };
+}
+
+function selectionId({ provider, id }: Fields): string {
+  return `${String(provider)}/${String(id)}`;
+}
+
+const providerFields = ["type", "baseUrl", "wireApi", "apiKey", "bearerToken", "headers", "azure", ...limitFields] as const;
+
+function toProvider(given: Fields, { sessionId, client, fetch }: EndpointPlace): SessionProvider {
+  const { name, hasBearerTokenProvider } = given;
+  const providerName = typeof name === "string" ? name : "default";
+  const bearerToken = async (): Promise<string> => {
+    const answer = await client.wire.request("providerToken.getToken", { sessionId, providerName });
+    return isPlainRecord(answer) && typeof answer["token"] === "string" ? answer["token"] : "";
+  };
+  const provider = { ...pick(given, providerFields), ...(hasBearerTokenProvider === true && { bearerToken }), ...(fetch && { fetch }) };
+  return provider as unknown as SessionProvider;
+}
+
+function environmentProvider(
+  { environment, fetch, gitHubToken, acquireToken }: EndpointPlace,
+  clientName: string | undefined,
+): SessionProvider | undefined {
+  const agent = `skillhost/${packageVersion}${clientName === undefined ? "" : ` ${clientName.replaceAll(/[^\x20-\x7e]/g, "?")}`}`;
+  const headers = { "user-agent": agent };
+  const carried = fetch && { fetch };
+  const copilot = environment["COPILOT_API_URL"] || undefined;
+  const openai = environment["OPENAI_BASE_URL"] || undefined;
+  if (copilot === undefined && openai !== undefined) {
+    return { type: "openai", baseUrl: openai, apiKey: environment["OPENAI_API_KEY"] ?? "", headers, ...carried };
+  }
+  // Whoever carries the requests knows where they go; something must stand in their address.
+  const baseUrl = copilot ?? (fetch && "https://api.githubcopilot.com");
+  if (baseUrl === undefined) return undefined;
+  const key = acquireToken === undefined ? { apiKey: gitHubToken ?? "" } : { bearerToken: acquireToken };
+  return { type: "openai", baseUrl, ...key, headers, ...carried };
+}
+
+/** The model of sessions that name none. */
+function defaultModel(environment: Environment): string | undefined {
+  return environment["COPILOT_MODEL"] || environment["OPENAI_MODEL"] || undefined;
+}
+
+function textOf(fields: Fields, key: string): string | undefined {
+  const value = Object.hasOwn(fields, key) ? fields[key] : undefined;
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** The model of a session that named none is found out when it is first needed. */
+export async function chooseModel(server: CopilotServer, session: Session): Promise<void> {
+  const { turn } = session.config;
+  if (turn.chatModel !== undefined || turn.model !== undefined || turn.provider === undefined) return;
+  const model = defaultModel(server.options.environment) ?? (await firstModel(turn.provider));
+  await session.update({ model });
+}
+
+/** What the runtime of the Copilot SDK takes when nothing is said. */
+const usualModel = "claude-sonnet-4.5";
+
+/** The model to take where nobody named one: the usual one if the endpoint has it, else its first. @internal Exported for tests. */
+export async function firstModel(provider: SessionProvider): Promise<string> {
+  if (isPluginProvider(provider)) throw new HostError("MODEL_MISSING", "The session names no model. Give it one.");
+  try {
+    const { listModels } = await import("../../../models/provider.ts");
+    const models = await listModels({ ...(provider as ProviderOptions), retries: 0 }, { signal: AbortSignal.timeout(10_000) });
+    return models.find(({ id }) => id === usualModel)?.id ?? models[0]?.id ?? usualModel;
+  } catch {
+    // An endpoint without a list may still have the model; what it says to a message is told then.
+    return usualModel;
+  }
+}

@@ -1,0 +1,194 @@
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { isPlainRecord } from "../../../base/read-fields.ts";
+import type { CustomInstructionOptions } from "../../../session/instructions/custom-instructions.ts";
+import type { SessionOptions } from "../../../session/session-config.ts";
+import { badParams, type Params } from "../connection/params.ts";
+import type { Environment } from "./model-endpoint.ts";
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Options that mean the same there and here, and are checked by the session. */
+const same = [
+  "model",
+  "reasoningEffort",
+  "workingDirectory",
+  "additionalDirectories",
+  "availableTools",
+  "excludedTools",
+  "toolFilterPrecedence",
+  "skillDirectories",
+  "disabledSkills",
+  "mcpServers",
+  "disabledMcpServers",
+  "envValueMode",
+  "githubMcpToolConfig",
+  "excludedBuiltinAgents",
+  "agent",
+  "modelCapabilities",
+  "streaming",
+] as const satisfies readonly (keyof SessionOptions)[];
+
+/** Objects of which a client may know more fields than a session does. */
+const parts = {
+  toolSearch: ["enabled", "deferThreshold"],
+  largeOutput: ["enabled", "maxSizeBytes", "outputDir"],
+  defaultAgent: ["excludedTools"],
+  infiniteSessions: ["enabled", "backgroundCompactionThreshold", "bufferExhaustionThreshold"],
+} as const;
+
+const agentFields = [
+  "name",
+  "displayName",
+  "description",
+  "prompt",
+  "tools",
+  "mcpServers",
+  "skills",
+  "model",
+  "reasoningEffort",
+  "infer",
+] as const;
+
+/**
+ * The options of a session as `session.create`, `session.resume` and `session.options.update` name them. What is left
+ * open is absent; what is wrong is the session's to refuse.
+ */
+export function toSessionOptions(params: Params): SessionOptions {
+  const options: Record<string, unknown> = {};
+  for (const key of same) if (params.get(key) !== undefined) options[key] = params.get(key);
+  for (const [key, fields] of Object.entries(parts)) {
+    const value = params.get(key);
+    if (value !== undefined) options[key] = isPlainRecord(value) ? pick(value, fields) : value;
+  }
+  const variant = params.optionalText("askUserVariant");
+  // Forms are for clients that show them; the others go on with questions.
+  if (variant !== undefined && params.flag("requestElicitation")) options["askUserVariant"] = variant;
+  if (params.optionalFlag("enableSkills") === false) options["disabledSkills"] = ["*"];
+  const agents = params.get("customAgents");
+  if (agents !== undefined) options["customAgents"] = Array.isArray(agents) ? agents.map(toAgent) : agents;
+  return options as Mutable<SessionOptions>;
+}
+
+/** The tools that a client declares; it answers their calls. */
+export function toDeclarations(params: Params, key = "tools"): readonly Fields[] {
+  return params.records(key).map((tool) => pick(tool, toolFields));
+}
+
+const toolFields = [
+  "name",
+  "title",
+  "description",
+  "parameters",
+  "overridesBuiltInTool",
+  "skipPermission",
+  "defer",
+  "isTerminal",
+  "metadata",
+] as const;
+
+function toAgent(agent: unknown): unknown {
+  if (!isPlainRecord(agent)) return agent;
+  const { tools } = agent;
+  // Null is no list, and that means all tools; absent means the same.
+  return { ...pick(agent, agentFields), ...(tools === null && { tools }) };
+}
+
+/** Own fields that are neither null nor undefined. */
+export function pick(value: Fields, keys: readonly string[]): Fields {
+  const known = keys.filter((key) => Object.hasOwn(value, key) && value[key] !== null && value[key] !== undefined);
+  return Object.fromEntries(known.map((key) => [key, value[key]]));
+}
+
+type Value = Readonly<Record<string, unknown>>;
+
+/** Options that a session here has nothing for, and when they would have meant something. */
+const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
+  canvasProvider: isPlainRecord,
+  canvases: isFilledList,
+  capi: (value) => isPlainRecord(value) && Object.values(value).includes(true),
+  cloud: isPlainRecord,
+  configDir: isText,
+  contextTier: (value) => isText(value) && value !== "default",
+  embeddingCacheStorage: (value) => value === "persistent",
+  enableCitations: isTrue,
+  // Nothing is discovered, no hooks are read from files and no git is run, so that false is as it should be.
+  enableConfigDiscovery: isTrue,
+  enableFileHooks: isTrue,
+  enableFileChangeTracking: isTrue,
+  enableHostGitOperations: isTrue,
+  enableOnDemandInstructionDiscovery: isTrue,
+  enableSessionStore: isTrue,
+  enableSessionTelemetry: isTrue,
+  expAssignments: (value) => isPlainRecord(value) && Object.keys(value).length > 0,
+  extensionInfo: isPlainRecord,
+  isExperimentalMode: isTrue,
+  // Tokens of a sign-in in a browser are kept on disk; those that a client gives are not.
+  mcpOAuthTokenStorage: (value) => value === "in-memory",
+  memory: (value) => isPlainRecord(value) && value["enabled"] === true,
+  reasoningSummary: (value) => typeof value === "string" && value !== "none",
+  remoteSession: (value) => typeof value === "string" && value !== "off",
+  requestAutoModeSwitch: isTrue,
+  requestCanvasRenderer: isTrue,
+  sessionLimits: (value) => isPlainRecord(value) && Object.values(value as Value).some((limit) => limit !== null && limit !== undefined),
+};
+
+/** What a client asked for that has no effect, for it to be told. */
+export function ineffectiveOptions(params: Params): readonly string[] {
+  return Object.keys(ineffective).filter((key) => params.get(key) !== undefined && ineffective[key]!(params.get(key)));
+}
+
+/** What a client relies on for its safety is refused rather than passed over. */
+export function refuseUnenforceable(params: Params): void {
+  const reason = unenforceable.find((key) => holdsRules(params.get(key)));
+  if (reason === undefined) return;
+  throw badParams(params.method, `${reason} is not enforced by skillhost. Give the rules to session.permissions.configure instead.`);
+}
+
+const unenforceable = ["managedSettings", "enableManagedSettings"] as const;
+
+function holdsRules(value: unknown): boolean {
+  return value === true || (isPlainRecord(value) && Object.keys(value).length > 0);
+}
+
+function isTrue(value: unknown): boolean {
+  return value === true;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value !== "";
+}
+
+function isFilledList(value: unknown): boolean {
+  return Array.isArray(value) && value.length > 0;
+}
+
+/**
+ * What a client says of custom instructions. Undefined: nothing that would change what there was `before`. A session that
+ * begins has none before, and reads the files of its project unless its client says otherwise.
+ */
+export function toCustomInstructions(
+  params: Params,
+  environment: Environment,
+  before: CustomInstructionOptions | undefined,
+): CustomInstructionOptions | undefined {
+  const skips = params.optionalFlag("skipCustomInstructions");
+  const directories = params.optionalTexts("instructionDirectories");
+  const organization = params.optionalText("organizationCustomInstructions");
+  if (before !== undefined && skips === undefined && directories === undefined && organization === undefined) return undefined;
+  const userDirectory = userDirectoryOf(environment);
+  return {
+    userDirectory,
+    ...before,
+    ...(skips === undefined ? { files: before?.files ?? true } : { files: !skips }),
+    ...(directories !== undefined && { directories }),
+    ...(organization !== undefined && { organization }),
+  };
+}
+
+/** Where the user's own instructions lie, for agents of this kind. */
+export function userDirectoryOf(environment: Environment): string {
+  const home = environment["COPILOT_HOME"];
+  return home ? resolve(home) : join(environment["HOME"] || homedir(), ".copilot");
+}

@@ -1,0 +1,297 @@
+import { join } from "node:path";
+import { escapeHidden } from "../../../base/hidden-characters.ts";
+import { isPlainRecord } from "../../../base/read-fields.ts";
+import type { DescribedSkill } from "../../../session/environment.ts";
+import type { SessionEvent } from "../../../session/records/events.ts";
+import type { Session } from "../../../session/session.ts";
+
+/** What is of no concern to clients: they know neither the type nor what it is about. */
+const hiddenTypes: ReadonlySet<string> = new Set([
+  "session.options_changed",
+  "session.history_truncated",
+  "roots.requested",
+  "roots.completed",
+]);
+
+/** News of the moment: whoever is far behind reads them better late or never. */
+const spareable: ReadonlySet<string> = new Set([
+  "assistant.message_delta",
+  "assistant.reasoning_delta",
+  "assistant.streaming_delta",
+  "assistant.tool_call_delta",
+  "pending_messages.modified",
+  "session.custom_notification",
+  "session.usage_info",
+  "tool.execution_partial_result",
+  "tool.execution_progress",
+]);
+
+/** The events of one session as clients get them. One per session, and one more to read its past. */
+export class EventTranslator {
+  /** What events that are left out followed: those that follow them follow that. */
+  readonly #skipped = new Map<string, string | null>();
+
+  /** Undefined: it is left out. */
+  translate(event: SessionEvent): SessionEvent | undefined {
+    const parentId = this.#parentOf(event.parentId);
+    if (hiddenTypes.has(event.type)) {
+      if (event.ephemeral !== true) this.#skipped.set(event.id, parentId);
+      return undefined;
+    }
+    const told = asNotification(event) ?? event;
+    const data = toWireData(told);
+    return parentId === event.parentId && data === event.data ? event : { ...told, data, parentId };
+  }
+
+  #parentOf(id: string | null): string | null {
+    return id === null ? null : (this.#skipped.get(id) ?? (this.#skipped.has(id) ? null : id));
+  }
+}
+
+export function translateAll(events: readonly SessionEvent[]): readonly SessionEvent[] {
+  const translator = new EventTranslator();
+  return events.flatMap((event) => translator.translate(event) ?? []);
+}
+
+export function isSpareable({ type }: SessionEvent): boolean {
+  return spareable.has(type);
+}
+
+export function isStreaming({ type }: SessionEvent): boolean {
+  return type.endsWith("_delta") || type === "assistant.message_start";
+}
+
+/** What the session says to the model of its own accord is a message to it; clients hear of it as what it is. */
+function asNotification(event: SessionEvent): SessionEvent | undefined {
+  const { type, data } = event;
+  if (type !== "user.message" || data["source"] !== "agent") return undefined;
+  const content = String(data["content"]);
+  const [, agentId, agentType, outcome] = /^<system_notification>\nAgent "([^"]*)" \(([^)]*)\) (has completed)?/.exec(content) ?? [];
+  if (agentId === undefined) return undefined;
+  const status = outcome === undefined ? "failed" : "completed";
+  return { ...event, type: "system.notification", data: { content, kind: { type: "agent_completed", agentId, agentType, status } } };
+}
+
+function toWireData({ type, data, timestamp }: SessionEvent): SessionEvent["data"] {
+  switch (type) {
+    case "session.start":
+    case "session.resume": {
+      // How the session was made is for whoever resumes it, and may name what only this machine knows.
+      const { options: _options, ...rest } = data;
+      return rest;
+    }
+    case "tool.execution_complete": {
+      // The session keeps the text of failures, to rebuild the conversation from. Clients have it in the error.
+      if (data["success"] === true) return data;
+      const { result: _result, ...rest } = data;
+      return rest;
+    }
+    case "permission.requested":
+      return {
+        ...data,
+        permissionRequest: toWireRequest(data["permissionRequest"]),
+        promptRequest: toPromptRequest(data["permissionRequest"]),
+      };
+    case "permission.completed":
+      return { ...data, result: toWireResult(data["result"]) };
+    case "session.shutdown":
+      // What earlier versions wrote of the end of a session lacks what SDKs insist on.
+      return "modelMetrics" in data ? data : { ...noUsage, sessionStartTime: Date.parse(timestamp), ...data };
+    default:
+      return data;
+  }
+}
+
+const noUsage = { totalApiDurationMs: 0, codeChanges: { linesAdded: 0, linesRemoved: 0, filesModified: [] }, modelMetrics: {} };
+
+/**
+ * What clients of the Copilot SDK hear of beside what a session tells itself: a title, which is the first thing that was
+ * said unless somebody named the session, that agents began or ended, and, when a client opens it, who governs it: nobody.
+ */
+export class DerivedEvents implements Disposable {
+  readonly #session: Session;
+  readonly #subscriptions: readonly Disposable[];
+  #hasTitle = false;
+
+  constructor(session: Session, isNamed: () => boolean) {
+    this.#session = session;
+    const { events } = session;
+    this.#subscriptions = [
+      events.addSink(({ data, agentId }) => {
+        if (agentId !== undefined || data["source"] !== undefined || this.#hasTitle) return;
+        this.#hasTitle = true;
+        if (!isNamed()) events.append("session.title_changed", { title: data["content"] });
+      }, "user.message"),
+      ...agentTypes.map((type) => events.addSink(() => events.append("session.background_tasks_changed", {}), type)),
+    ];
+  }
+
+  tellOpened(): void {
+    this.#session.events.append("session.managed_settings_resolved", ungoverned);
+  }
+
+  [Symbol.dispose](): void {
+    for (const subscription of this.#subscriptions) subscription[Symbol.dispose]();
+  }
+}
+
+const agentTypes = ["subagent.started", "subagent.completed", "subagent.failed"] as const;
+
+/** No organization's settings reach this machine through skillhost. */
+const ungoverned = {
+  source: "none",
+  serverManaged: false,
+  deviceManaged: false,
+  clientManaged: false,
+  failClosed: false,
+  bypassPermissionsDisabled: false,
+  managedKeys: [],
+} as const;
+
+type Fields = Readonly<Record<string, unknown>>;
+type Check = (value: unknown) => boolean;
+
+const isText: Check = (value) => typeof value === "string";
+const isFlag: Check = (value) => typeof value === "boolean";
+const listOf =
+  (check: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.every(check);
+const recordOf =
+  (fields: Readonly<Record<string, Check>>): Check =>
+  (value) =>
+    isPlainRecord(value) && Object.entries(fields).every(([name, check]) => check(value[name]));
+
+interface KindShape {
+  /** Without these there is no telling what is asked. */
+  readonly facts: Readonly<Record<string, Check>>;
+  /** Fields that clients of the Copilot SDK insist on, and what they are where the tool says nothing of them. */
+  readonly defaults?: Readonly<Record<string, readonly [Check, (request: Fields) => unknown]>>;
+  /** Fields that may be there, and are left out where they are of another type. */
+  readonly optional?: Readonly<Record<string, Check>>;
+}
+
+const intention = (request: Fields): unknown => request["toolDescription"] ?? request["description"] ?? "";
+const bypass = { requestSandboxBypass: isFlag, requestSandboxBypassReason: isText };
+
+const shapes: Readonly<Record<string, KindShape>> = {
+  shell: {
+    facts: { fullCommandText: isText },
+    defaults: {
+      intention: [isText, intention],
+      commands: [listOf(recordOf({ identifier: isText, readOnly: isFlag })), () => []],
+      possiblePaths: [listOf(isText), () => []],
+      possibleUrls: [listOf(recordOf({ url: isText })), () => []],
+      hasWriteFileRedirection: [isFlag, () => false],
+      canOfferSessionApproval: [isFlag, () => false],
+    },
+    optional: { commandSegments: listOf(recordOf({ identifier: isText, fullCommandText: isText })), warning: isText, ...bypass },
+  },
+  write: {
+    facts: { fileName: isText },
+    defaults: { intention: [isText, intention], diff: [isText, () => ""], canOfferSessionApproval: [isFlag, () => false] },
+    optional: { newFileContents: isText, ...bypass },
+  },
+  read: { facts: { path: isText }, defaults: { intention: [isText, intention] }, optional: bypass },
+  url: { facts: { url: isText }, defaults: { intention: [isText, intention] }, optional: { redirectedFrom: isText, ...bypass } },
+  mcp: {
+    facts: { serverName: isText, toolName: isText },
+    defaults: { toolTitle: [isText, ({ toolName }) => toolName], readOnly: [isFlag, () => false] },
+  },
+  memory: {
+    facts: { fact: isText },
+    optional: {
+      action: (value) => value === "store" || value === "vote",
+      subject: isText,
+      citations: isText,
+      direction: (value) => value === "upvote" || value === "downvote",
+      reason: isText,
+      scope: (value) => value === "repository" || value === "user",
+    },
+  },
+  "custom-tool": { facts: { toolName: isText, toolDescription: isText }, optional: { skipPermission: isFlag } },
+  hook: { facts: { toolName: isText }, optional: { hookMessage: isText } },
+  "extension-management": { facts: { operation: isText }, optional: { extensionName: isText } },
+};
+
+/**
+ * A permission request as clients of the Copilot SDK know it: SDKs of strict languages hear of no request that lacks a
+ * field, and then nobody ever answers it. What a tool says of its call in words of its own is a call of a custom tool.
+ */
+export function toWireRequest(request: unknown): Fields {
+  const fields = isPlainRecord(request) ? request : {};
+  const kind = String(fields["kind"]);
+  const shape = Object.hasOwn(shapes, kind) ? shapes[kind]! : undefined;
+  if (shape === undefined || !recordOf(shape.facts)(fields)) return asCustomTool(fields);
+  const wrong = Object.entries(shape.optional ?? {}).filter(([name, check]) => name in fields && !check(fields[name]));
+  const missing = Object.entries(shape.defaults ?? {}).filter(([name, [check]]) => !check(fields[name]));
+  if (wrong.length === 0 && missing.length === 0) return fields;
+  const without = new Set(wrong.map(([name]) => name));
+  const kept = Object.entries(fields).filter(([name]) => !without.has(name));
+  return Object.fromEntries([...kept, ...missing.map(([name, [, fallback]]) => [name, fallback(fields)])]);
+}
+
+/**
+ * What is shown to a person: a server's tool by the server's own name for it, and nothing that cannot be seen. The request
+ * itself, for programs, is as it is.
+ */
+export function toPromptRequest(request: unknown): Fields {
+  const fields = withHiddenEscaped(toWireRequest(request)) as Fields;
+  if (fields["kind"] === "shell") {
+    const commandIdentifiers = (fields["commands"] as readonly { readonly identifier: string }[]).map(({ identifier }) => identifier);
+    return { ...fields, kind: "commands", commandIdentifiers };
+  }
+  if (fields["kind"] !== "mcp") return fields;
+  const [prefix, name] = [`${String(fields["serverName"])}-`, String(fields["toolName"])];
+  return name.startsWith(prefix) ? { ...fields, toolName: name.slice(prefix.length) } : fields;
+}
+
+const maxDepth = 64;
+
+function withHiddenEscaped(value: unknown, depth = 0): unknown {
+  if (typeof value === "string") return escapeHidden(value);
+  if (typeof value !== "object" || value === null || depth > maxDepth) return value;
+  if (Array.isArray(value)) return value.map((item: unknown) => withHiddenEscaped(item, depth + 1));
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [escapeHidden(key), withHiddenEscaped(item, depth + 1)]));
+}
+
+function asCustomTool(fields: Fields): Fields {
+  const { toolName, toolCallId, toolDescription, description, args, toolArgs } = fields;
+  const said = isText(toolDescription) ? toolDescription : isText(description) ? description : "";
+  return { kind: "custom-tool", toolCallId, toolName: String(toolName ?? ""), toolDescription: said, args: args ?? toolArgs ?? {} };
+}
+
+const approvals: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
+  commands: { commandIdentifiers: listOf(isText) },
+  read: {},
+  write: {},
+  memory: {},
+  mcp: { serverName: isText, toolName: (value) => value === null || isText(value) },
+  "custom-tool": { toolName: isText },
+};
+
+/** How a request was decided: an approval that names nothing that lasts is one of this call. */
+function toWireResult(result: unknown): unknown {
+  if (!isPlainRecord(result)) return result;
+  const { kind, approval, locationKey, rules } = result;
+  if (kind === "denied-by-rules" && Array.isArray(rules)) {
+    return { ...result, rules: rules.map((rule) => (isPlainRecord(rule) ? { ...rule, argument: rule["argument"] ?? null } : rule)) };
+  }
+  if (kind !== "approved-for-session" && kind !== "approved-for-location") return result;
+  const wanted = isPlainRecord(approval) && isText(approval["kind"]) ? approvals[String(approval["kind"])] : undefined;
+  const isWhole = wanted !== undefined && recordOf(wanted)(approval) && (kind === "approved-for-session" || isText(locationKey));
+  return isWhole ? result : { kind: "approved" };
+}
+
+/** A skill as clients list it. */
+export function describeSkill({ name, description, folder, isActive, isUserInvocable }: DescribedSkill): object {
+  return {
+    name,
+    commandName: name,
+    description,
+    source: "custom",
+    userInvocable: isUserInvocable,
+    enabled: isActive,
+    ...(folder !== undefined && { path: join(folder, "SKILL.md") }),
+  };
+}

@@ -1,0 +1,331 @@
+import { type Diagnostic, formatDiagnostic } from "../../../base/diagnostic.ts";
+import { HostError } from "../../../base/errors.ts";
+import { settlesWithin } from "../../../base/wait-for.ts";
+import type { Host } from "../../../host/host.ts";
+import type { Attachment } from "../../../session/asks/attachments.ts";
+import type { AgentMode } from "../../../session/instructions/mode-text.ts";
+import type { SessionEvent } from "../../../session/records/events.ts";
+import type { Session } from "../../../session/session.ts";
+import type { ToolLike } from "../../../tools/define-tool.ts";
+import type { Client } from "../clients/client.ts";
+import { answeredBy, areAlike, type ClientCapabilities, toAttachment } from "../clients/client-capabilities.ts";
+import { ClientCommands, QueuedCommands } from "../clients/client-commands.ts";
+import type { ClientFiles } from "../clients/client-files.ts";
+import type { ClientPlugins } from "../clients/client-plugins.ts";
+import type { SessionExtensions } from "../extensions/session-extensions.ts";
+import { DerivedEvents, describeSkill, EventTranslator, translateAll } from "./copilot-events.ts";
+import { JoinedClient } from "./joined-client.ts";
+
+interface Joining {
+  readonly past: "all" | ReadonlySet<string>;
+  readonly continuesWork?: boolean;
+}
+
+/** What sessions need of the server. */
+export interface CopilotSessionObserver {
+  /** Something about a session is new; `persisted`: worth telling those who list sessions. */
+  onChanged(session: CopilotSession): void;
+  /** A session has come to rest. */
+  onTurnOver(): void;
+}
+
+/** How long the end of a session waits for what a client has yet to be sent. */
+const catchUpMs = 2_000;
+
+/** One session and the clients in it: what happens is told to all of them, and each answers what it may. */
+export class CopilotSession {
+  readonly session: Session;
+  readonly createdAt: Date = new Date();
+  readonly commands: ClientCommands;
+  readonly queuedCommands: QueuedCommands;
+  readonly #host: CopilotSessionObserver;
+  readonly #links = new Map<Client, JoinedClient>();
+  readonly #events = new EventTranslator();
+  readonly #sink: Disposable;
+  modifiedAt: Date = this.createdAt;
+  /** When something happened in it, or a client last asked for something. */
+  touchedAt: number = Date.now();
+  /** Whether a turn runs, as far as events tell. */
+  isBusy = false;
+  /** What the model writes for MCP servers just now, by the ids that clients gave it. */
+  readonly samplings: Map<string, AbortController> = new Map();
+  /** What the pages of MCP servers are told of where they are shown. */
+  hostContext: Readonly<Record<string, unknown>> = {};
+  /** Programs that were started for it. Undefined: nobody wanted any. */
+  extensions: SessionExtensions | undefined;
+  /** What a client calls the session. */
+  name: string | undefined;
+  plugins: ClientPlugins;
+  /** Where the session is kept, when a client does so; undefined: on this machine. */
+  files: ClientFiles | undefined;
+  /** The last client, which has gone without a word: what only it could answer stays open until somebody comes. */
+  #absent: JoinedClient | undefined;
+  readonly news: DerivedEvents;
+  readonly #following: Disposable;
+  #errors: Disposable | undefined;
+  #skills: readonly unknown[] | undefined;
+
+  constructor(session: Session, host: CopilotSessionObserver, plugins: ClientPlugins) {
+    this.plugins = plugins;
+    this.session = session;
+    this.#host = host;
+    this.commands = new ClientCommands(session);
+    this.queuedCommands = new QueuedCommands(session);
+    this.#sink = session.events.addSink((event) => this.#tell(event));
+    this.news = new DerivedEvents(session, () => this.name !== undefined);
+    this.#following = session.onChanged(() => {
+      if (this.#skills !== undefined) this.tellSkills();
+    });
+  }
+
+  get id(): string {
+    return this.session.id;
+  }
+
+  /** Tells what is wrong with the skills and plugins of the host, now and from now on, each once. */
+  followErrors(host: Host): void {
+    if (this.#errors !== undefined) return;
+    const told = new Set<string>();
+    const tell = (diagnostic: Diagnostic): void => {
+      const message = formatDiagnostic(diagnostic);
+      if (diagnostic.severity !== "error" || told.has(message) || !this.session.isOpen) return;
+      told.add(message);
+      this.session.events.append("session.warning", { warningType: "diagnostic", message });
+    };
+    this.#errors = host.on("diagnostic", tell);
+    host.diagnostics.forEach(tell);
+  }
+
+  touch(): void {
+    this.touchedAt = Date.now();
+  }
+
+  get clients(): readonly Client[] {
+    return [...this.#links.keys()];
+  }
+
+  /** Those that keep the session: extensions run beside it only while somebody is in it. */
+  get people(): readonly Client[] {
+    return this.clients.filter(({ extension }) => extension === undefined);
+  }
+
+  /** Those whose hooks run. */
+  get hookClients(): readonly Client[] {
+    return [...this.#links.values()].filter(({ offer }) => offer.hooks).map(({ client }) => client);
+  }
+
+  get canElicit(): boolean {
+    return [...this.#links.values()].some(({ offer }) => offer.answersElicitation);
+  }
+
+  /** Whether a client shows the pages of MCP servers. */
+  get rendersApps(): boolean {
+    return [...this.#links.values()].some(({ offer }) => offer.rendersApps);
+  }
+
+  attachmentOf(client: Client): Attachment | undefined {
+    return this.#links.get(client)?.attachment;
+  }
+
+  /**
+   * Takes a client in. What happened before it came, of the types that are named, is sent to it first. With
+   * `continuesWork` it may answer what a client that has gone left open.
+   * @throws HostError as `Attachment.setTools` does; the client is not in the session then.
+   */
+  join(client: Client, offer: ClientCapabilities, { past, continuesWork = false }: Joining): void {
+    const couldElicit = this.canElicit;
+    const before = this.#links.get(client) ?? (client.extension === undefined ? this.#takeAbsent(continuesWork) : undefined);
+    const isAsBefore = before !== undefined && areAlike(before.offer, offer);
+    const asked = isAsBefore ? before.asked : { client };
+    asked.client = client;
+    const attachment = isAsBefore ? before.attachment : this.session.attach(toAttachment(asked, offer));
+    const tools = offer.tools ?? before?.attachment.tools.map(({ definition }) => definition);
+    try {
+      if (tools !== undefined) attachment.setTools(tools as readonly ToolLike[]);
+    } catch (error) {
+      if (attachment !== before?.attachment) void attachment[Symbol.asyncDispose]();
+      throw error;
+    }
+    const link = new JoinedClient(this.id, {
+      client,
+      attachment,
+      asked,
+      offer,
+      interests: before?.interests ?? new Map(),
+      handles: before?.handles ?? new Map(),
+    });
+    this.#links.set(client, link);
+    if (before !== undefined && before.attachment !== attachment) void before.attachment[Symbol.asyncDispose]();
+    client.sessions.add(this);
+    this.commands.set(client, offer.commands);
+    if (couldElicit !== this.canElicit) this.#tellCapabilities();
+    link.catchUp(() => this.#missed(past));
+  }
+
+  /** The last client has gone without a word: what it left open waits for whoever comes next. */
+  lose(client: Client): void {
+    const link = this.#links.get(client);
+    if (link === undefined) return;
+    const couldElicit = this.canElicit;
+    this.#absent = link;
+    this.#links.delete(client);
+    client.sessions.delete(this);
+    this.commands.remove(client);
+    this.#releaseQueuedCommands();
+    if (couldElicit) this.#tellCapabilities();
+  }
+
+  /** What the one that has gone left open is ended, unless somebody goes on with it. */
+  #takeAbsent(continuesWork: boolean): JoinedClient | undefined {
+    const absent = this.#absent;
+    this.#absent = undefined;
+    if (absent === undefined || continuesWork) return absent;
+    for (const attachment of [absent.attachment, ...absent.interests.values()]) void attachment[Symbol.asyncDispose]();
+    return undefined;
+  }
+
+  /** Lets a client go: its tools are withdrawn, and what only it could answer is settled. */
+  async leave(client: Client): Promise<void> {
+    const link = this.#links.get(client);
+    if (link === undefined) return;
+    const couldElicit = this.canElicit;
+    this.#links.delete(client);
+    client.sessions.delete(this);
+    this.commands.remove(client);
+    this.#releaseQueuedCommands();
+    for (const attachment of [link.attachment, ...link.interests.values()]) await attachment[Symbol.asyncDispose]();
+    if (this.session.isOpen && couldElicit !== this.canElicit) this.#tellCapabilities();
+  }
+
+  /** Replaces the tools of one client. @throws HostError as `Attachment.setTools`; `NOT_ATTACHED`. */
+  setTools(client: Client, tools: readonly object[]): void {
+    const attachment = this.attachmentOf(client);
+    if (attachment === undefined) throw new HostError("NOT_ATTACHED", `Resume session ${this.id} on this connection first.`);
+    attachment.setTools(tools as readonly ToolLike[]);
+  }
+
+  get mode(): AgentMode {
+    return this.session.config.turn.agentMode;
+  }
+
+  setName(name: string): void {
+    this.name = name;
+    this.session.events.append("session.title_changed", { title: name });
+  }
+
+  /** Tells which skills there are, if they are others than those that were told last. */
+  tellSkills(): void {
+    const active = this.session.listSkills();
+    if (active === this.#skills) return;
+    this.#skills = active;
+    this.session.events.append("session.skills_loaded", { skills: this.session.describeSkills().map(describeSkill) });
+  }
+
+  /** Ends the session for all who are in it. */
+  async close(): Promise<void> {
+    this.commands.close();
+    this.queuedCommands.release();
+    await this.extensions?.close();
+    for (const sampling of this.samplings.values()) sampling.abort();
+    this.plugins[Symbol.dispose]();
+    await this.session.disconnect();
+    // A store that a client provides may never answer.
+    await settlesWithin(Promise.all([...this.#links.values()].map((link) => link.caughtUp)), catchUpMs);
+    this.#sink[Symbol.dispose]();
+    this.news[Symbol.dispose]();
+    this.#following[Symbol.dispose]();
+    this.#errors?.[Symbol.dispose]();
+    for (const client of this.clients) client.sessions.delete(this);
+    this.#links.clear();
+  }
+
+  /** Answers a question of the session for a client: the first answer counts. False: nobody waits for it from this client. */
+  answer(client: Client, requestId: string, answer: unknown): boolean {
+    const link = this.#links.get(client);
+    if (link === undefined) return false;
+    return [link.attachment, ...link.interests.values()].some(({ id }) => this.session.asks.answer(requestId, answer, id));
+  }
+
+  /**
+   * Answers a permission for a client. That no person is there is an answer, too: it counts for all clients, since the
+   * first answer does.
+   */
+  answerPermission(client: Client, requestId: string, answer: Readonly<Record<string, unknown>>): boolean {
+    const isAnswered = this.answer(client, requestId, answer);
+    if (!isAnswered || answer["kind"] !== "user-not-available") return isAnswered;
+    for (const other of this.clients) if (other !== client) this.answer(other, requestId, answer);
+    return true;
+  }
+
+  /** A client says that it answers questions that it did not mention when it came. */
+  addInterest(client: Client, handle: string, eventType: string): void {
+    const kind = answeredBy[eventType];
+    const link = this.#links.get(client);
+    link?.handles.set(handle, eventType);
+    if (kind === undefined || link === undefined) return;
+    link.interests.set(handle, this.session.attach({ level: "connection", name: "a client", answers: [kind] }));
+  }
+
+  /** False: this client never had such a handle. Releasing one again is no failure. */
+  removeInterest(client: Client, handle: string): boolean {
+    const link = this.#links.get(client);
+    const attachment = link?.interests.get(handle);
+    link?.interests.delete(handle);
+    void attachment?.[Symbol.asyncDispose]();
+    if (link?.handles.has(handle) !== true) return false;
+    link.handles.set(handle, undefined);
+    this.#releaseQueuedCommands();
+    return true;
+  }
+
+  /** Whether a client said that it does something about a type of event. */
+  hasInterestIn(eventType: string): boolean {
+    return [...this.#links.values()].some(({ handles }) => [...handles.values()].includes(eventType));
+  }
+
+  #releaseQueuedCommands(): void {
+    if (!this.hasInterestIn("command.queued")) this.queuedCommands.release();
+  }
+
+  /** All events that are kept, as clients see them. */
+  async past(): Promise<readonly SessionEvent[]> {
+    return translateAll(await this.session.getMessages());
+  }
+
+  #tellCapabilities(): void {
+    this.session.events.append("capabilities.changed", { ui: { elicitation: this.canElicit } });
+  }
+
+  async #missed(past: "all" | ReadonlySet<string>): Promise<readonly SessionEvent[]> {
+    const events = await this.past();
+    if (past === "all") return events;
+    const open = new Set(this.session.asks.pending.map(({ id }) => id));
+    const last = new Map(events.filter(({ type }) => past.has(type)).map((event) => [event.type, event]));
+    return events.filter((event) => last.get(event.type) === event || open.has(String(event.data["requestId"])));
+  }
+
+  #tell(original: SessionEvent): void {
+    this.touch();
+    const event = this.#events.translate(original);
+    if (original.type === "user.message") this.isBusy = true;
+    if (original.type === "session.idle") {
+      this.isBusy = false;
+      this.#host.onTurnOver();
+    }
+    // From the first time that they are told on, news of them is told as it comes.
+    if (original.type === "session.skills_loaded") this.#skills = this.session.listSkills();
+    if (event === undefined) return;
+    let json: string | undefined;
+    for (const link of this.#links.values()) {
+      if (!link.isReady) {
+        link.keep(event);
+        continue;
+      }
+      json ??= JSON.stringify(event);
+      link.send(event, json);
+    }
+    if (event.ephemeral === true && event.type !== "session.idle") return;
+    this.modifiedAt = new Date();
+    this.#host.onChanged(this);
+  }
+}

@@ -1,0 +1,188 @@
+import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { isAbsolute } from "node:path";
+import { HostError, toError } from "../../../base/errors.ts";
+import type { SessionOptions } from "../../../session/session-config.ts";
+import type { Client } from "../clients/client.ts";
+import { toClientHooks } from "../clients/client-capabilities.ts";
+import { type ClientPlugins, loadClientPlugins } from "../clients/client-plugins.ts";
+import type { Params } from "../connection/params.ts";
+import type { CopilotServer } from "../copilot-server.ts";
+import { admitExtension, changesOf, followJoin } from "../extensions/join-extension.ts";
+import { ineffectiveOptions, refuseUnenforceable, toCustomInstructions } from "../request/session-options.ts";
+import { instructionsOf, ownCallbacks, toCapabilities, toOptions } from "../request/session-request.ts";
+import { CopilotSession } from "./copilot-session.ts";
+import { filesAt, findStorage, storageIn } from "./workspace.ts";
+
+/** Makes a session as a client wants it, with the client in it. @throws HostError as `Host.createSession`, `Attachment.setTools`. */
+export async function createWireSession(server: CopilotServer, client: Client, params: Params): Promise<CopilotSession> {
+  refuseUnenforceable(params);
+  const sessionId = params.optionalText("sessionId") ?? randomUUID();
+  const offer = toCapabilities(params, client);
+  const options = toOptions(server, client, params, sessionId, offer.hooks ? [client] : []);
+  const customInstructions = toCustomInstructions(params, server.options.environment, undefined);
+  const host = await server.host();
+  const plugins = await loadClientPlugins(server, params.texts("pluginDirectories"), options.workingDirectory);
+  const withPlugins = plugins.addTo(options);
+  const mcpServers = await withUserServers(server, withPlugins.mcpServers);
+  const fixed = { ...ownCallbacks(server, sessionId), ...mcpServers, sessionId, waitForAttachments: true };
+  const files = filesAt(client, sessionId);
+  const place = files === undefined ? {} : { storage: storageIn(files) };
+  const given = { ...inClientsFolder(client), ...withPlugins, ...(customInstructions && { customInstructions }), ...fixed };
+  const session = await host.createSession(given, { ...soon, ...place }).catch((error: unknown) => {
+    plugins[Symbol.dispose]();
+    throw error;
+  });
+  const wireSession = new CopilotSession(session, server, plugins);
+  wireSession.files = files;
+  server.sessions.set(sessionId, wireSession);
+  try {
+    wireSession.join(client, offer, { past: "all" });
+  } catch (error) {
+    await server.end(wireSession);
+    // Nothing of a session that did not come about stays behind.
+    await host.deleteSession(sessionId).catch(() => {});
+    throw error;
+  }
+  wireSession.news.tellOpened();
+  tellIneffective(wireSession, params);
+  wireSession.followErrors(host);
+  followJoin(server, wireSession, client, params);
+  await leaveIfGone(server, wireSession, client);
+  return wireSession;
+}
+
+/** Goes on with a session, open here or kept, and takes the client in. @throws HostError as `Host.resumeSession`, `Attachment.setTools`. */
+export async function resumeWireSession(server: CopilotServer, client: Client, params: Params): Promise<CopilotSession> {
+  refuseUnenforceable(params);
+  const sessionId = params.text("sessionId");
+  admitExtension(client, params, sessionId, server.options.environment);
+  const offer = toCapabilities(params, client);
+  const known = server.sessions.get(sessionId);
+  const others = (known?.hookClients ?? []).filter((other) => other !== client);
+  const options = changesOf(client, params, toOptions(server, client, params, sessionId, offer.hooks ? [...others, client] : others));
+  const hadHooks = known?.hookClients.includes(client) === true;
+  const host = await server.host();
+  const plugins = await pluginsOf(server, known, params, options.workingDirectory);
+  const fixed = {
+    ...ownCallbacks(server, sessionId),
+    ...(hadHooks && options.hooks === undefined && { hooks: plugins.withHooks(undefined) ?? {} }),
+    ...instructionsOf(server, params, known?.session),
+    waitForAttachments: true,
+  };
+  const files = filesAt(client, sessionId);
+  const place = files === undefined || known?.session.isOpen ? {} : { storage: await findStorage(files, sessionId) };
+  const resuming = host.resumeSession(
+    sessionId,
+    { ...plugins.addToChange(options), ...fixed },
+    { ...soon, ...place, tellsResume: !params.flag("disableResume"), continuesWork: params.flag("continuePendingWork") },
+  );
+  const session = await resuming.catch((error: unknown) => {
+    // The session goes on with the plugins that it has.
+    if (plugins !== known?.plugins) plugins[Symbol.dispose]();
+    throw error;
+  });
+  if (plugins !== known?.plugins) known?.plugins[Symbol.dispose]();
+  const wireSession = known?.session === session ? known : new CopilotSession(session, server, plugins);
+  if (known !== wireSession) wireSession.files = files;
+  // The one that kept it may have gone.
+  else if (wireSession.files !== undefined && files !== undefined) wireSession.files.client = client;
+  wireSession.plugins = plugins;
+  server.sessions.set(sessionId, wireSession);
+  try {
+    const past = params.flag("disableResume") ? noPast : resumed;
+    wireSession.join(client, offer, { past, continuesWork: params.flag("continuePendingWork") });
+  } catch (error) {
+    if (wireSession.clients.length === 0) await server.end(wireSession);
+    // Nobody is asked who is not in the session.
+    else if (offer.hooks) await updateHooks(wireSession);
+    throw error;
+  }
+  wireSession.followErrors(host);
+  followJoin(server, wireSession, client, params);
+  await leaveIfGone(server, wireSession, client);
+  return wireSession;
+}
+
+/** Those that a session has, unless whoever joins it names others. */
+async function pluginsOf(
+  server: CopilotServer,
+  known: CopilotSession | undefined,
+  params: Params,
+  workingDirectory: string | undefined,
+): Promise<ClientPlugins> {
+  const own = params.optionalTexts("pluginDirectories");
+  if (known !== undefined && own === undefined) return known.plugins;
+  return loadClientPlugins(server, own ?? [], known?.session.config.workingDirectory ?? workingDirectory);
+}
+
+/** The hooks of a session after a client has gone. */
+function updateHooks({ id, session, hookClients, plugins }: CopilotSession): Promise<void> {
+  return session.update({ hooks: plugins.withHooks(toClientHooks(id, hookClients)) });
+}
+
+/** Where sessions work that name no folder, as a client with a file system of its own has it. */
+function inClientsFolder({ fileSystem }: Client): Pick<SessionOptions, "workingDirectory"> {
+  const folder = fileSystem?.initialDirectory;
+  return folder !== undefined && isAbsolute(folder) && existsSync(folder) ? { workingDirectory: folder } : {};
+}
+
+/** Clients wait for their session, and not yet for its skills and servers. */
+const soon = { awaitsSources: false } as const;
+
+/** The servers that the user configured through a client; the session's own take precedence. */
+async function withUserServers(server: CopilotServer, own: SessionOptions["mcpServers"]): Promise<Pick<SessionOptions, "mcpServers">> {
+  const { enabled } = await server.mcpConfig();
+  return Object.keys(enabled).length === 0 ? {} : { mcpServers: { ...enabled, ...own } };
+}
+
+const resumed: ReadonlySet<string> = new Set(["session.resume"]);
+const noPast: ReadonlySet<string> = new Set();
+
+/** A client leaves a session, which ends with the last. @param keeps: the last client may come back. */
+export async function leaveSession(server: CopilotServer, session: CopilotSession, client: Client): Promise<void> {
+  const hadHooks = session.hookClients.includes(client);
+  if (session.people.length === 1 && session.people[0] === client) return server.end(session);
+  await session.leave(client);
+  if (hadHooks) await updateHooks(session);
+}
+
+/** The client's line was closed. Its sessions go on without it; those that nobody else is in wait a while for it. */
+export async function dropClient(server: CopilotServer, client: Client): Promise<void> {
+  const parked = await Promise.allSettled([...client.sessions].map((session) => parkSession(server, session, client)));
+  const failed = parked.flatMap((one) => (one.status === "rejected" ? [toError(one.reason)] : []));
+  if (failed.length > 0) throw new AggregateError(failed, `${failed.length} sessions of a client that has gone could not be kept for it.`);
+}
+
+/** A session goes on without a client; what it left open waits for another, where it was the last. */
+export async function parkSession(server: CopilotServer, session: CopilotSession, client: Client): Promise<void> {
+  const hadHooks = session.hookClients.includes(client);
+  if (session.people.length === 1 && session.people[0] === client) session.lose(client);
+  else await session.leave(client);
+  if (!session.session.isOpen) return;
+  if (hadHooks) await updateHooks(session);
+  if (session.people.length === 0 && client.extension === undefined) server.timers.await(session);
+}
+
+/** A client that went while its session was being made never hears of it. */
+async function leaveIfGone(server: CopilotServer, session: CopilotSession, client: Client): Promise<void> {
+  if (client.wire.isOpen) return;
+  await session.leave(client);
+  if (session.people.length === 0) server.timers.await(session);
+}
+
+/** The session that a request is about. */
+export function findSession(server: CopilotServer, params: Params): CopilotSession {
+  const sessionId = params.text("sessionId");
+  const found = server.sessions.get(sessionId);
+  if (found?.session.isOpen !== true) throw new HostError("SESSION_NOT_FOUND", `Session not found for sessionId: ${sessionId}`);
+  found.touch();
+  return found;
+}
+
+function tellIneffective({ session }: CopilotSession, params: Params): void {
+  const names = ineffectiveOptions(params);
+  if (names.length === 0) return;
+  const message = `These options of ${params.method} have no effect on skillhost: ${names.join(", ")}.`;
+  session.events.append("session.info", { infoType: "options_without_effect", message });
+}

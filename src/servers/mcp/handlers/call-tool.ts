@@ -1,0 +1,143 @@
+import {
+  type CallToolResult,
+  ProtocolError,
+  ProtocolErrorCode,
+  type Server,
+  type ServerContext,
+  type StandardSchemaV1,
+} from "@modelcontextprotocol/server";
+import type { Logger } from "../../../base/logger.ts";
+import { isPlainRecord } from "../../../base/read-fields.ts";
+import { type CallToolResultBlocks, toCallToolResult } from "../../../tools/call-tool-result.ts";
+import type { Tool, ToolResult } from "../../../tools/tool.ts";
+import type { ClientChannel, WithClient } from "../client-channel.ts";
+import { howToAllow } from "../client-questions.ts";
+import { schemaOf, toWireError } from "../fast-path-server.ts";
+import { missingCapability } from "../input-required-calls.ts";
+import type { ServedSession } from "../served-session.ts";
+
+interface CallParams {
+  readonly name: string;
+  readonly arguments?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** The parameters of `tools/call`, checked as far as they are used. */
+export const callParams: StandardSchemaV1<CallParams, CallParams> = schemaOf(({ name, arguments: args }) => {
+  if (typeof name !== "string") return "name must be a text";
+  return args === undefined || isPlainRecord(args) ? undefined : "arguments must be an object";
+});
+
+interface ToolCallerParts {
+  readonly served: ServedSession;
+  readonly server: Server;
+  readonly converse: WithClient;
+  readonly isModern: boolean;
+  readonly log: Logger;
+}
+
+/** Handles `tools/call`: through the session's pipeline, in a conversation with the client. */
+export function createToolCaller(parts: ToolCallerParts): (params: CallParams, context: ServerContext) => Promise<CallToolResult> {
+  const { served, server, converse } = parts;
+  return async ({ name, arguments: args = {} }, context) => {
+    try {
+      // Here a tool is called by the name that the list has for it, and by no other.
+      const tool = findTool(served, name) ?? (await served.whenStarted(() => findTool(served, name)));
+      if (tool === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool "${shortened(name)}".`);
+      const { outputSchema } = tool.definition;
+      const request = { method: "tools/call", name, arguments: args };
+      const called = await converse(request, context, (conversation) => call(parts, tool, args, conversation));
+      return server.projectCallToolResult(called as CallToolResult, outputSchema);
+    } catch (error) {
+      throw toWireError(error, parts.log, `a call of tool "${shortened(name)}"`);
+    }
+  };
+}
+
+function findTool({ session }: ServedSession, name: string): Tool | undefined {
+  return session.catalog.executables.get(name);
+}
+
+async function call(
+  { served, isModern }: ToolCallerParts,
+  { definition: { name, outputSchema } }: Tool,
+  args: unknown,
+  conversation: ClientChannel,
+): Promise<CallToolResultBlocks> {
+  const result = await served.session.callTool(name, args, conversation);
+  const { missing } = conversation;
+  if (isModern && missing !== undefined && result.resultType !== "success") throw missingCapability(missing);
+  return toCallToolResult(advise(result, conversation), { hasOutputSchema: outputSchema !== undefined });
+}
+
+/** Whoever reads that a call was denied should learn how it can be allowed. */
+function advise(result: ToolResult, { lackedPermission }: ClientChannel): ToolResult {
+  if (!lackedPermission || result.resultType !== "denied") return result;
+  return { ...result, textResultForLlm: `${result.textResultForLlm}\n${howToAllow}` };
+}
+
+// The name comes from outside, and the message goes into logs.
+function shortened(name: string): string {
+  return name.length > 200 ? `${name.slice(0, 200)}…` : name;
+}
+
+/** A parameter that clients repeat as a header, so that what stands between can route by it (`x-mcp-header` in its schema). */
+interface HeaderParameter {
+  readonly path: readonly string[];
+  readonly header: string;
+}
+
+const ofSchemas = new WeakMap<object, readonly HeaderParameter[]>();
+
+/**
+ * Compares the `Mcp-Param-*` headers of a call with its arguments, as revision 2026-07-28 demands: whoever decides by a
+ * header must not be led to decide about something else. Gives the name of a header that is missing or does not agree.
+ */
+export function disagreeingHeader(schema: object, args: unknown, headers: Headers): string | undefined {
+  for (const { path, header } of parametersOf(schema)) {
+    const text = textOf(path.reduce<unknown>((value, key) => (isPlainRecord(value) ? value[key] : undefined), args));
+    if (text === undefined) continue;
+    const given = decode(headers.get(header));
+    if (given !== text && !areSameNumber(given, text)) return header;
+  }
+  return undefined;
+}
+
+function parametersOf(schema: object): readonly HeaderParameter[] {
+  const known = ofSchemas.get(schema);
+  if (known !== undefined) return known;
+  const found: HeaderParameter[] = [];
+  collect(schema, [], found);
+  ofSchemas.set(schema, found);
+  return found;
+}
+
+const maxDepth = 20;
+
+function collect(schema: unknown, path: readonly string[], into: HeaderParameter[]): void {
+  const properties = isPlainRecord(schema) ? schema["properties"] : undefined;
+  if (!isPlainRecord(properties) || path.length >= maxDepth) return;
+  for (const [key, property] of Object.entries(properties)) {
+    const own = [...path, key];
+    const name = isPlainRecord(property) ? property["x-mcp-header"] : undefined;
+    if (typeof name === "string" && /^[!#$%&'*+\-.^_`|~\w]+$/.test(name)) into.push({ path: own, header: `Mcp-Param-${name}` });
+    collect(property, own, into);
+  }
+}
+
+function textOf(value: unknown): string | undefined {
+  if (typeof value === "string") return value;
+  if (typeof value === "boolean") return String(value);
+  return Number.isSafeInteger(value) ? String(value) : undefined;
+}
+
+// What a header cannot hold as it is comes as `=?base64?…?=`; what only looks so is no value at all.
+function decode(value: string | null): string | undefined {
+  const encoded = /^=\?base64\?(.*)\?=$/s.exec(value ?? "")?.[1];
+  if (encoded === undefined) return value ?? undefined;
+  const isBase64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(encoded);
+  return isBase64 ? Buffer.from(encoded, "base64").toString("utf8") : undefined;
+}
+
+function areSameNumber(given: string | undefined, text: string): boolean {
+  return given !== undefined && /^-?\d+(\.\d+)?$/.test(given) && /^-?\d+$/.test(text) && Number(given) === Number(text);
+}

@@ -1,0 +1,280 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type ClientCapabilities,
+  createRequestStateCodec,
+  type InputRequests,
+  MissingRequiredClientCapabilityError,
+  ProtocolError,
+  ProtocolErrorCode,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
+import { HostError } from "../../base/errors.ts";
+import { onAbort } from "../../base/wait-for.ts";
+import { noResult } from "../../session/asks/ask-kinds.ts";
+import { type AskedQuestion, ClientChannel, type ClientChannelOptions, type ClientRequest, type WithClient } from "./client-channel.ts";
+import type { DeclaredCapabilities } from "./client-questions.ts";
+
+interface InputRequiredLimits {
+  /** Calls that may wait for answers at the same time; beyond it the one that waits longest is ended. */
+  readonly maxWaiting: number;
+  /** How long a call waits for its answers, in milliseconds. */
+  readonly waitMs: number;
+}
+
+const defaultLimits: InputRequiredLimits = { maxWaiting: 256, waitMs: 600_000 };
+
+/** What a client sends back with its answers: a number of its own for each round, and signed. */
+interface Ticket {
+  readonly id: string;
+}
+
+interface WaitingCall {
+  readonly call: SuspendedCall<object>;
+  /** Of the request that began it; the later ones must be the same. */
+  readonly digest: string;
+  readonly timer: NodeJS.Timeout;
+}
+
+/**
+ * Conversations as protocol revision 2026-07-28 has them: a request that needs answers ends with what is asked, and the
+ * client sends it again with the answers. The work itself is not done twice; it waits in this process meanwhile.
+ */
+export class InputRequiredCalls implements Disposable {
+  readonly #options: ClientChannelOptions;
+  readonly #limits: InputRequiredLimits;
+  readonly #waiting = new Map<string, WaitingCall>();
+  readonly #codec;
+
+  constructor(options: ClientChannelOptions, limits: Partial<InputRequiredLimits> = {}) {
+    this.#options = options;
+    this.#limits = { ...defaultLimits, ...limits };
+    this.#codec = createRequestStateCodec<Ticket>({
+      // The calls wait in this process, so that a key that outlives it would open nothing.
+      key: randomBytes(32),
+      ttlSeconds: Math.ceil(this.#limits.waitMs / 1000),
+      bind: ({ mcpReq, http }) => `${mcpReq.method}\0${http?.authInfo?.clientId ?? ""}`,
+    });
+  }
+
+  /** Bound, so that it can be handed on. Rejects with the error that clients expect for a state that is not (any more) of use. */
+  readonly converse: WithClient = async (request, context, work) => {
+    const state = context.mcpReq.requestState();
+    const declared = declaredIn(context);
+    // Most of what a call costs here is there for questions, and this client can be asked none.
+    if (state === undefined && !canBeAsked(declared)) return work(new DeafConversation(context, declared, this.#options));
+    const call = state === undefined ? new SuspendedCall<object>(this.#options, work) : await this.#resume(state, request, context);
+    const outcome = await call.round(context, declared);
+    if (outcome.kind === "done") return outcome.result as never;
+    const { inputRequests } = outcome;
+    const next: Ticket = { id: randomUUID() };
+    const requestState = await this.#codec.mint(next, context);
+    this.#park(next, { call, digest: digestOf(request) });
+    return { resultType: "input_required", inputRequests, requestState } as never;
+  };
+
+  /** Ends all that wait. */
+  [Symbol.dispose](): void {
+    for (const id of [...this.#waiting.keys()]) this.#forget(id)?.abort();
+  }
+
+  /** Each ticket opens its call once: a second request with it would answer questions that are answered. */
+  async #resume(state: unknown, request: ClientRequest, context: ServerContext): Promise<SuspendedCall<object>> {
+    const { id } = await this.#verify(state, context);
+    const waiting = this.#waiting.get(id);
+    if (waiting === undefined || waiting.digest !== digestOf(request)) throw staleState();
+    this.#forget(id);
+    return waiting.call;
+  }
+
+  async #verify(state: unknown, context: ServerContext): Promise<Ticket> {
+    if (typeof state !== "string") throw staleState();
+    try {
+      return await this.#codec.verify(state, context);
+    } catch {
+      // Tampered with, expired, or of another request: which of them is nobody's business.
+      throw staleState();
+    }
+  }
+
+  #park({ id }: Ticket, { call, digest }: Omit<WaitingCall, "timer">): void {
+    const timer = setTimeout(() => this.#forget(id)?.abort(), this.#limits.waitMs);
+    timer.unref();
+    this.#waiting.set(id, { call, digest, timer });
+    const [longest] = this.#waiting.keys();
+    if (this.#waiting.size > this.#limits.maxWaiting && longest !== undefined) this.#forget(longest)?.abort();
+  }
+
+  #forget(id: string): SuspendedCall<object> | undefined {
+    const waiting = this.#waiting.get(id);
+    clearTimeout(waiting?.timer);
+    this.#waiting.delete(id);
+    return waiting?.call;
+  }
+}
+
+/** Says that a request needs something of the client that it has not declared. */
+export function missingCapability(missing: Readonly<Record<string, unknown>>): ProtocolError {
+  return new MissingRequiredClientCapabilityError({ requiredCapabilities: missing as ClientCapabilities });
+}
+
+const askable = ["elicitation", "sampling", "roots"];
+
+function canBeAsked(declared: Readonly<Record<string, unknown>>): boolean {
+  return askable.some((name) => Object.hasOwn(declared, name));
+}
+
+/** With a client that answers nothing: what it lacks is noted. */
+class DeafConversation extends ClientChannel {
+  protected readonly context: ServerContext;
+  protected readonly capabilities: Readonly<Record<string, unknown>>;
+
+  constructor(context: ServerContext, capabilities: Readonly<Record<string, unknown>>, options: ClientChannelOptions) {
+    super(options);
+    this.context = context;
+    this.capabilities = capabilities;
+  }
+
+  get signal(): AbortSignal {
+    return this.context.mcpReq.signal;
+  }
+
+  protected async ask(): Promise<unknown> {
+    return noResult;
+  }
+}
+
+function declaredIn({ mcpReq }: ServerContext): Readonly<Record<string, unknown>> {
+  const envelope: Readonly<Record<string, unknown>> = mcpReq.envelope ?? {};
+  return (envelope[CLIENT_CAPABILITIES_META_KEY] as Readonly<Record<string, unknown>> | undefined) ?? {};
+}
+
+function digestOf({ method, name, arguments: args }: ClientRequest): string {
+  return sha256(canonicalJson([method, name, args ?? null]));
+}
+
+function staleState(): ProtocolError {
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, "Invalid or expired requestState", { reason: "invalid_request_state" });
+}
+
+/** What one request of the client came to: the end of the work, or what must be answered first. */
+type Round<T> = { readonly kind: "done"; readonly result: T } | { readonly kind: "open"; readonly inputRequests: InputRequests };
+
+interface OpenQuestion {
+  readonly asked: AskedQuestion;
+  settle(answer: unknown): void;
+}
+
+/**
+ * Work that goes on over several requests of a client: while it waits for answers no request is open, and the next one
+ * brings them. Questions that are open at the same moment go out together.
+ */
+class SuspendedCall<T extends object> extends ClientChannel {
+  readonly #open = new Map<string, OpenQuestion>();
+  /** What the client sent, by key, until a question of that key takes it. */
+  readonly #given = new Map<string, unknown>();
+  readonly #counts = new Map<string, number>();
+  readonly #end = new AbortController();
+  readonly #work: (conversation: ClientChannel) => Promise<T>;
+  #done: Promise<Round<T>> | undefined;
+  #ready: ((round: Round<T>) => void) | undefined;
+  protected context: ServerContext | undefined;
+  protected capabilities: DeclaredCapabilities = {};
+
+  /** Nothing is done before the first round. */
+  constructor(options: ClientChannelOptions, work: (conversation: ClientChannel) => Promise<T>) {
+    super(options);
+    this.#work = work;
+  }
+
+  get signal(): AbortSignal {
+    return this.#end.signal;
+  }
+
+  /** Goes on with the work until it is done or waits for the client. Rejects as the work does. */
+  async round(context: ServerContext, capabilities: DeclaredCapabilities): Promise<Round<T>> {
+    this.context = context;
+    this.capabilities = capabilities;
+    const { signal, inputResponses = {} } = context.mcpReq;
+    const leaving = onAbort(signal, () => this.abort());
+    try {
+      return await new Promise<Round<T>>((resolve, reject) => {
+        this.#ready = resolve;
+        this.#take(inputResponses);
+        this.#done ??= this.#begin();
+        this.#done.then(resolve, reject);
+        this.#lookAround();
+      });
+    } finally {
+      leaving[Symbol.dispose]();
+      this.#ready = undefined;
+      this.context = undefined;
+    }
+  }
+
+  /** Ends the work by its signal; open questions stay unanswered. */
+  abort(): void {
+    this.#end.abort(new HostError("REQUEST_ENDED", "The client has ended its request, or did not come back with its answers."));
+  }
+
+  protected ask(asked: AskedQuestion): Promise<unknown> {
+    const key = this.#keyOf(asked);
+    return new Promise((resolve) => {
+      const withdrawal = onAbort(asked.signal, () => this.#open.delete(key));
+      const settle = (answer: unknown): void => {
+        withdrawal[Symbol.dispose]();
+        this.#open.delete(key);
+        resolve(answer);
+      };
+      this.#open.set(key, { asked, settle });
+      this.#answer(key);
+      this.#lookAround();
+    });
+  }
+
+  async #begin(): Promise<Round<T>> {
+    return { kind: "done", result: await this.#work(this) };
+  }
+
+  #keyOf({ key, kind }: AskedQuestion): string {
+    const wanted = key ?? `${kind}-${this.#count(kind)}`;
+    return this.#open.has(wanted) ? `${wanted}-${this.#count(wanted)}` : wanted;
+  }
+
+  #count(name: string): number {
+    const count = (this.#counts.get(name) ?? 0) + 1;
+    this.#counts.set(name, count);
+    return count;
+  }
+
+  #take(responses: Readonly<Record<string, unknown>>): void {
+    for (const [key, response] of Object.entries(responses)) this.#given.set(key, response);
+    for (const key of [...this.#open.keys()]) this.#answer(key);
+  }
+
+  /** What cannot be read as the answer leaves the question open, so that it is asked again. */
+  #answer(key: string): void {
+    const open = this.#open.get(key);
+    if (open === undefined || !this.#given.has(key)) return;
+    const answer = open.asked.question.read(this.#given.get(key));
+    this.#given.delete(key);
+    if (answer !== undefined) open.settle(answer);
+  }
+
+  /** Whatever is asked in the same turn of the event loop is asked together. */
+  #lookAround(): void {
+    if (this.#open.size === 0) return;
+    setImmediate(() => {
+      if (this.#open.size === 0) return;
+      const requests = Array.from(this.#open, ([key, { asked }]) => [key, toInputRequest(asked)] as const);
+      this.#ready?.({ kind: "open", inputRequests: Object.fromEntries(requests) });
+    });
+  }
+}
+
+function toInputRequest({ question: { request } }: AskedQuestion): InputRequests[string] {
+  // Revision 2026-07-28 has no ids for questions at an address any more.
+  const { elicitationId: _id, ...params } = request.params;
+  return { method: request.method, params } as unknown as InputRequests[string];
+}

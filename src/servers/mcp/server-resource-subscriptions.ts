@@ -1,0 +1,118 @@
+import { toError } from "../../base/errors.ts";
+import type { Logger } from "../../base/logger.ts";
+import { isPlainRecord } from "../../base/read-fields.ts";
+import type { Session } from "../../session/session.ts";
+
+/**
+ * The resources that open `subscriptions/listen` requests name, each told of once however many name it: whom a change is
+ * for is sorted out by the SDK, which knows who listens and not what happens to resources.
+ */
+export class ListenedResourceSubscriptions {
+  readonly #watches: ServerResourceSubscriptions;
+  readonly #tell: (uri: string) => void;
+  readonly #counts = new Map<string, { count: number; readonly listener: () => void }>();
+
+  constructor(watches: ServerResourceSubscriptions, tell: (uri: string) => void) {
+    this.#watches = watches;
+    this.#tell = tell;
+  }
+
+  /** Watches what a message names, until that is disposed of. Undefined: it names nothing. */
+  add(message: unknown): Disposable | undefined {
+    const uris = namedIn(message).filter((uri) => this.#addOne(uri));
+    if (uris.length === 0) return undefined;
+    let isOver = false;
+    return {
+      [Symbol.dispose]: () => {
+        if (!isOver) for (const uri of uris) this.#removeOne(uri);
+        isOver = true;
+      },
+    };
+  }
+
+  #addOne(uri: string): boolean {
+    const known = this.#counts.get(uri);
+    if (known !== undefined) known.count++;
+    else {
+      const listener = (): void => this.#tell(uri);
+      if (!this.#watches.add(uri, listener)) return false;
+      this.#counts.set(uri, { count: 1, listener });
+    }
+    return true;
+  }
+
+  #removeOne(uri: string): void {
+    const known = this.#counts.get(uri);
+    if (known === undefined || --known.count > 0) return;
+    this.#counts.delete(uri);
+    this.#watches.remove(uri, known.listener);
+  }
+}
+
+function namedIn(message: unknown): readonly string[] {
+  if (!isPlainRecord(message) || message["method"] !== "subscriptions/listen" || !isPlainRecord(message["params"])) return [];
+  const filter = message["params"]["notifications"];
+  const uris = isPlainRecord(filter) ? filter["resourceSubscriptions"] : undefined;
+  return Array.isArray(uris) ? [...new Set(uris.filter((uri): uri is string => typeof uri === "string"))] : [];
+}
+
+/** More than this many addresses are watched for nobody. */
+const maxWatches = 1_000;
+
+/** The resources that clients want to hear of, each watched once however many want it. */
+export class ServerResourceSubscriptions implements AsyncDisposable {
+  readonly #session: Session;
+  readonly #log: Logger;
+  readonly #watches = new Map<string, { readonly listeners: Set<() => void>; readonly watch: Promise<AsyncDisposable | undefined> }>();
+
+  constructor(session: Session, log: Logger) {
+    this.#session = session;
+    this.#log = log;
+  }
+
+  /** Calls the listener whenever the resource may read differently. False: there are too many watches already. */
+  add(uri: string, listener: () => void): boolean {
+    const known = this.#watches.get(uri);
+    if (known !== undefined) known.listeners.add(listener);
+    else if (this.#watches.size >= maxWatches) return false;
+    else {
+      const listeners = new Set([listener]);
+      const watch = this.#watch(uri, () => {
+        for (const each of [...listeners]) each();
+      });
+      this.#watches.set(uri, { listeners, watch });
+    }
+    return true;
+  }
+
+  remove(uri: string, listener: () => void): void {
+    const known = this.#watches.get(uri);
+    if (known === undefined || !known.listeners.delete(listener) || known.listeners.size > 0) return;
+    this.#watches.delete(uri);
+    void this.#end(known.watch);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const all = [...this.#watches.values()];
+    this.#watches.clear();
+    await Promise.all(all.map(({ watch }) => this.#end(watch)));
+  }
+
+  async #watch(uri: string, changed: () => void): Promise<AsyncDisposable | undefined> {
+    try {
+      return await this.#session.watchResource(uri, changed);
+    } catch (error) {
+      // The client was told that it will hear of changes; that there are none to hear of is no lie.
+      this.#log.warning("A resource cannot be watched.", { uri, error: toError(error) });
+      return undefined;
+    }
+  }
+
+  async #end(watch: Promise<AsyncDisposable | undefined>): Promise<void> {
+    try {
+      await (await watch)?.[Symbol.asyncDispose]();
+    } catch (error) {
+      this.#log.warning("The watch of a resource did not end well.", { error: toError(error) });
+    }
+  }
+}
