@@ -14,7 +14,6 @@ import { unifiedDiff } from "../../plugins/workspace-tools/operations/unified-di
 import { findHidden } from "../../src/base/hidden-characters.ts";
 import { parseAgentFile } from "../../src/formats/agents/agent-file.ts";
 import { parseMarkdownCommand, parseTomlCommand } from "../../src/formats/plugins/command-file.ts";
-import { parseTomlTexts } from "../../src/formats/plugins/toml-texts.ts";
 import { parseFrontMatter } from "../../src/formats/skills/front-matter.ts";
 import { inferDescription } from "../../src/formats/skills/infer-description.ts";
 import { lintSkillDocument } from "../../src/formats/skills/lint-skill-document.ts";
@@ -56,7 +55,8 @@ export const scans: Readonly<Record<string, ScanText>> = {
   "the body of an agent": (text) => parseAgentFile(head("x") + text, "/x/a.md"),
   "a command in Markdown": (text) => parseMarkdownCommand(text, "/x/c.md", {}),
   "a command in TOML": (text) => parseTomlCommand(text, "/x/c.toml", {}),
-  TOML: parseTomlTexts,
+  "a prompt in TOML": (text) => parseTomlCommand(`prompt = """${text}`, "/x/c.toml", {}),
+  "a list in TOML": (text) => parseTomlCommand(`prompt = [${text}`, "/x/c.toml", {}),
   JSON: (text) => parseJson(text),
   "JSON with comments": (text) => parseJson(text, { comments: true }),
   "skill.json": (text) => parseSkillManifest(text, "/x/skill.json"),
