@@ -11,6 +11,7 @@ export type { HostOptions } from "./host/host-options.ts";
 export type { ResumeOptions } from "./host/host-sessions.ts";
 export type { SessionInfo } from "./host/session-info.ts";
 export type { FetchFailure, FetchOutcome, FetchRequest } from "./io/bounded-fetch.ts";
+export { type ProgramOutcome, type ProgramSpec, runProgram } from "./io/child-process.ts";
 export type { CheckedFile, CheckedTree, GuardedRead } from "./io/file-guard.ts";
 export type { Scope } from "./io/scope.ts";
 export type { ManagedProcess, ProcessExit, ProcessSpec, Spawned, SpawnFailure } from "./io/spawn-process.ts";

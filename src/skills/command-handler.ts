@@ -1,6 +1,6 @@
 import { isAbsolute, resolve } from "node:path";
 import { formatDiagnostic } from "../base/diagnostic.ts";
-import { runCommand } from "../io/child-process.ts";
+import { runProgram } from "../io/child-process.ts";
 import type { CallReach, ToolContext, ToolInvocation } from "../tools/tool.ts";
 import type { CheckedPrograms } from "./checked-programs.ts";
 import { type Arguments, fillElement, fillElements, optionArgument } from "./fill-template.ts";
@@ -32,7 +32,7 @@ export function createCommandHandler(spec: CommandSpec, skillFolder: string, che
     const folder = opened?.folder ?? skillFolder;
     const { kind: _, ...program } = programReach(spec, args, { folder, workingDirectory: invocation.workingDirectory });
     const limits = context?.limits;
-    const outcome = await runCommand({
+    const outcome = await runProgram({
       ...program,
       ...(limits === undefined ? {} : { limits }),
       signal: invocation.signal,
