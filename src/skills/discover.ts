@@ -3,7 +3,8 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { globSync, isDynamicPattern } from "tinyglobby";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { errorMessage } from "../base/errors.ts";
+import { errorMessage, isOutOfFiles } from "../base/errors.ts";
+import { requireFileHandle } from "../io/require-file-handle.ts";
 import { isSkillFolder } from "./is-skill-folder.ts";
 import { listPackageSkills, projectOfRoot } from "./package-skills.ts";
 import type { RootListing } from "./skill.ts";
@@ -33,9 +34,14 @@ export function fixedPart(root: string): string {
 /**
  * Lists the skill folders of a root: the root itself when it holds a skill, else its immediate children that do, by
  * name. Links are followed; a folder that is reached twice counts once. A root that is not there is empty, with an error
- * that says so.
+ * that says so. While no file can be opened, it keeps the folders that it had before.
  */
-export function discoverRoot(root: string): RootListing {
+export function discoverRoot(root: string, before?: RootListing): RootListing {
+  try {
+    requireFileHandle(fixedPart(root));
+  } catch (error) {
+    return { folders: [], ...before, root, diagnostics: [unreadable(root, error)], isOutdated: true };
+  }
   const project = projectOfRoot(root);
   if (project !== undefined) return listPackageSkills(root, project);
   if (!isGlobRoot(root)) return listFolder(root);
@@ -104,7 +110,7 @@ function unreadable(root: string, error: unknown): Diagnostic {
     severity: "error",
     code: "SKILLS_UNREADABLE",
     file: root,
-    message: `This skill directory cannot be read (${errorMessage(error)}). Check its permissions.`,
+    message: `This skill directory cannot be read: ${errorMessage(error)}.${isOutOfFiles(error) ? "" : " Check its permissions."}`,
   };
 }
 

@@ -58,8 +58,9 @@ export class SkillRoots {
   /** Looks again at every root, or at those that these changes may concern. */
   rescan(changes?: readonly PathChange[]): void {
     for (const [root, entry] of this.#roots) {
-      if (changes !== undefined && !changes.some((change) => this.#concerns(root, change))) continue;
-      entry.listing = keepReplaced(entry.listing, discoverRoot(root));
+      const isConcerned = entry.listing.isOutdated || changes === undefined || changes.some((change) => this.#concerns(root, change));
+      if (!isConcerned) continue;
+      entry.listing = keepReplaced(entry.listing, discoverRoot(root, entry.listing));
       this.#folders = undefined;
     }
   }
