@@ -11,7 +11,16 @@ export type { HostOptions } from "./host/host-options.ts";
 export type { ResumeOptions } from "./host/host-sessions.ts";
 export type { SessionInfo } from "./host/session-info.ts";
 export type { FetchFailure, FetchOutcome, FetchRequest } from "./io/net/bounded-fetch.ts";
-export type { ManagedProcess, ProcessExit, ProcessSpec, Spawned, SpawnFailure } from "./io/process/child-process.ts";
+export {
+  type ManagedProcess,
+  type ProcessExit,
+  type ProcessSpec,
+  type ProgramOutcome,
+  type ProgramSpec,
+  runProgram,
+  type Spawned,
+  type SpawnFailure,
+} from "./io/process/child-process.ts";
 export type { CheckedFile, CheckedTree, GuardedRead } from "./io/read-bounded.ts";
 export type { Scope } from "./io/scope.ts";
 export type {

@@ -56,7 +56,7 @@ export interface CheckReport {
 
 /** Says what is wrong with skills, and what could be better, without running anything of them. Never rejects for what they hold. */
 export async function checkSkills(options: CheckOptions): Promise<CheckReport> {
-  const listings = options.roots.map(discoverRoot);
+  const listings = options.roots.map((root) => discoverRoot(root));
   const folders = new Map<string, LoadedFolder>();
   const skills: CheckedSkill[] = [];
   const diagnostics: Diagnostic[] = [];

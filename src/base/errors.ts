@@ -27,9 +27,25 @@ export function toError(value: unknown): Error {
 export function errorMessage(value: unknown): string {
   const error = toError(value);
   try {
-    return String(error.message || error.name);
+    const advice = adviceOf(error);
+    return `${error.message || error.name}${advice === undefined ? "" : ` (${advice})`}`;
   } catch {
     // A hostile error whose message is a throwing getter.
     return "An error whose message cannot be read.";
   }
 }
+
+/** Whether no more files could be opened. This says nothing about the file that was to be opened. */
+export function isOutOfFiles(error: unknown): boolean {
+  return adviceOf(error) !== undefined;
+}
+
+function adviceOf(error: unknown): string | undefined {
+  const { code } = (error ?? {}) as { readonly code?: unknown };
+  return typeof code === "string" ? outOfFiles.get(code) : undefined;
+}
+
+const outOfFiles: ReadonlyMap<string, string> = new Map([
+  ["EMFILE", 'raise the limit on open files of this process, for example with "ulimit -n 4096", and start it again'],
+  ["ENFILE", "close other programs, or raise the limit on open files of this system, which is fs.file-max on Linux"],
+]);

@@ -2,8 +2,17 @@
 // Nothing is imported before the version is known: an older Node.js fails at an import, with a message about something else.
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 const isSupported = (major === 20 && minor >= 19) || (major === 22 && minor >= 12) || major > 22;
-if (isSupported) await import("./start.ts");
-else {
+if (isSupported) {
+  const { errorMessage, isOutOfFiles } = await import("../base/errors.ts");
+  try {
+    await import("./start.ts");
+  } catch (error) {
+    // Node.js opens the files of all imports at once, so that this is where a low limit is met first.
+    if (!isOutOfFiles(error)) throw error;
+    process.stderr.write(`error: skillhost cannot be started: ${errorMessage(error)}.\n`);
+    process.exitCode = 1;
+  }
+} else {
   process.stderr.write(
     `error: skillhost needs Node.js ^20.19.0 || >=22.12.0, and this is ${process.versions.node}. Install a newer Node.js.\n`,
   );

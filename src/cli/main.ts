@@ -1,4 +1,4 @@
-import { toError } from "../base/errors.ts";
+import { errorMessage, toError } from "../base/errors.ts";
 import { CliError, exitCodeOf } from "./cli-error.ts";
 import type { CliIo } from "./cli-io.ts";
 import type { CommandContext } from "./command-context.ts";
@@ -52,9 +52,10 @@ async function run(parsed: Extract<ParsedCommand, { kind: "command" }>, io: CliI
 function fail(error: Error, out: Output): number {
   const diagnostics = error instanceof CliError ? error.diagnostics : [];
   const code = "code" in error && typeof error.code === "string" ? error.code : "UNEXPECTED";
-  if (out.isJson) out.envelope({ ok: false, diagnostics, error: { code, message: error.message } });
+  const message = errorMessage(error);
+  if (out.isJson) out.envelope({ ok: false, diagnostics, error: { code, message } });
   else {
-    out.complain(visibleText(error.message));
+    out.complain(visibleText(message));
     for (const diagnostic of diagnostics) out.complainOf(diagnostic);
   }
   return exitCodeOf(error);

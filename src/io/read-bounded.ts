@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import type { Diagnostic } from "../base/diagnostic.ts";
+import { errorMessage, isOutOfFiles } from "../base/errors.ts";
 
 type ReadFile =
   | {
@@ -76,6 +77,7 @@ function explain(error: unknown): [code: string, message: string] {
   // What a socket answers to being opened.
   if (code === "ENXIO" || code === "EISDIR")
     return ["FILE_NOT_REGULAR", "This is not a regular file (a folder, pipe, socket or device). Use a file."];
+  if (isOutOfFiles(error)) return ["FILE_UNREADABLE", `This file cannot be read: ${errorMessage(error)}.`];
   return ["FILE_UNREADABLE", `This file cannot be read (${code}). Check its permissions.`];
 }
 

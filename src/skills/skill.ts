@@ -82,6 +82,8 @@ export interface RootListing {
   readonly watched?: readonly WatchedFolder[];
   /** Packages, by their folders, that a package manager is replacing at this moment. */
   readonly inFlux?: readonly string[];
+  /** Whether no more files could be opened when the root was to be listed: the folders are those from before. */
+  readonly isOutdated?: boolean;
 }
 
 /** The npm package that a skill came with. */

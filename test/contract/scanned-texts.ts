@@ -6,15 +6,14 @@ import { parseGlob } from "../../plugins/workspace-tools/operations/glob-pattern
 import { htmlToText } from "../../plugins/workspace-tools/operations/html-text.ts";
 import { isIgnored, parseIgnoreFile } from "../../plugins/workspace-tools/operations/ignore-rules.ts";
 import { jsonFaultAt } from "../../plugins/workspace-tools/operations/json-fault.ts";
-import { diffOfTexts } from "../../plugins/workspace-tools/operations/line-diff.ts";
 import { isElided, mergeElided } from "../../plugins/workspace-tools/operations/merge-elided.ts";
 import { isPatchFault, parsePatch } from "../../plugins/workspace-tools/operations/patch-format.ts";
 import { parseSearchPattern } from "../../plugins/workspace-tools/operations/search-pattern.ts";
 import { selectPassages } from "../../plugins/workspace-tools/operations/select-passages.ts";
+import { unifiedDiff } from "../../plugins/workspace-tools/operations/unified-diff.ts";
 import { findHidden } from "../../src/base/hidden-characters.ts";
 import { parseAgentFile } from "../../src/formats/agents/agent-file.ts";
 import { parseMarkdownCommand, parseTomlCommand } from "../../src/formats/plugins/command-file.ts";
-import { parseTomlTexts } from "../../src/formats/plugins/toml-texts.ts";
 import { parseFrontMatter } from "../../src/formats/skills/front-matter.ts";
 import { lintSkillDocument } from "../../src/formats/skills/lint-skill-document.ts";
 import { parsePromptFile } from "../../src/formats/skills/prompt-file.ts";
@@ -55,7 +54,8 @@ export const scans: Readonly<Record<string, ScanText>> = {
   "the body of an agent": (text) => parseAgentFile(head("x") + text, "/x/a.md"),
   "a command in Markdown": (text) => parseMarkdownCommand(text, "/x/c.md", {}),
   "a command in TOML": (text) => parseTomlCommand(text, "/x/c.toml", {}),
-  TOML: parseTomlTexts,
+  "a prompt in TOML": (text) => parseTomlCommand(`prompt = """${text}`, "/x/c.toml", {}),
+  "a list in TOML": (text) => parseTomlCommand(`prompt = [${text}`, "/x/c.toml", {}),
   JSON: (text) => parseJson(text),
   "JSON with comments": (text) => parseJson(text, { comments: true }),
   "skill.json": (text) => parseSkillManifest(text, "/x/skill.json"),
@@ -91,8 +91,8 @@ export const scans: Readonly<Record<string, ScanText>> = {
     const steps = parsePatch(`*** Begin Patch\n*** Update File: a\n@@ x\n-${text.replaceAll("\n", "\n-")}\n+b\n*** End Patch`);
     return isPatchFault(steps) ? steps : steps.map((step) => step.kind === "update" && applyHunks(text, step.hunks));
   },
-  "a diff": (text) => diffOfTexts("a", text, `${text}\nb`),
-  "a diff of all lines": (text) => diffOfTexts("a", text, text.replaceAll("\n", "x\n")),
+  "a diff": (text) => unifiedDiff("a", text, `${text}\nb`),
+  "a diff of all lines": (text) => unifiedDiff("a", text, text.replaceAll("\n", "x\n")),
   "a passage that is replaced": (text) => replaceOnce(text, "ab", "c"),
   "code that leaves out what stays": (text) => isElided(text) && mergeElided(text, text),
   "code that leaves out what is around it": (text) => mergeElided(text, `// ...existing code...\n${text}\n// ...existing code...`),

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileS
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { type CommandOutcome, type CommandSpec, runCommand, spawnProcess } from "../../src/io/process/child-process.ts";
+import { type ProgramOutcome, type ProgramSpec, runProgram, spawnProcess } from "../../src/io/process/child-process.ts";
 import { compileSources } from "../compiled-sources.ts";
 import { patience } from "../slowness.ts";
 
@@ -13,8 +13,8 @@ function folder(): string {
   return path;
 }
 
-const run = (script: string, more: Partial<CommandSpec> = {}): Promise<CommandOutcome> =>
-  runCommand({
+const run = (script: string, more: Partial<ProgramSpec> = {}): Promise<ProgramOutcome> =>
+  runProgram({
     command: process.execPath,
     args: ["-e", script],
     cwd: tmpdir(),
@@ -35,7 +35,7 @@ const isAlive = (pid: number): boolean => {
 const untilDead = (pid: number): Promise<void> =>
   vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: patience(10_000), interval: 10 });
 
-describe("runCommand", () => {
+describe("runProgram", () => {
   test("hands over arguments, input, working directory and environment exactly, with no shell in between", async () => {
     const cwd = folder();
     const args = ["a b", "$(echo x)", "`x`", "; rm -rf /", "*", "'\"\\", "", "ü\n", "%PATH%", "-x"];

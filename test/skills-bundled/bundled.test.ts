@@ -4,7 +4,6 @@ import { fileURLToPath } from "node:url";
 import { Ajv, type ValidateFunction } from "ajv";
 import { createTestHost } from "skillhost/testing";
 import { expect, test } from "vitest";
-import { rules } from "../../skills/code-review/lint/registry.ts";
 import { lintSkillDocument } from "../../src/formats/skills/lint-skill-document.ts";
 
 const root = fileURLToPath(new URL("../../skills/", import.meta.url));
@@ -51,7 +50,7 @@ test.each([
   });
   const validate = ajv.getSchema(`skillhost/${schemaName}`) as ValidateFunction;
   const found = paths.filter(isMeant);
-  expect(found.length).toBeGreaterThan(2);
+  expect(found.length).toBeGreaterThan(1);
   for (const path of found) {
     const document = readJson(path);
     expect(validate(document), `${path}: ${JSON.stringify(validate.errors)}`).toBe(true);
@@ -71,7 +70,7 @@ test("a skill's manifest, its SKILL.md and its folder have one name and one desc
 
 test("the modules of skills import only what a skill of anybody's could", () => {
   const modules = paths.filter((path) => /^\.m?[jt]s$/.test(extname(path)));
-  expect(modules.length).toBeGreaterThan(20);
+  expect(modules.length).toBeGreaterThan(10);
   for (const path of modules) {
     const imported = [...read(path).matchAll(/^(?:import|export)[^"]*from "([^"]+)"|^import "([^"]+)"/gm)].map(
       (match) => match[1] ?? match[2] ?? "",
@@ -82,12 +81,4 @@ test("the modules of skills import only what a skill of anybody's could", () => 
       expect(isOwn || /^node:|^(skillhost|zod|oxc-parser)$/.test(specifier), `${path} imports ${specifier}`).toBe(true);
     }
   }
-});
-
-test("lint.json lists exactly the rules there are", () => {
-  const { parameters } = readJson(join(root, "code-review/tools/lint.json")) as {
-    parameters: { properties: { rules: { items: { enum: string[] } } } };
-  };
-  expect(parameters.properties.rules.items.enum).toEqual(rules.map((rule) => rule.name));
-  expect(new Set(rules.map((rule) => rule.name)).size).toBe(rules.length);
 });

@@ -1,15 +1,17 @@
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Ajv } from "ajv";
+import type { PermissionRequest, ToolResult } from "skillhost";
 import { createTestHost } from "skillhost/testing";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Rule } from "../../skills/code-review/lint/rule.ts";
-import { lintText } from "../../skills/code-review/lint/run.ts";
-import lint from "../../skills/code-review/tools/lint.ts";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import lintTool from "../../skills/code-review/tools/lint.ts";
+import { patience } from "../slowness.ts";
 
 const skill = fileURLToPath(new URL("../../skills/code-review/", import.meta.url));
+const installed = fileURLToPath(new URL("../../node_modules/", import.meta.url));
+const reports = fileURLToPath(new URL("../fixtures/linter-reports/", import.meta.url));
 let folder: string;
 
 beforeEach(() => {
@@ -20,256 +22,349 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function write(path: string, text: string | Uint8Array): void {
+function write(path: string, text = ""): void {
   mkdirSync(dirname(join(folder, path)), { recursive: true });
   writeFileSync(join(folder, path), text);
 }
 
-const run = (args: Parameters<typeof lint>[0], signal = new AbortController().signal) => lint(args, { workingDirectory: folder, signal });
-const textOf = async (args: Parameters<typeof lint>[0]): Promise<string> => (await run(args)).content[0]?.text ?? "";
-const bad = "export const f = (a: number) => a === NaN;\n";
+const packages = { biome: "@biomejs/biome", eslint: "eslint", oxlint: "oxlint" };
 
-describe("the lint tool in a session", () => {
-  test("reports place, rule, reason and fix, as text and as data", async () => {
-    write("src/a.ts", `export const ok = 1;\n\n${bad}`);
-    await using server = await createTestHost({ skillDirectories: [skill], workingDirectory: folder, watch: false });
-    const result = await server.call("lint", { path: "src" });
-    expect(result.resultType).toBe("success");
+/** Installs a program under the name of a linter. It finds what it was called with in `args`. */
+function install(linter: keyof typeof packages, script: string, at = "."): void {
+  const place = join(at, "node_modules", packages[linter]);
+  write(join(place, "package.json"), JSON.stringify({ bin: { [linter]: "./bin/run.cjs" } }));
+  const args = `require("node:fs").writeFileSync(${JSON.stringify(join(folder, "args.json"))}, JSON.stringify([process.cwd(), ...args]));`;
+  write(join(place, "bin/run.cjs"), `const args = process.argv.slice(2); ${args}\n${script}`);
+}
+
+/** The arguments that the installed program was called with, after the folder that it ran in. */
+const called = (): string[] => JSON.parse(readFileSync(join(folder, "args.json"), "utf8")) as string[];
+
+/** A program that prints a recorded report, in which the project is in /project. */
+function printing(report: string, exitCode: number): string {
+  const text = readFileSync(join(reports, report), "utf8").replaceAll("/project", folder.replaceAll("\\", "/"));
+  return `process.stdout.write(${JSON.stringify(text)}); process.exitCode = ${exitCode};`;
+}
+
+async function lint(args: { paths?: string[] } = {}, workingDirectory = folder): Promise<ToolResult> {
+  await using server = await createTestHost({ skillDirectories: [skill], workingDirectory, watch: false });
+  return await server.call("lint", args);
+}
+
+describe("the lint tool with a linter of the project", () => {
+  test("runs Biome and reports its findings as text and as data", async () => {
+    write("biome.json", "{}");
+    write("src/a.js", "export const same = (a) => a === NaN;\ndebugger;\n");
+    mkdirSync(join(folder, "node_modules"));
+    symlinkSync(join(installed, "@biomejs"), join(folder, "node_modules/@biomejs"), "junction");
+    const result = await lint({ paths: ["src"] });
     expect(result.textResultForLlm).toMatchInlineSnapshot(`
-      "src/a.ts
-        3:33  error  nan-comparison  \`a === NaN\` is always false: nothing equals NaN.
-            fix: Use \`Number.isNaN(value)\`.
-
-      1 problem (1 error, 0 warnings, 0 advice); 1 file checked."
+      "src/a.js:1:28 error lint/correctness/useIsNan: Use the Number.isNaN function to compare with NaN.
+      src/a.js:2:1 error lint/suspicious/noDebugger: This is an unexpected use of the debugger statement.
+      Errors: 2, warnings: 0, info: 0. Linters: biome."
     `);
-    const { outputSchema } = JSON.parse(readFileSync(join(skill, "tools/lint.json"), "utf8")) as { outputSchema: object };
-    expect(new Ajv().validate(outputSchema, result.structuredContent)).toBe(true);
-    expect(result.structuredContent).toMatchObject({
-      files: 1,
-      findings: [{ file: "src/a.ts", line: 3, column: 33, rule: "nan-comparison", severity: "error" }],
+    expect(result).toMatchObject({ resultType: "success", structuredContent: { omitted: 0, linters: ["biome"] } });
+  });
+
+  test.each([
+    [
+      "oxlint",
+      "oxlint.json",
+      ".oxlintrc.json",
+      "src/a.js:1:34 warning eslint(use-isnan): Checking equality with NaN will always return false",
+    ],
+    ["oxlint", "oxlint.json", ".oxlintrc.json", "src/bad.js:1:12 error oxlint: Unexpected token"],
+    ["eslint", "eslint.json", "eslint.config.mjs", "src/a.js:1:28 error use-isnan: Use the isNaN function to compare with NaN."],
+    ["eslint", "eslint.json", ".eslintrc.yml", "src/bad.js:1:12 error eslint: Parsing error: Unexpected token ;"],
+    ["biome", "biome-2.2.json", "biome.jsonc", "src/a.js:2:1 error lint/suspicious/noDebugger: This is an unexpected use"],
+    ["biome", "biome-2.2.json", ".biome.json", "src/bad.js:1:12 error parse: expected `)` but instead found `;`"],
+  ] as const)("reads the recorded report of %s in %s, configured in %s", async (linter, report, config, finding) => {
+    write(config, "{}");
+    install(linter, printing(report, 1));
+    const result = await lint();
+    expect(result.textResultForLlm).toContain(finding);
+    expect(result.resultType).toBe("success");
+  });
+
+  test.skipIf(process.platform === "win32")("runs Ruff from the virtual environment and never lets it change files", async () => {
+    write("pyproject.toml", "[tool.ruff]\nfix = true\n");
+    write("src/a.py");
+    write(".venv/bin/ruff", `#!${process.execPath}\nconst args = process.argv.slice(2);\n${printing("ruff.json", 1)}`);
+    write("args.json");
+    chmodSync(join(folder, ".venv/bin/ruff"), 0o755);
+    const result = await lint({ paths: ["src/a.py"] });
+    expect(result.textResultForLlm).toContain("src/a.py:4:9 error B006: Do not use mutable data structures for argument defaults");
+    expect(result.structuredContent).toMatchObject({ linters: ["ruff"] });
+  });
+
+  test("runs every linter that is set up and puts errors first", async () => {
+    write("package.json", JSON.stringify({ devDependencies: { oxlint: "1", eslint: "9" } }));
+    install("oxlint", printing("oxlint.json", 1));
+    install("eslint", printing("eslint.json", 1));
+    const { findings, linters } = (await lint()).structuredContent as { findings: { severity: string }[]; linters: string[] };
+    expect(linters).toEqual(["oxlint", "eslint"]);
+    expect(findings.map(({ severity }) => severity)).toEqual(["error", "error", "error", "error", "warning", "warning"]);
+  });
+
+  test("does not run a linter that is installed but that the project does not use", async () => {
+    install("eslint", printing("eslint.json", 1));
+    expect((await lint()).structuredContent).toMatchObject({ linters: ["syntax"], findings: [] });
+    expect(existsSync(join(folder, "args.json"))).toBe(false);
+  });
+
+  test("runs a linter of the repository in the folder that it is configured in", async () => {
+    mkdirSync(join(folder, ".git"));
+    install("oxlint", printing("oxlint.json", 1));
+    write("packages/a/.oxlintrc.json", "{}");
+    write("packages/a/src/b.ts");
+    const result = await lint({ paths: ["src/b.ts"] }, join(folder, "packages/a"));
+    expect(called()).toEqual([join(folder, "packages/a"), "--format", "json", "--ignore-pattern=**/node_modules/**", "--", "./src/b.ts"]);
+    expect(result.structuredContent).toMatchObject({ linters: ["oxlint"] });
+  });
+
+  test("runs no linter from above the repository or, outside of one, from above the working directory", async () => {
+    install("oxlint", printing("oxlint.json", 1));
+    write(".oxlintrc.json", "{}");
+    write("repository/package/a.ts");
+    expect((await lint({}, join(folder, "repository"))).structuredContent).toMatchObject({ linters: ["syntax"] });
+    mkdirSync(join(folder, "repository/.git"));
+    expect((await lint({}, join(folder, "repository/package"))).structuredContent).toMatchObject({ linters: ["syntax"] });
+  });
+
+  test("passes the name of a file that looks like an option as a path", async () => {
+    write(".oxlintrc.json", "{}");
+    write("--fix.js");
+    install("oxlint", printing("oxlint.json", 1));
+    await lint({ paths: ["--fix.js"] });
+    expect(called().slice(-2)).toEqual(["--", "./--fix.js"]);
+  });
+
+  test("gives a linter only the files of its languages", async () => {
+    for (const path of ["a.ts", "b.py", "c.md", "d.json"]) write(path);
+    write("package.json", JSON.stringify({ devDependencies: { eslint: "9" } }));
+    install("eslint", printing("eslint.json", 1));
+    const result = await lint({ paths: ["a.ts", "b.py", "c.md", "d.json"] });
+    expect(called().slice(-2)).toEqual(["--", "./a.ts"]);
+    expect(result.textResultForLlm).toContain("Not checked, because the project has no linter for them: b.py, c.md, d.json");
+  });
+
+  test("keeps the answer short when there are thousands of findings", async () => {
+    write("eslint.config.js");
+    install(
+      "eslint",
+      `const messages = Array.from({ length: 20_000 }, (_, i) => ({ ruleId: "r", severity: i === 19_999 ? 2 : 1, line: i + 1, column: 1, message: "m\\u001b[31m\\n".repeat(100) }));
+       process.stdout.write(JSON.stringify([{ filePath: "a.js", messages }])); process.exitCode = 1;`,
+    );
+    const result = await lint();
+    const { findings, omitted } = result.structuredContent as { findings: { line: number; message: string }[]; omitted: number };
+    expect(Buffer.byteLength(result.textResultForLlm)).toBeLessThan(33 * 1024);
+    expect(findings[0]).toMatchObject({ line: 20_000, severity: "error" });
+    expect(findings.length + omitted).toBe(20_000);
+    expect(result.textResultForLlm).toContain(`… and ${omitted} more findings`);
+    expect(findings[0]?.message).not.toMatch(/\p{Cc}/u);
+  });
+
+  test("reads a report that follows lines which the configuration printed", async () => {
+    write("eslint.config.js");
+    install("eslint", `console.log("[config] {loaded}"); ${printing("eslint.json", 1)}`);
+    expect((await lint()).structuredContent).toMatchObject({ linters: ["eslint"], omitted: 0 });
+  });
+
+  test("answers as its output schema says", async () => {
+    write("package.json", JSON.stringify({ dependencies: { oxlint: "1" } }));
+    install("oxlint", printing("oxlint.json", 1));
+    const { structuredContent } = await lint();
+    expect(new Ajv().validate(lintTool.outputSchema as object, structuredContent)).toBe(true);
+    expect((structuredContent as { findings: unknown[] }).findings).not.toEqual([]);
+  });
+});
+
+describe("the lint tool with a linter that fails", () => {
+  test.each([
+    [
+      "exits with 2",
+      `console.error("Oops! in ${"$"}{process.cwd()}/eslint.config.js"); process.exitCode = 2;`,
+      "eslint failed (exit code 2):\nOops!",
+    ],
+    [
+      "writes no report",
+      `process.stdout.write("No files found to lint."); process.exitCode = 1;`,
+      "eslint failed (exit code 1):\nNo files found",
+    ],
+    ["writes a report of another form", `process.stdout.write('{"results":[]}');`, "eslint failed (exit code 0)"],
+    [
+      "reports no findings and exits with 1",
+      `console.error("Nothing processed."); process.stdout.write("[]"); process.exitCode = 1;`,
+      "Nothing",
+    ],
+    ["writes thousands of lines", `for (let i = 0; i < 9999; i++) console.error("line " + i); process.exitCode = 2;`, "line 9998"],
+    ["writes more than is read", `process.stdout.write("[".repeat(65 * 1024 * 1024));`, "eslint reported more than"],
+    ["is ended by a signal", `process.kill(process.pid, "SIGKILL"); setTimeout(() => {}, 60_000);`, "eslint failed (exit code none)"],
+  ])("reports the reason as a failure when it %s", async (_how, script, reason) => {
+    write("eslint.config.js");
+    install("eslint", script.replace("${process.cwd()}", "' + process.cwd() + '"));
+    const result = await lint();
+    expect(result.resultType).toBe("failure");
+    expect(result.textResultForLlm).toContain(reason);
+    expect(result.textResultForLlm.length).toBeLessThan(3000);
+    expect(result.textResultForLlm).not.toContain(folder);
+  });
+
+  test("still reports the findings of the others", async () => {
+    write("package.json", JSON.stringify({ devDependencies: { oxlint: "1", eslint: "9" } }));
+    install("oxlint", printing("oxlint.json", 1));
+    install("eslint", `console.error("No configuration."); process.exitCode = 2;`);
+    const result = await lint();
+    expect(result).toMatchObject({ resultType: "success", structuredContent: { linters: ["oxlint"] } });
+    expect(result.textResultForLlm).toContain("eslint failed (exit code 2):\nNo configuration.");
+  });
+
+  test("says that a linter is set up but not installed", async () => {
+    write("eslint.config.js");
+    write("ruff.toml");
+    write("a.py");
+    vi.stubEnv("PATH", folder);
+    const result = await lint().finally(() => vi.unstubAllEnvs());
+    expect(result.textResultForLlm).toContain("eslint is set up in . but not installed.");
+    expect(result.textResultForLlm).toContain("ruff failed: The command ruff was not found.");
+    expect(result.structuredContent).toMatchObject({ linters: ["syntax"] });
+  });
+
+  test("ends all processes of the linter when the call is cancelled", async () => {
+    write("eslint.config.js");
+    const child = `setInterval(() => {}, 1000); require("node:fs").writeFileSync("pid", String(process.pid));`;
+    install("eslint", `require("node:child_process").spawnSync(process.execPath, ["-e", ${JSON.stringify(child)}]);`);
+    await using server = await createTestHost({ skillDirectories: [skill], workingDirectory: folder, watch: false });
+    const cancelling = new AbortController();
+    const called = server.session.callTool("lint", {}, { signal: cancelling.signal });
+    const pid = await vi.waitFor(() => Number(readFileSync(join(folder, "pid"), "utf8") || undefined), patience(20_000));
+    cancelling.abort();
+    expect((await called).resultType).not.toBe("success");
+    await vi.waitFor(() => expect(isRunning(pid)).toBe(false), patience(20_000));
+  });
+});
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+  // Until init has collected it, a killed process is a zombie.
+  return process.platform !== "linux" || !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+}
+
+describe("the lint tool without a linter", () => {
+  test("reports the syntax errors of JavaScript and TypeScript, and that nothing else was checked", async () => {
+    write("src/bad.ts", "\uFEFFconst a = 1;\nconst b = (;\n");
+    write("src/twice.mjs", "/* 😀 */ let a; let a;\n");
+    write("src/jsx.js", "export const x = <div/>;\n");
+    write("src/types.cts", "const a: number = 1; module.exports = a;\n");
+    for (const path of ["node_modules/x/a.js", "dist/a.js", ".cache/a.js", "notes.md"]) write(path, "const (");
+    const result = await lint();
+    expect(result.textResultForLlm).toMatchInlineSnapshot(`
+      "src/bad.ts:2:12 error syntax: Unexpected token
+      src/twice.mjs:1:14 error syntax: Identifier \`a\` has already been declared
+      Errors: 2, warnings: 0, info: 0. Linters: syntax check only, because the project has no linter for these files."
+    `);
+  });
+
+  test("says which file is nested too deeply for the parser", async () => {
+    write("deep.js", `x = ${"[".repeat(100_000)}${"]".repeat(100_000)};`);
+    const result = await lint();
+    expect(result.resultType).toBe("failure");
+    expect(result.textResultForLlm).toContain("syntax failed");
+    expect(result.textResultForLlm).toMatch(/Parsing .*deep\.js$/);
+  });
+
+  test("names files that are too large to parse", async () => {
+    write("big.js", `// ${"x".repeat(1024 * 1024)}`);
+    expect((await lint({ paths: ["big.js"] })).textResultForLlm).toContain(
+      "big.js:1:1 warning syntax: Not checked: larger than 1048576 bytes.",
+    );
+  });
+
+  test("says that it checked nothing when no linter is for the files", async () => {
+    write("a.py");
+    expect(await lint({ paths: ["a.py"] })).toMatchObject({
+      resultType: "failure",
+      textResultForLlm: "Not checked, because the project has no linter for them: a.py",
     });
   });
 
-  test("refuses a rule that does not exist before anything is read", async () => {
-    await using server = await createTestHost({ skillDirectories: [skill], workingDirectory: folder, watch: false });
-    const result = await server.call("lint", { path: ".", rules: ["no-such-rule"] });
-    expect(result.resultType).toBe("failure");
-    expect(result.textResultForLlm).toContain("rules");
-  });
-});
-
-describe("which files", () => {
-  test("checks every source file below a folder, but not what was installed, built or hidden", async () => {
-    for (const path of ["a.ts", "b.tsx", "c.mts", "d.cts", "e.js", "f.jsx", "g.mjs", "h.cjs"])
-      write(`src/${path}`, path.endsWith(".cjs") ? "exports.f = (a) => a === NaN;" : bad.replace(": number", ""));
-    for (const path of ["node_modules/x/a.js", "dist/a.js", "coverage/a.js", ".next/a.js", "src/a.min.js", "src/a.d.ts", "src/notes.md"])
-      write(path, bad);
-    const { structuredContent } = await run({ path: ".", rules: ["nan-comparison"] });
-    expect(structuredContent?.findings.map((finding) => finding.file)).toEqual(
-      ["a.ts", "b.tsx", "c.mts", "d.cts", "e.js", "f.jsx", "g.mjs", "h.cjs"].map((name) => `src/${name}`),
-    );
-    expect(structuredContent?.files).toBe(8);
-  });
-
   test.each([
-    ["../", "leads out of the working directory"],
-    ["/etc", "leads out of the working directory"],
-    ["link", "leads out of the working directory"],
+    ["..", "is outside the working directory"],
+    ["/", "is outside the working directory"],
+    ["link", "is outside the working directory"],
     ["missing.ts", 'There is no file or folder "missing.ts"'],
-    ["notes.md", "is not a TypeScript or JavaScript file"],
-  ])("refuses %s and names no path of the host", async (path, reason) => {
-    write("notes.md", "");
-    symlinkSync(tmpdir(), join(folder, "link"));
-    const result = await run({ path });
-    expect(result.isError).toBe(true);
-    expect(result.content[0]?.text).toContain(reason);
-    expect(result.content[0]?.text).not.toContain(folder);
-  });
-
-  test("does not follow links in the folder", async () => {
-    write("a/real.ts", bad);
-    symlinkSync(join(folder, "a"), join(folder, "b"));
-    symlinkSync(join(folder, "a/real.ts"), join(folder, "c.ts"));
-    expect((await run({ path: "." })).structuredContent?.files).toBe(1);
-  });
-
-  test("names the files that it left out, and why", async () => {
-    write("big.js", `// ${"x".repeat(1024 * 1024)}`);
-    write("binary.js", "var a = '\0';");
-    expect(await textOf({ path: "." })).toContain(
-      "big.js\n  not checked: larger than 1024 KiB\n\nbinary.js\n  not checked: not a text file",
-    );
-  });
-
-  test("survives sources that nest deeper than any parser's stack, and still checks the others", async () => {
-    write("deep.js", `x = ${"[".repeat(100_000)}${"]".repeat(100_000)};`);
-    write("long.js", `export const sum = ${"1 + ".repeat(100_000)}1;`);
-    write("ok.ts", bad);
-    const { structuredContent } = await run({ path: "." });
-    expect(structuredContent?.skipped).toEqual([
-      { file: "deep.js", reason: "nested too deeply to parse" },
-      { file: "long.js", reason: "nested too deeply to parse" },
-    ]);
-    expect(structuredContent?.findings.map((finding) => finding.file)).toEqual(["ok.ts"]);
-  });
-
-  test("checks large files that are merely long", async () => {
-    write(
-      "long.ts",
-      `${"export const list = [[1], [2]];\n".replace("list", "first")}${Array.from({ length: 3000 }, (_, i) => `export const v${i} = [(${i})];\n`).join("")}${bad}`,
-    );
-    expect((await run({ path: "." })).structuredContent?.findings.map((finding) => finding.line)).toEqual([3002]);
-  });
-
-  test("stops when the call is cancelled", async () => {
-    write("a.ts", bad);
-    await expect(run({ path: "." }, AbortSignal.abort(new Error("enough")))).rejects.toThrow("enough");
+  ])("refuses the path %s without naming a folder of the host", async (path, reason) => {
+    symlinkSync(tmpdir(), join(folder, "link"), "junction");
+    const result = await lint({ paths: [path] });
+    expect(result).toMatchObject({ resultType: "failure", textResultForLlm: expect.stringContaining(reason) });
+    expect(result.textResultForLlm).not.toContain(folder);
   });
 });
 
-describe("findings", () => {
-  test("what does not parse is a finding with its place", async () => {
-    write("a.ts", "const a = 1;\nconst b = (;\n");
-    const { structuredContent } = await run({ path: "a.ts" });
-    expect(structuredContent?.findings).toMatchObject([{ rule: "syntax-error", line: 2, column: 12, severity: "error" }]);
-  });
-
-  test("a name declared twice is reported, and the rest of the file is still checked", () => {
-    const { findings } = lintText("a.ts", `const a = 1; const a = 2; ${bad} export { a };`);
-    expect(findings.map((finding) => finding.rule)).toEqual(expect.arrayContaining(["syntax-error", "nan-comparison"]));
-  });
-
-  test.each([
-    ["a byte order mark", `\uFEFF${bad}`, 1],
-    ["CRLF", `const a = 1;\r\nexport { a };\r\n${bad}`, 3],
-    ["letters beyond the basic plane", `/* 😀é */ ${bad}`, 1],
-  ])("places are right with %s", (_what, text, line) => {
-    const found = lintText("a.ts", text).findings.find((finding) => finding.rule === "nan-comparison");
-    const wanted = text.replace("\uFEFF", "").split(/\r?\n/)[line - 1]?.indexOf("a === NaN");
-    expect(found).toMatchObject({ line, column: (wanted ?? 0) + 1 });
-  });
-
-  test("keeps the most severe findings when there are too many, and says how many it left out", async () => {
-    write("a.ts", `export function f(s: string) {\n${"  parseInt(s);\n".repeat(5)}  return s === NaN;\n}\n`);
-    const { structuredContent, content } = await run({ path: "a.ts", maxFindings: 2 });
-    expect(structuredContent).toMatchObject({ counts: { error: 1, warning: 0, advice: 5 }, omitted: 4 });
-    expect(structuredContent?.findings.map((finding) => finding.rule)).toEqual(["parse-int-radix", "nan-comparison"]);
-    expect(content[0]?.text).toContain("4 findings not shown");
-  });
-
-  test("a comment with a reason allows one rule on the next line; without a reason it does not", () => {
-    const rulesOf = (comment: string): string[] => lintText("a.ts", `${comment}\n${bad}`).findings.map((finding) => finding.rule);
-    expect(rulesOf("// lint-ignore nan-comparison: the point of this example")).toEqual([]);
-    expect(rulesOf("// lint-ignore nan-comparison")).toEqual(["nan-comparison"]);
-    expect(rulesOf("// lint-ignore loose-equality: another rule")).toEqual(["nan-comparison"]);
-  });
-
-  test("only the rules that are asked for are applied", async () => {
-    write("a.ts", `${bad}export const g = (a: unknown) => a == 1;\n`);
-    expect((await run({ path: "a.ts", rules: ["loose-equality"] })).structuredContent?.findings.map((finding) => finding.rule)).toEqual([
-      "loose-equality",
-    ]);
-  });
-
-  test("follows an import to learn that a function of another module is async", async () => {
-    write("store.ts", "export async function save() {}\nexport function log() {}\nconst put = async () => 1;\nexport { put as store };\n");
-    write("a.ts", 'import { log, save, store as keep } from "./store.js";\nexport function f() {\n  save();\n  log();\n  keep();\n}\n');
-    expect((await run({ path: "a.ts" })).structuredContent?.findings).toMatchObject([
-      { rule: "floating-promise", line: 3 },
-      { rule: "floating-promise", line: 5 },
-    ]);
-  });
-
-  test("never shows the secret it found", () => {
-    const secret = `ghp_${"a1B2c3D4e5F6".repeat(3)}`;
-    const { findings } = lintText("a.ts", `export const token = "${secret}";`);
-    expect(findings.map((finding) => finding.rule)).toEqual(["hardcoded-secret"]);
-    expect(JSON.stringify(findings)).not.toContain(secret);
-  });
-
-  test("finds nothing in code that is in order", async () => {
-    const own = dirname(skill);
-    const result = await lint({ path: "code-review" }, { workingDirectory: own, signal: new AbortController().signal });
-    expect(result.structuredContent?.files).toBeGreaterThan(25);
-    expect(result.structuredContent?.findings).toEqual([]);
-  });
-});
-
-describe("hostile code", () => {
-  test("no text makes a rule throw", () => {
-    const pieces = [
-      "{",
-      "}",
-      "(",
-      ")",
-      "[",
-      "]",
-      "=>",
-      "async ",
-      "await ",
-      "class A ",
-      "extends B ",
-      "switch (a) ",
-      "case 1: ",
-      "/(a*)*$/",
-      "`${",
-      "}`",
-      "x",
-      " = ",
-      ";",
-      "for (var i of ",
-      "try ",
-      "catch ",
-      "finally ",
-      "return ",
-      "import * as a from 'b'",
-      "<T>",
-      "enum E ",
-      "@d ",
-      "#p",
-      "?.",
-      "??",
-      "...",
-      "\n",
-    ];
-    let seed = 7;
-    const random = (limit: number): number => {
-      seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
-      return seed % limit;
-    };
-    let parsed = 0;
-    for (let round = 0; round < 3000; round++) {
-      const text = Array.from({ length: 1 + random(12) }, () => pieces[random(pieces.length)]).join("");
-      const { findings } = lintText(random(2) ? "a.tsx" : "a.js", text);
-      if (!findings.some((finding) => finding.rule === "syntax-error")) parsed++;
-    }
-    expect(parsed).toBeGreaterThan(20);
-  });
-
-  test("a name that is defined by itself ends no analysis in a loop", () => {
-    const text = "const a = a.map(b).filter(c); const b = b; for (const k in a) { delete a[k]; a.sort(); } export const c = `${c}`;";
-    expect(lintText("a.ts", text).findings.map((finding) => finding.rule)).toContain("use-before-declaration");
-  });
-
-  test("code nested beyond the stack is left out, not fatal", () => {
-    const deepest = (): never => deepest();
-    const rule: Rule = {
-      name: "deep",
-      severity: "error",
-      summary: "",
-      *check() {
-        yield deepest();
+describe("the permission that the lint tool asks for", () => {
+  async function asked(decide: (request: PermissionRequest) => void = () => {}): Promise<readonly [PermissionRequest, ToolResult]> {
+    let request: PermissionRequest | undefined;
+    await using server = await createTestHost({
+      skillDirectories: [skill],
+      workingDirectory: folder,
+      watch: false,
+      session: {
+        onPermissionRequest: (given) => {
+          request = given;
+          decide(given);
+          return { kind: "approve-once" };
+        },
       },
-    };
-    expect(lintText("a.js", "x;", { rules: [rule] })).toEqual({ findings: [], skipped: "nested too deeply to analyse" });
+    });
+    const result = await server.call("lint", { paths: ["a b.ts"] });
+    return [request as PermissionRequest, result];
+  }
+
+  test("is that of a command, with the program and its arguments, when a linter would run", async () => {
+    write("a b.ts");
+    write("package.json", JSON.stringify({ devDependencies: { eslint: "9" } }));
+    install("eslint", printing("eslint.json", 1));
+    const [request] = await asked();
+    expect(request).toMatchObject({
+      kind: "shell",
+      fullCommandText: "node_modules/eslint/bin/run.cjs --format json --no-error-on-unmatched-pattern -- './a b.ts'",
+      intention: "Lint with eslint",
+      warning: expect.stringContaining("code of the project"),
+      commands: [{ identifier: "node_modules/eslint/bin/run.cjs", readOnly: false }],
+      possiblePaths: [join(folder, "a b.ts")],
+    });
   });
 
-  test("nesting that the parser does survive is analysed or left out", () => {
-    for (const depth of [100, 1000, 4000]) {
-      const { findings, skipped } = lintText("a.js", `export function f(a) { ${"if (a) { ".repeat(depth)}debugger;${"}".repeat(depth)} }`);
-      expect(skipped ?? findings.map((finding) => finding.rule)).toEqual(
-        skipped === undefined ? ["debugger-statement"] : "nested too deeply to analyse",
-      );
-    }
+  test("is that of reading when only syntax is checked", async () => {
+    write("a b.ts");
+    const [request] = await asked();
+    expect(request).toMatchObject({ kind: "read", path: join(folder, "a b.ts") });
+  });
+
+  test("covers no linter that appears while the user decides", async () => {
+    write("a b.ts");
+    write("package.json", JSON.stringify({ devDependencies: { eslint: "9" } }));
+    const [request, result] = await asked(() => install("eslint", printing("eslint.json", 1)));
+    expect(request.kind).toBe("read");
+    expect(result.structuredContent).toMatchObject({ linters: ["syntax"] });
+    expect(existsSync(join(folder, "args.json"))).toBe(false);
+  });
+
+  test("is held against the rules for commands", async () => {
+    write("a b.ts");
+    write("package.json", JSON.stringify({ devDependencies: { eslint: "9" } }));
+    install("eslint", printing("eslint.json", 1));
+    await using server = await createTestHost({
+      skillDirectories: [skill],
+      workingDirectory: folder,
+      watch: false,
+      session: { permissions: { deny: ["shell(run.cjs)"] } },
+    });
+    expect((await server.call("lint", {})).resultType).toBe("denied");
+    expect(existsSync(join(folder, "args.json"))).toBe(false);
   });
 });

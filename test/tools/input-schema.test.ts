@@ -3,6 +3,7 @@ import type { Diagnostic } from "../../src/base/diagnostic.ts";
 import { checkSchema } from "../../src/tools/schema/check-schema.ts";
 import { compileSchema } from "../../src/tools/schema/json-schema-validator.ts";
 import type { JsonSchema, Validated } from "../../src/tools/tool.ts";
+import { haveOneHiddenClass } from "../hidden-class.ts";
 
 const object = (properties: Record<string, unknown>, more: Record<string, unknown> = {}): JsonSchema => ({
   type: "object",
@@ -181,6 +182,23 @@ describe("defaults", () => {
     const first = validateNow(schema, {});
     const second = validateNow(schema, {});
     expect(first.ok && second.ok && (first.value as { list: unknown }).list !== (second.value as { list: unknown }).list).toBe(true);
+  });
+
+  test.each([
+    ["at the top", { limit: { type: "integer", default: 20 } }, {}],
+    ["of each kind", { text: { default: "a" }, list: { default: [] }, flag: { default: true } }, {}],
+    ["below the top", { range: object({ end: { default: 9 } }) }, { range: { start: 1 } }],
+  ])("%s give arguments of one shape one hidden class", (_, properties, args) => {
+    const validate = compileSchema(object({ query: { type: "string" }, ...properties }));
+    const valueFor = (query: string): { readonly range?: object } => {
+      const validated = validate(JSON.parse(JSON.stringify({ query, ...args }))) as Extract<Validated, { ok: true }>;
+      return validated.value as object;
+    };
+    // V8 copies objects in its fast way once a function has run some times.
+    for (let n = 0; n < 1_000; n++) valueFor(`${n}`);
+    const [one, other] = [valueFor("one"), valueFor("other")];
+    expect(haveOneHiddenClass(one, other)).toBe(true);
+    if (one.range !== undefined) expect(haveOneHiddenClass(one.range, other.range as object)).toBe(true);
   });
 
   test("cost no copy when the schema has none", () => {

@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import { diffOfNewFile } from "../operations/text-diff.ts";
+import { unifiedDiff } from "../operations/unified-diff.ts";
 import type { FileWriter } from "../operations/write-files.ts";
 import { failure, type PresentedTool, placeFor } from "../presented-tool.ts";
 import { createdText, existsText } from "./texts.ts";
@@ -35,7 +35,7 @@ export function createCreateTool(writer: FileWriter): PresentedTool<CreateArgs> 
         kind: "write",
         intention: `Create ${place.path}`,
         fileName: place.real,
-        diff: diffOfNewFile(place.path, file_text),
+        diff: unifiedDiff(place.path, undefined, file_text),
         ...(file_text.length <= maxContents && { newFileContents: file_text }),
         canOfferSessionApproval: true,
       };

@@ -1,8 +1,8 @@
 import { faultText } from "../fault-texts.ts";
 import type { Place } from "../operations/places.ts";
 import { maxEditedBytes } from "../operations/read-text.ts";
-import { diffOfChange } from "../operations/text-diff.ts";
-import { type EditFault, type FileEdit, type FileWriter, type Passage, planEdit } from "../operations/write-files.ts";
+import { passageDiff, unifiedDiff } from "../operations/unified-diff.ts";
+import { type EditFault, type FileEdit, type FileWriter, type Passage, type PlannedEdit, planEdit } from "../operations/write-files.ts";
 import { failure, type PresentedTool, placeFor } from "../presented-tool.ts";
 import { ambiguousText, editedText, noPassageText } from "./texts.ts";
 
@@ -40,7 +40,7 @@ export function createEditTool(writer: FileWriter): PresentedTool<EditArgs> {
         intention: `Edit ${place.path}`,
         fileName: place.real,
         // An edit that fits nowhere may fit when one before it has been made: it is asked for all the same.
-        diff: planned.kind === "edited" ? planned.diff : passageDiff(place, passageOf(args)),
+        diff: diffOf(place, planned, passageOf(args)),
         ...(planned.kind === "edited" && planned.text.length <= maxContents && { newFileContents: planned.text }),
         canOfferSessionApproval: true,
       };
@@ -65,9 +65,9 @@ function passageOf({ old_str = "", new_str = "" }: EditArgs): Passage {
   return { old: old_str, new: new_str };
 }
 
-/** The passage by itself, where nobody knows yet where it stands. */
-function passageDiff({ path }: Place, passage: Passage): string {
-  return diffOfChange(path, { before: passage.old, after: passage.new, at: 0, removed: passage.old.length, added: passage.new.length });
+function diffOf({ path }: Place, planned: PlannedEdit, passage: Passage): string {
+  if (planned.kind === "edited") return unifiedDiff(path, planned.before.text, planned.text);
+  return passageDiff(path, passage.old, passage.new);
 }
 
 function editText(edit: Exclude<FileEdit, { kind: "edited" }>, place: Place, { old_str }: EditArgs): string {

@@ -1,8 +1,8 @@
 import { dirname, sep } from "node:path";
 import { Draft, type FileChange } from "../operations/draft.ts";
-import { diffOfTexts } from "../operations/line-diff.ts";
 import type { Place } from "../operations/places.ts";
 import type { TextFault } from "../operations/read-text.ts";
+import { unifiedDiff } from "../operations/unified-diff.ts";
 import type { FileWriter } from "../operations/write-files.ts";
 import { type Call, type Described, failure, type PresentedTool, placeFor, type Refusal } from "../presented-tool.ts";
 import { textFaultText, unwritableText } from "./texts.ts";
@@ -132,7 +132,7 @@ function commonPath(reals: readonly string[]): string {
 }
 
 function diffOf({ place, before, after }: FileChange): string {
-  return diffOfTexts(place.path, before?.text, after);
+  return unifiedDiff(place.path, before?.text, after);
 }
 
 interface EditCall {

@@ -1,6 +1,6 @@
 import { fitLineBreaks } from "../operations/edit-text.ts";
-import { diffOfTexts } from "../operations/line-diff.ts";
 import { isElided, mergeElided } from "../operations/merge-elided.ts";
+import { passageDiff } from "../operations/unified-diff.ts";
 import type { EditTool } from "./edit-tool.ts";
 import { editedText, elidedNewText, unchangedText, unclearText } from "./texts.ts";
 
@@ -45,7 +45,7 @@ class Person {
     if (merged.kind === "unclear") return { refusal: unclearText(path, merged.why) };
     return files.write(filePath, merged.kind === "whole" ? fitLineBreaks(code, text) : merged.text);
   },
-  sketch: ({ filePath, code }) => diffOfTexts(filePath, "", code),
+  sketch: ({ filePath, code }) => passageDiff(filePath, "", code),
   done: (changes, { filePath }) => {
     const [change] = changes;
     return change === undefined ? unchangedText(filePath) : editedText([change.place.path]);

@@ -1,5 +1,5 @@
 import { replaceOnce } from "../operations/edit-text.ts";
-import { diffOfTexts } from "../operations/line-diff.ts";
+import { passageDiff } from "../operations/unified-diff.ts";
 import type { Refusal } from "../presented-tool.ts";
 import type { DraftedFiles, EditTool } from "./edit-tool.ts";
 import { editedText, emptyOldText, identicalText, notFoundText, severalText } from "./texts.ts";
@@ -69,7 +69,7 @@ export const multiReplaceTool: EditTool<ManyArgs> = {
 };
 
 function sketchOf({ filePath, oldString, newString }: Replacement): string {
-  return diffOfTexts(filePath, oldString, newString);
+  return passageDiff(filePath, oldString, newString);
 }
 
 async function replace({ filePath, oldString, newString }: Replacement, files: DraftedFiles): Promise<Refusal | undefined> {

@@ -1,13 +1,6 @@
 /** What replacing a passage in a text comes to. */
 export type TextEdit =
-  | {
-      readonly kind: "edited";
-      readonly text: string;
-      /** Where the passage began, and how long it was and is. */
-      readonly at: number;
-      readonly removed: number;
-      readonly added: number;
-    }
+  | { readonly kind: "edited"; readonly text: string }
   | { readonly kind: "missing" }
   | { readonly kind: "ambiguous"; readonly count: number };
 
@@ -22,9 +15,8 @@ export function replaceOnce(text: string, passage: string, replacement: string):
     const found = countOf(text, wanted);
     if (found.count > 1) return { kind: "ambiguous", count: found.count };
     if (found.count === 1) {
-      const put = fitLineBreaks(replacement, text);
-      const edited = text.slice(0, found.first) + put + text.slice(found.first + wanted.length);
-      return { kind: "edited", text: edited, at: found.first, removed: wanted.length, added: put.length };
+      const rest = text.slice(found.first + wanted.length);
+      return { kind: "edited", text: text.slice(0, found.first) + fitLineBreaks(replacement, text) + rest };
     }
   }
   return { kind: "missing" };

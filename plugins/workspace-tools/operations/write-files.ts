@@ -6,7 +6,6 @@ import { HeldFolder } from "./held-folder.ts";
 import type { Machine } from "./machine.ts";
 import type { Place } from "./places.ts";
 import { readText, type TextFault } from "./read-text.ts";
-import { diffOfChange } from "./text-diff.ts";
 import { type DecodedText, encodeText } from "./text-encoding.ts";
 
 export type Creation = { readonly kind: "created" } | { readonly kind: "exists" } | { readonly kind: "failed"; readonly cause: unknown };
@@ -15,7 +14,7 @@ export type EditFault = TextFault | "missing-passage" | "unwritable";
 
 /** What an edit would come to, or came to. */
 export type FileEdit =
-  | { readonly kind: "edited"; readonly text: string; readonly diff: string }
+  | { readonly kind: "edited"; readonly text: string }
   | { readonly kind: "ambiguous"; readonly count: number }
   | { readonly kind: "failed"; readonly fault: EditFault; readonly cause?: unknown };
 
@@ -56,7 +55,7 @@ export class FileWriter {
       if (planned.kind !== "edited") return planned;
       try {
         await using folder = await HeldFolder.open(dirname(place.real));
-        await folder.replace(basename(place.real), encodeText(planned.text, planned.decoded), this.#machine);
+        await folder.replace(basename(place.real), encodeText(planned.text, planned.before), this.#machine);
         return planned;
       } catch (cause) {
         return { kind: "failed", fault: "unwritable", cause };
@@ -84,26 +83,26 @@ export class FileWriter {
   }
 }
 
-type PlannedEdit = Exclude<FileEdit, { kind: "edited" }> | (Extract<FileEdit, { kind: "edited" }> & { readonly decoded: DecodedText });
+export type PlannedEdit =
+  | Exclude<FileEdit, { kind: "edited" }>
+  | (Extract<FileEdit, { kind: "edited" }> & { readonly before: DecodedText });
 
 /** What an edit would make of a file as it is now. */
 export async function planEdit(place: Place, passage: Passage): Promise<PlannedEdit> {
   const read = await readText(place);
-  return typeof read === "string" ? { kind: "failed", fault: read } : toFileEdit(place, read.decoded, passage);
+  return typeof read === "string" ? { kind: "failed", fault: read } : toFileEdit(read.decoded, passage);
 }
 
-function toFileEdit({ path }: Place, decoded: DecodedText, passage: Passage): PlannedEdit {
-  const { text } = decoded;
-  const edit = edited(text, passage);
+function toFileEdit(before: DecodedText, passage: Passage): PlannedEdit {
+  const edit = edited(before.text, passage);
   if (edit.kind === "ambiguous") return edit;
   if (edit.kind === "missing") return { kind: "failed", fault: "missing-passage" };
-  const change = { before: text, after: edit.text, at: edit.at, removed: edit.removed, added: edit.added };
-  return { kind: "edited", text: edit.text, diff: diffOfChange(path, change), decoded };
+  return { kind: "edited", text: edit.text, before };
 }
 
 /** Nothing to look for is found in a file that is empty, and nowhere else. */
 function edited(text: string, { old, new: put }: Passage): TextEdit {
   if (old !== "") return replaceOnce(text, old, put);
   if (text !== "") return { kind: "missing" };
-  return { kind: "edited", text: put, at: 0, removed: 0, added: put.length };
+  return { kind: "edited", text: put };
 }

@@ -1,110 +1,176 @@
-import { setImmediate } from "node:timers/promises";
-import type { ToolContext, ToolInvocation } from "skillhost";
-import { collectFiles, loadSource, type SourceFile } from "../lint/files.ts";
-import type { Finding } from "../lint/finding.ts";
-import { AsyncExports } from "../lint/imports.ts";
-import { findTooDeep, isSurelyShallow } from "../lint/nesting.ts";
-import { rules as allRules } from "../lint/registry.ts";
-import { assembleReport, formatReport, type Report } from "../lint/report.ts";
-import type { Rule } from "../lint/rule.ts";
-import { lintText } from "../lint/run.ts";
+import { realpath, stat } from "node:fs/promises";
+import { isAbsolute, relative, resolve, sep } from "node:path";
+import { defineTool, type PermissionRequest, parseCommandLine, type ToolContext } from "skillhost";
+import { syntaxCheck } from "./_linters.ts";
+import { type Plan, planChecks, type Target } from "./_plan-checks.ts";
+import { type Finding, runCheck } from "./_run-check.ts";
 
 interface LintArguments {
-  readonly path: string;
-  readonly rules?: readonly string[];
-  readonly maxFindings?: number;
+  readonly paths?: readonly string[];
 }
 
-/** An MCP CallToolResult: text for the model, the same as data for programs. */
-interface LintResult {
-  readonly content: readonly { readonly type: "text"; readonly text: string }[];
-  readonly structuredContent?: Report;
-  readonly isError?: boolean;
+const severities = ["error", "warning", "info"];
+const maxTextBytes = 32 * 1024;
+
+/** What a call was permitted to run is what it runs, whatever the project looks like by then. */
+const permitted = new WeakMap<ToolContext, Plan>();
+
+export default defineTool<LintArguments>("lint", {
+  title: "Lint",
+  description:
+    "Runs the linters that the project itself has set up (oxlint, Biome, ESLint, Ruff) and lists their findings with file, line, rule, severity and message, errors first. Without a linter it reports only syntax errors of JavaScript and TypeScript. Changes no files. Use it before reviewing or committing code, and again after a fix.",
+  parameters: {
+    type: "object",
+    properties: {
+      paths: {
+        type: "array",
+        items: { type: "string", minLength: 1 },
+        minItems: 1,
+        maxItems: 100,
+        default: ["."],
+        description: "Files and folders to check, relative to the working directory. Default: the whole working directory.",
+      },
+    },
+    required: [],
+    additionalProperties: false,
+  },
+  outputSchema: {
+    type: "object",
+    properties: {
+      findings: {
+        type: "array",
+        items: {
+          type: "object",
+          properties: {
+            file: { type: "string", description: "Path relative to the working directory." },
+            line: { type: "integer" },
+            column: { type: "integer" },
+            rule: { type: "string" },
+            severity: { type: "string", enum: severities },
+            message: { type: "string" },
+          },
+          required: ["file", "line", "rule", "severity", "message"],
+        },
+      },
+      omitted: { type: "integer", description: "Number of findings left out to keep the answer short." },
+      linters: { type: "array", items: { type: "string" }, description: "The linters that ran." },
+    },
+    required: ["findings", "omitted", "linters"],
+  },
+  annotations: { readOnlyHint: true, openWorldHint: false },
+  timeout: 300_000,
+  async permission(args, context) {
+    const { workingDirectory } = context.invocation;
+    const located = await locate(workingDirectory, args.paths);
+    if (!located.ok) return { kind: "read", intention: "Lint", path: workingDirectory };
+    const plan = await planChecks(located.base, located.targets);
+    permitted.set(context, plan);
+    return toRequest(plan, located.targets);
+  },
+  async handler({ paths }, { workingDirectory, signal }, context) {
+    const located = await locate(workingDirectory, paths);
+    if (!located.ok) return failure(located.reason);
+    const plan = permitted.get(context) ?? (await planChecks(located.base, located.targets));
+    const findings: Finding[] = [];
+    const notes = [...plan.notes];
+    const linters: string[] = [];
+    for (const check of plan.checks) {
+      context.progress({ message: `Running ${check.linter.name}` });
+      const outcome = await runCheck(check, located.base, signal);
+      signal.throwIfAborted();
+      if ("failure" in outcome) notes.push(outcome.failure);
+      else {
+        linters.push(check.linter.name);
+        findings.push(...outcome.findings);
+      }
+    }
+    return linters.length > 0 ? toResult({ findings, linters, notes }) : failure(notes.join("\n\n"));
+  },
+});
+
+type Located =
+  | { readonly ok: true; readonly base: string; readonly targets: readonly Target[] }
+  | { readonly ok: false; readonly reason: string };
+
+/** The files and folders that are meant, links followed. All of them must be in the working directory. */
+async function locate(workingDirectory: string, paths: readonly string[] = ["."]): Promise<Located> {
+  const base = await realpath(workingDirectory);
+  const targets: Target[] = [];
+  for (const path of paths) {
+    // The answer is the same for a path that does not exist and for one that may not be read.
+    const real = await realpath(resolve(base, path)).catch(() => undefined);
+    if (real === undefined) return { ok: false, reason: `There is no file or folder "${path}" in the working directory.` };
+    const way = relative(base, real);
+    if (way === ".." || way.startsWith(`..${sep}`) || isAbsolute(way))
+      return { ok: false, reason: `"${path}" is outside the working directory. Give a path inside it.` };
+    targets.push({ real, isFolder: (await stat(real)).isDirectory() });
+  }
+  return { ok: true, base, targets };
 }
 
-/** The handler of lint.json: checks a file, or every source file below a folder. */
-export default async function lint(
-  args: LintArguments,
-  invocation: Pick<ToolInvocation, "workingDirectory" | "signal">,
-  context?: Pick<ToolContext, "progress">,
-): Promise<LintResult> {
-  const rules = args.rules?.length ? allRules.filter((rule) => args.rules?.includes(rule.name)) : allRules;
-  const unknown = args.rules?.filter((name) => !allRules.some((rule) => rule.name === name)) ?? [];
-  if (unknown.length > 0)
-    return failure(
-      `There is no rule ${unknown.map((name) => `"${name}"`).join(", ")}. The rules are: ${allRules.map((rule) => rule.name).join(", ")}.`,
-    );
-  const collected = await collectFiles(invocation.workingDirectory, args.path, invocation.signal);
-  if (!collected.ok) return failure(collected.reason);
-  const checked = await checkFiles(collected.files, { rules, root: invocation.workingDirectory, signal: invocation.signal, context });
-  const report = assembleReport(checked.count, checked.findings, {
-    limit: args.maxFindings ?? 100,
-    skipped: checked.skipped,
-    truncated: collected.truncated,
-  });
-  return { content: [{ type: "text", text: formatReport(report) }], structuredContent: report };
-}
-
-function failure(text: string): LintResult {
-  return { content: [{ type: "text", text }], isError: true };
-}
-
-interface CheckOptions {
-  readonly rules: readonly Rule[];
-  readonly root: string;
-  readonly signal: AbortSignal;
-  readonly context: Pick<ToolContext, "progress"> | undefined;
-}
-
-interface Checked {
-  count: number;
-  readonly findings: Finding[];
-  readonly skipped: { file: string; reason: string }[];
-}
-
-async function checkFiles(files: readonly SourceFile[], options: CheckOptions): Promise<Checked> {
-  const { rules, root, signal, context } = options;
-  const checked: Checked = { count: 0, findings: [], skipped: [] };
-  const exports = new AsyncExports(root);
-  const check = (file: SourceFile, text: string): void => {
-    const { findings, skipped } = lintText(file.path, text, { rules, isAsyncImport: exports.from(file.absolute) });
-    if (skipped === undefined) checked.count++;
-    else checked.skipped.push({ file: file.path, reason: skipped });
-    checked.findings.push(...findings);
+/** Linters are programs of the project, so they need the permission of a command. Parsing needs that of reading. */
+function toRequest({ checks }: Plan, targets: readonly Target[]): PermissionRequest {
+  const paths = targets.map(({ real }) => real);
+  const programs = checks.filter(({ linter }) => linter !== syntaxCheck);
+  if (programs.length === 0) return { kind: "read", intention: "Look for syntax errors", path: paths[0], possiblePaths: paths };
+  const fullCommandText = programs.map(({ commandLine }) => commandLine).join(" && ");
+  const identifiers = new Set(parseCommandLine(fullCommandText).commands.map(([program = ""]) => program));
+  return {
+    kind: "shell",
+    fullCommandText,
+    intention: `Lint with ${programs.map(({ linter }) => linter.name).join(", ")}`,
+    warning: "Linters, their plugins and their configuration are code of the project. ESLint runs its configuration as a program.",
+    commands: [...identifiers].map((identifier) => ({ identifier, readOnly: false })),
+    possiblePaths: paths,
+    possibleUrls: [],
+    hasWriteFileRedirection: false,
+    canOfferSessionApproval: true,
   };
-  const doubtful: { file: SourceFile; text: string }[] = [];
-  for (const [index, file] of files.entries()) {
-    await turn(signal);
-    const loaded = await loadSource(file);
-    if (!loaded.ok) checked.skipped.push({ file: file.path, reason: loaded.reason });
-    else if (isSurelyShallow(loaded.text)) check(file, loaded.text);
-    else doubtful.push({ file, text: loaded.text });
-    if (index % 50 === 49) context?.progress({ message: "Checking files", progress: index + 1, total: files.length });
-  }
-  await checkDoubtful(doubtful, { check, skipped: checked.skipped, signal });
-  checked.findings.sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : 0));
-  return checked;
 }
 
-/** Files that might nest too deeply for the parser are tried in another process before they are parsed in this one. */
-async function checkDoubtful(
-  doubtful: readonly { file: SourceFile; text: string }[],
-  options: { check: (file: SourceFile, text: string) => void; skipped: Checked["skipped"]; signal: AbortSignal },
-): Promise<void> {
-  if (doubtful.length === 0) return;
-  const tooDeep = await findTooDeep(
-    doubtful.map(({ file }) => file),
-    options.signal,
+interface Report {
+  readonly findings: readonly Finding[];
+  readonly linters: readonly string[];
+  readonly notes: readonly string[];
+}
+
+/** An MCP CallToolResult: text for the model, and the same as data for programs. */
+function toResult({ findings, linters, notes }: Report): object {
+  const sorted = findings.toSorted(
+    (a, b) => severities.indexOf(a.severity) - severities.indexOf(b.severity) || compare(a.file, b.file) || a.line - b.line,
   );
-  for (const { file, text } of doubtful) {
-    await turn(options.signal);
-    if (tooDeep.has(file.path)) options.skipped.push({ file: file.path, reason: "nested too deeply to parse" });
-    else options.check(file, text);
-  }
+  const lines = sorted.map(
+    ({ file, line, column, rule, severity, message }) =>
+      `${file}:${line}${column === undefined ? "" : `:${column}`} ${severity} ${rule}: ${message}`,
+  );
+  const shownCount = countFitting(lines, maxTextBytes);
+  const omitted = lines.length - shownCount;
+  const [errors, warnings, infos] = severities.map((severity) => findings.filter((finding) => finding.severity === severity).length);
+  const ran = linters.map((name) =>
+    name === syntaxCheck.name ? "syntax check only, because the project has no linter for these files" : name,
+  );
+  const text = [
+    ...lines.slice(0, shownCount),
+    ...(omitted > 0 ? [`… and ${omitted} more findings. Fix these first, or give fewer paths.`] : []),
+    `Errors: ${errors}, warnings: ${warnings}, info: ${infos}. Linters: ${ran.join(", ")}.`,
+    ...notes,
+  ].join("\n");
+  return { content: [{ type: "text", text }], structuredContent: { findings: sorted.slice(0, shownCount), omitted, linters } };
 }
 
-/** Checking is work for the processor: between files, others get their turn, and a cancelled call ends. */
-async function turn(signal: AbortSignal): Promise<void> {
-  await setImmediate();
-  signal.throwIfAborted();
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
+}
+
+function countFitting(lines: readonly string[], maxBytes: number): number {
+  let bytes = 0;
+  for (const [index, line] of lines.entries()) {
+    bytes += Buffer.byteLength(line) + 1;
+    if (bytes > maxBytes) return index;
+  }
+  return lines.length;
+}
+
+function failure(text: string): object {
+  return { textResultForLlm: text, resultType: "failure", error: text };
 }

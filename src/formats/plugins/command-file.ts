@@ -1,8 +1,8 @@
+import { parse, TomlError } from "smol-toml";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { createTextReport } from "../skills/front-matter-fields.ts";
 import { expandPrompt, parsePromptFile } from "../skills/prompt-file.ts";
-import { maxDocumentBytes } from "../text/limits.ts";
-import { parseTomlTexts } from "./toml-texts.ts";
+import { fileTooLarge, maxDocumentBytes, maxJsonBytes } from "../text/limits.ts";
 
 /** A command as a file describes it: a prompt that takes the place of what the person wrote. */
 export interface CommandFile {
@@ -38,22 +38,42 @@ export function parseMarkdownCommand(text: string, file: string, places: PromptP
 
 /** Reads a command in TOML, as Gemini has them. Never throws. */
 export function parseTomlCommand(text: string, file: string, places: PromptPlaces): ParsedCommand {
-  const report = createTextReport(text, file);
-  const { texts, faults } = parseTomlTexts(text);
-  for (const { message, offset } of faults) report.add("error", "TOML_SYNTAX", message, offset);
-  const prompt = texts.get("prompt")?.trim() ?? "";
-  if (prompt === "") return { diagnostics: faults.length > 0 ? report.diagnostics : [...report.diagnostics, empty(file)] };
-  const description = texts.get("description");
-  const shell = /!\{/.test(prompt) ? [shellNeverRuns(file)] : [];
+  if (text.length > maxJsonBytes) return { diagnostics: [fileTooLarge(file, text.length, maxJsonBytes)] };
+  const table = parseToml(text);
+  if (table instanceof TomlError) return { diagnostics: [tomlFault(table, file)] };
+  const prompt = typeof table["prompt"] === "string" ? table["prompt"].trim() : "";
+  if (prompt === "") return { diagnostics: [empty(file)] };
+  const { description } = table;
   return {
     command: {
-      ...(description !== undefined && { description }),
+      ...(typeof description === "string" && { description }),
       expand(argumentsText) {
         const filled = prompt.replaceAll("{{args}}", () => argumentsText);
         return fillPlaces(filled === prompt && argumentsText !== "" ? `${prompt}\n\n${argumentsText}` : filled, places);
       },
     },
-    diagnostics: [...report.diagnostics, ...shell],
+    diagnostics: /!\{/.test(prompt) ? [shellNeverRuns(file)] : [],
+  };
+}
+
+function parseToml(text: string): Readonly<Record<string, unknown>> | TomlError {
+  try {
+    return parse(text);
+  } catch (error) {
+    if (error instanceof TomlError) return error;
+    throw error;
+  }
+}
+
+function tomlFault({ message, line, column }: TomlError, file: string): Diagnostic {
+  // The message repeats the lines around the fault.
+  const [what = ""] = message.replace(/^Invalid TOML document: /, "").split("\n", 1);
+  return {
+    severity: "error",
+    code: "TOML_SYNTAX",
+    message: `This file is not valid TOML: ${what}.`,
+    file,
+    range: { start: { line, column } },
   };
 }
 

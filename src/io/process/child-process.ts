@@ -9,19 +9,21 @@ import { planLaunch } from "./child-launch.ts";
 import { forget, hasGroup, keepUntilExit, signalTree } from "./child-registry.ts";
 import { confinedCommand, findConfinement, type ProcessLimits } from "./confine-process.ts";
 
-export interface CommandSpec extends ProcessSpec {
-  /** Absent: the program finds its input empty. */
+/** A program for `runProgram`. */
+export interface ProgramSpec extends ProcessSpec {
+  /** Default: empty input. */
   readonly stdin?: string;
   readonly signal: AbortSignal;
   /** Milliseconds between asking the program to end and making it, default 2000. */
   readonly graceMs?: number;
-  /** Of stdout; what is beyond is read and dropped. */
+  /** Limit of `stdout`; bytes beyond it are dropped. */
   readonly maxOutputBytes: number;
   /** Text as it arrives, whole characters only. It must not throw. */
   onOutput?(text: string, stream: "stdout" | "stderr"): void;
 }
 
-export type CommandOutcome =
+/** What became of a program: its output and exit code, or the reason that it has none. */
+export type ProgramOutcome =
   | {
       readonly kind: "exited";
       readonly code: number | null;
@@ -36,10 +38,10 @@ export type CommandOutcome =
   | { readonly kind: "aborted" };
 
 /**
- * Runs a program to its end, never through a shell, with a minimal environment. What it started in its process group
- * ends with it; on abort all of that is asked to end, then made to. Trouble is a value; it never rejects.
+ * Runs a program to its end, without a shell and with a minimal environment: no keys and tokens of the host. The processes
+ * of its group end with it, and when `signal` fires. Never rejects: a program that cannot be started is an outcome.
  */
-export async function runCommand(spec: CommandSpec): Promise<CommandOutcome> {
+export async function runProgram(spec: ProgramSpec): Promise<ProgramOutcome> {
   if (spec.signal.aborted) return { kind: "aborted" };
   const spawned = await spawnProcess(spec);
   if (spawned.kind !== "spawned") return spawned;
@@ -57,7 +59,7 @@ export async function runCommand(spec: CommandSpec): Promise<CommandOutcome> {
 
 const STDERR_TAIL = 16_384;
 
-async function endOrAbort(process: ManagedProcess, { signal, graceMs }: CommandSpec): Promise<boolean> {
+async function endOrAbort(process: ManagedProcess, { signal, graceMs }: ProgramSpec): Promise<boolean> {
   let stopped: Promise<unknown> | undefined;
   let isAborted = (): void => {};
   const aborted = new Promise<void>((resolve) => {
@@ -75,7 +77,7 @@ async function endOrAbort(process: ManagedProcess, { signal, graceMs }: CommandS
   return stopped !== undefined;
 }
 
-function forwardOutput(process: ManagedProcess, { onOutput }: CommandSpec): void {
+function forwardOutput(process: ManagedProcess, { onOutput }: ProgramSpec): void {
   if (onOutput === undefined) return;
   for (const name of ["stdout", "stderr"] as const) {
     const decoder = new StringDecoder("utf8");

@@ -61,8 +61,10 @@ function runObservers<K extends "postToolUse" | "postToolUseFailure">(
 }
 
 function inputOf<K extends HookKind>(run: RunningCall, host: CallHost, kind: K, result: ToolResult): HookKinds[K]["input"] {
+  const input = hookInput(run, host);
+  // Assigned: a literal that begins with a spread has a hidden class of its own each time.
   const about = kind === "postToolUse" ? { toolResult: result } : { error: result.error ?? result.textResultForLlm };
-  return { ...hookInput(run, host), ...about } as HookKinds[K]["input"];
+  return Object.assign(input, about) as HookKinds[K]["input"];
 }
 
 function applyObserver<K extends HookKind>(run: RunningCall, host: CallHost, kind: K, ran: HookRun<K>, before: Settlement): Settlement {

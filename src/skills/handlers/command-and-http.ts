@@ -1,7 +1,7 @@
 import { isAbsolute, resolve } from "node:path";
 import { formatDiagnostic } from "../../base/diagnostic.ts";
 import { boundedFetch, type FetchFailure, type FetchOutcome, type FetchRequest } from "../../io/net/bounded-fetch.ts";
-import { runCommand } from "../../io/process/child-process.ts";
+import { runProgram } from "../../io/process/child-process.ts";
 import type { AddressRules, CallReach, ToolContext, ToolInvocation } from "../../tools/tool.ts";
 import type { CheckedPrograms } from "./checked-programs.ts";
 import { type Arguments, fillAddress, fillElement, fillElements, fillJson, fillText, optionArgument } from "./fill-template.ts";
@@ -33,7 +33,7 @@ export function createCommandHandler(spec: CommandSpec, skillFolder: string, che
     const folder = opened?.folder ?? skillFolder;
     const { kind: _, ...program } = programReach(spec, args, { folder, workingDirectory: invocation.workingDirectory });
     const limits = context?.limits;
-    const outcome = await runCommand({
+    const outcome = await runProgram({
       ...program,
       ...(limits === undefined ? {} : { limits }),
       signal: invocation.signal,

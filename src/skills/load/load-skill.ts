@@ -48,6 +48,8 @@ export type Staged =
       readonly files: ReadonlySet<string>;
       /** Whether the folder must not be trusted: nothing of it may serve, what was loaded before included. */
       readonly isUntrusted?: boolean | undefined;
+      /** Whether the reason has nothing to do with the folder, so that the same files may load later. */
+      readonly isPassing?: boolean | undefined;
     } & TrustFindings);
 
 interface LoadSkillOptions {

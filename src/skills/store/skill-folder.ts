@@ -1,7 +1,8 @@
 import { basename } from "node:path";
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { errorMessage } from "../../base/errors.ts";
+import { errorMessage, isOutOfFiles } from "../../base/errors.ts";
 import type { ModuleLoader } from "../../io/module-loader/module-loader.ts";
+import { requireFileHandle } from "../../io/require-file-handle.ts";
 import type { Pins } from "../../trust/pins/pins.ts";
 import type { SkillTrust } from "../../trust/skill-trust.ts";
 import { diffSkill, type Generation, isSameSkill } from "../load/judge-reload.ts";
@@ -78,8 +79,8 @@ export class SkillFolder {
   }
 
   /**
-   * Whether the folder was refused for another reason than before. It may have been looked at halfway through a change that was
-   * undone before anybody could report it.
+   * Whether the folder was refused for another reason than before, or for one that is not its own. It may have been looked at halfway
+   * through a change that was undone before anybody could report it.
    */
   get isUnconfirmed(): boolean {
     return this.#isUnconfirmed;
@@ -145,6 +146,7 @@ export class SkillFolder {
       hashes.record(file, bytes, hash);
     };
     try {
+      requireFileHandle(this.path);
       const { listing } = this;
       const onResourcesChanged = (): void => this.#parts.onResourcesChanged?.();
       const pinsOf = (folder: string): Pins | undefined => this.#parts.pinsOf?.(folder);
@@ -160,7 +162,7 @@ export class SkillFolder {
       staged.view?.release();
       return staged;
     } catch (error) {
-      return { kind: "rejected", diagnostics: [loadFailed(this.path, error)], files: new Set() };
+      return { kind: "rejected", diagnostics: [loadFailed(this.path, error)], files: new Set(), isPassing: isOutOfFiles(error) };
     }
   }
 
@@ -215,7 +217,7 @@ export class SkillFolder {
     this.#attempted = staged.files;
     // What the files held is not known: each change of one counts.
     if (staged.isUntrusted === true) for (const file of staged.files) this.#parts.hashes.forget(file);
-    this.#isUnconfirmed = staged.isUntrusted === true && !areEqual(this.#diagnostics, diagnostics);
+    this.#isUnconfirmed = staged.isPassing === true || (staged.isUntrusted === true && !areEqual(this.#diagnostics, diagnostics));
     this.#isStale = hasGood;
     this.#conclude(diagnostics);
     if (!isNews) return undefined;

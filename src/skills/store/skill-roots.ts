@@ -3,8 +3,9 @@ import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { globSync, isDynamicPattern } from "tinyglobby";
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { errorMessage } from "../../base/errors.ts";
+import { errorMessage, isOutOfFiles } from "../../base/errors.ts";
 import { isInside } from "../../io/confine-path.ts";
+import { requireFileHandle } from "../../io/require-file-handle.ts";
 import type { PathChange } from "../../io/watch/watch-tree.ts";
 import { isSkillFolder } from "../load/skill-path.ts";
 import type { RootListing } from "../skill.ts";
@@ -62,8 +63,9 @@ export class SkillRoots {
   /** Looks again at every root, or at those that these changes may concern. */
   rescan(changes?: readonly PathChange[]): void {
     for (const [root, entry] of this.#roots) {
-      if (changes !== undefined && !changes.some((change) => this.#concerns(root, change))) continue;
-      entry.listing = keepReplaced(entry.listing, discoverRoot(root));
+      const isConcerned = entry.listing.isOutdated || changes === undefined || changes.some((change) => this.#concerns(root, change));
+      if (!isConcerned) continue;
+      entry.listing = keepReplaced(entry.listing, discoverRoot(root, entry.listing));
       this.#folders = undefined;
     }
   }
@@ -126,9 +128,14 @@ export function fixedPart(root: string): string {
 /**
  * Lists the skill folders of a root: the root itself when it holds a skill, else its immediate children that do, by
  * name. Links are followed; a folder that is reached twice counts once. A root that is not there is empty, with an error
- * that says so.
+ * that says so. While no file can be opened, it keeps the folders that it had before.
  */
-export function discoverRoot(root: string): RootListing {
+export function discoverRoot(root: string, before?: RootListing): RootListing {
+  try {
+    requireFileHandle(fixedPart(root));
+  } catch (error) {
+    return { folders: [], ...before, root, diagnostics: [unreadable(root, error)], isOutdated: true };
+  }
   const project = projectOfRoot(root);
   if (project !== undefined) return listPackageSkills(root, project);
   if (!isGlobRoot(root)) return listFolder(root);
@@ -197,7 +204,7 @@ function unreadable(root: string, error: unknown): Diagnostic {
     severity: "error",
     code: "SKILLS_UNREADABLE",
     file: root,
-    message: `This skill directory cannot be read (${errorMessage(error)}). Check its permissions.`,
+    message: `This skill directory cannot be read: ${errorMessage(error)}.${isOutOfFiles(error) ? "" : " Check its permissions."}`,
   };
 }
 

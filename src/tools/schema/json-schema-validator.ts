@@ -143,7 +143,12 @@ function copierFor(text: string, schema: unknown): (args: unknown) => unknown {
     if (part["default"] !== undefined) depths.add(path.length === 2 && path[0] === "properties" ? "top" : "deep");
   });
   if (depths.has("deep")) return copyDeep;
-  return depths.has("top") ? (args) => (isRecord(args) ? { ...args } : args) : (args) => args;
+  return depths.has("top") ? (args) => (isRecord(args) ? copyMembers(args) : args) : (args) => args;
+}
+
+/** `{ ...value }` alone has a hidden class that V8 keeps apart: each default that is added to one makes another, for every call. */
+function copyMembers(value: object): object {
+  return { __proto__: Object.prototype, ...value };
 }
 
 /** Without recursion: what is nested too deeply is found while it is checked, and what contains itself stays so. */
@@ -154,7 +159,7 @@ function copyDeep(root: unknown): unknown {
     if (typeof value !== "object" || value === null) return value;
     const known = copies.get(value);
     if (known !== undefined) return known;
-    const copy: object = Array.isArray(value) ? [...value] : { ...value };
+    const copy: object = Array.isArray(value) ? [...value] : copyMembers(value);
     copies.set(value, copy);
     waiting.push(copy);
     return copy;

@@ -2,7 +2,6 @@ import { describe, expect, test } from "vitest";
 import { parseAgentPluginsMcp } from "../../../src/formats/plugins/agent-plugins-mcp.ts";
 import { parseMarkdownCommand, parseTomlCommand } from "../../../src/formats/plugins/command-file.ts";
 import { parseMarketplace } from "../../../src/formats/plugins/marketplace.ts";
-import { parseTomlTexts } from "../../../src/formats/plugins/toml-texts.ts";
 
 describe("the mcp.json of Agent Plugins", () => {
   const $schema = "https://agent-plugins.org/schemas/1.0.0/mcp.schema.json";
@@ -224,21 +223,45 @@ describe("commands", () => {
   });
 });
 
-describe("texts in TOML", () => {
-  test.each<[string, Readonly<Record<string, string>>]>([
-    ["", {}],
-    ["# c\na = \"x\\ty\\u00e9\" # c\nb = '\\raw'", { a: "x\ty\u00e9", b: "\\raw" }],
-    ['a = """\none\n  two "" three"""\nb.c = 1\nd = "e"', { a: 'one\n  two "" three', d: "e" }],
-    ['a = """x\\\n   y"""', { a: "xy" }],
-    ["a = '''\nx''y'''", { a: "x''y" }],
-    ['a = 1\nb = "c"\nd = [1, 2]\n[t]\ne = "f"', { b: "c" }],
-    ['"quoted key" = "v"\na = "1"\na = "2"', { "quoted key": "v", a: "1" }],
-    ['a = """""x"""""', { a: '""x""' }],
-  ])("%j", (source, expected) => {
-    expect(Object.fromEntries(parseTomlTexts(source).texts)).toEqual(expected);
+describe("a command in TOML", () => {
+  const parse = (source: string) => parseTomlCommand(source, "c.toml", {});
+
+  test.each<[source: string, prompt: string]>([
+    ["# c\nprompt = \"x\\ty\\u00e9\" # c\nb = '\\raw'", "x\ty\u00e9"],
+    ['a = "b"\nprompt = """\none\n  two "" three"""\nb.c = 1\nd = "e"', 'one\n  two "" three'],
+    ['prompt = """x\\\n   y"""', "xy"],
+    ["prompt = '''\nx''y'''", "x''y"],
+    ['tags = [\n  "a",\n  "b",\n]\nprompt = "after a list"', "after a list"],
+    ['a = { b = "]" }\r\n"prompt" = "after a table"\r\n[t]\r\nprompt = "f"', "after a table"],
+    ['when = 1979-05-27T07:32:00Z\nprompt = """""x"""""', '""x""'],
+    ['\uFEFFprompt = "with a byte order mark"', "with a byte order mark"],
+    ['__proto__ = "x"\nprompt = "p"', "p"],
+  ])("has the prompt of %j", (source, prompt) => {
+    const { command, diagnostics } = parse(source);
+    expect(diagnostics).toEqual([]);
+    expect(command?.expand("")).toBe(prompt);
   });
 
-  test.each(['a = "no end', "a = 'two\nlines'", 'a = "\\q"', "a", '= "x"', 'a = """x'])("%j has a fault with a place", (source) => {
-    expect(parseTomlTexts(source).faults).toMatchObject([{ offset: expect.any(Number) }]);
+  test.each(["", "prompt = 1", 'prompt = ["a"]', '[t]\nprompt = "a"', '[__proto__]\nprompt = "a"'])("needs a prompt: %j", (source) => {
+    expect(parse(source)).toEqual({ diagnostics: [expect.objectContaining({ code: "COMMAND_EMPTY" })] });
+  });
+
+  test.each<[source: string, line: number, column: number]>([
+    ['prompt = "no end', 1, 10],
+    ['a = 1\nprompt = "\\q"', 2, 12],
+    ["a", 1, 1],
+    ['prompt = "x"\nb = 1\nb = 2', 3, 1],
+    ['prompt = "x"\n]', 2, 1],
+    [`prompt = "x"\na = ${"[".repeat(2_000)}`, 2, 1005],
+  ])("is refused with the place of its fault: %j", (source, line, column) => {
+    const { command, diagnostics } = parse(source);
+    expect(command).toBeUndefined();
+    expect(diagnostics).toMatchObject([{ code: "TOML_SYNTAX", file: "c.toml", range: { start: { line } } }]);
+    expect(diagnostics[0]?.range?.start.column).toBe(column);
+    expect(diagnostics[0]?.message).not.toContain("\n");
+  });
+
+  test("is not parsed when it is longer than a megabyte", () => {
+    expect(parse(`prompt = "x"\n#${"-".repeat(1_048_576)}`)).toMatchObject({ diagnostics: [{ code: "FILE_TOO_LARGE" }] });
   });
 });

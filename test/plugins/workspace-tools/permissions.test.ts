@@ -23,7 +23,7 @@ describe("what somebody is asked", () => {
         kind: "write",
         intention: `Create ${folder}/new.txt`,
         fileName: `${folder}/new.txt`,
-        diff: `--- /dev/null\n+++ b/${folder}/new.txt\n@@ -0,0 +1,3 @@\n+x\n+y\n+`,
+        diff: `--- /dev/null\n+++ b/${folder}/new.txt\n@@ -0,0 +1,2 @@\n+x\n+y`,
         newFileContents: "x\ny\n",
         canOfferSessionApproval: true,
       }),

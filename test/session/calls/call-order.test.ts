@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { CallOutcome } from "../../../src/session/calls/pipeline-types.ts";
 import type { Session } from "../../../src/session/session.ts";
+import { haveOneHiddenClass } from "../../hidden-class.ts";
 import { createTestEnvironment, deferred, openSession, recordEvents, sessionWith, settleMicrotasks, sourceOf } from "../session-kit.ts";
 
 const runAll = async (session: Session, ...calls: [name: string, args?: unknown][]): Promise<CallOutcome[]> => {
@@ -52,6 +53,28 @@ test("a message's calls go through every stage in order", async () => {
     "tool.execution_complete c0",
     "tool.execution_complete c1",
   ]);
+});
+
+test("hooks get inputs of one hidden class", async () => {
+  const seen: Record<string, object[]> = { pre: [], post: [], failed: [] };
+  const session = sessionWith(
+    [
+      { name: "good", handler: () => "fine" },
+      { name: "bad", handler: () => ({ resultType: "failure", textResultForLlm: "no" }) },
+    ],
+    {
+      hooks: {
+        onPreToolUse: (input) => void seen["pre"]?.push(input),
+        onPostToolUse: (input) => void seen["post"]?.push(input),
+        onPostToolUseFailure: (input) => void seen["failed"]?.push(input),
+      },
+    },
+  );
+  for (let n = 0; n < 1_000; n++) for (const name of ["good", "bad"]) await session.callTool(name, {});
+  for (const inputs of Object.values(seen)) {
+    const [one, other] = inputs.slice(-2) as [object, object];
+    expect(haveOneHiddenClass(one, other)).toBe(true);
+  }
 });
 
 describe("one start and one end for each call", () => {

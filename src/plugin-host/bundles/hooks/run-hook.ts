@@ -4,7 +4,7 @@ import { createVariableLookup, expandVariables } from "../../../formats/mcp/expa
 import { rulesOf } from "../../../formats/mcp/mcp-dialects.ts";
 import type { HookCommand, HookProgram } from "../../../formats/plugins/hook-config.ts";
 import { manifestRulesOf } from "../../../formats/plugins/plugin-dialects.ts";
-import { type CommandOutcome, runCommand } from "../../../io/process/child-process.ts";
+import { type ProgramOutcome, runProgram } from "../../../io/process/child-process.ts";
 import type { BundleData } from "../bundle.ts";
 import type { HookReply } from "./hook-answer.ts";
 import { hookPayload } from "./hook-payload.ts";
@@ -33,9 +33,9 @@ export async function runHook(command: HookCommand, input: Readonly<Record<strin
   const timeout = AbortSignal.timeout(command.timeout);
   const signal = AbortSignal.any([place.signal, timeout]);
   const env = environmentOf(command, place, cwd);
-  let outcome: CommandOutcome = { kind: "not-found", message: "No program is named for this system." };
+  let outcome: ProgramOutcome = { kind: "not-found", message: "No program is named for this system." };
   for (const program of programsOf(command, place)) {
-    outcome = await runCommand({ ...program, cwd, env, stdin, signal, maxOutputBytes, graceMs: 500 });
+    outcome = await runProgram({ ...program, cwd, env, stdin, signal, maxOutputBytes, graceMs: 500 });
     if (outcome.kind !== "not-found") break;
   }
   if (outcome.kind === "aborted")

@@ -200,7 +200,7 @@ test("an edit that fits only when another of the same message was made is asked 
   const prepared = await session.prepare([edit("one", "two", 1), edit("two", "three", 2)]);
   for (const call of prepared) await session.run(call);
   expect(asked.map((request) => String(request["diff"])).toSorted()).toEqual([
-    `--- a/${folder}/a.txt\n+++ b/${folder}/a.txt\n@@ -1,2 +1,2 @@\n-one\n+two\n `,
+    `--- a/${folder}/a.txt\n+++ b/${folder}/a.txt\n@@ -1,1 +1,1 @@\n-one\n+two`,
     "--- a/a.txt\n+++ b/a.txt\n@@ -1,1 +1,1 @@\n-two\n+three",
   ]);
   expect(readFileSync(join(folder, "a.txt"), "utf8")).toBe("three\n");

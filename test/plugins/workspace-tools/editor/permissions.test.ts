@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
-import { diffOfTexts } from "../../../../plugins/workspace-tools/operations/line-diff.ts";
+import { unifiedDiff } from "../../../../plugins/workspace-tools/operations/unified-diff.ts";
 import { closeEditors, openEditor, openWorkspace } from "../workspace-kit.ts";
 
 afterAll(closeEditors);
@@ -27,7 +27,7 @@ describe("what somebody is asked", () => {
         kind: "write",
         intention: `Edit ${folder}/new.txt`,
         fileName: `${folder}/new.txt`,
-        diff: `--- /dev/null\n+++ b/${folder}/new.txt\n@@ -0,0 +1,2 @@\n+x\n+`,
+        diff: `--- /dev/null\n+++ b/${folder}/new.txt\n@@ -0,0 +1,1 @@\n+x`,
         newFileContents: "x\n",
         canOfferSessionApproval: true,
       }),
@@ -48,8 +48,8 @@ describe("what somebody is asked", () => {
           `+++ b/${folder}/a.txt`,
           "@@ -1,4 +1,4 @@",
           ...["-1", "+one", " 2", " 3", " 4"],
-          "@@ -17,5 +17,5 @@",
-          ...[" 17", " 18", " 19", "-20", "+twenty", " "],
+          "@@ -17,4 +17,4 @@",
+          ...[" 17", " 18", " 19", "-20", "+twenty"],
         ].join("\n"),
       }),
     ],
@@ -68,9 +68,8 @@ describe("what somebody is asked", () => {
           ...[" 2", " 3", " 4", "-5", "+five", " 6", " 7", " 8"],
           `--- a/${folder}/sub/b.txt`,
           "+++ /dev/null",
-          "@@ -1,2 +0,0 @@",
+          "@@ -1,1 +0,0 @@",
           "-b",
-          "-",
         ].join("\n"),
       }),
     ],
@@ -196,41 +195,81 @@ describe("rules that forbid to read something", () => {
 });
 
 describe("a diff of two texts", () => {
-  const texts = fc.array(fc.constantFrom("a", "b", "c", ""), { maxLength: 30 }).map((lines) => lines.join("\n"));
+  const texts = fc
+    .tuple(fc.array(fc.constantFrom("a", "b", "c", ""), { maxLength: 30 }), fc.constantFrom("", "\n"))
+    .map(([lines, end]) => lines.join("\n") + end);
 
-  test("leads from the one to the other, and is as short as can be read off", () => {
+  test("leads from one to the other", () => {
     fc.assert(
       fc.property(texts, texts, (before, after) => {
-        const diff = diffOfTexts("f", before, after).split("\n").slice(2);
-        expect(applied(before.split("\n"), diff)).toEqual(after.split("\n"));
+        expect(applied(before, unifiedDiff("f", before, after))).toBe(after);
       }),
       { numRuns: 500 },
     );
   });
 
-  test("of texts that have nothing in common is one stretch, and takes no longer for it", () => {
-    const text = (word: string): string => Array.from({ length: 8_000 }, (_, at) => `${word} line ${at}`).join("\n");
-    const diff = diffOfTexts("f", text("old"), text("new"));
+  test("has one hunk when they have nothing in common, however long they are", () => {
+    const text = (word: string): string => Array.from({ length: 8_000 }, (_, at) => `${word} line ${at}\n`).join("");
+    const diff = unifiedDiff("f", text("old"), text("new"));
     expect(diff.split("\n")[2]).toBe("@@ -1,8000 +1,8000 @@");
     expect(diff).toMatch(/\[Diff truncated\.\]$/);
   });
+
+  // To find an edit, all lines before it are compared: the number of edits that are looked for falls as the texts grow.
+  test.each([
+    [1_000, 51],
+    [20_000, 1],
+  ])("has hunks of its own for changes %i lines apart: %i", (distance, hunks) => {
+    const blocks = (mark: string): string => Array.from({ length: 51 }, () => `${"a\n".repeat(distance)}${mark}\n`).join("");
+    expect(unifiedDiff("f", blocks("b"), blocks("c")).match(/^@@ |truncated/gm)).toHaveLength(hunks + (hunks === 1 ? 1 : 0));
+  });
+
+  test("that has one hunk shows what is between the first change and the last", () => {
+    const lines = (from: number, word: string): string => Array.from({ length: 400 }, (_, at) => `${word} ${from + at}\n`).join("");
+    const [before, after] = ["old", "new"].map((word) => `1\n2\n3\n4\n${lines(5, word)}5\n6\n7\n8`) as [string, string];
+    const diff = unifiedDiff("f", before, after);
+    expect(diff.split("\n").slice(2, 7)).toEqual(["@@ -2,406 +2,406 @@", " 2", " 3", " 4", "-old 5"]);
+    expect(diff.split("\n").slice(-4)).toEqual(["+new 404", " 5", " 6", " 7"]);
+    expect(applied(before, diff)).toBe(after);
+    expect(applied(before, unifiedDiff("f", before, `${before}\n${after}`))).toBe(`${before}\n${after}`);
+  });
+
+  test("shows a missing line break at the end, and the kind of line breaks only where nothing else changes", () => {
+    expect(unifiedDiff("f", "a\n", "a")).toBe("--- a/f\n+++ b/f\n@@ -1,1 +1,1 @@\n-a\n+a\n\\ No newline at end of file");
+    expect(unifiedDiff("f", "a\r\nb\r\n", "a\nc\n")).toBe("--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+c");
+    expect(unifiedDiff("f", "a\r\n", "a\n")).toBe("--- a/f\n+++ b/f\n@@ -1,1 +1,1 @@\n-a\r\n+a");
+    expect(unifiedDiff("f", "a\n", "a\n")).toBe("--- a/f\n+++ b/f");
+    expect(unifiedDiff("f", undefined, "")).toBe("--- /dev/null\n+++ b/f");
+  });
+
+  test("has the file's name in one line, whatever it is", () => {
+    expect(unifiedDiff("é\n+++ b/other", "a\n", undefined)).toBe('--- "a/é\\n+++ b/other"\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-a');
+    expect(unifiedDiff("C:\\é", undefined, "a\n")).toBe("--- /dev/null\n+++ b/C:\\é\n@@ -0,0 +1,1 @@\n+a");
+  });
 });
 
+const noBreak = "\0";
+
 /** What a text becomes by the hunks of a diff, whose lines have to fit. */
-function applied(before: readonly string[], diff: readonly string[]): readonly string[] {
+function applied(text: string, diff: string): string {
+  const before: readonly string[] = text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
+  const lines = `${diff}\n`.replaceAll("\n\\ No newline at end of file\n", `${noBreak}\n`).split("\n").slice(2, -1);
   const after: string[] = [];
   let at = 0;
-  for (const line of diff) {
-    const [, start] = /^@@ -(\d+),\d+ \+\d+,\d+ @@$/.exec(line) ?? [];
+  for (const line of lines) {
+    const [, start, length] = /^@@ -(\d+),(\d+) \+\d+,\d+ @@$/.exec(line) ?? [];
+    const whole = line.endsWith(noBreak) ? line.slice(1, -1) : `${line.slice(1)}\n`;
     if (start !== undefined) {
-      after.push(...before.slice(at, Number(start) - 1));
-      at = Number(start) - 1;
-    } else if (line.startsWith("+")) after.push(line.slice(1));
+      // The line that a hunk of no lines follows is counted from 0.
+      const next = length === "0" ? Number(start) : Number(start) - 1;
+      after.push(...before.slice(at, next));
+      at = next;
+    } else if (line.startsWith("+")) after.push(whole);
     else {
-      expect(before[at]).toBe(line.slice(1));
-      if (line.startsWith(" ")) after.push(line.slice(1));
+      expect(before[at]).toBe(whole);
+      if (line.startsWith(" ")) after.push(whole);
       at++;
     }
   }
-  return [...after, ...before.slice(at)];
+  return [...after, ...before.slice(at)].join("");
 }

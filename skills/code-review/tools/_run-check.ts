@@ -1,0 +1,65 @@
+import { resolve } from "node:path";
+import { runProgram } from "skillhost";
+import { reportedFindings } from "./_linters.ts";
+import { type Check, shown } from "./_plan-checks.ts";
+
+/** One finding, whichever linter reported it. */
+export interface Finding {
+  /** Relative to the working directory, with forward slashes. */
+  readonly file: string;
+  readonly line: number;
+  readonly column?: number;
+  readonly rule: string;
+  readonly severity: "error" | "warning" | "info";
+  readonly message: string;
+}
+
+/** `failure` is for the model: which linter failed, and the last lines of what it said. */
+export type Outcome = { readonly findings: readonly Finding[] } | { readonly failure: string };
+
+const maxReportBytes = 64 * 1024 * 1024;
+const maxMessage = 500;
+
+/** Runs a linter and reads its report. */
+export async function runCheck(check: Check, base: string, signal: AbortSignal): Promise<Outcome> {
+  const { linter, command, args, cwd } = check;
+  const outcome = await runProgram({ command, args, cwd, signal, maxOutputBytes: maxReportBytes });
+  if (outcome.kind !== "exited") return { failure: `${linter.name} failed: ${outcome.kind === "aborted" ? "aborted" : outcome.message}` };
+  const { code, stdout, stderrTail, truncated } = outcome;
+  if (truncated) return { failure: `${linter.name} reported more than ${maxReportBytes} bytes. Give fewer paths.` };
+  const findings = readReport(check, stdout, base);
+  // 1 means findings to all of them, and to some also that something went wrong.
+  if (findings !== undefined && (code === 0 || (code === 1 && findings.length > 0))) return { findings };
+  const said = stderrTail.trim() || stdout.slice(0, 16_384).trim();
+  const reason = said.replaceAll(base, ".").split("\n").slice(-20).join("\n").slice(-2000);
+  return { failure: `${linter.name} failed (exit code ${code ?? "none"}):\n${reason}` };
+}
+
+/** Undefined: there is no report of the form that this linter writes. */
+function readReport({ linter, cwd }: Check, stdout: string, base: string): readonly Finding[] | undefined {
+  try {
+    return reportedFindings.parse(linter.read(findJson(stdout))).map(({ file, line, column, rule, severity, message }) => ({
+      file: shown(base, resolve(cwd, file)),
+      line,
+      ...(column !== undefined && { column }),
+      rule: rule ?? linter.name,
+      severity: /^(?:error|fatal)$/.test(severity) ? "error" : severity === "warning" ? "warning" : "info",
+      message: message.replace(/[\s\p{Cc}]+/gu, " ").slice(0, maxMessage),
+    }));
+  } catch {
+    // The program failed before it wrote a report, or is another version than those that are known.
+    return undefined;
+  }
+}
+
+/** Linters and their configurations may write lines of their own before the report. */
+function findJson(text: string): unknown {
+  for (const { index } of [...text.slice(0, 100_000).matchAll(/^[ \t]*[[{]/gm)].slice(0, 20)) {
+    try {
+      return JSON.parse(text.slice(index));
+    } catch {
+      // A line of text that begins with a bracket.
+    }
+  }
+  return undefined;
+}

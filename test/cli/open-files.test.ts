@@ -1,0 +1,53 @@
+import { spawnSync } from "node:child_process";
+import { expect, test } from "vitest";
+import { buildPackage } from "../built-package.ts";
+import { skillDocument, toolModule, workplace } from "./run-cli.ts";
+
+const { bin } = buildPackage();
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs the command line in a process that may have this many files open. */
+function runWithin(openFiles: number, cwd: string, argv: readonly string[]): Ended {
+  const script = `ulimit -n ${openFiles} && exec "$0" "$@"`;
+  const { status, stdout, stderr } = spawnSync("sh", ["-c", script, process.execPath, bin, ...argv], {
+    cwd,
+    encoding: "utf8",
+    env: { ...process.env, LANG: "C.UTF-8", SKILLHOST_TRUST: "1" },
+  });
+  return { code: status, stdout, stderr };
+}
+
+// Windows has no such limit, and no sh.
+test.skipIf(process.platform === "win32").each([
+  ["before the command line is loaded", 22, "skillhost cannot be started: EMFILE: "],
+  ["while a command is loaded", 60, "EMFILE: "],
+])("a limit on open files that is reached %s ends it with one line that says what to do", (_when, openFiles, begin) => {
+  using place = workplace({ "skills/greeter/SKILL.md": skillDocument("greeter") });
+  const { code, stdout, stderr } = runWithin(openFiles, place.path, ["list"]);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toMatch(/^[^\n]*too many open files, open '[^\n]*'[^\n]*"ulimit -n 4096"[^\n]*\n$/);
+  expect(stderr.startsWith(`error: ${begin}`)).toBe(true);
+});
+
+test.skipIf(process.platform === "win32")("with --json, an answer says the same", () => {
+  using place = workplace({ "skills/greeter/SKILL.md": skillDocument("greeter") });
+  const { code, stdout } = runWithin(60, place.path, ["list", "--json"]);
+  expect(code).toBe(1);
+  expect(JSON.parse(stdout)).toMatchObject({ ok: false, error: { code: "EMFILE", message: expect.stringContaining("ulimit -n 4096") } });
+});
+
+test.skipIf(process.platform === "win32")("more skills than files that may be open are all loaded", () => {
+  using place = workplace();
+  for (let i = 0; i < 170; i++) {
+    place.write(`skills/s${i}/SKILL.md`, skillDocument(`s${i}`));
+    place.write(`skills/s${i}/tools/t${i}.ts`, toolModule(`t${i}`, "Hello"));
+  }
+  const { code, stdout, stderr } = runWithin(160, place.path, ["list"]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  expect(stdout).toContain("170 skills, ");
+});

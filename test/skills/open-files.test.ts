@@ -1,0 +1,46 @@
+import { spawnSync } from "node:child_process";
+import { expect, test } from "vitest";
+import { compileSources } from "../compiled-sources.ts";
+import { tempFolder } from "./kit.ts";
+
+const program = compileSources("test/skills/open-files-child.ts", "test/slowness.ts")("test/skills/open-files-child.ts");
+
+const text = (name: string, description: string): string => `---\nname: ${name}\ndescription: ${description}\n---\nBe brief.\n`;
+
+// Windows has no such limit, and no sh.
+test.skipIf(process.platform === "win32").each(["reload", "watch"])(
+  "skills that change while no file can be opened keep serving, say why, and are loaded when one can (%s)",
+  (mode) => {
+    const folder = tempFolder({
+      "skills/tool/SKILL.md": text("tool", "The tool."),
+      "skills/tool/tools/tool.mjs": 'export default { name: "before", description: "A tool.", handler: () => "" };\n',
+      "skills/text/SKILL.md": text("text", "Said before."),
+      "skills/untouched/skill.md": text("untouched", "The same."),
+      "more/prompt/SKILL.md": text("prompt", "The prompt."),
+      "more/prompt/prompts/greet.md": "Greet before.",
+    });
+    const script = 'ulimit -n 300 && exec "$0" "$@"';
+    const { stdout, stderr } = spawnSync("sh", ["-c", script, process.execPath, program, folder, mode], { encoding: "utf8" });
+    expect(stderr).toBe("");
+    const { started, exhausted, freed } = JSON.parse(stdout);
+    expect(started.skills).toEqual([
+      "prompt active: The prompt., Greet before.",
+      "text active: Said before.",
+      "tool active: The tool., before",
+      expect.stringContaining("untouched active: The same."),
+    ]);
+    const names = exhausted.skills.map((each: string) => each.replace(", not as its files are", ""));
+    expect(names).toEqual(started.skills);
+    for (const [, , message] of exhausted.diagnostics) expect(message).toContain("ulimit -n 4096");
+    expect(exhausted.diagnostics.map(([, file]: string[]) => file)).toEqual(
+      expect.arrayContaining(["skills/text", "skills/tool", "more/prompt"].map((each) => expect.stringContaining(each))),
+    );
+    expect(freed.diagnostics).toEqual([]);
+    expect(freed.skills).toEqual([
+      "prompt active: The prompt., Greet after.",
+      "text active: Said after.",
+      "tool active: The tool., after",
+      expect.stringContaining("untouched active: The same."),
+    ]);
+  },
+);
