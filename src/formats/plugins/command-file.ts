@@ -1,6 +1,5 @@
 import { parse, TomlError } from "smol-toml";
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { createTextReport } from "../skills/front-matter-fields.ts";
 import { expandPrompt, parsePromptFile } from "../skills/prompt-file.ts";
 import { fileTooLarge, maxDocumentBytes, maxJsonBytes } from "../text/limits.ts";
 
