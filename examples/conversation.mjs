@@ -1,4 +1,4 @@
-// Two tools, called as a model would call them to "get the details of user 123 and welcome them".
+// Calls two tools as a model would to "get the details of user 123 and welcome them".
 // Run it after `npm run build`: node examples/conversation.mjs
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,10 +12,10 @@ const host = await createHost({ skillDirectories, workingDirectory, watch: false
 const session = await host.createSession({
   persist: false,
   availableTools: ["users/get_user", "skill:notifications"],
-  // Looking somebody up is allowed; writing too, if the tool says what for.
+  // Allows looking up users, and writing if the tool states its intention.
   onPermissionRequest({ kind, toolName, intention }) {
     if (toolName === "get_user") return { kind: "approve-once" };
-    if (kind !== "write" || typeof intention !== "string") return { kind: "reject", feedback: "Say what would be written." };
+    if (kind !== "write" || typeof intention !== "string") return { kind: "reject", feedback: "State what would be written." };
     console.log(`allowed: ${intention}`);
     return { kind: "approve-once" };
   },

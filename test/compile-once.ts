@@ -8,12 +8,12 @@ const cache = fileURLToPath(new URL("../node_modules/.cache/skillhost-tests", im
 const unusedMs = 60 * 60 * 1000;
 
 /**
- * A folder with these files by their paths; TypeScript becomes plain JavaScript beside the rest. The same files give the same
- * folder, in each process, so it must not be written to. It lies where packages are found as from the sources.
+ * A folder with these files by their paths; TypeScript becomes plain JavaScript beside the rest, in a package with its declarations. The
+ * same files give the same folder, in each process, so it must not be written to. It lies where packages are found as from the sources.
  */
 export function compileOnce(kind: "compiled" | "package", files: ReadonlyMap<string, string>): string {
   const folder = join(cache, `${kind}-${digestOf(files)}`);
-  if (!existsSync(folder)) write(files, folder);
+  if (!existsSync(folder)) write(kind, files, folder);
   return folder;
 }
 
@@ -23,14 +23,16 @@ function digestOf(files: ReadonlyMap<string, string>): string {
   return hash.update(usingContext).digest("hex").slice(0, 16);
 }
 
-function write(files: ReadonlyMap<string, string>, folder: string): void {
+function write(kind: "compiled" | "package", files: ReadonlyMap<string, string>, folder: string): void {
   mkdirSync(cache, { recursive: true });
   removeUnused();
   const target = mkdtempSync(join(cache, "building-"));
   for (const [file, text] of files) {
     const path = join(target, file.replace(/\.ts$/, ".js"));
     mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, file.endsWith(".ts") ? compile(file, text) : text);
+    const compiled = file.endsWith(".ts") ? compile(file, text, kind === "package") : { code: text };
+    writeFileSync(path, compiled.code);
+    if (compiled.declaration !== undefined) writeFileSync(path.replace(/\.js$/, ".d.ts"), compiled.declaration);
     if (text.startsWith("#!")) chmodSync(path, 0o755);
   }
   writeFileSync(join(target, usingHelper), usingContext);
@@ -43,12 +45,13 @@ function write(files: ReadonlyMap<string, string>, folder: string): void {
   }
 }
 
-function compile(file: string, text: string): string {
+function compile(file: string, text: string, isDeclared: boolean): { readonly code: string; readonly declaration?: string | undefined } {
   // As tsconfig.build.json has it: the oldest Node that counts does not know `using`.
-  const { code, errors } = transformSync(file, text, { target: "es2023", typescript: { rewriteImportExtensions: "rewrite" } });
+  const typescript = { rewriteImportExtensions: "rewrite", ...(isDeclared && { declaration: { stripInternal: true } }) } as const;
+  const { code, declaration, errors } = transformSync(file, text, { target: "es2023", typescript });
   if (errors.length > 0) throw new Error(`${file}: ${errors[0]?.message}`);
   const up = "../".repeat(file.split(/[\\/]/).length - 1) || "./";
-  return code.replace('"@oxc-project/runtime/helpers/usingCtx"', `"${up}${usingHelper}"`);
+  return { code: code.replace('"@oxc-project/runtime/helpers/usingCtx"', `"${up}${usingHelper}"`), declaration };
 }
 
 const usingHelper = "using-context.js";

@@ -6,7 +6,7 @@ import type { SessionAsks } from "./asks/asks.ts";
 import type { Attachment, AttachmentOptions } from "./asks/attachments.ts";
 import { toToolAnswer } from "./asks/own-client.ts";
 import { type CallOptions, listenTo } from "./calls/call-options.ts";
-import { type FileChange, resolveToolName } from "./calls/pipeline.ts";
+import { type FileChange, findToolName } from "./calls/pipeline.ts";
 import type { AgentScope, CallOutcome, Prepared, ToolCall } from "./calls/pipeline-types.ts";
 import { type ListedTool, listTools } from "./catalog/list-tools.ts";
 import type { ToolsDiff } from "./catalog/pushed-tools.ts";
@@ -112,14 +112,20 @@ export class Session extends SessionOffering implements AsyncDisposable {
   async callTool(name: string, args?: unknown, options: CallOptions = {}): Promise<ToolResult> {
     this.#parts.assertOpen();
     const { toolCallId = randomUUID(), signal } = options;
-    const starting = this.#parts.servers.awaitTool(name, this.#scope.catalog, () => signal ?? never);
-    // A call that is cancelled meanwhile settles as any other that is.
-    if (starting !== undefined) await starting.catch(() => {});
+    let { catalog } = this.#scope;
+    let known = findToolName(catalog, name);
+    const starting = known === undefined ? this.#parts.servers.awaitMoreTools(() => signal ?? never) : undefined;
+    if (starting !== undefined) {
+      // A call that is cancelled meanwhile settles as any other that is.
+      await starting.catch(() => {});
+      ({ catalog } = this.#scope);
+      known = findToolName(catalog, name);
+    }
     const listening = listenTo(options);
     const scope = listening === undefined ? this.#scope : this.createScope(listening);
-    const call = { id: toolCallId, name: resolveToolName(scope.catalog, name), arguments: args };
+    const call = { id: toolCallId, name: known ?? name, arguments: args };
     try {
-      const outcome = this.#parts.pipeline.call(call, scope);
+      const outcome = this.#parts.pipeline.call(call, scope, catalog);
       return (outcome instanceof Promise ? await outcome : outcome).result;
     } finally {
       listening?.end();

@@ -94,7 +94,7 @@ test("each tool of the examples works in the turn of a model", async () => {
   await using session = await openSession({ permissions: { allow: ["*"] }, toolSearch: { enabled: false } });
   const wanted: readonly [tool: string, args: object, text: string | RegExp][] = [
     ["query_users", { search: "ad", role: "designer" }, "126: Adele Goldberg <adele@example.com>, designer"],
-    ["list_notifications", {}, /"message":"Welcome, Ada Lovelace!"|^Nothing was sent yet\.$/],
+    ["list_notifications", {}, /"message":"Welcome, Ada Lovelace!"|^No notifications sent yet\.$/],
     ["get_weather", { city: "Oslo" }, '{"city":"Oslo","temperature":4,"unit":"celsius","sky":"Light rain"}'],
     ["get_time", {}, /^\d{4}-\d\d-\d\dT/],
     ["search_files", { pattern: "settings.*" }, "settings.json"],

@@ -53,38 +53,38 @@ test("the examples load without a diagnostic", () => {
 test.each<[tool: string, args: object, type: ToolResult["resultType"], text: string | RegExp]>([
   ["get_weather", { city: "Oslo" }, "success", '{"city":"Oslo","temperature":4,"unit":"celsius","sky":"Light rain"}'],
   ["get_weather", { city: "Oslo", unit: "fahrenheit" }, "success", /"temperature":39,/],
-  ["get_weather", { city: "Nowhere" }, "failure", "No weather is known for Nowhere. Check the spelling or name a larger city."],
+  ["get_weather", { city: "Nowhere" }, "failure", "No weather found for Nowhere. Check the spelling or try a larger city."],
   ["get_weather", { city: "Broken" }, "failure", threw],
   ["get_weather", { city: " " }, "failure", /^Invalid arguments for tool 'get_weather': city: /],
   [
     "query_users",
     { search: "AD", limit: 1 },
     "success",
-    "123: Ada Lovelace <ada@example.com>, admin\n… and 1 more; search for something longer.",
+    "123: Ada Lovelace <ada@example.com>, admin\n… and 1 more. Use a longer search text.",
   ],
   ["query_users", { search: "ad", role: "designer" }, "success", "126: Adele Goldberg <adele@example.com>, designer"],
-  ["query_users", { search: "nobody" }, "success", 'No user matches "nobody".'],
+  ["query_users", { search: "zed" }, "success", 'No user matches "zed".'],
   ["get_user", { id: 125 }, "success", '{"id":125,"name":"Alan Turing","email":"alan@example.com","role":"developer"}'],
-  ["get_user", { id: 1 }, "failure", "There is no user 1. Find the id with query_users."],
+  ["get_user", { id: 1 }, "failure", "User 1 was not found. Use query_users to find the id."],
   ["get_time", {}, "success", /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/],
   ["search_files", { pattern: "*.json" }, "success", "settings.json"],
-  ["search_files", { pattern: "**/*.ts" }, "success", "No file fits **/*.ts."],
-  ["search_files", { pattern: "../*" }, "failure", /^Only files below the working directory/],
+  ["search_files", { pattern: "**/*.ts" }, "success", "No file matches **/*.ts."],
+  ["search_files", { pattern: "../*" }, "failure", /must be relative to the working directory/],
   ["read_setting", { name: "theme" }, "success", '{"name":"theme","value":"dark"}'],
-  ["read_setting", { name: "color" }, "failure", 'There is no setting "color". There are theme.'],
+  ["read_setting", { name: "color" }, "failure", 'Unknown setting "color". Available settings: theme.'],
 ])("%s %j is a %s", async (tool, args, type, text) => {
   const result = await call(tool, args);
   const expected = typeof text === "string" ? text : expect.stringMatching(text);
   expect(result).toMatchObject({ resultType: type, textResultForLlm: expected });
 });
 
-test("the user search tells the log what the model need not know", async () => {
+test("the user search puts telemetry into the log and not into the text for the model", async () => {
   const result = await call("query_users", { search: "a", limit: 2 });
   expect(result.sessionLog).toBe("query_users: 4 of 4 users match");
   expect(result.toolTelemetry).toEqual({ matches: 4, searched: 4, milliseconds: expect.any(Number) });
 });
 
-test("the settings keep the reason of a failure from the model, and what it throws too", async () => {
+test("the settings example keeps the details of failures and thrown errors from the model", async () => {
   expect((await call("read_setting", { name: "color" })).error).toBe("read_setting: unknown setting color");
   const elsewhere = await createTestHost({ skillDirectories: [examples], workingDirectory: tmpdir(), watch: false });
   const result = await elsewhere.call("read_setting", { name: "theme" });
@@ -94,7 +94,7 @@ test("the settings keep the reason of a failure from the model, and what it thro
 });
 
 test("notifications are sent, listed and announced", async () => {
-  expect((await call("list_notifications")).textResultForLlm).toBe("Nothing was sent yet.");
+  expect((await call("list_notifications")).textResultForLlm).toBe("No notifications sent yet.");
   expect((await call("send_notification", { userId: 123, message: "Hello" })).textResultForLlm).toMatch(/is number 1 in the outbox/);
   expect((await call("send_notification", { userId: 124, message: "Hi" })).textResultForLlm).toMatch(/is number 2 in the outbox/);
   const listed = (await call("list_notifications")).textResultForLlm.split("\n").map((line) => JSON.parse(line) as object);
@@ -114,7 +114,7 @@ test("a swatch is a PNG of the size that was asked for", async () => {
   expect([png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual([5, 5]);
 });
 
-test("a tool knows on whose behalf it is called", async () => {
+test("a handler receives the ids of its session and call", async () => {
   called.add("describe_call");
   const { session } = running;
   const result = await session.callTool("describe_call", {}, { toolCallId: "call-1" });
@@ -122,7 +122,7 @@ test("a tool knows on whose behalf it is called", async () => {
   expect(JSON.parse(result.textResultForLlm)).toEqual(details);
 });
 
-test("the conversation looks somebody up and then welcomes them", async () => {
+test("the conversation looks up a user and then welcomes them", async () => {
   const log = vi.spyOn(console, "log").mockImplementation(() => {});
   await import(/* @vite-ignore */ new URL("../../examples/conversation.mjs", import.meta.url).href);
   const lines = log.mock.calls.map(([line]) => String(line));

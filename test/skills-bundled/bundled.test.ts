@@ -13,7 +13,7 @@ const paths = files.map((entry) => join(entry.parentPath, entry.name));
 const read = (path: string): string => readFileSync(path, "utf8");
 const readJson = (path: string): Record<string, unknown> => JSON.parse(read(path)) as Record<string, unknown>;
 
-test("all bundled skills load without a single diagnostic", async () => {
+test("all bundled skills load without diagnostics", async () => {
   await using server = await createTestHost({ skillDirectories: [root], watch: false });
   expect(server.host.diagnostics).toEqual([]);
   expect(server.host.skills.map((skill) => skill.name).sort()).toEqual(names);
@@ -22,7 +22,7 @@ test("all bundled skills load without a single diagnostic", async () => {
   expect(tools).toEqual(expect.arrayContaining(expected));
 });
 
-test("every parameter of every bundled tool is described, and none takes just anything", async () => {
+test("every parameter of every bundled tool has a description, and no tool accepts unknown parameters", async () => {
   await using server = await createTestHost({ skillDirectories: [root], watch: false });
   for (const tool of server.session.listTools()) {
     const parameters = tool.parameters as { properties?: Record<string, { description?: string }>; additionalProperties?: unknown };
@@ -42,7 +42,7 @@ test("every SKILL.md passes the strict rules of the Agent Skills specification",
 test.each([
   ["skill.json", "skill.schema.json", (path: string) => basename(path) === "skill.json"],
   ["tools/*.json", "tool.schema.json", (path: string) => basename(dirname(path)) === "tools" && /^[^_].*\.json$/.test(basename(path))],
-])("every %s is valid by %s, and its $schema leads there", (_name, schemaName, isMeant) => {
+])("every %s is valid according to %s, and its $schema points to that file", (_name, schemaName, isMeant) => {
   const schemaPath = join(root, "..", "schemas", schemaName);
   const ajv = new Ajv({
     strict: false,
@@ -58,7 +58,7 @@ test.each([
   }
 });
 
-test("a skill's manifest, its SKILL.md and its folder have one name and one description", () => {
+test("the manifest, SKILL.md and folder of a bundled skill have the same name and description", () => {
   for (const name of names) {
     const manifest = paths.find((path) => path === join(root, name, "skill.json"));
     const document = paths.find((path) => path === join(root, name, "SKILL.md"));
@@ -68,7 +68,7 @@ test("a skill's manifest, its SKILL.md and its folder have one name and one desc
   }
 });
 
-test("the modules of skills import only what a skill of anybody's could", () => {
+test("the modules of bundled skills import only what any skill can import", () => {
   const modules = paths.filter((path) => /^\.m?[jt]s$/.test(extname(path)));
   expect(modules.length).toBeGreaterThan(10);
   for (const path of modules) {

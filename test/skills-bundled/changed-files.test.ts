@@ -52,7 +52,7 @@ function prepare(): void {
 
 const all = "## Staged files\nboth.txt\nstaged.txt\n\n## Unstaged changes\nboth.txt\nedited.txt\n\n## Untracked files\nfresh.txt";
 
-describe("a repository with changes", () => {
+describe("get_changed_files in a repository with changes", () => {
   beforeEach(prepare);
 
   test.each([
@@ -66,11 +66,11 @@ describe("a repository with changes", () => {
     expect(await changed(args)).toMatchObject({ resultType: "success", textResultForLlm: text });
   });
 
-  test("an absolute path of the working directory is the working directory", async () => {
+  test("accepts the working directory as an absolute path", async () => {
     expect((await changed({ repositoryPath: repository })).textResultForLlm).toBe(all);
   });
 
-  test("in a folder of the repository, lists what is below it, relative to it", async () => {
+  test("lists the files of a subfolder relative to that folder", async () => {
     write("sub/inner.txt");
     git("add", "sub");
     write("sub/other.txt");
@@ -78,20 +78,20 @@ describe("a repository with changes", () => {
     expect(result.textResultForLlm).toBe("## Staged files\ninner.txt\n\n## Untracked files\nother.txt");
   });
 
-  test("names with spaces, quotes, line breaks and other scripts are listed so that each can be told", async () => {
+  test("lists names with spaces, quotes, line breaks and other scripts unambiguously", async () => {
     for (const name of ["with space.txt", "zażółć 漢字 😀.txt", 'quo"te.txt', "line\nbreak.txt", "-rf"]) write(`names/${name}`);
     const result = await changed({ sourceControlState: "untracked", repositoryPath: "names" });
     const lines = result.textResultForLlm.split("\n");
     expect(lines).toEqual(["## Untracked files", "-rf", '"line\\nbreak.txt"', '"quo\\"te.txt"', "with space.txt", "zażółć 漢字 😀.txt"]);
   });
 
-  test("a state outside the list is refused with the list", async () => {
+  test("rejects an unknown state and lists the valid ones", async () => {
     const result = await changed({ sourceControlState: "modified" });
     expect(result.resultType).toBe("failure");
     expect(result.textResultForLlm).toMatch(/sourceControlState.*all.*staged.*unstaged.*untracked/s);
   });
 
-  test("settings that the repository brings along start no program", async () => {
+  test("does not start programs that the repository's settings name", async () => {
     const proof = join(root, "proof");
     writeFileSync(join(root, "hook.sh"), `#!/bin/sh\ntouch ${proof}\n`, { mode: 0o755 });
     git("config", "core.fsmonitor", join(root, "hook.sh"));
@@ -102,27 +102,27 @@ describe("a repository with changes", () => {
     expect(() => realpathSync(proof)).toThrow("ENOENT");
   });
 
-  test("variables that git sets for its hooks do not lead to another repository", async () => {
+  test("ignores the variables that git sets for hooks", async () => {
     vi.stubEnv("GIT_DIR", join(root, "elsewhere"));
     vi.stubEnv("GIT_INDEX_FILE", join(root, "index"));
     expect((await changed()).textResultForLlm).toBe(all);
   });
 });
 
-describe("nothing to list", () => {
-  test("a clean repository has no changed files", async () => {
+describe("get_changed_files without anything to list", () => {
+  test("reports that a clean repository has no changed files", async () => {
     git("init", "-q");
     expect(await changed()).toMatchObject({ resultType: "success", textResultForLlm: "No changed files found." });
   });
 
-  test("a repository without a commit lists what is staged", async () => {
+  test("lists the staged files of a repository without commits", async () => {
     git("init", "-q");
     write("first.txt");
     git("add", ".");
     expect((await changed()).textResultForLlm).toBe("## Staged files\nfirst.txt");
   });
 
-  test("a folder that is no repository is a failure that says so, without the host's paths", async () => {
+  test("fails outside a repository without showing paths of the host", async () => {
     // Git looks for a repository upwards; the temporary folder must not be within one.
     vi.stubEnv("GIT_CEILING_DIRECTORIES", root);
     const result = await changed();
@@ -130,12 +130,12 @@ describe("nothing to list", () => {
     expect(result.error).toContain("not a git repository");
   });
 
-  test("a bare repository is told from a repository without changes", async () => {
+  test("fails in a bare repository", async () => {
     git("init", "-q", "--bare");
     expect(await changed()).toMatchObject({ resultType: "failure", textResultForLlm: expect.stringContaining("bare repository") });
   });
 
-  test("without git the failure says what is missing", async () => {
+  test("reports that git is not installed", async () => {
     git("init", "-q");
     vi.stubEnv("PATH", root);
     expect(await changed()).toMatchObject({
@@ -145,13 +145,13 @@ describe("nothing to list", () => {
   });
 
   test.each([
-    ["..", "lies outside the working directory"],
-    ["/", "lies outside the working directory"],
-    ["out", "lies outside the working directory"],
-    ["missing", 'There is no folder "missing"'],
+    ["..", "is outside the working directory"],
+    ["/", "is outside the working directory"],
+    ["out", "is outside the working directory"],
+    ["missing", 'folder "missing" was not found'],
     ["file.txt", "is not a folder"],
-    ["nul\0byte", "There is no folder"],
-  ])("a path such as %j is refused", async (repositoryPath, reason) => {
+    ["nul\0byte", "was not found"],
+  ])("refuses the path %j", async (repositoryPath, reason) => {
     git("init", "-q");
     write("file.txt");
     symlinkSync(root, join(repository, "out"));

@@ -296,7 +296,7 @@ describe("the lint tool without a linter", () => {
     ["..", "is outside the working directory"],
     ["/", "is outside the working directory"],
     ["link", "is outside the working directory"],
-    ["missing.ts", 'There is no file or folder "missing.ts"'],
+    ["missing.ts", '"missing.ts" was not found'],
   ])("refuses the path %s without naming a folder of the host", async (path, reason) => {
     symlinkSync(tmpdir(), join(folder, "link"), "junction");
     const result = await lint({ paths: [path] });

@@ -17,7 +17,7 @@ afterEach(() => {
   rmSync(root, { recursive: true, force: true });
 });
 
-test("a known topic gives its fact, and the log learns what was served", async () => {
+test("lookup_fact returns the fact of a known topic and logs the topic", async () => {
   await using server = await createTestHost({ skillDirectories: [skill], watch: false });
   for (const topic of ["Laravel", "laravel", "  PHP "]) {
     const result = await server.call("lookup_fact", { topic });
@@ -26,7 +26,7 @@ test("a known topic gives its fact, and the log learns what was served", async (
   }
 });
 
-test("an unknown topic is a failure that names it", async () => {
+test("lookup_fact fails for an unknown topic and names it", async () => {
   await using server = await createTestHost({ skillDirectories: [skill], watch: false });
   expect(await server.call("lookup_fact", { topic: "Cobol" })).toMatchObject({
     resultType: "failure",
@@ -36,7 +36,7 @@ test("an unknown topic is a failure that names it", async () => {
   for (const topic of ["__proto__", "constructor"]) expect((await server.call("lookup_fact", { topic })).resultType).toBe("failure");
 });
 
-test("the schema is Zod's: an empty topic is refused and the handler does not run", async () => {
+test("lookup_fact rejects an empty topic by its Zod schema", async () => {
   await using server = await createTestHost({ skillDirectories: [skill], watch: false });
   const result = await server.call("lookup_fact", { topic: "   " });
   expect(result.resultType).toBe("failure");
@@ -44,7 +44,7 @@ test("the schema is Zod's: an empty topic is refused and the handler does not ru
   expect(result.sessionLog).toBeUndefined();
 });
 
-test("saving the JSON file is enough for the next call to know its new facts", async () => {
+test("lookup_fact uses new facts as soon as the JSON file is saved", async () => {
   const copy = join(root, "fact-lookup");
   cpSync(skill, copy, { recursive: true });
   // The copy has no node_modules above it; a user's skill has, and so must this one.

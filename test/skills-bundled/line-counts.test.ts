@@ -27,7 +27,7 @@ async function count(args: object = {}): Promise<ToolResult> {
   return await server.call("count_lines", args);
 }
 
-test("counts files, lines and blank lines by kind, largest first", async () => {
+test("count_lines counts files, lines and blank lines by extension, largest first", async () => {
   write("src/a.ts", "one\n\n  \t\r\nfour");
   write("src/b.ts", "one\n");
   write("README.md", "\n");
@@ -52,7 +52,7 @@ test("counts files, lines and blank lines by kind, largest first", async () => {
   ]);
 });
 
-test("a path narrows it down, and the default is the working directory", async () => {
+test("count_lines counts a given path, and the working directory by default", async () => {
   write("src/a.ts", "1\n2\n");
   write("b.ts", "1\n");
   expect((await count({ path: "src" })).textResultForLlm).toContain("total  ");
@@ -73,7 +73,7 @@ test.each(["..", "/", "missing", "--help", "out", "$(touch owned)", "; touch own
   },
 );
 
-test("a name that looks like an option is a name", async () => {
+test("count_lines reads a path that looks like an option as a path", async () => {
   write("--version", "1\n");
   expect((await count({ path: "--version" })).textResultForLlm).toMatch(/total\s+1\s+1/);
 });

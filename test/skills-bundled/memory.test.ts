@@ -52,46 +52,46 @@ test("the memory skill saves, lists, reads and deletes", async () => {
   expect(await textOf({ command: "list" })).toBe("a.md");
 });
 
-test("what is not there is a failure with the same words for read and delete", async () => {
+test("reading and deleting a missing memory fail with the same message", async () => {
   for (const command of ["read", "delete"])
     expect(await call({ command, path: "x" })).toMatchObject({ resultType: "failure", textResultForLlm: "Memory 'x' not found." });
 });
 
-test("memories outlast the session", async () => {
+test("memories are kept across sessions", async () => {
   await call({ command: "save", path: "kept.md", content: "still here" });
   await server.close();
   server = await createTestHost({ skillDirectories: [skill], workingDirectory: root, watch: false });
   expect(await textOf({ command: "read", path: "kept.md" })).toBe("still here");
 });
 
-test("saving again replaces the memory and leaves nothing else behind", async () => {
+test("saving again replaces the memory and leaves no temporary files", async () => {
   await call({ command: "save", path: "a.md", content: "a long first text" });
   await call({ command: "save", path: "a.md", content: "" });
   expect(await textOf({ command: "read", path: "a.md" })).toBe("");
   expect(readdirSync(folder)).toEqual(["a.md"]);
 });
 
-test("a memory is for its owner alone", async () => {
+test("only the owner can read a memory", async () => {
   await call({ command: "save", path: "a.md", content: "x" });
   if (process.platform !== "win32")
     expect([statSync(folder).mode & 0o777, statSync(join(folder, "a.md")).mode & 0o777]).toEqual([0o700, 0o600]);
 });
 
-test("the memory skill tells the session which file it wrote", async () => {
+test("the memory skill announces the file that it wrote", async () => {
   const written: [string, string][] = [];
   await execute({ command: "save", path: "a.md", content: "x" }, { fileChanged: (path, content) => void written.push([path, content]) });
   expect(written).toEqual([[join(folder, "a.md"), "x"]]);
 });
 
-test("parallel saves of one memory leave one of the texts, whole", async () => {
+test("parallel saves of a memory leave one complete text", async () => {
   const texts = Array.from({ length: 20 }, (_, i) => String(i).repeat(10_000));
   await Promise.all(texts.map((content) => call({ command: "save", path: "a.md", content })));
   expect(texts).toContain(readFileSync(join(folder, "a.md"), "utf8"));
   expect(readdirSync(folder)).toEqual(["a.md"]);
 });
 
-describe("names", () => {
-  test.each(["../../x", "/etc/x", "..\\..\\x", "a/b/x", "C:\\x"])("%s means the memory x, in the folder", async (path) => {
+describe("the name of a memory", () => {
+  test.each(["../../x", "/etc/x", "..\\..\\x", "a/b/x", "C:\\x"])("%s is the memory x inside the folder", async (path) => {
     expect(await textOf({ command: "save", path, content: "inside" })).toBe("Saved memory 'x'.");
     expect(readdirSync(root)).toEqual(["memories"]);
     expect(readdirSync(folder)).toEqual(["x"]);
@@ -114,19 +114,19 @@ describe("names", () => {
     "ends.",
     "   ",
     "x".repeat(201),
-  ])("%j is refused, and nothing is written", async (path) => {
+  ])("%j is rejected without writing a file", async (path) => {
     const result = await call({ command: "save", path, content: "x" });
     expect(result.resultType).toBe("failure");
     expect(result.textResultForLlm).toContain("cannot name a memory");
     expect(existsSync(folder)).toBe(false);
   });
 
-  test("two spellings of one letter are one memory", async () => {
+  test("treats composed and decomposed Unicode characters as equal", async () => {
     await call({ command: "save", path: "caf\u00e9", content: "x" });
     expect(await textOf({ command: "read", path: "cafe\u0301" })).toBe("x");
   });
 
-  test.each([undefined, ""])("save, read and delete need a path (given: %j)", async (path) => {
+  test.each([undefined, ""])("save, read and delete require a path (given: %j)", async (path) => {
     for (const command of ["save", "read", "delete"])
       expect(await call({ command, content: "x", ...(path === undefined ? {} : { path }) })).toMatchObject({
         resultType: "failure",
@@ -135,24 +135,24 @@ describe("names", () => {
   });
 });
 
-test("a command outside the list is refused with the list", async () => {
+test("the memory tool rejects an unknown command and lists the valid ones", async () => {
   const result = await call({ command: "append", path: "x" });
   expect(result.resultType).toBe("failure");
   expect(result.textResultForLlm).toMatch(/command.*save.*read.*list.*delete/s);
 });
 
-test("save needs a content, which may be empty", async () => {
+test("saving a memory requires content, which may be empty", async () => {
   expect(await textOf({ command: "save", path: "x" })).toBe("Error: 'content' is required for save.");
   expect(await textOf({ command: "save", path: "x", content: "" })).toBe("Saved memory 'x'.");
 });
 
-test("a memory has a largest size, counted in bytes", async () => {
+test("the size of a memory is limited in bytes", async () => {
   const result = await call({ command: "save", path: "x", content: "é".repeat(131_073) });
   expect(result).toMatchObject({ resultType: "failure", textResultForLlm: expect.stringContaining("262144 bytes; this one has 262146") });
   expect(await textOf({ command: "save", path: "x", content: "é".repeat(131_072) })).toBe("Saved memory 'x'.");
 });
 
-describe("what else may lie in the folder", () => {
+describe("other entries in the memory folder", () => {
   beforeEach(() => {
     mkdirSync(join(folder, "subfolder"), { recursive: true });
     writeFileSync(join(root, "outside.txt"), "secret");
@@ -160,24 +160,24 @@ describe("what else may lie in the folder", () => {
     writeFileSync(join(folder, ".draft.tmp"), "half");
   });
 
-  test("folders, links and hidden files are not listed", async () => {
+  test("folders, links and hidden files are not listed as memories", async () => {
     expect(await textOf({ command: "list" })).toBe("No memories saved yet.");
   });
 
-  test("a link is neither read nor followed when it is deleted or replaced", async () => {
+  test("reading, deleting and replacing do not follow links", async () => {
     for (const command of ["read", "delete"]) expect(await textOf({ command, path: "link" })).toBe("Memory 'link' not found.");
     expect(await textOf({ command: "save", path: "link", content: "new" })).toBe("Saved memory 'link'.");
     expect(readFileSync(join(root, "outside.txt"), "utf8")).toBe("secret");
   });
 
-  test("a file that somebody put there and that is too large is shown in part", async () => {
+  test("a file that exceeds the limit is read in part", async () => {
     writeFileSync(join(folder, "large"), "x".repeat(300_000));
     const text = await textOf({ command: "read", path: "large" });
     expect(text.length).toBeLessThan(300_000);
   });
 });
 
-test("trouble with the disk is logged, and the model learns no path", async () => {
+test("disk errors are logged, and the model sees no paths", async () => {
   writeFileSync(folder, "a file where the folder should be");
   const result = await call({ command: "save", path: "x", content: "y" });
   expect(result.resultType).toBe("failure");

@@ -45,7 +45,7 @@ test.each(["uptime", "load", "memory", "disk"])("the service-status skill asks t
   expect(JSON.parse(result.textResultForLlm)).toMatchObject({ service, state: expect.stringMatching(/^(ok|busy)$/) });
 });
 
-test("without a service the call fails, without naming its address", async () => {
+test("service_status fails without a running service and does not show its address", async () => {
   // Port 1 is reserved and nothing listens there.
   await using server = await createTestHost({ skillDirectories: [skillFor("http://127.0.0.1:1")], watch: false });
   const result = await server.call("service_status", { service: "load" });
@@ -53,14 +53,14 @@ test("without a service the call fails, without naming its address", async () =>
   expect(result.textResultForLlm).not.toContain("127.0.0.1");
 });
 
-test("a service that is not one of its four is refused before anything is sent", async () => {
+test("service_status rejects an unknown service before sending a request", async () => {
   await using server = await createTestHost({ skillDirectories: [skillFor("http://127.0.0.1:1")], watch: false });
   const result = await server.call("service_status", { service: "../admin" });
   expect(result.resultType).toBe("failure");
   expect(result.textResultForLlm).toMatch(/service.*uptime.*load.*memory.*disk/s);
 });
 
-test("the service itself answers only what it knows, and only GET", async () => {
+test("the status service answers only GET requests for known services", async () => {
   await using running = await startService();
   const statusOf = async (path: string, method = "GET"): Promise<number> => (await fetch(`${running.url}${path}`, { method })).status;
   expect(await statusOf("/status/load")).toBe(200);

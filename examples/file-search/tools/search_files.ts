@@ -7,14 +7,14 @@ interface Arguments {
   readonly limit: number;
 }
 
-// A plain JSON Schema types nothing by itself: the arguments are those that are named here.
+// A plain JSON Schema does not type the arguments, so their type is given here.
 export default defineTool<Arguments>("search_files", {
-  description: "Finds files below the working directory whose path fits a glob pattern. Gives paths, not contents.",
+  description: "Finds files below the working directory whose path matches a glob pattern. Returns paths, not contents.",
   parameters: {
     type: "object",
     properties: {
-      pattern: { type: "string", minLength: 1, description: 'A glob pattern such as "src/**/*.ts" or "**/README.md".' },
-      limit: { type: "integer", minimum: 1, maximum: 1000, default: 100, description: "How many paths to give at most." },
+      pattern: { type: "string", minLength: 1, description: 'Glob pattern such as "src/**/*.ts" or "**/README.md".' },
+      limit: { type: "integer", minimum: 1, maximum: 1000, default: 100, description: "Maximum number of paths to return." },
     },
     required: ["pattern"],
     additionalProperties: false,
@@ -23,12 +23,12 @@ export default defineTool<Arguments>("search_files", {
   async handler({ pattern, limit }, { workingDirectory, signal }) {
     if (isAbsolute(pattern) || pattern.split(/[\\/]/).includes(".."))
       return {
-        textResultForLlm: "Only files below the working directory are searched: give a pattern relative to it.",
+        textResultForLlm: 'The pattern must be relative to the working directory and must not contain "..".',
         resultType: "failure",
       };
     const options = { cwd: workingDirectory, ignore: ["**/node_modules/**", "**/.git/**"], followSymbolicLinks: false, signal };
     const found = (await glob(pattern, options)).sort();
-    if (found.length === 0) return `No file fits ${pattern}.`;
+    if (found.length === 0) return `No file matches ${pattern}.`;
     return [...found.slice(0, limit), ...(found.length > limit ? [`… and ${found.length - limit} more`] : [])].join("\n");
   },
 });

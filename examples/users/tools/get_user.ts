@@ -3,13 +3,13 @@ import { z } from "zod";
 import users from "./_directory.json" with { type: "json" };
 
 export default defineTool("get_user", {
-  description: "Gives the name, e-mail address and role of a user whose id is known.",
-  parameters: z.object({ id: z.number().int().describe("The user's id, as query_users gives it.") }),
+  description: "Returns the name, e-mail address and role of a user by id.",
+  parameters: z.object({ id: z.number().int().describe("Id of the user, as returned by query_users.") }),
   annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
-  // An object is a success; the model reads its JSON.
+  // An object is a success, and the model gets its JSON.
   handler: ({ id }) =>
     users.find((user) => user.id === id) ?? {
-      textResultForLlm: `There is no user ${id}. Find the id with query_users.`,
+      textResultForLlm: `User ${id} was not found. Use query_users to find the id.`,
       resultType: "failure",
     },
 });

@@ -16,7 +16,7 @@ interface Section {
   readonly command: readonly string[];
 }
 
-// `--relative` gives paths as `ls-files` does: from the folder asked about, and only those below it.
+// `--relative` makes `diff` list paths as `ls-files` does: relative to the current folder, and only those below it.
 const sections: readonly Section[] = [
   {
     state: "staged",
@@ -31,20 +31,20 @@ const maxNames = 2000;
 export default defineTool<ChangedFilesArguments>("get_changed_files", {
   title: "Get changed files",
   description:
-    "Lists the files that differ from the last git commit: staged, unstaged and untracked ones, each under a heading of its own. Gives names, not contents, and changes nothing. Use it to find out what was worked on before reviewing, testing or committing it.",
+    "Lists the staged, unstaged and untracked files of a git repository, each under a heading. Returns names, not contents, and changes nothing. Use it to find out what changed before reviewing, testing or committing it.",
   parameters: {
     type: "object",
     properties: {
       repositoryPath: {
         type: "string",
-        description: "A folder of the git repository, relative to the working directory and inside it. Without it, the working directory.",
+        description: "Folder of the git repository, relative to the working directory and inside it. Default: the working directory.",
       },
       sourceControlState: {
         type: "string",
         enum: ["all", "staged", "unstaged", "untracked"],
         default: "all",
         description:
-          "Which changes to list: everything, only what is staged for the next commit, only edits that are not staged, or only new files git does not track.",
+          "Which files to list: all, only those staged for the next commit, only those with unstaged edits, or only new files that git does not track.",
       },
     },
     required: [],
@@ -68,25 +68,25 @@ export default defineTool<ChangedFilesArguments>("get_changed_files", {
   },
 });
 
-/** `error` goes to the log; the model reads only the text, which names nothing of the host. */
+/** `error` is only logged. The model reads the text, which must not contain paths of the host. */
 function failure(textResultForLlm: string, error = textResultForLlm): object {
   return { textResultForLlm, resultType: "failure", error };
 }
 
 type Located = { readonly ok: true; readonly path: string } | { readonly ok: false; readonly reason: string };
 
-/** The folder that is meant, if it is one and lies in the working directory, links followed. */
+/** Resolves links. The folder must be in the working directory. */
 async function locate(workingDirectory: string, path: string): Promise<Located> {
   try {
     const base = await realpath(workingDirectory);
     const target = await realpath(resolve(base, path));
     const way = relative(base, target);
     if (way === ".." || way.startsWith(`..${sep}`) || isAbsolute(way))
-      return { ok: false, reason: `"${path}" lies outside the working directory. Give a folder inside it.` };
+      return { ok: false, reason: `"${path}" is outside the working directory. Give a folder inside it.` };
     return (await stat(target)).isDirectory() ? { ok: true, path: target } : { ok: false, reason: `"${path}" is not a folder.` };
   } catch {
-    // What cannot be resolved is not there, may not be entered, or is no path at all; the answer is the same.
-    return { ok: false, reason: `There is no folder "${path}" in the working directory.` };
+    // The answer is the same for a folder that does not exist, one that may not be read, and an invalid path.
+    return { ok: false, reason: `The folder "${path}" was not found in the working directory.` };
   }
 }
 
@@ -95,8 +95,8 @@ function formatNames(names: readonly string[]): string {
   return (names.length > maxNames ? [...shown, `… and ${names.length - maxNames} more`] : shown).join("\n");
 }
 
-/** A name may hold anything but NUL and `/`. One that would break the list is written as a JSON string. */
+/** File names may contain any character but NUL and `/`. A name that would break the list is written as a JSON string. */
 function printable(name: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern is meant to match control characters
   return /[\u0000-\u001f\u007f\u2028\u2029"]/.test(name) ? JSON.stringify(name) : name;
 }

@@ -19,9 +19,9 @@ export interface Linter {
   readonly name: string;
   /** The npm package that has the program; undefined for a linter that npm does not install. */
   readonly npmPackage?: string;
-  /** The files that configure it. A project that only depends on it uses it, too. */
+  /** Names of its configuration files. A project also uses a linter that is only listed in its dependencies. */
   readonly configFile: RegExp;
-  /** The files that it may be given by name. Folders are given to every linter. */
+  /** Files that it is called with by name. Folders are passed to every linter. */
   readonly files: RegExp;
   readonly args: readonly string[];
   /** Picks the fields of `reportedFindings`; may throw. */
@@ -33,7 +33,7 @@ const oxlint: Linter = {
   npmPackage: "oxlint",
   configFile: /^(?:\.oxlintrc\.jsonc?|oxlint\.config\.ts)$/,
   files: /\.(?:[cm]?[jt]s|[jt]sx|vue|svelte|astro)$/i,
-  // It reads .gitignore and, where that does not name node_modules, would check what is installed.
+  // Without this, it checks installed packages where .gitignore does not list node_modules.
   args: ["--format", "json", "--ignore-pattern=**/node_modules/**"],
   read: (report) =>
     report.diagnostics.map(({ filename, labels, code, severity, message }: Report) => {
@@ -86,7 +86,7 @@ const ruff: Linter = {
     }),
 };
 
-/** Where no linter covers JavaScript and TypeScript: a script of this skill, which reports what does not parse. */
+/** The fallback where no linter covers JavaScript and TypeScript: a script of this skill, which only parses. */
 export const syntaxCheck: Linter = {
   name: "syntax",
   configFile: /^\b$/,

@@ -14,19 +14,19 @@ export interface Check {
   readonly cwd: string;
   readonly command: string;
   readonly args: readonly string[];
-  /** The same as a person would type it in the working directory. */
+  /** The equivalent shell command in the working directory, for permission requests. */
   readonly commandLine: string;
 }
 
 export interface Plan {
   readonly checks: readonly Check[];
-  /** What is not checked, and why. */
+  /** What is not checked and why, for the model. */
   readonly notes: readonly string[];
 }
 
 const syntaxScript = fileURLToPath(new URL("../scripts/find-syntax-errors.mjs", import.meta.url));
 
-/** Finds the linters that the project has for these files. Reads files, and runs nothing. */
+/** Finds the project's linters for these files without running anything. */
 export async function planChecks(workingDirectory: string, targets: readonly Target[]): Promise<Plan> {
   const root = await findRepository(workingDirectory);
   const checks: Check[] = [];
@@ -40,7 +40,7 @@ export async function planChecks(workingDirectory: string, targets: readonly Tar
         continue;
       }
       checks.push(createCheck(linter, { cwd, program, targets: own, workingDirectory }));
-      // A folder may hold Python beside JavaScript, so Ruff alone leaves it open.
+      // A folder with Python may contain JavaScript, too, which Ruff does not check.
       for (const target of own) if (linter.npmPackage !== undefined || !target.isFolder) unchecked.delete(target);
     }
   }
@@ -54,7 +54,7 @@ export async function planChecks(workingDirectory: string, targets: readonly Tar
   return { checks, notes };
 }
 
-/** The path as text for people and models, from the working directory. */
+/** The path relative to the working directory, with forward slashes. */
 export function shown(workingDirectory: string, path: string): string {
   return relative(workingDirectory, path).split(sep).join("/") || ".";
 }
@@ -65,13 +65,13 @@ async function findRepository(workingDirectory: string): Promise<string> {
   return workingDirectory;
 }
 
-/** A folder and those above it, up to `root`. */
+/** A folder and its parents up to `root`. */
 function foldersUp(start: string, root?: string): readonly string[] {
   const parent = dirname(start);
   return start === root || parent === start ? [start] : [start, ...foldersUp(parent, root)];
 }
 
-/** The targets that a linter checks, by the folder that it is configured in. */
+/** The targets of a linter by the folder in which it is configured. */
 async function groupByProject(linter: Linter, targets: readonly Target[], root: string): Promise<ReadonlyMap<string, readonly Target[]>> {
   const groups = new Map<string, Target[]>();
   for (const target of targets.filter(({ real, isFolder }) => isFolder || linter.files.test(basename(real)))) {
@@ -95,7 +95,7 @@ async function dependsOn({ name, npmPackage }: Linter, folder: string): Promise<
   return Object.hasOwn({ ...dependencies, ...devDependencies }, npmPackage);
 }
 
-/** The program with its first arguments; undefined if the project has it nowhere. */
+/** The program and its first arguments. Undefined: the linter is not installed. */
 async function findProgram({ name, npmPackage }: Linter, project: string, root: string): Promise<readonly string[] | undefined> {
   for (const folder of foldersUp(project, root)) {
     if (npmPackage === undefined) {
@@ -103,7 +103,7 @@ async function findProgram({ name, npmPackage }: Linter, project: string, root: 
       if ((await stat(file).catch(() => undefined))?.isFile()) return [file];
       continue;
     }
-    // What the launcher in node_modules/.bin starts: no shell script or batch file has to be run for it.
+    // The script behind the launcher in node_modules/.bin, which is a shell script or batch file on some systems.
     const packageFolder = join(folder, "node_modules", npmPackage);
     const { bin } = await readPackage(packageFolder);
     const script = typeof bin === "string" ? bin : bin?.[name];
@@ -123,7 +123,7 @@ async function readPackage(folder: string): Promise<Package> {
     const value: unknown = JSON.parse((await readText(join(folder, "package.json"))) ?? "{}");
     return typeof value === "object" && value !== null ? value : {};
   } catch {
-    // A package.json that npm cannot read names no linter either.
+    // Treat an invalid package.json as empty.
     return {};
   }
 }
@@ -142,7 +142,7 @@ interface CheckParts {
 
 function createCheck(linter: Linter, { cwd, program, targets, workingDirectory }: CheckParts): Check {
   const [command = "", ...first] = program;
-  // The "./" and the "--" keep a file's name from being read as an option.
+  // With "./" and "--", no file name can be read as an option.
   const paths = targets.map(({ real }) => `./${relative(cwd, real).split(sep).join("/")}`);
   const args = [...linter.args, "--", ...paths];
   const script = first[0] ?? command;

@@ -14,7 +14,7 @@ export interface Finding {
   readonly message: string;
 }
 
-/** `failure` is for the model: which linter failed, and the last lines of what it said. */
+/** `failure` is text for the model: the linter and the last lines of its output. */
 export type Outcome = { readonly findings: readonly Finding[] } | { readonly failure: string };
 
 const maxReportBytes = 64 * 1024 * 1024;
@@ -28,14 +28,14 @@ export async function runCheck(check: Check, base: string, signal: AbortSignal):
   const { code, stdout, stderrTail, truncated } = outcome;
   if (truncated) return { failure: `${linter.name} reported more than ${maxReportBytes} bytes. Give fewer paths.` };
   const findings = readReport(check, stdout, base);
-  // 1 means findings to all of them, and to some also that something went wrong.
+  // Every linter exits with 1 for findings, and some of them for failures, too.
   if (findings !== undefined && (code === 0 || (code === 1 && findings.length > 0))) return { findings };
   const said = stderrTail.trim() || stdout.slice(0, 16_384).trim();
   const reason = said.replaceAll(base, ".").split("\n").slice(-20).join("\n").slice(-2000);
   return { failure: `${linter.name} failed (exit code ${code ?? "none"}):\n${reason}` };
 }
 
-/** Undefined: there is no report of the form that this linter writes. */
+/** Undefined: the output has no report in the format of this linter. */
 function readReport({ linter, cwd }: Check, stdout: string, base: string): readonly Finding[] | undefined {
   try {
     return reportedFindings.parse(linter.read(findJson(stdout))).map(({ file, line, column, rule, severity, message }) => ({
@@ -47,18 +47,18 @@ function readReport({ linter, cwd }: Check, stdout: string, base: string): reado
       message: message.replace(/[\s\p{Cc}]+/gu, " ").slice(0, maxMessage),
     }));
   } catch {
-    // The program failed before it wrote a report, or is another version than those that are known.
+    // The linter failed before it wrote a report, or it is a version with another format.
     return undefined;
   }
 }
 
-/** Linters and their configurations may write lines of their own before the report. */
+/** Linters and their configurations may print other lines before the report. */
 function findJson(text: string): unknown {
   for (const { index } of [...text.slice(0, 100_000).matchAll(/^[ \t]*[[{]/gm)].slice(0, 20)) {
     try {
       return JSON.parse(text.slice(index));
     } catch {
-      // A line of text that begins with a bracket.
+      // Not the report, but a line that begins with a bracket.
     }
   }
   return undefined;

@@ -12,7 +12,7 @@ interface LintArguments {
 const severities = ["error", "warning", "info"];
 const maxTextBytes = 32 * 1024;
 
-/** What a call was permitted to run is what it runs, whatever the project looks like by then. */
+/** A call runs what it got permission for, even if the project changes while the user decides. */
 const permitted = new WeakMap<ToolContext, Plan>();
 
 export default defineTool<LintArguments>("lint", {
@@ -92,14 +92,14 @@ type Located =
   | { readonly ok: true; readonly base: string; readonly targets: readonly Target[] }
   | { readonly ok: false; readonly reason: string };
 
-/** The files and folders that are meant, links followed. All of them must be in the working directory. */
+/** Resolves links. All paths must be in the working directory. */
 async function locate(workingDirectory: string, paths: readonly string[] = ["."]): Promise<Located> {
   const base = await realpath(workingDirectory);
   const targets: Target[] = [];
   for (const path of paths) {
-    // The answer is the same for a path that does not exist and for one that may not be read.
+    // The answer is the same for a path that does not exist and one that may not be read.
     const real = await realpath(resolve(base, path)).catch(() => undefined);
-    if (real === undefined) return { ok: false, reason: `There is no file or folder "${path}" in the working directory.` };
+    if (real === undefined) return { ok: false, reason: `"${path}" was not found in the working directory.` };
     const way = relative(base, real);
     if (way === ".." || way.startsWith(`..${sep}`) || isAbsolute(way))
       return { ok: false, reason: `"${path}" is outside the working directory. Give a path inside it.` };
@@ -108,7 +108,7 @@ async function locate(workingDirectory: string, paths: readonly string[] = ["."]
   return { ok: true, base, targets };
 }
 
-/** Linters are programs of the project, so they need the permission of a command. Parsing needs that of reading. */
+/** Linters are programs of the project, so they need permission for a command. The syntax check only reads. */
 function toRequest({ checks }: Plan, targets: readonly Target[]): PermissionRequest {
   const paths = targets.map(({ real }) => real);
   const programs = checks.filter(({ linter }) => linter !== syntaxCheck);
@@ -134,7 +134,7 @@ interface Report {
   readonly notes: readonly string[];
 }
 
-/** An MCP CallToolResult: text for the model, and the same as data for programs. */
+/** An MCP CallToolResult with the findings as text for the model and as data for programs. */
 function toResult({ findings, linters, notes }: Report): object {
   const sorted = findings.toSorted(
     (a, b) => severities.indexOf(a.severity) - severities.indexOf(b.severity) || compare(a.file, b.file) || a.line - b.line,

@@ -1,15 +1,15 @@
 import { defineTool } from "skillhost";
 import { z } from "zod";
-// Saving this file is enough for the next call to know its new facts.
+// The next call uses new facts as soon as this file is saved.
 import facts from "./_facts.json" with { type: "json" };
 
 const known = new Map(Object.entries(facts).map(([topic, fact]) => [topic.toLowerCase(), fact]));
 
 export default defineTool("lookup_fact", {
   title: "Look up a fact",
-  description: `Gives one fact about a topic from a fixed table. It knows these topics and no others: ${Object.keys(facts).join(", ")}.`,
+  description: `Returns one fact about a topic from a fixed table. The table has these topics only: ${Object.keys(facts).join(", ")}.`,
   parameters: z.object({
-    topic: z.string().trim().min(1).max(100).describe('The topic to look up, for example "Laravel". Capital letters make no difference.'),
+    topic: z.string().trim().min(1).max(100).describe('Topic to look up, for example "Laravel". Case-insensitive.'),
   }),
   annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
   handler({ topic }) {

@@ -6,13 +6,14 @@ const skipped = new Set([".git", "node_modules"]);
 const maxFiles = 50_000;
 const chunk = Buffer.alloc(256 * 1024);
 
-/** Answers on the standard output, where the caller reads; a failure is told by the exit code. */
+/** Writes the result, or the reason of a failure, to stdout, because only stdout is passed to the model. */
 async function main(path) {
   const base = await realpath(".");
   const target = await realpath(resolve(base, path)).catch(() => undefined);
-  if (target === undefined) return fail(`There is no file or folder "${path}" in the working directory.`);
+  if (target === undefined) return fail(`"${path}" was not found in the working directory.`);
   const way = relative(base, target);
-  if (way === ".." || way.startsWith(`..${sep}`) || isAbsolute(way)) return fail(`"${path}" lies outside the working directory.`);
+  if (way === ".." || way.startsWith(`..${sep}`) || isAbsolute(way))
+    return fail(`"${path}" is outside the working directory. Give a path inside it.`);
   const { kinds, isCut } = await count(target);
   process.stdout.write(`${format(kinds)}${isCut ? `\nOnly the first ${maxFiles} files were counted.` : ""}\n`);
 }
@@ -38,7 +39,7 @@ async function count(target) {
 }
 
 async function childrenOf(folder) {
-  // A folder that may not be read has nothing to count.
+  // Skip folders that may not be read.
   const names = await readdir(folder).catch(() => []);
   return names.filter((name) => !skipped.has(name)).map((name) => join(folder, name));
 }
@@ -48,7 +49,7 @@ function addTo(kinds, kind, { lines, blank }) {
   kinds.set(kind, { files: sum.files + 1, lines: sum.lines + lines, blank: sum.blank + blank });
 }
 
-/** Lines and blank lines of a text file; undefined for a binary one, or one that cannot be read. */
+/** Counts the lines and blank lines of a text file. Undefined: the file is binary or cannot be read. */
 async function countLines(path) {
   const file = await open(path).catch(() => undefined);
   if (file === undefined) return undefined;
@@ -62,14 +63,14 @@ async function countLines(path) {
     if (counter.isOpen) endLine(counter);
     return counter;
   } catch {
-    // It went away, or the disk refused: it is left out like any file that cannot be read.
+    // The file was deleted or the disk failed: skip it like any file that cannot be read.
     return undefined;
   } finally {
     await file.close();
   }
 }
 
-/** False as soon as a NUL shows that this is no text. */
+/** Returns false if a NUL byte shows that the file is binary. */
 function takeBytes(counter, bytes) {
   for (const byte of bytes) {
     if (byte === 0) return false;

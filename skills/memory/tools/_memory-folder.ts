@@ -7,7 +7,7 @@ import { join, resolve } from "node:path";
 export const maxMemoryBytes = 256 * 1024;
 const maxListed = 1000;
 
-/** Where the memories are: `SKILLHOST_MEMORY_DIR`, or a folder in the user's home. Read at each call, so that a test can set it. */
+/** `SKILLHOST_MEMORY_DIR`, or a folder in the user's home. The variable is read on each call, so that tests can set it. */
 export function memoryFolder(): string {
   const own = process.env["SKILLHOST_MEMORY_DIR"];
   return own ? resolve(own) : join(homedir(), ".skillhost", "memories");
@@ -15,15 +15,15 @@ export function memoryFolder(): string {
 
 export type Named = { readonly ok: true; readonly name: string } | { readonly ok: false; readonly reason: string };
 
-// Windows gives these names to devices, with any extension, in every folder.
+// Windows reserves these names for devices, in every folder and with any extension.
 const devices = /^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?$/i;
 
-/** The file name of a memory: the last part of what was given, so that no name leads out of the folder. */
+/** The file name of a memory is the last segment of the given path, so it cannot be outside the folder. */
 export function memoryName(path: string): Named {
   const name = path.split(/[\\/]/).at(-1)?.normalize("NFC").trim() ?? "";
   if (name === "") return refused(path, "it has no file name");
   if (name.startsWith(".")) return refused(name, "it begins with a dot");
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern is meant to match control characters
   if (/[\u0000-\u001f\u007f<>:"|?*]/.test(name)) return refused(name, 'it contains one of < > : " | ? * or a control character');
   if (name.endsWith(".")) return refused(name, "it ends with a dot");
   if (Buffer.byteLength(name) > 200) return refused(name, "it is longer than 200 bytes");
@@ -35,12 +35,12 @@ function refused(name: string, why: string): Named {
   return { ok: false, reason: `Error: ${JSON.stringify(name.slice(0, 100))} cannot name a memory: ${why}. Use a name like 'notes.md'.` };
 }
 
-/** Writes a memory so that a reader sees the old text or the new, never a part. Returns its path. */
+/** Replaces a memory atomically: readers see the old or the new text. Returns its path. */
 export async function writeMemory(name: string, content: string): Promise<string> {
   const folder = memoryFolder();
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const target = join(folder, name);
-  // Hidden, so that a list never shows it; no memory can have such a name.
+  // Names of memories cannot begin with a dot, so this file is never listed and never clashes.
   const draft = join(folder, `.${randomUUID()}.tmp`);
   try {
     await writeDraft(draft, content);
@@ -62,7 +62,7 @@ async function writeDraft(draft: string, content: string): Promise<void> {
   }
 }
 
-/** The text of a memory, or undefined if there is none. Links are not followed: they could lead anywhere. */
+/** Undefined: the memory does not exist. Links are not followed, because they could lead to any file. */
 export async function readMemory(name: string): Promise<string | undefined> {
   const path = join(memoryFolder(), name);
   if (!(await isMemory(path))) return undefined;
@@ -77,7 +77,7 @@ export async function readMemory(name: string): Promise<string | undefined> {
   }
 }
 
-/** Deletes a memory; false if there was none. */
+/** Returns false if the memory does not exist. */
 export async function deleteMemory(name: string): Promise<boolean> {
   const path = join(memoryFolder(), name);
   if (!(await isMemory(path))) return false;
@@ -106,7 +106,7 @@ async function readEntries(): Promise<{ name: string; isFile(): boolean }[]> {
   try {
     return await readdir(memoryFolder(), { withFileTypes: true });
   } catch (error) {
-    // Nothing was saved yet.
+    // The folder is created by the first save.
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
     throw error;
   }

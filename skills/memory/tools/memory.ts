@@ -1,7 +1,7 @@
 import type { ExecuteContext } from "skillhost";
 import { deleteMemory, listMemories, maxMemoryBytes, memoryName, readMemory, writeMemory } from "./_memory-folder.ts";
 
-// A language server's form of a tool: a schema and a function. `execute` answers with text parts, or with what went wrong.
+// The form of tools that language servers use: a schema and a function, which returns text parts or an error.
 
 interface MemoryInput {
   readonly command: "save" | "read" | "list" | "delete";
@@ -15,22 +15,23 @@ export const SCHEMA = {
   name: "memory",
   title: "Memory",
   description:
-    "Keeps small named notes that outlast this session. Saves, reads, lists or deletes one. Use it to remember decisions, preferences and unfinished work, and to look up what earlier sessions left.",
+    "Saves, reads, lists or deletes small named notes that are kept across sessions. Use it to remember decisions, preferences and unfinished work, and to look up notes of earlier sessions.",
   inputSchema: {
     type: "object",
     properties: {
       command: {
         type: "string",
         enum: ["save", "read", "list", "delete"],
-        description: "What to do: save a memory (replacing one of that name), read one, list the names of all, or delete one.",
+        description: "Action: save a memory (replaces one with the same name), read one, list the names of all, or delete one.",
       },
       path: {
         type: "string",
-        description: "The memory's file name, for example 'notes.md'. Required for save, read and delete. Folders in it are ignored.",
+        description:
+          "File name of the memory, for example 'notes.md'. Required for save, read and delete. Folders in the name are ignored.",
       },
       content: {
         type: "string",
-        description: "The whole text to save. Required for save.",
+        description: "Complete text to save. Required for save.",
       },
     },
     required: ["command"],
@@ -38,7 +39,7 @@ export const SCHEMA = {
   },
 } as const;
 
-/** Runs one command. What the caller got wrong is an answer; trouble with the disk is thrown, and only logged. */
+/** Mistakes of the caller are returned. Errors of the disk are thrown, so that the model does not see them. */
 export async function execute(input: MemoryInput, context: Pick<ExecuteContext, "fileChanged">): Promise<MemoryAnswer> {
   if (input.command === "list") return text(await list());
   if (!input.path) return error("Error: 'path' is required for save/read/delete.");
@@ -61,7 +62,7 @@ async function save(name: string, content: string | undefined, context: Pick<Exe
   if (content === undefined) return error("Error: 'content' is required for save.");
   const size = Buffer.byteLength(content);
   if (size > maxMemoryBytes)
-    return error(`Error: a memory may have ${maxMemoryBytes} bytes; this one has ${size}. Shorten it or split it into several.`);
+    return error(`Error: a memory is limited to ${maxMemoryBytes} bytes; this one has ${size}. Shorten it or split it into several.`);
   context.fileChanged(await writeMemory(name, content), content);
   return text(`Saved memory '${name}'.`);
 }

@@ -1,4 +1,4 @@
-// A status service for this machine. Usage: node status-server.mjs [port] (8787 if none is given; 0 takes any free one)
+// A status service for this machine. Usage: node status-server.mjs [port] (default: 8787; 0: any free port)
 import { statfs } from "node:fs/promises";
 import { createServer } from "node:http";
 import { availableParallelism, freemem, loadavg, totalmem, uptime } from "node:os";
@@ -24,19 +24,19 @@ const services = {
 };
 
 async function answer(request) {
-  if (request.method !== "GET") return [405, { error: "Only GET is answered here." }];
+  if (request.method !== "GET") return [405, { error: "Only GET is supported." }];
   const name = /^\/status\/([a-z]+)$/.exec(new URL(request.url ?? "/", "http://localhost").pathname)?.[1];
   if (name === undefined || !Object.hasOwn(services, name))
-    return [404, { error: `Ask for /status/ and one of ${Object.keys(services).join(", ")}.` }];
+    return [404, { error: `Not found. Use /status/<name> with one of ${Object.keys(services).join(", ")}.` }];
   return [200, { service: name, ...(await services[name]()) }];
 }
 
 const server = createServer(async (request, response) => {
-  const [status, body] = await answer(request).catch(() => [500, { error: "The figure could not be read." }]);
+  const [status, body] = await answer(request).catch(() => [500, { error: "The status could not be read." }]);
   response.writeHead(status, { "content-type": "application/json" }).end(`${JSON.stringify(body)}\n`);
 });
 
-// Only this machine can ask: the figures are nobody else's business.
+// Bound to loopback, so that other machines cannot read the status.
 server.listen(Number(process.argv[2] ?? 8787), "127.0.0.1", () => {
   process.stdout.write(`Status service on http://127.0.0.1:${server.address().port}\n`);
 });

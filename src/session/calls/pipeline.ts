@@ -35,8 +35,8 @@ export interface PipelineHost extends RemoteCallHost {
   onFileChanged(change: FileChange): void;
   background(work: PromiseLike<unknown>): void;
   readonly servers: RemoteCallHost["servers"] & {
-    /** Starts what may bring a tool that nobody has yet. Undefined: there is nothing to wait for. */
-    awaitTool(ref: string, catalog: ToolCatalog, signal: () => AbortSignal): Promise<void> | undefined;
+    /** Starts what may bring a tool that is in no catalog yet. Undefined: there is nothing to wait for. */
+    awaitMoreTools(signal: () => AbortSignal): Promise<void> | undefined;
   };
 }
 
@@ -52,8 +52,8 @@ export interface Pipeline {
   prepare(calls: readonly ToolCall[], agent: AgentScope): readonly Prepared[] | Promise<readonly Prepared[]>;
   /** @throws HostError `CALL_TAKEN` when it was run before. */
   run(prepared: Prepared): CallOutcome | Promise<CallOutcome>;
-  /** One call, prepared and run. */
-  call(call: ToolCall, agent: AgentScope): CallOutcome | Promise<CallOutcome>;
+  /** One call, prepared and run with the tools of a catalog of the agent. */
+  call(call: ToolCall, agent: AgentScope, catalog: ToolCatalog): CallOutcome | Promise<CallOutcome>;
   /** Ends the calls that wait for something, and waits until each has its outcome. */
   close(): Promise<void>;
 }
@@ -91,8 +91,8 @@ class CallPipeline implements Pipeline, ContextServices {
     return this.#track(prepared.decided.then(() => this.#perform(prepared)));
   }
 
-  call(call: ToolCall, agent: AgentScope): CallOutcome | Promise<CallOutcome> {
-    return this.#callFrom(undefined, call, agent, agent.catalog);
+  call(call: ToolCall, agent: AgentScope, catalog: ToolCatalog): CallOutcome | Promise<CallOutcome> {
+    return this.#callFrom(undefined, call, agent, catalog);
   }
 
   async close(): Promise<void> {
@@ -205,10 +205,15 @@ class CallPipeline implements Pipeline, ContextServices {
 
   async callTool(run: RunningCall, ref: string, args: unknown): Promise<ToolResult> {
     const { agent } = run;
-    const starting = this.#host.servers.awaitTool(ref, agent.catalog, () => run.signal);
-    if (starting !== undefined) await this.#whileStarting(run, starting);
-    const { catalog } = agent;
-    const name = resolveToolName(catalog, ref);
+    let { catalog } = agent;
+    let known = findToolName(catalog, ref);
+    const starting = known === undefined ? this.#host.servers.awaitMoreTools(() => run.signal) : undefined;
+    if (starting !== undefined) {
+      await this.#whileStarting(run, starting);
+      ({ catalog } = agent);
+      known = findToolName(catalog, ref);
+    }
+    const name = known ?? ref;
     if (run.isOver || run.interrupted !== undefined) return failureResult(modelText("cancelled", { tool: name }));
     if (run.depth + 1 >= maxDepth) return failureResult(modelText("too_deep", { tool: name }));
     const outcome = await this.#callFrom(run, { id: randomUUID(), name, arguments: args }, agent, catalog);
@@ -246,8 +251,8 @@ class CallPipeline implements Pipeline, ContextServices {
   }
 }
 
-/** The name that models use for a tool that is referred to by that name or as `server/tool`, `skill/tool`. */
-export function resolveToolName(catalog: ToolCatalog, ref: string): string {
+/** The name that models use for a tool that is referred to by that name or as `server/tool`, `skill/tool`, if there is one. */
+export function findToolName(catalog: ToolCatalog, ref: string): string | undefined {
   if (catalog.executables.has(ref)) return ref;
-  return catalog.byNamespacedName.get(ref)?.definition.name ?? ref;
+  return catalog.byNamespacedName.get(ref)?.definition.name;
 }

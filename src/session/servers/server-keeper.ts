@@ -3,9 +3,7 @@ import { HostError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { AskKind } from "../asks/ask-kinds.ts";
 import type { SessionAsks } from "../asks/asks.ts";
-import { resolveToolName } from "../calls/pipeline.ts";
 import type { CatalogView } from "../catalog/catalog-view.ts";
-import type { ToolCatalog } from "../catalog/tool-catalog.ts";
 import type { ServerInstructions } from "../instructions/instructions.ts";
 import type { SessionEvents } from "../records/events.ts";
 import {
@@ -78,9 +76,8 @@ export class ServerKeeper implements Disposable {
   }
 
   /** Starts what may bring a tool that nobody has yet. Undefined: there is nothing to wait for. */
-  awaitTool(ref: string, catalog: ToolCatalog, signal: () => AbortSignal): Promise<void> | undefined {
-    if (this.#servers === undefined || catalog.executables.has(resolveToolName(catalog, ref))) return undefined;
-    return this.#servers.isPending(this.#host.config.view) ? this.ready(signal()) : undefined;
+  awaitMoreTools(signal: () => AbortSignal): Promise<void> | undefined {
+    return this.#servers?.isPending(this.#host.config.view) === true ? this.ready(signal()) : undefined;
   }
 
   [Symbol.dispose](): void {
