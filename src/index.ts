@@ -5,11 +5,10 @@ export type { Logger, LogLevel } from "./base/logger.ts";
 export type { SkillPermissions } from "./formats/skills/skill-permissions.ts";
 export { createHost } from "./host/create-host.ts";
 export type { ExplainedSkill, ExplainedTool, Explanation } from "./host/explain.ts";
-export type { ExportFormat } from "./host/export-session.ts";
 export type { HeldSkillTool, Host, HostEvents, SkillInfo } from "./host/host.ts";
 export type { HostOptions } from "./host/host-options.ts";
-export type { ResumeOptions } from "./host/host-sessions.ts";
-export type { SessionInfo } from "./host/session-info.ts";
+export type { ResumeOptions, SessionInfo } from "./host/host-sessions.ts";
+export type { ExportFormat } from "./host/session-store.ts";
 export type { FetchFailure, FetchOutcome, FetchRequest } from "./io/net/bounded-fetch.ts";
 export {
   type ManagedProcess,
@@ -38,9 +37,9 @@ export { ModelError, type ModelErrorCode, type ModelErrorDetails } from "./model
 export type { ProviderOptions } from "./models/provider.ts";
 export { definePlugin, type Plugin, type PluginOptions } from "./plugin-host/define-plugin.ts";
 export type { PluginAgent, PluginApi, PluginCommand, PluginToolOptions } from "./plugin-host/plugin-api.ts";
-export type { BundleInfo, PluginInfo } from "./plugin-host/plugin-info.ts";
+export type { BundleInfo, PluginInfo } from "./plugin-host/plugin-entry.ts";
+export type { FailedPluginChange, PluginChange, PluginsChange } from "./plugin-host/plugin-reloads.ts";
 export type { PluginSession } from "./plugin-host/plugin-sessions.ts";
-export type { FailedPluginChange, PluginChange, PluginsChange } from "./plugin-host/plugins-change.ts";
 export type { PluginUse } from "./plugin-host/prepare-plugin.ts";
 export {
   type McpHttpOptions,

@@ -8,7 +8,7 @@ import { CliError, usageError } from "./cli-error.ts";
 import type { CommandContext } from "./command-context.ts";
 import { didYouMean } from "./nearest-names.ts";
 import { skillDirectories } from "./open-host.ts";
-import { assertOwnPlace, writeTrusted } from "./write-scaffold.ts";
+import { assertOwnPlace, writeTrusted } from "./scaffold.ts";
 
 const prefix = "skillhost:";
 const templates = fileURLToPath(new URL("../../skills", import.meta.url));

@@ -2,11 +2,11 @@ import { positionAt } from "../base/diagnostic.ts";
 import { parseJson } from "../formats/text/json-document.ts";
 import { maxJsonBytes } from "../formats/text/limits.ts";
 import { usageError } from "./cli-error.ts";
-import type { CliIo } from "./cli-io.ts";
+import type { CliIo } from "./process-io.ts";
 
 const patienceMs = 1_000;
 
-export interface GivenArguments {
+interface GivenArguments {
   /** JSON, or "-" for stdin. */
   readonly json: string | undefined;
   /** `key=value` each. */
@@ -65,4 +65,48 @@ function parsePairs(pairs: readonly string[]): Record<string, unknown> {
 function parseValue(text: string): unknown {
   const { document } = parseJson(text);
   return document === undefined ? text : document.value;
+}
+
+/** A time limit on one call, whose clock stands still while somebody is asked. */
+interface CallLimit {
+  hasPassed(): boolean;
+  /** Runs the call; the signal fires when its time is up. */
+  run<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
+  pausedWhile<T>(work: () => T | Promise<T>): Promise<T>;
+}
+
+/** Without milliseconds there is no limit. */
+export function createCallLimit(milliseconds: number | undefined): CallLimit {
+  const stop = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  let left = milliseconds ?? 0;
+  let since = 0;
+  const start = (): void => {
+    if (milliseconds === undefined) return;
+    since = performance.now();
+    timer = setTimeout(() => stop.abort(new Error(`Cancelled after ${milliseconds} ms.`)), Math.max(0, left));
+  };
+  const pause = (): void => {
+    clearTimeout(timer);
+    left -= performance.now() - since;
+  };
+  return {
+    hasPassed: () => stop.signal.aborted,
+    async run<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+      start();
+      try {
+        return await work(stop.signal);
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    async pausedWhile<T>(work: () => T | Promise<T>): Promise<T> {
+      pause();
+      try {
+        return await work();
+      } finally {
+        start();
+      }
+    },
+  };
 }

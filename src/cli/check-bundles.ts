@@ -3,8 +3,7 @@ import { join, resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { ResolvedHostOptions } from "../host/host-options.ts";
 import type { Bundle } from "../plugin-host/bundles/bundle.ts";
-import { hasManifest, isBundleFolder } from "../plugin-host/bundles/find-manifest.ts";
-import { loadBundle } from "../plugin-host/bundles/load-bundle.ts";
+import { hasManifest, isBundleFolder, loadBundle } from "../plugin-host/bundles/load-bundle.ts";
 import { entryOf, type ReadMarketplace, readMarketplace } from "../plugin-host/bundles/read-marketplace.ts";
 
 export interface BundlesToCheck {

@@ -1,5 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
+import type { Place } from "../io/module-loader/source-positions.ts";
 
 /** Ends a command: 1, it ran and failed; 2, it was used wrongly. */
 export class CliError extends HostError {
@@ -24,4 +25,24 @@ const usageCodes: ReadonlySet<string> = new Set(["HOST_OPTIONS", "SESSION_OPTION
 export function exitCodeOf(error: Error): 1 | 2 {
   if (error instanceof CliError) return error.exitCode;
   return error instanceof HostError && usageCodes.has(error.code) ? 2 : 1;
+}
+
+/** A rejection or exception that nobody handled, in words. */
+interface StrayError {
+  readonly message: string;
+  readonly stack: string;
+  /** Where it came from, if the stack tells. */
+  readonly place: Place | undefined;
+}
+
+/** Names the file that an error came from. Where its stack names none, nobody is blamed: it may be ours. */
+export async function describeStrayError(error: Error): Promise<StrayError> {
+  // Most commands end without one, and what maps stacks takes a while to load.
+  const { readableStack } = await import("../io/module-loader/source-positions.ts");
+  const { stack, place } = readableStack(error);
+  const message =
+    place === undefined
+      ? `An error was not handled: ${error.message}`
+      : `${place.file}:${place.line}:${place.column} failed outside of any call: ${error.message} A promise is probably not awaited there.`;
+  return { message, stack, place };
 }

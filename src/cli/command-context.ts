@@ -1,9 +1,9 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { Logger, LogLevel } from "../base/logger.ts";
+import type { FolderChoice, FolderStanding, FolderTrust } from "../trust/folder-trust.ts";
 import type { TrustOptions } from "../trust/trust-settings.ts";
-import type { CliIo } from "./cli-io.ts";
 import type { Output } from "./output.ts";
-import type { ProjectConsent } from "./project-consent.ts";
+import type { CliIo } from "./process-io.ts";
 
 /** The options that every command takes. */
 export interface CommonOptions {
@@ -65,4 +65,15 @@ export type RunCommand = (context: CommandContext) => Promise<number>;
 /** Whether what the configuration says may run: it was named itself, or it is a trusted project's. */
 export function countsAsNamed({ consent, config }: Pick<CommandContext, "consent" | "config">): boolean {
   return consent.isTrusted || config.origin?.isNamed === true;
+}
+
+/** Whether somebody has said that what is found in the project may run. What is named on the command line may in any case. */
+export interface ProjectConsent {
+  /** The top of the checkout that a command runs in, else the folder that it runs in. */
+  readonly folder: string;
+  readonly standing: FolderStanding;
+  readonly isTrusted: boolean;
+  readonly trust: FolderTrust;
+  /** What `SKILLHOST_TRUST` names. */
+  readonly ofUser: FolderChoice;
 }

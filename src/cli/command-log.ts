@@ -3,8 +3,8 @@ import { dirname, resolve } from "node:path";
 import { errorMessage } from "../base/errors.ts";
 import { createLogger, type Logger, type LogLevel } from "../base/logger.ts";
 import { CliError } from "./cli-error.ts";
-import type { CliIo } from "./cli-io.ts";
 import type { CommonOptions, ConfiguredOptions } from "./command-context.ts";
+import type { CliIo } from "./process-io.ts";
 import { createTerminalLog } from "./terminal-log.ts";
 import { createStyle } from "./terminal-style.ts";
 

@@ -1,11 +1,10 @@
 import { errorMessage, toError } from "../base/errors.ts";
-import { CliError, exitCodeOf } from "./cli-error.ts";
-import type { CliIo } from "./cli-io.ts";
+import { CliError, describeStrayError, exitCodeOf } from "./cli-error.ts";
 import type { CommandContext } from "./command-context.ts";
 import { createOutput, type Output } from "./output.ts";
+import type { CliIo } from "./process-io.ts";
 import { type ParsedCommand, parseCommandLine } from "./program.ts";
-import { describeStrayError } from "./stray-error.ts";
-import { visibleText } from "./visible-text.ts";
+import { visibleText } from "./terminal-style.ts";
 
 /**
  * Runs the command line. Settles with the exit code: 0, done; 1, it ran and failed; 2, it was used wrongly. Never rejects.
@@ -27,7 +26,7 @@ export async function main(argv: readonly string[], io: CliIo): Promise<number> 
 
 async function run(parsed: Extract<ParsedCommand, { kind: "command" }>, io: CliIo, out: Output): Promise<number> {
   const [{ loadConfig }, { logChoice, openLog }, { readConsent, requireConsent }] = await Promise.all([
-    import("./find-config.ts"),
+    import("./config.ts"),
     import("./command-log.ts"),
     import("./project-consent.ts"),
   ]);

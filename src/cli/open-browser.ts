@@ -1,5 +1,5 @@
 import { spawnProcess } from "../io/process/child-process.ts";
-import type { CliIo } from "./cli-io.ts";
+import type { CliIo } from "./process-io.ts";
 
 /** Shows an address in the person's browser, by what the system has for it. False: there is nothing that could. */
 export async function openBrowser(address: string, { cwd, env }: Pick<CliIo, "cwd" | "env">): Promise<boolean> {

@@ -1,12 +1,14 @@
 import { resolve } from "node:path";
+import { toError } from "../base/errors.ts";
+import { type Logger, toLogger } from "../base/logger.ts";
 import type { Host } from "../host/host.ts";
 import { type HostOptions, userSessions } from "../host/host-options.ts";
+import { isUnsettled } from "../packages/commit.ts";
 import { isBundledSpecifier, workspacePlugin } from "../plugin-host/bundled.ts";
 import { type CommandContext, type ConfiguredOptions, countsAsNamed } from "./command-context.ts";
 import { readConfiguredServers, toHostServers } from "./configured-servers.ts";
-import { withoutDiagnostics } from "./diagnostic-log.ts";
 import { runnableFolders, withheldCode } from "./project-consent.ts";
-import { settlePackages } from "./settle-packages.ts";
+import { visibleLine } from "./terminal-style.ts";
 
 // A tool that ignores that its call was cancelled may run for ever; whoever waits for the answer should not.
 const closingMs = 1_000;
@@ -103,4 +105,48 @@ function usablePlugins(
 // The configuration may name another working directory; what was typed is relative to where it was typed.
 function absolute(entry: string, cwd: string): string {
   return entry.startsWith("~") ? entry : resolve(cwd, entry);
+}
+
+/** The log without what a host reports of skills and plugins: for commands whose output lists that. */
+function withoutDiagnostics(log: Logger): Logger {
+  return toLogger(log.enabled.bind(log), (level, message, data) => {
+    if (data === undefined || !("diagnostic" in data)) log[level](message, data);
+  });
+}
+
+type Told = Pick<CommandContext, "io" | "out" | "log">;
+
+/** Has a host that is about to start find the packages of its projects as a command left them that was not killed. */
+export async function settlePackages(options: HostOptions, told: Told): Promise<void> {
+  if (options.packageSkills === undefined || options.packageSkills === false) return;
+  const { resolveHostOptions } = await import("../host/host-options.ts");
+  const { projectOfRoot } = await import("../skills/store/package-skills.ts");
+  for (const root of resolveHostOptions(options).packageRoots) {
+    const folder = projectOfRoot(root);
+    if (folder !== undefined) await settleFolder(folder, told);
+  }
+}
+
+/** The same for one project. That it cannot be done is said, and keeps nobody from using what is there. */
+export async function settleFolder(folder: string, { io, out, log }: Told): Promise<void> {
+  if (!isUnsettled(folder)) return;
+  const { settleProject } = await import("../packages/package-project.ts");
+  try {
+    const settled = await settleProject(folder, io.signal);
+    if (settled.kind === "settled") return;
+    say(settled.kind === "busy" ? `Packages in ${folder} are being changed right now.` : recoveredText(settled.paths));
+  } catch (error) {
+    if (io.signal.aborted) throw error;
+    say(`What an interrupted command left in ${folder} could not be taken back: ${toError(error).message}`);
+  }
+
+  function say(text: string): void {
+    log.warning(text);
+    out.note(text);
+  }
+}
+
+/** Says that what an earlier command had begun is undone. */
+export function recoveredText(paths: readonly string[]): string {
+  return `An earlier command was interrupted; what it had begun was taken back: ${paths.map(visibleLine).join(", ")}.`;
 }

@@ -1,9 +1,8 @@
 import { sep } from "node:path";
-import { type Diagnostic, formatDiagnostic } from "../base/diagnostic.ts";
+import { type Diagnostic, formatDiagnostic, type Position } from "../base/diagnostic.ts";
 import { escapeJsonText } from "../base/hidden-characters.ts";
-import type { CliIo } from "./cli-io.ts";
-import { createStyle, type Style } from "./terminal-style.ts";
-import { shownPath, visibleLine } from "./visible-text.ts";
+import type { CliIo } from "./process-io.ts";
+import { createStyle, type Style, shownPath, visibleLine } from "./terminal-style.ts";
 
 /** What `--json` prints, as one line. */
 interface Envelope {
@@ -14,7 +13,7 @@ interface Envelope {
   readonly error?: { readonly code: string; readonly message: string };
 }
 
-export interface OutputOptions {
+interface OutputOptions {
   readonly json: boolean;
   readonly quiet: boolean;
   readonly color: boolean;
@@ -74,4 +73,30 @@ function paint(diagnostic: Diagnostic, style: Style): string {
   const place = text.slice(0, text.length - `${severity} ${code} ${message}`.length);
   const color = { error: style.red, warning: style.yellow, info: style.cyan }[severity];
   return `${place}${color(severity)} ${style.dim(code)} ${message}`;
+}
+
+const around = 2;
+const maxWidth = 160;
+
+/** Some lines of a text with a mark below the place that is meant. Empty where the text has no such line. */
+export function codeFrame(text: string, { line, column }: Position, style: Style): string {
+  const lines = text.split(/\r\n|\r|\n/);
+  if (line < 1 || line > lines.length) return "";
+  const first = Math.max(1, line - around);
+  const last = Math.min(lines.length, line + around);
+  const width = String(last).length;
+  const rows: string[] = [];
+  for (let number = first; number <= last; number++) {
+    const source = visibleLine((lines[number - 1] ?? "").replaceAll("\t", "  ")).slice(0, maxWidth);
+    const isMeant = number === line;
+    rows.push(`${isMeant ? style.red(">") : " "} ${style.dim(`${String(number).padStart(width)} |`)} ${source}`.trimEnd());
+    if (isMeant) rows.push(`  ${" ".repeat(width)} ${style.dim("|")} ${markAt(lines[number - 1] ?? "", column, style)}`);
+  }
+  return rows.join("\n");
+}
+
+function markAt(source: string, column: number, style: Style): string {
+  // Tabs are two columns wide above.
+  const before = source.slice(0, column - 1).replaceAll("\t", "  ").length;
+  return `${" ".repeat(Math.min(before, maxWidth))}${style.red("^")}`;
 }

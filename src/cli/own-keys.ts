@@ -5,7 +5,7 @@ import { keysFolderIn, listPrivateKeys, type StoredKey } from "../trust/private-
 import { skillhostHome } from "../trust/trust-policy.ts";
 import { CliError } from "./cli-error.ts";
 import type { CommandContext } from "./command-context.ts";
-import { visibleLine } from "./visible-text.ts";
+import { visibleLine } from "./terminal-style.ts";
 
 /** The user's keys to sign with. */
 export function ownKeys(): readonly StoredKey[] {

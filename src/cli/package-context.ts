@@ -1,7 +1,6 @@
 import { resolveHostOptions, userPackages } from "../host/host-options.ts";
-import { checkProvenance } from "../packages/check-provenance.ts";
 import type { InstallContext } from "../packages/install.ts";
-import { judgePackage } from "../packages/judge-package.ts";
+import { checkProvenance, judgePackage } from "../packages/judge-package.ts";
 import { readNpmOptions } from "../packages/npm-options.ts";
 import type { PackageProject } from "../packages/package-project.ts";
 import { createSkillReader } from "../packages/read-skill-folder.ts";

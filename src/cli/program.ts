@@ -1,15 +1,18 @@
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { logLevels } from "../base/logger.ts";
 import { packageVersion } from "../base/package-version.ts";
-import { addTrust } from "./add-trust-commands.ts";
-import type { CliIo } from "./cli-io.ts";
 import type { CommonOptions, RunCommand } from "./command-context.ts";
 import type { AgentCommandOptions } from "./commands/agent.ts";
 import type { ApproveOptions } from "./commands/approve.ts";
+import type { ChangeCommandOptions } from "./commands/change-packages.ts";
+import type { KeyOptions } from "./commands/keys.ts";
 import type { LoginOptions } from "./commands/login.ts";
 import type { McpCommandOptions } from "./commands/mcp.ts";
+import type { PackCommandOptions, PublishCommandOptions } from "./commands/pack.ts";
 import type { RunCommandOptions } from "./commands/run.ts";
-import { addPackageCommands } from "./package-commands.ts";
+import type { SignOptions } from "./commands/sign.ts";
+import type { ScopeOptions } from "./package-context.ts";
+import type { CliIo } from "./process-io.ts";
 import type { CodeUse } from "./project-consent.ts";
 
 /** A command line that was understood, or what it came to at once: help, the version, or a complaint. */
@@ -47,7 +50,7 @@ export function parseCommandLine(argv: readonly string[], io: CliIo): ParsedComm
  * Takes note of the command that was chosen. A command that runs code of the project says so by `code`; for one that does
  * not say it, nothing of a project that is not trusted runs.
  */
-export type Choose = (name: string, run: RunCommand, code?: CodeUse) => void;
+type Choose = (name: string, run: RunCommand, code?: CodeUse) => void;
 
 /** The commands and options of the command line. @internal Exported for tests. */
 export function createProgram(choose: Choose): Command {
@@ -232,7 +235,7 @@ function addMaking(program: Command, choose: Choose): void {
     .command("plugin")
     .description("make a plugin with a tool, a configuration and a test")
     .addArgument(new Argument("<name>", 'letters, digits, ".", "_" and "-"'))
-    .action((name: string) => choose("new plugin", async (context) => (await import("./commands/new-plugin.ts")).newPlugin(context, name)));
+    .action((name: string) => choose("new plugin", async (context) => (await import("./commands/new.ts")).newPlugin(context, name)));
 }
 
 function collect(value: string, before: string[] = []): string[] {
@@ -304,4 +307,172 @@ function endOf({ exitCode, message }: CommanderError, io: CliIo, json: boolean):
     io.stdout.write(`${JSON.stringify({ ok: false, command: "skillhost", diagnostics: [], error })}\n`);
   }
   return 2;
+}
+
+/** The commands for skills that travel as npm packages. What they are made of is loaded when one of them runs. */
+function addPackageCommands(program: Command, choose: Choose): void {
+  addChanges(program, choose);
+  addLocks(program, choose);
+  addPublishing(program, choose);
+}
+
+const user = ["-g, --user", "for this user, in every project"] as const;
+const yes = ["-y, --yes", "do not ask"] as const;
+
+function addChanges(program: Command, choose: Choose): void {
+  const change = (name: "add" | "remove" | "update", names: readonly string[], options: ChangeCommandOptions): void =>
+    choose(name, async (context) => (await import("./commands/change-packages.ts")).changeCommand(context, name, names, options));
+  program
+    .command("add")
+    .summary("install skills from npm packages, or from folders")
+    .description("Installs skills from npm packages, or from folders. What they bring is shown first; install scripts never run.")
+    .argument(
+      "<package...>",
+      "a name with or without a version, a tarball, the folder of a package, or skillhost:<name> for a copy of a skill that comes with skillhost",
+    )
+    .option(...user)
+    .option("-E, --exact", "this version only, and no later one")
+    .option(...yes)
+    .action((names: string[], options: ChangeCommandOptions) => change("add", names, options));
+  program
+    .command("remove")
+    .description("take packages with skills away again")
+    .argument("<package...>", "their names")
+    .option(...user)
+    .option(...yes)
+    .action((names: string[], options: ChangeCommandOptions) => change("remove", names, options));
+  program
+    .command("update")
+    .description("install newer versions, and show what is different about their tools")
+    .argument("[package...]", "their names (default: all that bring skills)")
+    .option("--latest", "the newest versions, whatever package.json allows")
+    .option(...user)
+    .option(...yes)
+    .action((names: string[], options: ChangeCommandOptions) => change("update", names, options));
+}
+
+function addLocks(program: Command, choose: Choose): void {
+  program
+    .command("lock")
+    .summary("write down what skills there are: versions, files, tools")
+    .description("Writes skillhost-lock.json: versions, the digest of every file, and how each tool is defined.")
+    .option("--run", "run the modules whose tools are computed, to know those, too")
+    .option(...user)
+    .action((options: ScopeOptions & { run?: boolean }) =>
+      choose("lock", async (context) => (await import("./commands/lock.ts")).lock(context, options), options.run === true ? {} : undefined),
+    );
+  program
+    .command("verify")
+    .description("compare every byte of the skills with skillhost-lock.json")
+    .option("--run", "run the modules whose tools are computed, and compare those, too")
+    .option(...user)
+    .action((options: ScopeOptions & { run?: boolean }) =>
+      choose(
+        "verify",
+        async (context) => (await import("./commands/lock.ts")).verify(context, options),
+        options.run === true ? {} : undefined,
+      ),
+    );
+  program
+    .command("ci")
+    .summary("install exactly what the locks say")
+    .description("Installs exactly what the locks say. With any difference nothing is installed, and it fails.")
+    .action(() => choose("ci", async (context) => (await import("./commands/change-packages.ts")).ci(context)));
+}
+
+function addPublishing(program: Command, choose: Choose): void {
+  program
+    .command("pack")
+    .summary("make an npm package of skills")
+    .description("Makes an npm package of a folder with skills, or of one skill, and looks at what came of it.")
+    .argument("[folder]", "the folder", ".")
+    .option("--out <folder>", "where the tarball goes (default: here)")
+    .option("--dry-run", "write nothing")
+    .action((folder: string, options: PackCommandOptions) =>
+      choose("pack", async (context) => (await import("./commands/pack.ts")).pack(context, folder, options)),
+    );
+  program
+    .command("publish")
+    .summary("publish skills to the npm registry")
+    .description("Packs, and publishes to the registry that npm's configuration names, with its token.")
+    .argument("[folder]", "the folder", ".")
+    .addOption(new Option("--access <who>", "who may install a package with a scope").choices(["public", "restricted"]))
+    .option("--tag <name>", "the tag under which it is installed when no version is named")
+    .option("--provenance", "have the build service attest where it was built")
+    .option("--dry-run", "publish nothing, and write nothing")
+    .option(...yes)
+    .action((folder: string, options: PublishCommandOptions) =>
+      choose("publish", async (context) => (await import("./commands/pack.ts")).publish(context, folder, options)),
+    );
+}
+
+/** The commands about whose skills are believed. */
+function addTrust(program: Command, choose: Choose): void {
+  program
+    .command("sign")
+    .summary("sign a skill so that others can verify that it is unchanged")
+    .description(
+      "Loads a skill, and signs its files and the definitions of its tools with your key. The signature is skill.sig.json in its folder.",
+    )
+    .argument("<skill>", "its folder, or its name")
+    .option("--key <key>", "which of your keys, by its id or name; needed when there are several")
+    .option("--expires <when>", "until when it is good, such as 90d or 2030-01-31 (default: for ever)")
+    .option("--passphrase-file <file>", "a file that holds the key's passphrase (default: SKILLHOST_KEY_PASSPHRASE)")
+    .action((skill: string, options: SignOptions) =>
+      choose("sign", async (context) => (await import("./commands/sign.ts")).sign(context, skill, options), {}),
+    );
+  addFolders(program.command("trust").description("the folders whose code may run"), choose);
+  addKeys(program.command("keys").description("your keys, and those of others that you trust"), choose);
+}
+
+function addFolders(trust: Command, choose: Choose): void {
+  const load = () => import("./commands/trust-folders.ts");
+  trust
+    .command("add")
+    .description("let the code of a folder, and of everything below it, run from now on")
+    .argument("[folder]", "the folder (default: the top of the checkout that you are in, or where you are)")
+    .action((folder: string | undefined) => choose("trust add", async (context) => (await load()).trustFolder(context, folder)));
+  trust
+    .command("list")
+    .description("list the folders that you trust")
+    .action(() => choose("trust list", async (context) => (await load()).listFolders(context)));
+  trust
+    .command("remove")
+    .description("trust a folder no longer")
+    .argument("[folder]", "the folder, as listed (default: as for add)")
+    .action((folder: string | undefined) => choose("trust remove", async (context) => (await load()).distrustFolder(context, folder)));
+}
+
+function addKeys(keys: Command, choose: Choose): void {
+  const load = () => import("./commands/keys.ts");
+  keys
+    .command("list")
+    .description("list your keys, those that you trust, and those that were revoked")
+    .action(() => choose("keys list", async (context) => (await load()).listKeys(context)));
+  keys
+    .command("new")
+    .description("make a key pair to sign with, and trust it yourself")
+    .argument("[name]", "whose it is, such as an address of e-mail")
+    .option("--passphrase-file <file>", "encrypt it with the passphrase in this file (default: SKILLHOST_KEY_PASSPHRASE, if there is one)")
+    .action((name: string | undefined, options: KeyOptions) =>
+      choose("keys new", async (context) => (await load()).newKey(context, name, options)),
+    );
+  keys
+    .command("trust")
+    .description("trust what is signed with a key from now on")
+    .argument("<key...>", 'the key, as "skillhost keys export" prints it, or a file of keys')
+    .action((key: string[]) => choose("keys trust", async (context) => (await load()).trustKeys(context, key.join(" "))));
+  keys
+    .command("revoke")
+    .description("trust a key no more, and nothing that was ever signed with it")
+    .argument("<key>", "its id, or its name")
+    .option("--reason <text>", "the reason, shown to users who meet a signature by this key")
+    .action((key: string, options: KeyOptions) =>
+      choose("keys revoke", async (context) => (await load()).revokeKey(context, key, options)),
+    );
+  keys
+    .command("export")
+    .description("print the public part of a key, for others to trust")
+    .argument("[key]", "its id, or its name; needed when there are several")
+    .action((key: string | undefined) => choose("keys export", async (context) => (await load()).exportKey(context, key)));
 }

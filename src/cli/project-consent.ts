@@ -1,34 +1,21 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
+import { errorMessage } from "../base/errors.ts";
+import { fieldsReader, isPlainRecord, readTexts } from "../base/read-fields.ts";
+import type { FieldReader } from "../formats/text/json-fields.ts";
 import { findProject, packagesRoot } from "../skills/store/package-skills.ts";
 import { discoverRoot, fixedPart, resolveRoot } from "../skills/store/skill-roots.ts";
 import { describeFolder, locationOf } from "../trust/folder-identity.ts";
-import {
-  type FolderChoice,
-  type FolderStanding,
-  FolderTrust,
-  readTrustVariable,
-  trustCommand,
-  untrustedFolder,
-} from "../trust/folder-trust.ts";
+import { type FolderChoice, FolderTrust, readTrustVariable, trustCommand, untrustedFolder } from "../trust/folder-trust.ts";
 import { trustFileIn, trustFolderIn } from "../trust/trust-file.ts";
-import { skillhostHome } from "../trust/trust-policy.ts";
+import { onlyStricter, readDefinitions, readPolicy, readProvenance, skillhostHome } from "../trust/trust-policy.ts";
+import type { TrustOptions } from "../trust/trust-settings.ts";
+import { parseKeyList } from "../trust/trusted-keys.ts";
 import { CliError } from "./cli-error.ts";
-import type { CliIo } from "./cli-io.ts";
-import { type CommandContext, type CommonOptions, type ConfiguredOptions, countsAsNamed } from "./command-context.ts";
+import { type CommandContext, type CommonOptions, type ConfiguredOptions, countsAsNamed, type ProjectConsent } from "./command-context.ts";
 import { readConfiguredServers } from "./configured-servers.ts";
-import { counted, named } from "./describe-skill.ts";
-import { visibleLine } from "./visible-text.ts";
-
-/** Whether somebody has said that what is found in the project may run. What is named on the command line may in any case. */
-export interface ProjectConsent {
-  /** The top of the checkout that a command runs in, else the folder that it runs in. */
-  readonly folder: string;
-  readonly standing: FolderStanding;
-  readonly isTrusted: boolean;
-  readonly trust: FolderTrust;
-  /** What `SKILLHOST_TRUST` names. */
-  readonly ofUser: FolderChoice;
-}
+import { counted, named } from "./describe.ts";
+import type { CliIo } from "./process-io.ts";
+import { visibleLine } from "./terminal-style.ts";
 
 /** What a command would run. */
 export interface CodeUse {
@@ -145,3 +132,34 @@ function refusal({ folder, standing }: ProjectConsent, found: readonly string[])
   const message = `${folder} ${why}, so nothing of it was run.${what} Look at it, then run: ${trustCommand(folder)}`;
   return new CliError("FOLDER_UNTRUSTED", message, 1);
 }
+
+/**
+ * What a configuration asks of signatures. It comes with a project, so that it may ask for more than the user does and
+ * never for less, and cannot have anybody trusted: keys that it names narrow down those that the user trusts.
+ */
+export function readConfiguredTrust(fields: FieldReader): TrustOptions | undefined {
+  const value = fields.raw("trust");
+  if (value === undefined) return undefined;
+  if (isPlainRecord(value) && (Object.hasOwn(value, "keys") || Object.hasOwn(value, "directory"))) {
+    const what = Object.hasOwn(value, "keys") ? "keys" : "directory";
+    const advice = 'Name the keys that are expected in "trust.onlyKeys"; each user trusts them with "skillhost keys trust".';
+    return fields.wrong(
+      "trust",
+      `"trust.${what}" is not for a configuration, which comes with a project and cannot trust anybody for its user. ${advice}`,
+    );
+  }
+  try {
+    const { onlyKeys, ...asked } = readTrust(value, "trust");
+    if (onlyKeys !== undefined) parseKeyList(onlyKeys, "trust.onlyKeys");
+    return { ...onlyStricter(asked), ...(onlyKeys && { onlyKeys }) };
+  } catch (error) {
+    return fields.wrong("trust", errorMessage(error));
+  }
+}
+
+const readTrust = fieldsReader({
+  policy: readPolicy,
+  definitions: readDefinitions,
+  provenance: readProvenance,
+  onlyKeys: readTexts,
+} as const) as (value: unknown, path: string) => Parameters<typeof onlyStricter>[0] & { readonly onlyKeys?: readonly string[] };

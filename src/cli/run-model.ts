@@ -1,6 +1,6 @@
 import type { ProviderOptions } from "../models/provider.ts";
 import { usageError } from "./cli-error.ts";
-import type { CliIo } from "./cli-io.ts";
+import type { CliIo } from "./process-io.ts";
 
 /** The model and its place, as the command line and the environment name them. The key comes from the environment only: others can read command lines. */
 export function modelFrom(

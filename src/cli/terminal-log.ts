@@ -4,9 +4,8 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { type Logger, type LogLevel, logLevels, redact, redactText, toLogger } from "../base/logger.ts";
 import { isPlainRecord } from "../base/read-fields.ts";
 import { foreignFrames } from "../io/module-loader/module-error.ts";
-import { codeFrame } from "./code-frame.ts";
-import type { Style } from "./terminal-style.ts";
-import { shownPath, visibleLine, visibleText } from "./visible-text.ts";
+import { codeFrame } from "./output.ts";
+import { type Style, shownPath, visibleLine, visibleText } from "./terminal-style.ts";
 
 export interface TerminalLogOptions {
   readonly level: LogLevel;

@@ -1,7 +1,7 @@
 import type { SessionEvent } from "../session/records/events.ts";
-import type { CliIo } from "./cli-io.ts";
 import type { Output } from "./output.ts";
-import { visibleLine, visibleText } from "./visible-text.ts";
+import type { CliIo } from "./process-io.ts";
+import { visibleLine, visibleText } from "./terminal-style.ts";
 
 /** Shows a turn while it runs: what the model says on stdout, the calls with their time on stderr. */
 export interface TurnReport {

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError, toError } from "../base/errors.ts";
 import { isPlainRecord } from "../base/read-fields.ts";
-import type { AppendLog } from "../io/log/append-log.ts";
+import type { AppendLog, LogRecord } from "../io/log/append-log.ts";
 import { createSession } from "../session/create-session.ts";
 import type { SessionEnvironment } from "../session/environment.ts";
 import type { PlanStorage } from "../session/plan-file.ts";
@@ -14,8 +14,7 @@ import type { ServerInfo } from "../session/servers/session-servers.ts";
 import type { Session } from "../session/session.ts";
 import { type ResolvedSessionConfig, resolveSessionConfig, type SessionOptions } from "../session/session-config.ts";
 import { createSessionEnvironment, type EnvironmentParts } from "./session-environment.ts";
-import { describeSession, type SessionInfo } from "./session-info.ts";
-import type { SessionStore } from "./session-store.ts";
+import type { SessionStore, StoredSession } from "./session-store.ts";
 
 /** What may be changed when a session is resumed: all but who it is and where it is kept. */
 export type ResumeOptions = Omit<SessionOptions, "sessionId" | "persist">;
@@ -279,4 +278,46 @@ async function flushed(session: Session): Promise<void> {
 function isOpen(sessionId: string): HostError {
   const advice = `host.resumeSession("${sessionId}") gives it.`;
   return new HostError("SESSION_EXISTS", `Session "${sessionId}" is open already. ${advice}`);
+}
+
+/** A session as a host lists it. */
+export interface SessionInfo {
+  readonly sessionId: string;
+  /** ISO 8601; absent for what is not kept. */
+  readonly startTime?: string;
+  readonly modifiedTime?: string;
+  /** How its first prompt begins. */
+  readonly summary?: string;
+  readonly workingDirectory?: string;
+  /** In this host. */
+  readonly isOpen: boolean;
+  /** By this process or another: then only the host that has it open can resume it. */
+  readonly isInUse: boolean;
+}
+
+const summaryLength = 100;
+
+function describeSession({ sessionId, records, modifiedTime, isInUse }: StoredSession, isOpen: boolean): SessionInfo {
+  const start = dataOf(records.find(({ type }) => type === "session.start"));
+  const options = dataOf({ data: start["options"] });
+  const prompt = dataOf(records.find((record) => record["type"] === "user.message" && dataOf(record)["source"] === undefined))["content"];
+  return {
+    sessionId,
+    ...(typeof start["startTime"] === "string" && { startTime: start["startTime"] }),
+    modifiedTime: modifiedTime.toISOString(),
+    ...(typeof prompt === "string" && { summary: shorten(prompt) }),
+    ...(typeof options["workingDirectory"] === "string" && { workingDirectory: options["workingDirectory"] }),
+    isOpen,
+    isInUse,
+  };
+}
+
+function dataOf(record: LogRecord | undefined): LogRecord {
+  const data = record?.["data"];
+  return typeof data === "object" && data !== null && !Array.isArray(data) ? (data as LogRecord) : {};
+}
+
+function shorten(prompt: string): string {
+  const text = prompt.trim().replaceAll(/\s+/g, " ");
+  return text.length <= summaryLength ? text : `${text.slice(0, summaryLength - 1).trimEnd()}…`;
 }

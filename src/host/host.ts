@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { SkillPermissions } from "../formats/skills/skill-permissions.ts";
-import type { PluginInfo } from "../plugin-host/plugin-info.ts";
-import type { PluginsChange } from "../plugin-host/plugins-change.ts";
+import type { PluginInfo } from "../plugin-host/plugin-entry.ts";
+import type { PluginsChange } from "../plugin-host/plugin-reloads.ts";
 import type { ServerInfo } from "../session/servers/session-servers.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionOptions } from "../session/session-config.ts";
@@ -9,10 +9,9 @@ import type { SkillPackage, SkillPrompt, SkillsChange } from "../skills/skill.ts
 import type { HeldPush } from "../trust/push-trust.ts";
 import type { TrustState } from "../trust/skill-trust.ts";
 import type { Explanation } from "./explain.ts";
-import type { ExportFormat } from "./export-session.ts";
-import type { ResumeOptions, SessionOpening } from "./host-sessions.ts";
-import type { SignInOptions } from "./hosted-servers.ts";
-import type { SessionInfo } from "./session-info.ts";
+import type { SignInOptions } from "./host-servers.ts";
+import type { ResumeOptions, SessionInfo, SessionOpening } from "./host-sessions.ts";
+import type { ExportFormat } from "./session-store.ts";
 
 /** A skill as a host lists it. */
 export interface SkillInfo {

@@ -1,7 +1,7 @@
 import type { PluginHost } from "../plugin-host/plugin-host.ts";
 import type { ToolRunner } from "../skills/load/tool-runner.ts";
 import type { RootsLease, SkillStore } from "../skills/store/skill-store.ts";
-import type { FolderConsent } from "./folder-consent.ts";
+import type { FolderConsent } from "./host-trust.ts";
 
 export interface PluginUpdatesParts {
   readonly plugins: PluginHost;

@@ -4,7 +4,7 @@ import { waitFor } from "../base/wait-for.ts";
 import type { PluginHost } from "../plugin-host/plugin-host.ts";
 import type { PluginSession } from "../plugin-host/plugin-sessions.ts";
 import { outputsFolder } from "../session/calls/large-output.ts";
-import type { CatalogMemo } from "../session/catalog/catalog-memo.ts";
+import { type CatalogMemo, createCatalogMemo } from "../session/catalog/catalog-memo.ts";
 import type { CatalogView } from "../session/catalog/catalog-view.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
 import { describeSkill, type SessionEnvironment } from "../session/environment.ts";
@@ -13,15 +13,16 @@ import type { PlanStorage } from "../session/plan-file.ts";
 import type { ResolvedSessionConfig } from "../session/session-config.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import { resolveRoot } from "../skills/store/skill-roots.ts";
-import type { SkillStore } from "../skills/store/skill-store.ts";
+import type { RootsLease, SkillStore } from "../skills/store/skill-store.ts";
 import type { SkillEntry, SourceSnapshot } from "../tools/tool-source.ts";
 import type { ApprovalStore } from "../trust/approvals.ts";
 import type { PushTrust } from "../trust/push-trust.ts";
-import type { FolderConsent } from "./folder-consent.ts";
+import { ConfiguredServers } from "./declared-servers.ts";
 import type { ResolvedHostOptions } from "./host-options.ts";
-import { HostedServers, type HostedServersParts } from "./hosted-servers.ts";
-import { RootsClaim } from "./roots-claim.ts";
-import type { SkillViews } from "./skill-views.ts";
+import { HostedServers, type HostedServersParts } from "./host-servers.ts";
+import type { FolderConsent } from "./host-trust.ts";
+import type { ServerSets } from "./session-server-sets.ts";
+import { createSkillViews, type SkillViews } from "./skill-views.ts";
 
 /** What the sessions of one host share. */
 export interface EnvironmentParts {
@@ -181,4 +182,69 @@ function joined(remote: Skills, own: Skills): Skills {
 
 function toSource({ tools, diagnostics }: SourceSnapshot, index: number): CatalogSource {
   return { kind: "external", id: String(index), tools, diagnostics };
+}
+
+/** How long a claim that may be late waits, so that whoever made the session is answered first. */
+const latestMs = 20;
+
+/** Keeps the skill folders that one session names loaded. */
+class RootsClaim implements Disposable {
+  readonly #store: SkillStore;
+  #isLate: boolean;
+  #lease: RootsLease | undefined;
+  #waiting: readonly string[] | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `isLate`: nothing is loaded before it is needed, or a moment has passed. */
+  constructor(store: SkillStore, isLate: boolean) {
+    this.#store = store;
+    this.#isLate = isLate;
+  }
+
+  /** Claims these folders in the place of those before. */
+  change(roots: readonly string[]): void {
+    this.#waiting = roots;
+    if (!this.#isLate || roots.length === 0) this.#begin();
+    else this.#timer ??= setTimeout(() => this.#begin(), latestMs).unref();
+  }
+
+  /** Settles when they are loaded. */
+  get ready(): Promise<void> | undefined {
+    this.#begin();
+    return this.#lease?.ready;
+  }
+
+  [Symbol.dispose](): void {
+    this.#waiting = undefined;
+    clearTimeout(this.#timer);
+    this.#lease?.[Symbol.dispose]();
+    this.#lease = undefined;
+  }
+
+  #begin(): void {
+    const roots = this.#waiting;
+    if (roots === undefined) return;
+    if (roots.length > 0) this.#isLate = false;
+    this.#waiting = undefined;
+    clearTimeout(this.#timer);
+    const before = this.#lease;
+    // Before the others are let go: what both name stays loaded.
+    this.#lease = this.#store.acquire(roots);
+    before?.[Symbol.dispose]();
+  }
+}
+
+type Given = Pick<EnvironmentParts, "plugins" | "store" | "approvals" | "pushTrust" | "consent"> & { readonly sets: ServerSets };
+
+/** Puts together what the sessions of a host share. */
+export function createEnvironmentParts(options: ResolvedHostOptions, { sets, ...given }: Given): EnvironmentParts {
+  const { mcp, log } = options;
+  const { store, plugins } = given;
+  return {
+    options,
+    ...given,
+    views: createSkillViews(options, store, plugins),
+    memo: createCatalogMemo(),
+    servers: { sets, configured: new ConfiguredServers(options, plugins), policy: mcp, startupWait: mcp.startupWait, log },
+  };
 }

@@ -10,10 +10,9 @@ import { findPackageSkills } from "../skills/store/package-skills.ts";
 import { isInert } from "../trust/checked-folder.ts";
 import { digestFolder, signatureFileName } from "../trust/folder-digests.ts";
 import { parseSignature } from "../trust/signature-statement.ts";
-import { findSecret } from "./find-secrets.ts";
-import type { PackOptions } from "./pack.ts";
+import type { UnpackedTarball } from "./inspect-tarball.ts";
+import { findSecret, type PackOptions } from "./packed-files.ts";
 import type { ReadSkill } from "./read-skill-folder.ts";
-import type { UnpackedTarball } from "./unpack-tarball.ts";
 
 export interface Packed {
   readonly source: string;

@@ -5,7 +5,6 @@ import { dirname, join, relative, resolve } from "node:path";
 import { HostError } from "../base/errors.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { confinePath, isInside } from "../io/confine-path.ts";
-import { isUnsettled, journalName, journalOf } from "./journal-file.ts";
 
 /** Something that changes in a project's `node_modules`. Paths are relative to the project, with forward slashes. */
 export type Change =
@@ -207,4 +206,16 @@ function stagedOf(change: Exclude<Change, { kind: "remove" }>, index: number, { 
 /** Also as a link that leads nowhere. */
 function isThere(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+}
+
+const journalName = ".skillhost-journal.json";
+
+/** What a command that moves packages of a project has begun. It goes when all of that is done, or taken back. */
+function journalOf(project: string): string {
+  return join(project, "node_modules", journalName);
+}
+
+/** Whether a command is moving packages of a project, or was killed while it did. */
+export function isUnsettled(project: string): boolean {
+  return existsSync(journalOf(project));
 }

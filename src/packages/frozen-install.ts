@@ -3,16 +3,14 @@ import { mkdir } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { findPackageSkills, readManifest, usedPackages } from "../skills/store/package-skills.ts";
 import { type Change, closeStaging, commitChanges, openStaging, type Staging } from "./commit.ts";
-import { compareFiles, compareLocks, type Drift } from "./compare-locks.ts";
+import { compareFiles, compareLocks, countsOf, type Drift, needLock, type VerifyOutcome } from "./compare-locks.ts";
 import { type InstallContext, judgeAll, progressOf, waitingText } from "./install.ts";
 import type { LockedPackage, PackagesLock } from "./lock-file.ts";
 import { filesOf, lockProject } from "./lock-project.ts";
-import { fitsMachine } from "./package-platform.ts";
 import { claimProject } from "./package-project.ts";
 import { previewTree } from "./preview.ts";
-import { lockedPaths, type WantedPackage } from "./resolve-tree.ts";
+import { fitsMachine, lockedPaths, type WantedPackage } from "./resolve-tree.ts";
 import { type StagedPackage, stagedFolder, stagePackages } from "./stage-packages.ts";
-import { countsOf, needLock, type VerifyOutcome } from "./verify.ts";
 
 export interface FrozenOutcome extends VerifyOutcome {
   /** What was installed, `name@version`. */

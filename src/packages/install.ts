@@ -6,12 +6,11 @@ import { productionNames, readManifest } from "../skills/store/package-skills.ts
 import { closeStaging, commitChanges, openStaging, type Staging } from "./commit.ts";
 import { compareLocks, type Drift } from "./compare-locks.ts";
 import { type PackagesLock, readLock, writeLock } from "./lock-file.ts";
-import { lockProject } from "./lock-project.ts";
+import { lockProject, recordPackages } from "./lock-project.ts";
 import type { NpmOptions } from "./npm-options.ts";
 import { claimProject, type PackageProject } from "./package-project.ts";
 import { type Preview, type PreviewedPackage, previewTree } from "./preview.ts";
 import type { SkillReader } from "./read-skill-folder.ts";
-import { recordPackages } from "./record-packages.ts";
 import { changesFor, type ResolvedTree, resolveTree, type TreeRequest } from "./resolve-tree.ts";
 import { inspectNamed, stagedFolder, stagePackages } from "./stage-packages.ts";
 

@@ -8,21 +8,11 @@ import { HostError } from "../base/errors.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { findPackageSkills, readManifest } from "../skills/store/package-skills.ts";
 import { checkPacked } from "./check-packed.ts";
+import { type UnpackedTarball, unpackTarball } from "./inspect-tarball.ts";
 import type { NpmOptions } from "./npm-options.ts";
 import { completeManifest } from "./package-manifest.ts";
-import { leftOf } from "./packed-files.ts";
-import type { ReadSkill, SkillReader } from "./read-skill-folder.ts";
-import { type UnpackedTarball, unpackTarball } from "./unpack-tarball.ts";
-
-export interface PackOptions {
-  readonly npm: NpmOptions;
-  readonly reader: SkillReader;
-  readonly signal: AbortSignal;
-  /** Holds each SKILL.md to the specification. */
-  lint(folders: readonly string[]): Promise<readonly Diagnostic[]>;
-  /** Whether a package.json that is missing or incomplete is written. Without it a copy is packed. */
-  readonly writes: boolean;
-}
+import { leftOf, type PackOptions } from "./packed-files.ts";
+import type { ReadSkill } from "./read-skill-folder.ts";
 
 export interface PackedPackage {
   /** The folder that was packed. */

@@ -6,7 +6,7 @@ import { HostError } from "../base/errors.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { isReallyInside } from "../io/confine-path.ts";
 import { type FileLock, takeFileLock } from "../io/file-lock.ts";
-import { manifests, recoverProject } from "./commit.ts";
+import { isUnsettled, manifests, recoverProject } from "./commit.ts";
 
 /** A folder with a package.json whose dependencies bring skills. */
 export interface PackageProject {
@@ -15,12 +15,12 @@ export interface PackageProject {
   readonly scope: "project" | "user";
 }
 
-export interface ProjectClaim extends Disposable {
+interface ProjectClaim extends Disposable {
   /** What an interrupted command had left behind and was taken back, in words. */
   readonly recovered: readonly string[];
 }
 
-export interface ClaimOptions {
+interface ClaimOptions {
   readonly signal: AbortSignal;
   /** `any`: nothing is installed, so it may be another's than npm's. */
   readonly manager?: "npm" | "any";
@@ -49,7 +49,7 @@ export async function claimProject(project: PackageProject, { signal, manager = 
 }
 
 /** The file that whoever changes a project's packages holds. */
-export function projectLock(folder: string): string {
+function projectLock(folder: string): string {
   return join(folder, "node_modules", ".skillhost.lock");
 }
 
@@ -91,4 +91,42 @@ async function waitForLock(path: string, signal: AbortSignal, onWait: () => void
     }
     await delay(pause, undefined, { signal });
   }
+}
+
+/** How a project is for who is about to read its packages. */
+export type Settled =
+  | { readonly kind: "settled" }
+  /** A command was killed here. What it had begun has been taken back: these paths. */
+  | { readonly kind: "recovered"; readonly paths: readonly string[] }
+  /** A command is still at work: what is there may be of before and of after it. */
+  | { readonly kind: "busy" };
+
+const longestSettling = 10_000;
+
+/**
+ * Has who reads a project's packages see them as they were before a command or as they are after it: waits while one moves
+ * them, and takes back what one that was killed had begun. Costs one look at the disk when there is nothing to do.
+ * @throws HostError `PACKAGES_JOURNAL`; the system's error where node_modules may not be written to.
+ */
+export async function settleProject(project: string, signal: AbortSignal): Promise<Settled> {
+  const deadline = Date.now() + longestSettling;
+  for (let pause = 10; isUnsettled(project); pause = Math.min(pause * 1.5, 100)) {
+    signal.throwIfAborted();
+    const taken = await takeFileLock(projectLock(project));
+    if (taken.kind === "held") {
+      try {
+        const paths = await recoverProject(project);
+        if (paths.length > 0) return { kind: "recovered", paths };
+      } finally {
+        taken.lock.release();
+      }
+    } else if (Date.now() > deadline) return { kind: "busy" };
+    else await delay(pause, undefined, { signal });
+  }
+  return { kind: "settled" };
+}
+
+/** `1 file`, `2 files`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

@@ -3,6 +3,8 @@ import { createStaticRunner } from "../advice/static-runner.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { packageVersion } from "../base/package-version.ts";
 import { parseModule } from "../formats/modules/module-source.ts";
+import { findTools, type WrittenTool } from "../formats/modules/module-tools.ts";
+import { hasSpread, propertyOf, staticValue } from "../formats/modules/static-value.ts";
 import type { SkillPermissions } from "../formats/skills/skill-permissions.ts";
 import { maxDocumentBytes } from "../formats/text/limits.ts";
 import { createModuleLoader, type OwnedModuleLoader } from "../io/module-loader/create-module-loader.ts";
@@ -13,9 +15,7 @@ import { moduleExtensions } from "../skills/load/tool-entries.ts";
 import { providedModules } from "../skills/load/tool-module.ts";
 import type { Skill } from "../skills/skill.ts";
 import { FolderListing } from "../skills/store/folder-listing.ts";
-import type { Tool } from "../tools/tool.ts";
-import { describeContract } from "./describe-contract.ts";
-import { toolsWrittenIn } from "./static-tools.ts";
+import type { Tool, ToolDefinition } from "../tools/tool.ts";
 
 /** A tool as a lock records it. */
 export interface LockedTool {
@@ -124,4 +124,64 @@ function serverLine(server: unknown): string {
   if (typeof url === "string") return url;
   const parts = [command, ...(Array.isArray(args) ? args : [])].filter((part) => typeof part === "string");
   return parts.length > 0 ? parts.join(" ") : JSON.stringify(server);
+}
+
+/**
+ * Which tools of a module are written out in it, word for word, so that what a model will see of them is known without
+ * running it. The rest of its tools are computed.
+ */
+function toolsWrittenIn(file: string): ReadonlySet<string> {
+  const read = readTextFile(file, maxDocumentBytes);
+  const module = read.ok ? parseModule(file, read.text) : undefined;
+  if (module === undefined) return new Set();
+  const isExact = ({ definition }: WrittenTool): boolean => {
+    if (definition === undefined || hasSpread(definition)) return false;
+    return contract.every((key) => {
+      const property = propertyOf(definition, key);
+      return property === undefined || staticValue(property.value as Parameters<typeof staticValue>[0], module).isKnown;
+    });
+  };
+  return new Set(findTools(module).flatMap((tool) => (tool.name !== undefined && isExact(tool) ? [tool.name] : [])));
+}
+
+/** What a tool's signature is made of. */
+const contract = ["name", "title", "description", "parameters", "inputSchema", "overridesBuiltInTool", "skipPermission"];
+
+/** What a model sees of a tool as lines that a review can compare: one fact a line, in an order of their own. */
+function describeContract(definition: ToolDefinition, isKnown = true): readonly string[] {
+  if (!isKnown) return ["(computed: known when its module runs)"];
+  const { title, description, parameters, overridesBuiltInTool, skipPermission } = definition;
+  return [
+    ...(title === undefined ? [] : [`title: ${title}`]),
+    ...(description === undefined ? [] : [`description: ${description}`]),
+    ...(overridesBuiltInTool === true ? ["takes the place of a built-in tool"] : []),
+    ...(skipPermission === true ? ["runs without a permission"] : []),
+    ...schemaLines(parameters, "parameters", 0),
+  ];
+}
+
+const deepest = 8;
+
+function schemaLines(schema: unknown, path: string, depth: number): readonly string[] {
+  if (schema === undefined) return [];
+  if (!isRecord(schema) || depth > deepest) return [`${path}: ${JSON.stringify(schema)}`];
+  const { properties, items, required, description, type, ...rest } = schema;
+  const facts = Object.entries(rest)
+    .filter(([key]) => key !== "$schema")
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, value]) => `${key} ${JSON.stringify(value)}`);
+  const needed = Array.isArray(required) && required.length > 0 ? [`required ${required.toSorted().join(", ")}`] : [];
+  const head = [typeof type === "string" ? type : type === undefined ? undefined : JSON.stringify(type), ...needed, ...facts];
+  const told = typeof description === "string" ? [`— ${description}`] : [];
+  const own = `${path}: ${[head.filter((part) => part !== undefined).join("; "), ...told].join(" ")}`.trimEnd();
+  const members = isRecord(properties) ? Object.entries(properties).sort(([a], [b]) => (a < b ? -1 : 1)) : [];
+  return [
+    own,
+    ...members.flatMap(([key, value]) => schemaLines(value, `${path}.${key}`, depth + 1)),
+    ...schemaLines(items, `${path}[]`, depth + 1),
+  ];
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

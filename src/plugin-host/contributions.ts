@@ -4,17 +4,19 @@ import { errorMessage, HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import type { Scope } from "../io/scope.ts";
 import { readAgentOptions } from "../session/agents/agent-options.ts";
-import type { ResolvedHooks } from "../session/hooks/hook-kinds.ts";
+import type { Hook, HookKind, ResolvedHooks } from "../session/hooks/hook-kinds.ts";
 import { readSessionHooks } from "../session/session-config.ts";
 import { type ModelFactory, ownProviderTypes } from "../session/turns/provided-model.ts";
+import type { CallsInFlight } from "../skills/load/calls-in-flight.ts";
 import { moduleExtensions } from "../skills/load/tool-entries.ts";
 import type { ToolRunner } from "../skills/load/tool-runner.ts";
-import { createTool } from "../tools/create-tool.ts";
+import { createTool, wrapExecute } from "../tools/create-tool.ts";
 import type { ToolLike } from "../tools/define-tool.ts";
+import type { Prompt } from "../tools/prompt.ts";
+import type { Resource, ResourceTemplate } from "../tools/resource.ts";
 import type { Tool, ToolOrigin } from "../tools/tool.ts";
-import type { ToolSource } from "../tools/tool-source.ts";
-import type { PluginAgent, PluginApi, PluginCommand, PluginToolOptions } from "./plugin-api.ts";
-import { createPluginMachine } from "./plugin-machine.ts";
+import type { SourceSnapshot, ToolSource } from "../tools/tool-source.ts";
+import { createSystemApi, type PluginAgent, type PluginApi, type PluginCommand, type PluginToolOptions } from "./plugin-api.ts";
 import type { PluginSessions } from "./plugin-sessions.ts";
 
 /** Everything that one plugin adds. */
@@ -46,7 +48,7 @@ export interface PluginPlace {
 }
 
 /** The API for one activation, and what was added by it. After `seal` nothing more can be. */
-export interface Collector {
+interface Collector {
   readonly api: PluginApi;
   seal(): Contributions;
 }
@@ -70,7 +72,7 @@ export function collectContributions(place: PluginPlace, scope: Scope): Collecto
     workingDirectory: place.workingDirectory,
     log: place.log,
     signal: scope.signal,
-    ...createPluginMachine(scope),
+    ...createSystemApi(scope),
     session: (sessionId: string) => place.sessions.find(sessionId),
     onSessionClosed: (listener: (sessionId: string) => void | Promise<void>) => {
       const listening = place.sessions.onClosed(mustCall(listener, "listener"));
@@ -215,4 +217,85 @@ function refused(plugin: string, what: string, cause: unknown): HostError {
 function tooLate(plugin: string, what: string): HostError {
   const advice = "Add it in activate, before its promise is fulfilled; tools that come and go belong into a tool source.";
   return new HostError("PLUGIN_NOT_ACTIVATING", `Plugin "${plugin}" adds ${what} when its activation is over. ${advice}`);
+}
+
+/** The same contributions, whose calls are counted: what is replaced is not taken from under a call that runs. */
+export function countContributions(contributions: Contributions, calls: CallsInFlight): Contributions {
+  const { tools, hooks, commands } = contributions;
+  return {
+    ...contributions,
+    tools: tools.map((tool) => countCallsOf(tool, calls)),
+    hooks: hooks.map((kinds) => countHooks(kinds, calls)),
+    commands: new Map(Array.from(commands, ([name, command]) => [name, countCommand(command, calls)])),
+  };
+}
+
+export function countCallsOf(tool: Tool, calls: CallsInFlight): Tool {
+  return wrapExecute(tool, (execute) => calls.track(execute), calls.hold);
+}
+
+function countHooks(kinds: ResolvedHooks, calls: CallsInFlight): ResolvedHooks {
+  const counted = Object.entries(kinds).map(([kind, hooks]) => [
+    kind,
+    (hooks as readonly Hook<HookKind>[]).map((hook) => calls.track(hook)),
+  ]);
+  return Object.freeze(Object.fromEntries(counted)) as ResolvedHooks;
+}
+
+function countCommand(command: PluginCommand, calls: CallsInFlight): PluginCommand {
+  const { name, description } = command;
+  return { name, description, handler: calls.track((...args: Parameters<PluginCommand["handler"]>) => command.handler(...args)) };
+}
+
+/** The prompts and resources of a source. */
+type PluginFeatures = Required<Pick<SourceSnapshot, "prompts" | "resources" | "resourceTemplates">>;
+
+/** What a source offers beside tools, as its plugin's, whatever it says of itself. `originOf` gives the origin by its own name. */
+export function attributeFeatures(
+  { prompts, resources, resourceTemplates }: SourceSnapshot,
+  originOf: (nativeName: string) => ToolOrigin,
+): PluginFeatures {
+  return {
+    prompts: Object.freeze((prompts ?? []).map((prompt) => ownPrompt(prompt, originOf(prompt.definition.name)))),
+    resources: Object.freeze((resources ?? []).map((resource) => ownResource(resource, originOf(resource.definition.name)))),
+    resourceTemplates: Object.freeze(
+      (resourceTemplates ?? []).map((template) => ownTemplate(template, originOf(template.definition.name))),
+    ),
+  };
+}
+
+// Each method is called on the object that it belongs to: it may be one of a class.
+function ownPrompt(prompt: Prompt, origin: ToolOrigin): Prompt {
+  const { definition, revision } = prompt;
+  return Object.freeze({
+    definition,
+    origin,
+    revision,
+    get: (...args: Parameters<Prompt["get"]>) => prompt.get(...args),
+    ...(prompt.complete && { complete: prompt.complete.bind(prompt) }),
+  });
+}
+
+function ownResource(resource: Resource, origin: ToolOrigin): Resource {
+  const { definition, revision } = resource;
+  return Object.freeze({
+    definition,
+    origin,
+    revision,
+    read: (...args: Parameters<Resource["read"]>) => resource.read(...args),
+    ...(resource.watch && { watch: resource.watch.bind(resource) }),
+  });
+}
+
+function ownTemplate(template: ResourceTemplate, origin: ToolOrigin): ResourceTemplate {
+  const { definition, revision } = template;
+  return Object.freeze({
+    definition,
+    origin,
+    revision,
+    match: (uri: string) => template.match(uri),
+    read: (...args: Parameters<ResourceTemplate["read"]>) => template.read(...args),
+    ...(template.watch && { watch: template.watch.bind(template) }),
+    ...(template.complete && { complete: template.complete.bind(template) }),
+  });
 }

@@ -1,16 +1,26 @@
 import { homedir } from "node:os";
 import { dirname, extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Diagnostic } from "../base/diagnostic.ts";
+import { type Diagnostic, formatDiagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError } from "../base/errors.ts";
+import type { Logger } from "../base/logger.ts";
 import { type CodePluginManifest, type CodePluginManifestKind, parseCodePluginManifest } from "../formats/plugins/code-plugin-manifest.ts";
 import { decodeText } from "../formats/text/decode-text.ts";
 import { maxJsonBytes } from "../formats/text/limits.ts";
+import { importNative } from "../io/module-loader/host-modules.ts";
+import { ModuleError } from "../io/module-loader/module-error.ts";
+import type { ModuleLoader } from "../io/module-loader/module-loader.ts";
 import { installedRoot, PackageConfigs } from "../io/module-loader/package-config.ts";
 import { statFile } from "../io/module-loader/read-source.ts";
 import { ModuleResolver } from "../io/module-loader/resolve-module.ts";
 import { readTextFile } from "../io/read-bounded.ts";
-import { isBundledSpecifier } from "./bundled.ts";
+import type { OwnedScope } from "../io/scope.ts";
+import { isSkillFolder } from "../skills/load/skill-path.ts";
+import type { Admission, SkillTrust } from "../trust/skill-trust.ts";
+import { type ImportModule, importBundled, isBundledSpecifier } from "./bundled.ts";
+import { bundlePlugin } from "./bundles/bundle-plugin.ts";
+import { loadBundle } from "./bundles/load-bundle.ts";
+import { isPlugin, type Plugin } from "./define-plugin.ts";
 
 /** Where a specifier leads, and what is known of the plugin there before anything of it runs. */
 export interface LocatedPlugin {
@@ -21,7 +31,7 @@ export interface LocatedPlugin {
   readonly manifest: CodePluginManifest | undefined;
 }
 
-export interface LocateOptions {
+interface LocateOptions {
   readonly workingDirectory: string;
   readonly onDiagnostic: (diagnostic: Diagnostic) => void;
   /** Gets every path that was looked at: a change of one may lead to another outcome. */
@@ -137,4 +147,102 @@ function noModule(specifier: string): HostError {
     "PLUGIN_NOT_FOUND",
     `"${specifier}" is not a plugin but a module of Node.js or an address. Name a file or a package.`,
   );
+}
+
+export interface FindOptions {
+  readonly workingDirectory: string;
+  /** Runs local files. */
+  readonly loader: ModuleLoader;
+  /** Checks plugins that lie in the folder of a skill. */
+  readonly skillTrust?: SkillTrust | undefined;
+  /** Runs plugins that come with this package. */
+  readonly importModule?: ImportModule | undefined;
+  /** Holds a folder for each bundle that keeps something. Default: `~/.skillhost/plugin-data`. */
+  readonly pluginDataDirectory?: string | undefined;
+  readonly log: Logger;
+  readonly onDiagnostic: (diagnostic: Diagnostic) => void;
+}
+
+/** A plugin and the files that it is made of, as far as they can change while the process lives. */
+interface FoundPlugin {
+  readonly plugin: Plugin;
+  readonly files: ReadonlySet<string>;
+}
+
+type Exports = Readonly<Record<string, unknown>>;
+
+/**
+ * Runs the module of a plugin and gives what it exports. `scope` is the life of what the module opens while it is evaluated.
+ * @throws HostError `PLUGIN_INVALID`, `PLUGIN_UNTRUSTED`; what the module itself throws comes as it is. `files` of a ModuleError say what may mend it.
+ */
+export async function findPlugin(specifier: string, located: LocatedPlugin, options: FindOptions, scope: OwnedScope): Promise<FoundPlugin> {
+  const { kind, path } = located;
+  if (kind === "bundled") return { plugin: pluginOf(specifier, await importBundled(path, options.importModule)), files: none };
+  if (kind === "package") return { plugin: pluginOf(specifier, await importNative(path)), files: none };
+  const admission = admitPlugin(path, options.skillTrust);
+  try {
+    if (kind === "folder") return loadFolder(path, options);
+    const { exports, files } = await options.loader.load(path, scope, admission?.tree);
+    // What is installed changes by being installed anew, and then the process starts anew, too.
+    return { plugin: pluginOf(specifier, exports, files), files: installedRoot(path) === undefined ? files : none };
+  } finally {
+    admission?.conclude(false);
+  }
+}
+
+const none: ReadonlySet<string> = new Set();
+
+/** A bundle, as the plugin that adds what it holds. Whoever names it allows its hooks. */
+function loadFolder(folder: string, options: FindOptions): FoundPlugin {
+  const { workingDirectory, log, pluginDataDirectory, onDiagnostic } = options;
+  const bundleOptions = { workingDirectory, log, dataDirectory: pluginDataDirectory ?? join(homedir(), ".skillhost", "plugin-data") };
+  const bundle = loadBundle(folder, bundleOptions);
+  bundle.diagnostics.forEach((found) => void onDiagnostic(found));
+  if (bundle.isRefused) throw new NoPlugin(`The plugin in ${folder} cannot be used, for what else is said about it.`, bundle.files);
+  return { plugin: bundlePlugin(bundle, bundleOptions), files: installedRoot(folder) === undefined ? bundle.files : none };
+}
+
+function pluginOf(specifier: string, exports: Exports, files: ReadonlySet<string> = none): Plugin {
+  const whole = exports["default"];
+  if (isPlugin(whole)) return whole;
+  const named = Object.values(exports).filter(isPlugin);
+  if (named.length === 1) return named[0]!;
+  const found = named.length === 0 ? "exports no plugin" : `exports ${named.length} plugins and none of them by default`;
+  const advice = "Write: export default definePlugin({ name, activate(api) { … } }).";
+  throw new NoPlugin(`The module "${specifier}" ${found}. ${advice}`, files);
+}
+
+/** A module that exports no plugin; it may once one of its files is changed. */
+class NoPlugin extends HostError {
+  readonly files: ReadonlySet<string>;
+
+  constructor(message: string, files: ReadonlySet<string>) {
+    super("PLUGIN_INVALID", message);
+    this.files = files;
+  }
+}
+
+/** The files whose change may mend what kept a plugin from being found. */
+export function filesOfFailure(error: unknown): ReadonlySet<string> {
+  return error instanceof ModuleError || error instanceof NoPlugin ? error.files : none;
+}
+
+/**
+ * Checks the skill that a plugin lies in, as if it were loaded as a skill. Undefined: it lies in none, or nobody asks for the
+ * signature of that one. Conclude the admission when the plugin is loaded.
+ * @throws HostError `PLUGIN_UNTRUSTED` for a plugin in a skill that must be signed and is not, or not rightly
+ */
+function admitPlugin(path: string, trust: SkillTrust | undefined): Admission | undefined {
+  const folder = trust === undefined ? undefined : skillFolderOf(path);
+  const admission = folder === undefined ? undefined : trust?.admit(folder);
+  if (admission?.kind !== "refused") return admission;
+  const why = admission.diagnostics.map((each) => formatDiagnostic(each)).join("\n");
+  throw new HostError("PLUGIN_UNTRUSTED", `The plugin lies in a skill that must not be used: ${why}`);
+}
+
+function skillFolderOf(path: string): string | undefined {
+  for (let folder = path; ; folder = dirname(folder)) {
+    if (isSkillFolder(folder)) return folder;
+    if (dirname(folder) === folder) return undefined;
+  }
 }

@@ -1,8 +1,10 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { Logger } from "../base/logger.ts";
-import type { FetchOutcome, FetchRequest } from "../io/net/bounded-fetch.ts";
-import type { ProcessSpec, Spawned } from "../io/process/child-process.ts";
-import type { Confinement } from "../io/process/confine-process.ts";
+import { writeFileAtomic } from "../io/atomic-write.ts";
+import { boundedFetch, type FetchOutcome, type FetchRequest } from "../io/net/bounded-fetch.ts";
+import { type ManagedProcess, type ProcessSpec, type Spawned, spawnProcess } from "../io/process/child-process.ts";
+import { type Confinement, findConfinement } from "../io/process/confine-process.ts";
+import type { Scope } from "../io/scope.ts";
 import type { CustomAgentOptions } from "../session/agents/agents.ts";
 import type { SessionHooks } from "../session/hooks/hook-kinds.ts";
 import type { ModelFactory } from "../session/turns/provided-model.ts";
@@ -81,4 +83,28 @@ export interface PluginApi<Config = Readonly<Record<string, unknown>>> {
    * Rejects with the system's error, and then everything is as before.
    */
   writeFile(path: string, data: string | Uint8Array): Promise<void>;
+}
+
+/** What a plugin may have of the machine. Programs that it starts end with it. */
+export function createSystemApi(scope: Scope): Pick<PluginApi, "startProcess" | "confinement" | "fetch" | "writeFile"> {
+  const running = new Set<ManagedProcess>();
+  // Registered before anything of the plugin, so that it runs last: the plugin's own ends may still want its programs.
+  scope.onDispose(async () => {
+    await Promise.all(Array.from(running, (process) => process.stop()));
+  });
+  return {
+    async startProcess(spec) {
+      const started = await spawnProcess(spec);
+      if (started.kind !== "spawned") return started;
+      const { process } = started;
+      running.add(process);
+      void process.ended.then(() => running.delete(process));
+      if (!scope.signal.aborted) return started;
+      await process.stop();
+      return { kind: "failed-to-start", message: "The plugin that starts it is being disposed of." };
+    },
+    confinement: findConfinement,
+    fetch: boundedFetch,
+    writeFile: (path, data) => writeFileAtomic(path, data),
+  };
 }

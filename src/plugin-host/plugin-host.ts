@@ -12,17 +12,13 @@ import type { ModelFactory } from "../session/turns/provided-model.ts";
 import type { ToolRunner } from "../skills/load/tool-runner.ts";
 import type { SkillEntry } from "../tools/tool-source.ts";
 import type { SkillTrust } from "../trust/skill-trust.ts";
-import { activateAll } from "./activate-all.ts";
 import type { ImportModule } from "./bundled.ts";
 import type { Plugin } from "./define-plugin.ts";
-import { joinNamed } from "./named-contributions.ts";
 import type { PluginAgent, PluginCommand } from "./plugin-api.ts";
-import { describePlugin, type PluginInfo } from "./plugin-info.ts";
-import { PluginLife } from "./plugin-life.ts";
-import { PluginReloads } from "./plugin-reloads.ts";
+import { type ActivePlugin, createEntry, describePlugin, type PluginEntry, type PluginInfo } from "./plugin-entry.ts";
+import { activateAll, joinNamed, PluginLifecycle } from "./plugin-lifecycle.ts";
+import { PluginReloads, type PluginsChange } from "./plugin-reloads.ts";
 import { PluginSessions } from "./plugin-sessions.ts";
-import { type ActivePlugin, createSlot, type PluginSlot } from "./plugin-slot.ts";
-import type { PluginsChange } from "./plugins-change.ts";
 import type { PluginConsent, PluginUse } from "./prepare-plugin.ts";
 import { offersOf, sourcesOf } from "./published-source.ts";
 
@@ -63,8 +59,8 @@ export class PluginHost implements AsyncDisposable {
   /** Awaited when other plugins are active than before, and what was replaced has not ended yet. */
   adapt: () => Promise<void> = async () => {};
   readonly #options: PluginHostOptions;
-  readonly #slots: PluginSlot[] = [];
-  readonly #life: PluginLife;
+  readonly #slots: PluginEntry[] = [];
+  readonly #life: PluginLifecycle;
   readonly #reloads: PluginReloads;
   readonly #closing = new AbortController();
   readonly #changed: Emitter<{ changed: undefined }>;
@@ -82,7 +78,7 @@ export class PluginHost implements AsyncDisposable {
     this.#options = options;
     this.sessions = new PluginSessions(log);
     this.#changed = new Emitter((error) => log.error("A listener for plugins failed.", { error }));
-    this.#life = new PluginLife(this.#slots, {
+    this.#life = new PluginLifecycle(this.#slots, {
       ...options,
       hostVersion,
       sessions: this.sessions,
@@ -217,7 +213,7 @@ export class PluginHost implements AsyncDisposable {
   }
 
   async #activate(entries: readonly (Plugin | string | PluginUse)[]): Promise<void> {
-    const slots = entries.map((entry) => createSlot(isUse(entry) ? entry : { use: entry }));
+    const slots = entries.map((entry) => createEntry(isUse(entry) ? entry : { use: entry }));
     this.#slots.push(...slots);
     const start = Date.now();
     await activateAll(slots, this.#life, this.#closing.signal);

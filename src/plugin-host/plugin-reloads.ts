@@ -5,14 +5,14 @@ import type { Logger } from "../base/logger.ts";
 import type { ModuleLoader } from "../io/module-loader/module-loader.ts";
 import { statFile } from "../io/module-loader/read-source.ts";
 import { type TreeWatcher, type WatchBackend, watchTree } from "../io/watch/watch-tree.ts";
+import type { NamesChange } from "../skills/skill.ts";
 import { FileHashes } from "../skills/store/file-hashes.ts";
 import { SkillWatch } from "../skills/store/watched-paths.ts";
-import type { PluginLife } from "./plugin-life.ts";
-import { isReloadable, type PluginSlot } from "./plugin-slot.ts";
-import { type PluginsChange, toFailed, toTaken } from "./plugins-change.ts";
+import { type ActivePlugin, isReloadable, type PluginEntry } from "./plugin-entry.ts";
+import type { PluginLifecycle } from "./plugin-lifecycle.ts";
 
-export interface PluginReloadsOptions {
-  readonly life: PluginLife;
+interface PluginReloadsOptions {
+  readonly life: PluginLifecycle;
   readonly loader: ModuleLoader;
   readonly log: Logger;
   readonly watch: boolean;
@@ -28,18 +28,18 @@ export interface PluginReloadsOptions {
  */
 export class PluginReloads {
   readonly #options: PluginReloadsOptions;
-  readonly #slots: readonly PluginSlot[];
+  readonly #slots: readonly PluginEntry[];
   readonly #queue: KeyedQueue;
   readonly #hashes = new FileHashes();
   /** What was looked for and not there. */
   readonly #absent = new Set<string>();
   readonly #watcher: TreeWatcher | undefined;
   readonly #files: SkillWatch;
-  readonly #changed = new Map<PluginSlot, Set<string>>();
+  readonly #changed = new Map<PluginEntry, Set<string>>();
   readonly #events: Emitter<{ change: PluginsChange }>;
   #isClosed = false;
 
-  constructor(slots: readonly PluginSlot[], options: PluginReloadsOptions) {
+  constructor(slots: readonly PluginEntry[], options: PluginReloadsOptions) {
     const { log } = options;
     this.#slots = slots;
     this.#options = options;
@@ -59,7 +59,7 @@ export class PluginReloads {
   }
 
   /** A slot was tried since `start` (by `Date.now()`): its files are watched from now on. */
-  follow(slot: PluginSlot, start: number): void {
+  follow(slot: PluginEntry, start: number): void {
     if (!isReloadable(slot)) return;
     for (const file of slot.attempted) {
       if (statFile(file) === undefined) this.#absent.add(file);
@@ -104,20 +104,20 @@ export class PluginReloads {
     return statFile(path) !== undefined && this.#absent.delete(path);
   }
 
-  #schedule(slot: PluginSlot, files: readonly string[]): void {
+  #schedule(slot: PluginEntry, files: readonly string[]): void {
     if (this.#isClosed) return;
     const started = performance.now();
     this.#changed.set(slot, new Set([...(this.#changed.get(slot) ?? []), ...files]));
     this.#queue.add(this.#keyOf(slot), (signal) => this.#load(slot, started, signal));
   }
 
-  async #load(slot: PluginSlot, started: number, signal: AbortSignal): Promise<void> {
+  async #load(slot: PluginEntry, started: number, signal: AbortSignal): Promise<void> {
     const { life, adapt } = this.#options;
     const start = Date.now();
     const known = JSON.stringify(slot.diagnostics);
     const prepared = await life.prepare(slot, signal);
     if (signal.aborted) return void (await discard(prepared));
-    let taken: Awaited<ReturnType<PluginLife["enter"]>>;
+    let taken: Awaited<ReturnType<PluginLifecycle["enter"]>>;
     if (prepared.kind === "ready") taken = await life.enter(slot, prepared.candidate, signal);
     else {
       slot.attempted = prepared.files;
@@ -134,20 +134,88 @@ export class PluginReloads {
       return;
     }
     await adapt();
-    this.#events.emit("change", toTaken(slot, taken.before, files, started));
+    this.#events.emit("change", toUpdated(slot, taken.before, files, started));
     if (taken.before !== undefined) life.retire(slot, taken.before);
     for (const other of this.#slots) if (other !== slot && other.isHeldBack) this.#schedule(other, []);
   }
 
-  #keyOf(slot: PluginSlot): string {
+  #keyOf(slot: PluginEntry): string {
     return `plugin:${this.#slots.indexOf(slot)}`;
   }
 }
 
-function filesOf({ active, attempted }: PluginSlot): ReadonlySet<string> {
+function filesOf({ active, attempted }: PluginEntry): ReadonlySet<string> {
   return new Set([...(active?.files ?? []), ...attempted]);
 }
 
-async function discard(prepared: Awaited<ReturnType<PluginLife["prepare"]>>): Promise<void> {
+async function discard(prepared: Awaited<ReturnType<PluginLifecycle["prepare"]>>): Promise<void> {
   await (prepared.kind === "ready" ? prepared.candidate.scope : prepared.scope).dispose();
+}
+
+/** What one load of plugins changed. Durations are milliseconds. */
+export interface PluginsChange {
+  /** Activated for the first time. */
+  readonly added: readonly PluginChange[];
+  /** Another generation serves. */
+  readonly updated: readonly PluginChange[];
+  /** Attempts that were not taken: the last good generation serves on, where there was one. */
+  readonly failed: readonly FailedPluginChange[];
+  /** The files whose change caused this. */
+  readonly files: readonly string[];
+}
+
+export interface PluginChange {
+  readonly name: string;
+  readonly specifier?: string;
+  readonly version?: string;
+  readonly tools: NamesChange;
+  readonly durationMs: number;
+}
+
+export interface FailedPluginChange {
+  readonly name: string;
+  readonly specifier?: string;
+  readonly diagnostics: readonly Diagnostic[];
+  readonly lastGoodServes: boolean;
+  readonly durationMs: number;
+}
+
+/** What it is that a slot has become another generation. `started`: by `performance.now()`. */
+function toUpdated(slot: PluginEntry, before: ActivePlugin | undefined, files: readonly string[], started: number): PluginsChange {
+  const { name, specifier, version, active } = slot;
+  const change: PluginChange = {
+    name,
+    ...(specifier !== undefined && { specifier }),
+    ...(version !== undefined && { version }),
+    tools: diffTools(before, active),
+    durationMs: performance.now() - started,
+  };
+  return before === undefined ? { added: [change], updated: [], failed: [], files } : { added: [], updated: [change], failed: [], files };
+}
+
+function toFailed(slot: PluginEntry, files: readonly string[], started: number): PluginsChange {
+  const { name, specifier, diagnostics, active } = slot;
+  const failed: FailedPluginChange = {
+    name,
+    ...(specifier !== undefined && { specifier }),
+    diagnostics: [...diagnostics],
+    lastGoodServes: active !== undefined,
+    durationMs: performance.now() - started,
+  };
+  return { added: [], updated: [], failed: [failed], files };
+}
+
+function diffTools(before: ActivePlugin | undefined, after: ActivePlugin | undefined): NamesChange {
+  const [old, now] = [revisionsOf(before), revisionsOf(after)];
+  return {
+    added: [...now.keys()].filter((name) => !old.has(name)),
+    updated: [...now].flatMap(([name, revision]) => (old.has(name) && old.get(name) !== revision ? [name] : [])),
+    removed: [...old.keys()].filter((name) => !now.has(name)),
+  };
+}
+
+function revisionsOf(plugin: ActivePlugin | undefined): ReadonlyMap<string, string> {
+  if (plugin === undefined) return new Map();
+  const all = [...plugin.contributions.tools, ...plugin.published.flatMap(({ snapshot }) => snapshot.tools)];
+  return new Map(all.map(({ definition, revision }) => [definition.name, revision]));
 }

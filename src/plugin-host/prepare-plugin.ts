@@ -3,14 +3,15 @@ import { errorMessage, HostError } from "../base/errors.ts";
 import { explainRange } from "../base/version-range.ts";
 import type { CodePluginManifest } from "../formats/plugins/code-plugin-manifest.ts";
 import { createScope, type OwnedScope } from "../io/scope.ts";
+import { copyJson } from "../tools/json-copy.ts";
+import { compileSchema } from "../tools/schema/json-schema-validator.ts";
+import { isLibrarySchema, standardValidator, toJsonSchema } from "../tools/schema/standard-schema.ts";
+import type { ArgumentIssue, JsonSchema, Validated } from "../tools/tool.ts";
 import { sourceIdentity } from "../trust/source-identity.ts";
 import { type ActivationLimits, withinActivation } from "./activate.ts";
-import { isBundleFolder } from "./bundles/find-manifest.ts";
+import { isBundleFolder } from "./bundles/load-bundle.ts";
 import type { Plugin } from "./define-plugin.ts";
-import { type FindOptions, filesOfFailure, findPlugin } from "./find-plugin.ts";
-import { type LocatedPlugin, locatePlugin } from "./locate-plugin.ts";
-import { checkConfig, plainConfig } from "./plugin-config.ts";
-import { type Requirement, requirementsOf } from "./plugin-requirements.ts";
+import { type FindOptions, filesOfFailure, findPlugin, type LocatedPlugin, locatePlugin } from "./locate-plugin.ts";
 
 /** A plugin with what its host says about it. */
 export interface PluginUse {
@@ -169,4 +170,80 @@ function failure(use: Plugin | string, name: string | undefined, error: unknown)
   // A host that was ended before its plugins were there is no fault of theirs.
   const severity = error instanceof HostError && error.code === "HOST_CLOSED" ? "info" : "error";
   return { severity, code, source, message: `${what}${errorMessage(error)}` };
+}
+
+/** What checking a configuration came to: the configuration with its defaults, or what is wrong with it, in words. */
+type ConfigOutcome = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly problem: string };
+
+/**
+ * Checks a configuration by a schema and fills in defaults. Only the schema's own code runs, where it is that of a library:
+ * nothing of a plugin's activation. Never rejects.
+ */
+async function checkConfig(schema: object, config: unknown): Promise<ConfigOutcome> {
+  try {
+    const validated = await validatorFor(schema)(config ?? {});
+    if (!validated.ok) return { ok: false, problem: describe(validated.issues) };
+    // What a library makes of it may be more than data: its own to keep.
+    return isLibrarySchema(schema) ? validated : plainConfig(validated.value);
+  } catch (error) {
+    return { ok: false, problem: `its configSchema cannot be used: ${errorMessage(error)}` };
+  }
+}
+
+/** A configuration without a schema: data, so that nobody changes under a plugin what it was given. */
+function plainConfig(config: unknown): ConfigOutcome {
+  if (config === undefined) return { ok: true, value: Object.freeze({}) };
+  const copy = copyJson(config);
+  if (copy.ok) return copy;
+  return { ok: false, problem: `${copy.path === "" ? "it" : copy.path} ${copy.reason}` };
+}
+
+function validatorFor(schema: object): (value: unknown) => Validated | Promise<Validated> {
+  if (!isLibrarySchema(schema)) return compiled(schema as JsonSchema);
+  return standardValidator(schema) ?? compiled(toJsonSchema(schema).schema);
+}
+
+/** A schema that cannot be compiled says so to its author, in place of what it says of arguments. */
+function compiled(schema: JsonSchema): (value: unknown) => Validated | Promise<Validated> {
+  const problems: string[] = [];
+  const validate = compileSchema(schema, { onDiagnostic: ({ message }) => void problems.push(message) });
+  return (value) => {
+    const validated = validate(value);
+    if (problems[0] !== undefined) throw new Error(problems[0]);
+    return validated;
+  };
+}
+
+function describe(issues: readonly ArgumentIssue[]): string {
+  return issues.map(({ path, message }) => (path === "" ? message : `${path} ${message}`)).join("; ");
+}
+
+/** What one plugin needs of another. */
+export interface Requirement {
+  readonly name: string;
+  readonly range: string;
+}
+
+/** How a plugin that is required stands. `absent`: no plugin has the name; `hint` says what to do about it. */
+export type RequirementStatus =
+  | { readonly kind: "active"; readonly version: string | undefined }
+  | { readonly kind: "failed"; readonly reason: string }
+  | { readonly kind: "absent"; readonly hint: string };
+
+/** What a plugin requires by its code and by its manifest. */
+function requirementsOf(...maps: readonly (Readonly<Record<string, string>> | undefined)[]): readonly Requirement[] {
+  return maps.flatMap((map) => Object.entries(map ?? {}).map(([name, range]) => ({ name, range })));
+}
+
+/** The first of its requirements that is not met, in words that go on from the plugin's name; undefined: all are. */
+export function unmetRequirement(requires: readonly Requirement[], standingOf: (name: string) => RequirementStatus): string | undefined {
+  for (const { name, range } of requires) {
+    const standing = standingOf(name);
+    const needs = `requires "${name}" ${range}`;
+    if (standing.kind === "absent") return `${needs}, and there is no plugin of that name. ${standing.hint}`;
+    if (standing.kind === "failed") return `${needs}, which failed: ${standing.reason}`;
+    const problem = explainRange(range, standing.version);
+    if (problem !== undefined) return `${needs}, and ${problem}.`;
+  }
+  return undefined;
 }

@@ -6,9 +6,7 @@ import type { CallsInFlight } from "../skills/load/calls-in-flight.ts";
 import { withOrigin } from "../tools/create-tool.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { SkillEntry, SourceSnapshot, ToolSource } from "../tools/tool-source.ts";
-import { originOf, type PluginPlace } from "./contributions.ts";
-import { countCallsOf } from "./count-contributions.ts";
-import { ownOffers } from "./own-offers.ts";
+import { attributeFeatures, countCallsOf, originOf, type PluginPlace } from "./contributions.ts";
 
 /**
  * A plugin's tool source as sessions see it: its tools count as the plugin's, whatever they say of themselves, and a
@@ -55,7 +53,7 @@ export class PublishedSource {
     return Object.freeze({
       tools: Object.freeze(usable),
       skills: Object.freeze([...skills]) as readonly SkillEntry[],
-      ...ownOffers(snapshot, (nativeName) => originOf(this.#place, nativeName)),
+      ...attributeFeatures(snapshot, (nativeName) => originOf(this.#place, nativeName)),
       diagnostics: Object.freeze(found),
     });
   }

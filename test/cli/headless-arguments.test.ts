@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseHeadlessArguments } from "../../src/cli/headless-arguments.ts";
+import { parseHeadlessArguments } from "../../src/cli/headless.ts";
 
 describe("the arguments of a runtime", () => {
   test("are taken as the Copilot SDK gives them", () => {

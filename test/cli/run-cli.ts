@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
-import type { CliIo, ProtocolStreams } from "../../src/cli/cli-io.ts";
 import { main } from "../../src/cli/main.ts";
+import type { CliIo, ProtocolStreams } from "../../src/cli/process-io.ts";
 import { patience } from "../slowness.ts";
 
 export interface CliSetup {

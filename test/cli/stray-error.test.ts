@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { describeStrayError } from "../../src/cli/stray-error.ts";
+import { describeStrayError } from "../../src/cli/cli-error.ts";
 
 const own = join(dirname(fileURLToPath(import.meta.url)), "../../src/session/session.ts");
 

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { inspectTarball, type TarballLimits, tarballLimits } from "../../src/packages/inspect-tarball.ts";
-import { unpackTarball } from "../../src/packages/unpack-tarball.ts";
+import { inspectTarball, type TarballLimits, tarballLimits, unpackTarball } from "../../src/packages/inspect-tarball.ts";
 import { rounds } from "../rounds.ts";
 import { extended, type TarItem, tarball } from "./tar-kit.ts";
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { readNpmOptions } from "../../src/packages/npm-options.ts";
-import { fitsMachine } from "../../src/packages/package-platform.ts";
+import { fitsMachine } from "../../src/packages/resolve-tree.ts";
 import { workplace } from "../cli/run-cli.ts";
 
 function read(files: Readonly<Record<string, string>>, env: Readonly<Record<string, string>> = {}): Readonly<Record<string, unknown>> {

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { findSecret } from "../../src/packages/find-secrets.ts";
+import { findSecret } from "../../src/packages/packed-files.ts";
 import { runCli, skillDocument, toolModule, type Workplace, workplace } from "../cli/run-cli.ts";
 
 let place: Workplace;

@@ -2,8 +2,7 @@ import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type Change, type CommitOptions, commitChanges, openStaging } from "../../src/packages/commit.ts";
-import { claimProject } from "../../src/packages/package-project.ts";
-import { settleProject } from "../../src/packages/settle-project.ts";
+import { claimProject, settleProject } from "../../src/packages/package-project.ts";
 import { skillDocument } from "../cli/run-cli.ts";
 import { place, run, useProjects } from "./project-kit.ts";
 

@@ -3,10 +3,8 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parseHookConfig } from "../../src/formats/plugins/hook-config.ts";
 import type { BundleDialect } from "../../src/formats/plugins/plugin-dialects.ts";
-import { createBundleHooks } from "../../src/plugin-host/bundles/hooks/create-bundle-hooks.ts";
 import { hookAnswer } from "../../src/plugin-host/bundles/hooks/hook-answer.ts";
-import { createMatcher } from "../../src/plugin-host/bundles/hooks/match-hook.ts";
-import type { HookPlace } from "../../src/plugin-host/bundles/hooks/run-hook.ts";
+import { createBundleHooks, createMatcher, type HookPlace } from "../../src/plugin-host/bundles/hooks/run-hook.ts";
 import type { SessionHooks } from "../../src/session/hooks/hook-kinds.ts";
 import { tempFolder } from "../skills/kit.ts";
 

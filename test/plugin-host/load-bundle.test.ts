@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { isBundleFolder } from "../../src/plugin-host/bundles/find-manifest.ts";
+import { isBundleFolder } from "../../src/plugin-host/bundles/load-bundle.ts";
 import { entryOf, readMarketplace } from "../../src/plugin-host/bundles/read-marketplace.ts";
 import { openKit, tempFolder } from "../skills/kit.ts";
 import { fixture, load, loadFiles, told } from "./bundle-kit.ts";

@@ -1,7 +1,7 @@
 import { onTestFinished } from "vitest";
 import type { Diagnostic } from "../../src/base/diagnostic.ts";
 import type { Host } from "../../src/host/host.ts";
-import type { PluginsChange } from "../../src/plugin-host/plugins-change.ts";
+import type { PluginsChange } from "../../src/plugin-host/plugin-reloads.ts";
 import { createTestHost, type TestHost, type TestHostOptions } from "../../src/testing.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import type { SourceSnapshot, ToolSource } from "../../src/tools/tool-source.ts";

@@ -5,7 +5,7 @@ import { createModuleLoader } from "../../src/io/module-loader/create-module-loa
 import { createScope } from "../../src/io/scope.ts";
 import { importBundled } from "../../src/plugin-host/bundled.ts";
 import { definePlugin } from "../../src/plugin-host/define-plugin.ts";
-import { findPlugin } from "../../src/plugin-host/find-plugin.ts";
+import { findPlugin } from "../../src/plugin-host/locate-plugin.ts";
 import { PluginHost } from "../../src/plugin-host/plugin-host.ts";
 import { tempFolder } from "../skills/kit.ts";
 import { found, hostWith } from "./plugin-kit.ts";

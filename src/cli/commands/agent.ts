@@ -8,13 +8,13 @@ import type { SessionEvent } from "../../session/records/events.ts";
 import type { Session } from "../../session/session.ts";
 import type { SessionOptions } from "../../session/session-config.ts";
 import { CliError, usageError } from "../cli-error.ts";
-import type { CliIo } from "../cli-io.ts";
 import type { CommandContext, ConfiguredOptions } from "../command-context.ts";
-import { loadConfig } from "../find-config.ts";
+import { loadConfig } from "../config.ts";
 import { withHost } from "../open-host.ts";
+import type { CliIo } from "../process-io.ts";
 import { readConsent, requireConsent } from "../project-consent.ts";
+import { visibleLine } from "../terminal-style.ts";
 import { createTurnReport, type TurnReport } from "../turn-report.ts";
-import { visibleLine } from "../visible-text.ts";
 
 export interface AgentCommandOptions {
   readonly workspace?: string;

@@ -5,10 +5,10 @@ import type { HeldBack, ServerInfo } from "../../session/servers/session-servers
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";
-import { counted } from "../describe-skill.ts";
+import { counted } from "../describe.ts";
 import { didYouMean } from "../nearest-names.ts";
 import { withHost } from "../open-host.ts";
-import { visibleLine } from "../visible-text.ts";
+import { visibleLine } from "../terminal-style.ts";
 
 export interface ApproveOptions {
   readonly yes?: boolean;

@@ -1,14 +1,13 @@
 import type { Host } from "../../host/host.ts";
 import type { ListedTool, Session } from "../../session/session.ts";
 import type { ToolResult } from "../../tools/tool.ts";
-import { permissionRoute, userInputHandler } from "../ask-person.ts";
-import { readArguments } from "../call-arguments.ts";
-import { createCallLimit } from "../call-limit.ts";
+import { createCallLimit, readArguments } from "../call-arguments.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
+import { permissionRoute, userInputHandler } from "../confirm.ts";
 import { didYouMean } from "../nearest-names.ts";
 import { withHost } from "../open-host.ts";
-import { visibleText } from "../visible-text.ts";
+import { visibleText } from "../terminal-style.ts";
 
 export interface CallCommandOptions {
   readonly arg?: readonly string[];

@@ -1,6 +1,7 @@
 import { existsSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
+import { installFrozen } from "../../packages/frozen-install.ts";
 import { type ChangeOutcome, changePackages, type InstallContext } from "../../packages/install.ts";
 import { skillPackages } from "../../packages/lock-project.ts";
 import type { Preview } from "../../packages/preview.ts";
@@ -10,12 +11,12 @@ import { addBundled, isBundledName } from "../add-bundled.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";
-import { describePreview } from "../describe-package.ts";
-import { counted } from "../describe-skill.ts";
+import { counted, describePreview } from "../describe.ts";
 import { didYouMean } from "../nearest-names.ts";
+import { recoveredText } from "../open-host.ts";
 import { type ScopeOptions, withPackages } from "../package-context.ts";
-import { recoveredText } from "../settle-packages.ts";
-import { visibleLine } from "../visible-text.ts";
+import { visibleLine } from "../terminal-style.ts";
+import { reportDrift, totals } from "./lock.ts";
 
 export interface ChangeCommandOptions extends ScopeOptions {
   readonly yes?: boolean;
@@ -139,4 +140,12 @@ function done({ packages, dependencies, removed }: Preview): readonly string[] {
     ...(named.length > 0 ? [`Installed ${named.join(", ")}${more}.`] : []),
     ...(removed.length > 0 ? [`Removed ${removed.map(visibleLine).join(", ")}.`] : []),
   ];
+}
+
+/** Installs what the locks say. With any difference nothing is installed, and the exit code is 1. */
+export async function ci(context: CommandContext): Promise<number> {
+  const outcome = await withPackages(context, {}, installFrozen);
+  const { installed } = outcome;
+  const what = installed.length === 0 ? "Nothing was missing" : `Installed ${installed.length} of package-lock.json`;
+  return reportDrift(context, outcome, `${what}. ${totals(outcome)} verified: every byte is as the lock has it.`, { installed });
 }

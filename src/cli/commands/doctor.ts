@@ -1,31 +1,24 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { createConnector, type OwnedConnector } from "../../host/connect-servers.ts";
 import type { Host } from "../../host/host.ts";
 import { type ResolvedHostOptions, resolveHostOptions } from "../../host/host-options.ts";
-import type { FolderStanding } from "../../trust/folder-trust.ts";
+import { createConnector, type OwnedConnector } from "../../host/session-server-sets.ts";
 import type { CommandContext } from "../command-context.ts";
 import { readConfiguredServers } from "../configured-servers.ts";
-import { checkFolders, checkMachine, type MachineFacts, readMachine } from "../doctor/check-machine.ts";
-import { type CheckedServer, checkServer, type ServerCheckOptions } from "../doctor/check-server.ts";
-import { checkTrust } from "../doctor/check-trust.ts";
-import { type GatheredServer, gatherServers } from "../doctor/gather-servers.ts";
-import { printReport } from "../doctor/print-report.ts";
-import { readRecordedCalls } from "../doctor/recorded-calls.ts";
+import { checkFolders, checkMachine, checkTrust, readMachine } from "../doctor/check-machine.ts";
+import {
+  type CheckedServer,
+  checkServer,
+  type GatheredServer,
+  gatherServers,
+  readRecordedCalls,
+  type ServerCheckOptions,
+} from "../doctor/check-server.ts";
+import { type DoctorReport, printReport } from "../doctor/print-report.ts";
 import { toHostOptions, withHost } from "../open-host.ts";
 import { withheldCode } from "../project-consent.ts";
 
 export interface DoctorOptions {
   readonly timeout?: number;
-}
-
-/** Everything that was looked at. */
-export interface DoctorReport {
-  readonly machine: MachineFacts;
-  /** The project, and whether its code may run. */
-  readonly project: { readonly folder: string; readonly standing: FolderStanding };
-  readonly skills: { readonly loaded: number; readonly tools: number; readonly errors: number; readonly warnings: number };
-  readonly servers: readonly (CheckedServer & { readonly server: GatheredServer })[];
-  readonly findings: readonly Diagnostic[];
 }
 
 /** Says what is wrong with this machine and this set-up. The exit code is 1 when something is. */

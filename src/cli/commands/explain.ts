@@ -3,12 +3,11 @@ import type { Host, SkillInfo } from "../../host/host.ts";
 import type { Session } from "../../session/session.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
-import { printPlugin } from "../describe-plugin.ts";
-import { packageWords, permissionLines, trustWords } from "../describe-skill.ts";
+import { packageWords, permissionLines, printPlugin, trustWords } from "../describe.ts";
 import { didYouMean } from "../nearest-names.ts";
 import { withHost } from "../open-host.ts";
 import type { Output } from "../output.ts";
-import { visibleLine } from "../visible-text.ts";
+import { visibleLine } from "../terminal-style.ts";
 
 export interface ExplainOptions {
   readonly available?: readonly string[];

@@ -7,11 +7,11 @@ import type { Host } from "../../host/host.ts";
 import { createConnectionToken } from "../../io/net/connection-gate.ts";
 import { hideSecrets } from "../../servers/copilot/connection/redacting-logger.ts";
 import { CopilotServer } from "../../servers/copilot/copilot-server.ts";
-import type { CliIo } from "../cli-io.ts";
+import { describeStrayError } from "../cli-error.ts";
 import { openLog } from "../command-log.ts";
-import { type HeadlessArguments, parseHeadlessArguments } from "../headless-arguments.ts";
+import { type HeadlessArguments, parseHeadlessArguments } from "../headless.ts";
+import type { CliIo } from "../process-io.ts";
 import { letHeapGrow } from "../small-heap.ts";
-import { describeStrayError } from "../stray-error.ts";
 
 /**
  * Serves clients of the Copilot SDK, over stdin and stdout or on a port, until they have gone or want it to end. Settles
@@ -107,7 +107,7 @@ function homeOf(env: CliIo["env"]): string {
 }
 
 async function openHost(options: HeadlessArguments, io: CliIo, log: Logger, home: string): Promise<Host> {
-  const { openHeadlessHost } = await import("../open-headless-host.ts");
+  const { openHeadlessHost } = await import("../headless.ts");
   return openHeadlessHost(options, io, log, home);
 }
 

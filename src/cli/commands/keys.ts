@@ -9,7 +9,7 @@ import { formatKey, isKeyId, type PublicKey, parseKeyList, parseKeys } from "../
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { chooseKey, ownKeys, readPassphrase } from "../own-keys.ts";
-import { visibleLine } from "../visible-text.ts";
+import { visibleLine } from "../terminal-style.ts";
 
 export interface KeyOptions {
   readonly passphraseFile?: string;

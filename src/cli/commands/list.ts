@@ -4,13 +4,11 @@ import { resolveHostOptions } from "../../host/host-options.ts";
 import { approveAll } from "../../session/permissions/permissions.ts";
 import type { CommandContext } from "../command-context.ts";
 import { readConfiguredServers } from "../configured-servers.ts";
-import { deeperSkillsIn } from "../deeper-hints.ts";
-import { printPlugin } from "../describe-plugin.ts";
-import { type ListedServer, serverHeading, withFiles } from "../describe-server.ts";
-import { counted, permissionLines, skillHeading } from "../describe-skill.ts";
+import { counted, type ListedServer, permissionLines, printPlugin, serverHeading, skillHeading, withFiles } from "../describe.ts";
+import { deeperSkillsIn } from "../nearest-names.ts";
 import { toHostOptions, withHost } from "../open-host.ts";
 import type { Output } from "../output.ts";
-import { visibleLine } from "../visible-text.ts";
+import { visibleLine } from "../terminal-style.ts";
 
 /** Lists skills with their tools and prompts, MCP servers without starting them, and every diagnostic where it belongs. */
 export function list(context: CommandContext): Promise<number> {

@@ -1,15 +1,13 @@
-import { compareLocks } from "../../packages/compare-locks.ts";
+import { compareLocks, countsOf, type VerifyOutcome, verifyProject } from "../../packages/compare-locks.ts";
 import { type InstallContext, waitingText } from "../../packages/install.ts";
 import { lockFileName, readLock, writeLock } from "../../packages/lock-file.ts";
 import { lockProject } from "../../packages/lock-project.ts";
 import { claimProject } from "../../packages/package-project.ts";
-import { countsOf, type VerifyOutcome, verifyProject } from "../../packages/verify.ts";
 import type { CommandContext } from "../command-context.ts";
-import { describeDrift } from "../describe-package.ts";
-import { counted } from "../describe-skill.ts";
+import { counted, describeDrift } from "../describe.ts";
+import { settleFolder } from "../open-host.ts";
 import type { Output } from "../output.ts";
 import { type PackageOptions, withPackages } from "../package-context.ts";
-import { settleFolder } from "../settle-packages.ts";
 
 /** Writes down what there is, and says what is different from the lock before. */
 export function lock(context: CommandContext, options: PackageOptions): Promise<number> {

@@ -2,9 +2,9 @@ import { waitFor } from "../../base/wait-for.ts";
 import type { Host } from "../../host/host.ts";
 import type { AskToSignIn } from "../../session/servers/session-servers.ts";
 import type { CommandContext } from "../command-context.ts";
-import { counted } from "../describe-skill.ts";
+import { counted } from "../describe.ts";
 import { withHost } from "../open-host.ts";
-import { visibleLine } from "../visible-text.ts";
+import { visibleLine } from "../terminal-style.ts";
 
 export interface LoginOptions {
   readonly again?: boolean;

@@ -7,7 +7,7 @@ import { approveAll } from "../../session/permissions/permissions.ts";
 import type { SessionOptions } from "../../session/session-config.ts";
 import { usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
-import { counted } from "../describe-skill.ts";
+import { counted } from "../describe.ts";
 import { skillDirectories, withHost } from "../open-host.ts";
 import { chooseAgent } from "../project-agents.ts";
 

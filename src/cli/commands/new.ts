@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { basename, join } from "node:path";
+import { isPluginName } from "../../plugin-host/define-plugin.ts";
 import { readSkill, type SkillText } from "../../skills/load/read-skill.ts";
 import { isSkillFolder } from "../../skills/load/skill-path.ts";
 import { listToolEntries, moduleExtensions } from "../../skills/load/tool-entries.ts";
@@ -9,9 +10,8 @@ import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { didYouMean } from "../nearest-names.ts";
 import { skillDirectories } from "../open-host.ts";
-import { skillFiles, toolFiles } from "../scaffold-files.ts";
-import { visibleLine } from "../visible-text.ts";
-import { assertOwnPlace, schemaPath, testHint, writeScaffold, writeTrusted } from "../write-scaffold.ts";
+import { assertOwnPlace, pluginFiles, schemaPath, skillFiles, testHint, toolFiles, writeScaffold, writeTrusted } from "../scaffold.ts";
+import { visibleLine } from "../terminal-style.ts";
 
 /** Makes a skill in the first skill directory. */
 export async function newSkill(context: CommandContext, name: string): Promise<number> {
@@ -92,6 +92,27 @@ function tell(context: CommandContext, files: readonly string[], folder: string,
   const { out } = context;
   const test = files.find((file) => file.endsWith(".test.mjs"))!;
   const next = [...hints, testHint(context, test), `Load it: skillhost dev ${out.path(folder)}`];
+  if (out.isJson) out.envelope({ ok: true, data: { folder, files, next }, diagnostics: [] });
+  else for (const file of files) out.line(out.path(file));
+  for (const step of next) out.note(step);
+  return 0;
+}
+
+/** Makes a plugin below `plugins`, with a test. */
+export async function newPlugin(context: CommandContext, name: string): Promise<number> {
+  const { io, out } = context;
+  if (!isPluginName(name)) {
+    const what = 'must be up to 64 letters, digits, ".", "_" and "-", beginning with a letter or digit';
+    throw usageError(`A plugin's name ${what}: ${visibleLine(name)} is none.`);
+  }
+  const folder = join(io.cwd, "plugins", name);
+  assertOwnPlace(context, folder);
+  const files = await writeTrusted(context, folder, pluginFiles(name));
+  const test = files.find((file) => file.endsWith(".test.mjs"))!;
+  const next = [
+    testHint(context, test),
+    `Name it in skillhost.json: { "plugins": ["./plugins/${name}"] }, or createHost({ plugins: ["./plugins/${name}"] }).`,
+  ];
   if (out.isJson) out.envelope({ ok: true, data: { folder, files, next }, diagnostics: [] });
   else for (const file of files) out.line(out.path(file));
   for (const step of next) out.note(step);

@@ -12,10 +12,9 @@ import { providedModules } from "../../skills/load/tool-module.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";
-import { kilobytes } from "../describe-package.ts";
-import { counted, named } from "../describe-skill.ts";
+import { counted, kilobytes, named } from "../describe.ts";
 import { withPackages } from "../package-context.ts";
-import { visibleLine } from "../visible-text.ts";
+import { visibleLine } from "../terminal-style.ts";
 
 export interface PackCommandOptions {
   readonly out?: string;

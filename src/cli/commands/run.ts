@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { extname, resolve } from "node:path";
 import { toError } from "../../base/errors.ts";
 import { onAbort } from "../../base/wait-for.ts";
-import type { ExportFormat } from "../../host/export-session.ts";
+import type { ExportFormat } from "../../host/session-store.ts";
 import { approveAll } from "../../session/permissions/permissions.ts";
 import type { Session } from "../../session/session.ts";
 import type { SessionOptions } from "../../session/session-config.ts";
@@ -11,8 +11,8 @@ import type { CommandContext } from "../command-context.ts";
 import { withHost } from "../open-host.ts";
 import { type ChosenAgent, chooseAgent } from "../project-agents.ts";
 import { modelFrom } from "../run-model.ts";
+import { visibleLine } from "../terminal-style.ts";
 import { createTurnReport, type TurnReport } from "../turn-report.ts";
-import { visibleLine } from "../visible-text.ts";
 
 export interface RunCommandOptions {
   readonly agent?: string;
@@ -104,7 +104,7 @@ function formatOf(file: string): ExportFormat {
 }
 
 async function exportTo(session: Session, file: string, format: ExportFormat): Promise<void> {
-  const { exportEvents } = await import("../../host/export-session.ts");
+  const { exportEvents } = await import("../../host/session-store.ts");
   try {
     await writeFile(file, exportEvents(session.id, await session.getMessages(), format), { mode: 0o600 });
   } catch (error) {

@@ -11,11 +11,11 @@ import { openPrivateKey } from "../../trust/private-keys.ts";
 import { type Signed, type SigningKey, type SignRequest, signFolder } from "../../trust/signature-statement.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
-import { counted, named } from "../describe-skill.ts";
+import { counted, named } from "../describe.ts";
 import { skillDirectories } from "../open-host.ts";
 import { chooseKey, readPassphrase } from "../own-keys.ts";
 import { runnableFolders } from "../project-consent.ts";
-import { visibleLine } from "../visible-text.ts";
+import { visibleLine } from "../terminal-style.ts";
 
 export interface SignOptions {
   readonly key?: string;

@@ -6,7 +6,7 @@ import { identityOf, type TrustedFolder } from "../../trust/folder-identity.ts";
 import { changeTrustFile, readTrustFile, trustFileIn, trustFolderIn } from "../../trust/trust-file.ts";
 import { skillhostHome } from "../../trust/trust-policy.ts";
 import type { CommandContext } from "../command-context.ts";
-import { visibleLine } from "../visible-text.ts";
+import { visibleLine } from "../terminal-style.ts";
 
 /** Lets the code of a folder run from now on. */
 export async function trustFolder(context: CommandContext, given: string | undefined): Promise<number> {

@@ -1,22 +1,29 @@
+import { homedir } from "node:os";
+import { join, sep } from "node:path";
 import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
+import { createVariableLookup } from "../../formats/mcp/expand-variables.ts";
+import { parseMcpConfig } from "../../formats/mcp/mcp-config.ts";
 import { adviseServers } from "../../formats/mcp/mcp-dialects.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
+import { maxJsonBytes } from "../../formats/text/limits.ts";
+import type { Host } from "../../host/host.ts";
+import { readTextFile } from "../../io/read-bounded.ts";
 import type { McpConnection } from "../../mcp/connection/connection.ts";
 import { StderrTail } from "../../mcp/connection/stdio-transport.ts";
 import type { ServerConnector } from "../../mcp/supervisor/server-connector.ts";
-import type { ListedServer } from "../describe-server.ts";
-import { counted } from "../describe-skill.ts";
+import type { ServerInfo } from "../../session/servers/session-servers.ts";
+import type { CommandContext } from "../command-context.ts";
+import { readConfiguredServers } from "../configured-servers.ts";
+import { counted, type ListedServer, withFiles } from "../describe.ts";
 import { didYouMean } from "../nearest-names.ts";
-import type { GatheredServer } from "./gather-servers.ts";
-import type { RecordedCalls } from "./recorded-calls.ts";
 
 /**
  * What is looked at for each server, in this order. `start`: its program runs and answers. `tools`: it offers tools, and
  * those that its configuration names. `access`: its address can be reached and lets us in. `time`: it answers within its
  * timeout. `log`: what it and the protocol said. `calls`: its tools are called.
  */
-export type StepName = "start" | "tools" | "access" | "time" | "log" | "calls";
+type StepName = "start" | "tools" | "access" | "time" | "log" | "calls";
 
 export interface Step {
   readonly step: StepName;
@@ -210,4 +217,80 @@ function callsOf(name: string, { sessions, calls }: RecordedCalls): readonly [St
   if (sessions === 0) return ["skipped", "no sessions are kept that could have called its tools"];
   const last = `in the last ${counted(sessions, "session")}`;
   return ["ok", count === 0 ? `none of its tools was called ${last}` : `${counted(count, "call")} ${last}`];
+}
+
+/** A server with its configuration, as far as that can be had here. */
+export interface GatheredServer {
+  readonly info: ListedServer;
+  /** Absent: it needs configuration, or a plugin keeps its configuration to itself. */
+  readonly spec?: McpServerSpec;
+}
+
+/** The servers that every session of a host has. */
+export function gatherServers(context: CommandContext, host: Host): readonly GatheredServer[] {
+  const configured = readConfiguredServers(context);
+  const byName = new Map(configured.all.map(({ server }) => [server.name, server]));
+  return withFiles(host.listServers(), configured).map((info) => {
+    if (info.origin.kind === "skill") return ofSkill(info, context, host);
+    const parsed = info.origin.kind === "host" ? byName.get(info.name) : undefined;
+    return parsed?.state === "ready" ? { info, spec: parsed.spec } : { info };
+  });
+}
+
+function ofSkill(info: ServerInfo, { io }: CommandContext, host: Host): GatheredServer {
+  const skill = host.skills.find(({ name, state }) => name === info.origin.source && state === "active");
+  if (skill === undefined) return { info };
+  const { folder } = skill;
+  const file = join(folder, "skill.json");
+  const text = readTextFile(file, maxJsonBytes);
+  if (!text.ok) return { info };
+  const places = { folder, workspace: host.workingDirectory, home: homedir(), separator: sep };
+  const variables = createVariableLookup({ environment: io.env, places });
+  const read = parseMcpConfig(text.text, { file, dialect: "skill", folder, variables, at: ["mcpServers"] });
+  const server = read.servers.find(({ name }) => name === info.name);
+  const start = read.places.get(info.name);
+  const listed = { ...info, file, ...(start && { range: { start } }) };
+  return server?.state === "ready" ? { info: listed, spec: server.spec } : { info: listed };
+}
+
+/** How often tools of servers were called in the last sessions that are kept. */
+interface RecordedCalls {
+  readonly sessions: number;
+  /** Calls by server. */
+  readonly calls: ReadonlyMap<string, number>;
+}
+
+const mostSessions = 10;
+
+/** Counts the calls of MCP tools that the logs of the last sessions tell of. */
+export async function readRecordedCalls(host: Host, signal: AbortSignal): Promise<RecordedCalls> {
+  const sessions = (await host.listSessions()).slice(0, mostSessions);
+  const calls = new Map<string, number>();
+  let read = 0;
+  for (const { sessionId } of sessions) {
+    signal.throwIfAborted();
+    const log = await exported(host, sessionId);
+    if (log === undefined) continue;
+    read++;
+    for (const line of log.split("\n")) {
+      const server = line.includes('"tool.execution_start"') ? serverOf(line) : undefined;
+      if (server !== undefined) calls.set(server, (calls.get(server) ?? 0) + 1);
+    }
+  }
+  return { sessions: read, calls };
+}
+
+async function exported(host: Host, sessionId: string): Promise<string | undefined> {
+  try {
+    return await host.exportSession(sessionId);
+  } catch {
+    // A log that cannot be read tells nothing of calls; what is wrong with it concerns whoever resumes the session.
+    return undefined;
+  }
+}
+
+function serverOf(line: string): string | undefined {
+  const event = JSON.parse(line) as { type?: unknown; data?: { mcpServerName?: unknown } };
+  const name = event.type === "tool.execution_start" ? event.data?.mcpServerName : undefined;
+  return typeof name === "string" ? name : undefined;
 }

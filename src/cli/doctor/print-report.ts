@@ -1,8 +1,10 @@
-import type { DoctorReport } from "../commands/doctor.ts";
-import { counted } from "../describe-skill.ts";
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import type { FolderStanding } from "../../trust/folder-trust.ts";
+import { counted } from "../describe.ts";
 import type { Output } from "../output.ts";
-import { visibleLine } from "../visible-text.ts";
-import type { CheckedServer, Step } from "./check-server.ts";
+import { visibleLine } from "../terminal-style.ts";
+import type { MachineFacts } from "./check-machine.ts";
+import type { CheckedServer, GatheredServer, Step } from "./check-server.ts";
 
 const words: Readonly<Record<CheckedServer["status"], string>> = {
   ok: "works",
@@ -55,4 +57,14 @@ function verdict(severities: readonly string[]): string {
     of("info") > 0 && counted(of("info"), "hint"),
   ].filter((part) => part !== false);
   return parts.length === 0 ? "Nothing found." : `Found ${parts.join(", ")}.`;
+}
+
+/** Everything that was looked at. */
+export interface DoctorReport {
+  readonly machine: MachineFacts;
+  /** The project, and whether its code may run. */
+  readonly project: { readonly folder: string; readonly standing: FolderStanding };
+  readonly skills: { readonly loaded: number; readonly tools: number; readonly errors: number; readonly warnings: number };
+  readonly servers: readonly (CheckedServer & { readonly server: GatheredServer })[];
+  readonly findings: readonly Diagnostic[];
 }

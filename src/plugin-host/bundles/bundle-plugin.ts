@@ -2,7 +2,7 @@ import type { SessionHooks } from "../../session/hooks/hook-kinds.ts";
 import { definePlugin, type Plugin } from "../define-plugin.ts";
 import type { PluginApi } from "../plugin-api.ts";
 import type { Bundle, BundleOptions } from "./bundle.ts";
-import { createBundleHooks } from "./hooks/create-bundle-hooks.ts";
+import { createBundleHooks } from "./hooks/run-hook.ts";
 import { loadBundle } from "./load-bundle.ts";
 
 /** What a host's configuration may say about a bundle. */

@@ -8,9 +8,7 @@ import { manifestRulesOf } from "../../formats/plugins/plugin-dialects.ts";
 import type { JsonPath } from "../../formats/text/json-document.ts";
 import { maxJsonBytes } from "../../formats/text/limits.ts";
 import { confinePath, isInside } from "../../io/confine-path.ts";
-import type { BundleData } from "./bundle.ts";
-import type { BundleFiles } from "./bundle-files.ts";
-import type { Sources } from "./component-sources.ts";
+import type { BundleData, BundleFiles, Sources } from "./bundle.ts";
 
 export interface ServerPlaces {
   readonly variables: VariableLookup;

@@ -3,8 +3,7 @@ import { lintSkillDocument } from "../../formats/skills/lint-skill-document.ts";
 import { maxDocumentBytes } from "../../formats/text/limits.ts";
 import { readSkill } from "../../skills/load/read-skill.ts";
 import { isSkillFolder } from "../../skills/load/skill-path.ts";
-import type { BundleFiles } from "./bundle-files.ts";
-import type { PlacedSource, Sources } from "./component-sources.ts";
+import type { BundleFiles, PlacedSource, Sources } from "./bundle.ts";
 
 interface SkillFolders {
   readonly skillDirectories: readonly string[];

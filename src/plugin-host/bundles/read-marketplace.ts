@@ -4,9 +4,7 @@ import { type MarketplacePlugin, marketplacePlaces, parseMarketplace } from "../
 import { parseJson } from "../../formats/text/json-document.ts";
 import { isJsonObject } from "../../formats/text/json-fields.ts";
 import { maxJsonBytes } from "../../formats/text/limits.ts";
-import type { ListedEntry } from "./bundle.ts";
-import { BundleFiles } from "./bundle-files.ts";
-import { joinedSources, placedIn } from "./component-sources.ts";
+import { BundleFiles, joinedSources, type ListedEntry, placedIn } from "./bundle.ts";
 
 /** A plugin of a marketplace; `folder` where it lies in the marketplace's own. */
 export interface ListedPlugin extends MarketplacePlugin {

@@ -5,7 +5,7 @@ import { hookOptions, type SessionHooks } from "../../session/hooks/hook-kinds.t
 import type { SessionOptions } from "../../session/session-config.ts";
 import type { Bundle, BundleOptions, ListedEntry } from "./bundle.ts";
 import { contextHooks } from "./bundle-plugin.ts";
-import { createBundleHooks } from "./hooks/create-bundle-hooks.ts";
+import { createBundleHooks } from "./hooks/run-hook.ts";
 import { loadBundle } from "./load-bundle.ts";
 
 /** The bundles that one session names. */

@@ -1,6 +1,6 @@
 import { HostError } from "../../../base/errors.ts";
 import type { HookCommand } from "../../../formats/plugins/hook-config.ts";
-import { foreignTool, fromForeignArguments } from "./foreign-tools.ts";
+import type { BundleDialect } from "../../../formats/plugins/plugin-dialects.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -166,4 +166,134 @@ function isObject(value: unknown): value is Fields {
 
 function fault({ event }: HookCommand, what: string): HostError {
   return new HostError("HOOK_COMMAND", `The program of a ${event} hook ${what}.`);
+}
+
+type Inputs = Readonly<Record<string, unknown>>;
+
+/** What a hook's program reads on its standard input: our input, as its protocol has it. */
+export function hookPayload(command: HookCommand, input: Inputs): Inputs {
+  if (command.protocol === "copilot") return input;
+  const { event, dialect, moment } = command;
+  const common = {
+    session_id: input["sessionId"],
+    transcript_path: input["transcriptPath"] ?? "",
+    cwd: input["cwd"],
+    hook_event_name: event,
+    timestamp: new Date(Number(input["timestamp"])).toISOString(),
+    ...(dialect === "claude" && { permission_mode: "default" }),
+  };
+  return { ...common, ...(facts[moment]?.(command, input) ?? {}) };
+}
+
+type Facts = (command: HookCommand, input: Inputs) => Inputs;
+
+const toolFacts: Facts = ({ dialect }, { toolName, toolArgs }) => {
+  const tool = foreignTool(dialect, String(toolName));
+  return { tool_name: tool.name, tool_input: toForeignArguments(tool, toolArgs) };
+};
+const stopFacts: Facts = (_command, input) => ({
+  stop_hook_active: input["stop_hook_active"] === true,
+  stop_reason: "end_turn",
+  prompt: "",
+  prompt_response: "",
+});
+const agentFacts: Facts = (_command, { agentName, agentDisplayName }) => ({
+  agent_type: agentName,
+  agent_name: agentName,
+  agent_display_name: agentDisplayName,
+});
+
+const facts: Readonly<Partial<Record<HookCommand["moment"], Facts>>> = {
+  preToolUse: toolFacts,
+  postToolUse: (command, input) => ({ ...toolFacts(command, input), ...resultFacts(command, input["toolResult"]) }),
+  postToolUseFailure: (command, input) => ({ ...toolFacts(command, input), error: input["error"] }),
+  userPromptSubmitted: (_command, { prompt }) => ({ prompt }),
+  sessionStart: (_command, { source, initialPrompt }) => ({
+    source: source === "resume" ? "resume" : "startup",
+    ...(initialPrompt !== undefined && { initial_prompt: initialPrompt }),
+  }),
+  sessionEnd: (_command, { reason }) => ({ reason }),
+  errorOccurred: (_command, { error, errorContext, recoverable }) => ({
+    error: { name: "Error", message: error },
+    error_context: errorContext,
+    recoverable,
+  }),
+  agentStop: stopFacts,
+  subagentStart: agentFacts,
+  subagentStop: (command, input) => ({ ...agentFacts(command, input), ...stopFacts(command, input) }),
+};
+
+function resultFacts({ dialect }: HookCommand, result: unknown): Inputs {
+  const { textResultForLlm: text = "", resultType = "success" } = (result ?? {}) as { textResultForLlm?: string; resultType?: string };
+  if (dialect === "copilot") return { tool_result: { result_type: resultType, text_result_for_llm: text } };
+  if (dialect === "gemini") return { tool_response: { llmContent: text, returnDisplay: text } };
+  // The same text under the names that scripts look for it by: each of Claude Code's tools has its own.
+  return { tool_response: { content: text, stdout: text, stderr: "", success: resultType === "success" } };
+}
+
+/** What another client calls a tool, and its arguments. */
+interface ForeignTool {
+  readonly name: string;
+  /** Names that matchers may use instead. */
+  readonly aliases: readonly string[];
+  /** Our names of arguments, and theirs. */
+  readonly fields: Readonly<Record<string, string>>;
+}
+
+type Row = readonly [name: string, fields?: Readonly<Record<string, string>>, aliases?: readonly string[]];
+
+// The names that the Copilot runtime documents for hooks that were written for Claude Code.
+const claude: Readonly<Record<string, Row>> = {
+  bash: ["Bash"],
+  powershell: ["Bash"],
+  view: ["Read", { path: "file_path" }],
+  create: ["Write", { path: "file_path", file_text: "content" }],
+  edit: ["Edit", { path: "file_path", old_str: "old_string", new_str: "new_string" }, ["MultiEdit"]],
+  grep: ["Grep"],
+  glob: ["Glob"],
+  web_fetch: ["WebFetch"],
+  web_search: ["WebSearch"],
+  ask_user: ["AskUserQuestion"],
+  task: ["Task", {}, ["Agent"]],
+  skill: ["Skill"],
+};
+
+const gemini: Readonly<Record<string, Row>> = {
+  bash: ["run_shell_command"],
+  powershell: ["run_shell_command"],
+  view: ["read_file", { path: "file_path" }],
+  create: ["write_file", { path: "file_path", file_text: "content" }],
+  edit: ["replace", { path: "file_path", old_str: "old_string", new_str: "new_string" }],
+  grep: ["grep_search", {}, ["search_file_content"]],
+  glob: ["glob"],
+  web_search: ["google_web_search"],
+};
+
+/** What a dialect calls one of our tools. Tools that it does not have keep their name. */
+function foreignTool(dialect: BundleDialect, tool: string): ForeignTool {
+  const table = dialect === "gemini" ? gemini : claude;
+  const [name, fields = {}, aliases = []] = Object.hasOwn(table, tool) ? table[tool]! : [tool];
+  return { name, aliases, fields };
+}
+
+/** All that a matcher may call a tool: also `mcp__server__tool` for what may be `tool` of an MCP server named `server`. */
+export function namesOfTool(dialect: BundleDialect, tool: string): readonly string[] {
+  const { name, aliases } = foreignTool(dialect, tool);
+  const splits = name === tool ? [...tool.matchAll(/-/g)].slice(0, 10) : [];
+  return [...new Set([name, ...aliases, tool, ...splits.map(({ index }) => `mcp__${tool.slice(0, index)}__${tool.slice(index + 1)}`)])];
+}
+
+/** Arguments as the dialect's own tool would have them. */
+function toForeignArguments({ fields }: ForeignTool, args: unknown): unknown {
+  return renamed(args, fields);
+}
+
+/** And back. */
+function fromForeignArguments({ fields }: ForeignTool, args: unknown): unknown {
+  return renamed(args, Object.fromEntries(Object.entries(fields).map(([ours, theirs]) => [theirs, ours])));
+}
+
+function renamed(args: unknown, names: Readonly<Record<string, string>>): unknown {
+  if (typeof args !== "object" || args === null || Array.isArray(args)) return args;
+  return Object.fromEntries(Object.entries(args).map(([key, value]) => [Object.hasOwn(names, key) ? names[key] : key, value]));
 }

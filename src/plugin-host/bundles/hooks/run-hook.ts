@@ -1,13 +1,15 @@
 import { join, resolve, sep } from "node:path";
-import { HostError } from "../../../base/errors.ts";
+import { RE2JS } from "re2js";
+import { errorMessage, HostError } from "../../../base/errors.ts";
+import type { Logger } from "../../../base/logger.ts";
 import { createVariableLookup, expandVariables } from "../../../formats/mcp/expand-variables.ts";
 import { rulesOf } from "../../../formats/mcp/mcp-dialects.ts";
-import type { HookCommand, HookProgram } from "../../../formats/plugins/hook-config.ts";
+import type { HookCommand, HookMoment, HookProgram } from "../../../formats/plugins/hook-config.ts";
 import { manifestRulesOf } from "../../../formats/plugins/plugin-dialects.ts";
 import { type ProgramOutcome, runProgram } from "../../../io/process/child-process.ts";
+import { hookOptions, type SessionHooks } from "../../../session/hooks/hook-kinds.ts";
 import type { BundleData } from "../bundle.ts";
-import type { HookReply } from "./hook-answer.ts";
-import { hookPayload } from "./hook-payload.ts";
+import { type HookReply, hookAnswer, hookPayload, namesOfTool } from "./hook-answer.ts";
 
 /** Where a hook runs. */
 export interface HookPlace {
@@ -27,7 +29,7 @@ const maxOutputBytes = 1_048_576;
  * it started ends with it.
  * @throws HostError `HOOK_COMMAND` when it cannot be started, takes too long or answers without end.
  */
-export async function runHook(command: HookCommand, input: Readonly<Record<string, unknown>>, place: HookPlace): Promise<HookReply> {
+async function runHook(command: HookCommand, input: Readonly<Record<string, unknown>>, place: HookPlace): Promise<HookReply> {
   const stdin = `${JSON.stringify(hookPayload(command, input))}\n`;
   const cwd = resolve(String(input["cwd"] ?? place.workingDirectory), command.cwd ?? ".");
   const timeout = AbortSignal.timeout(command.timeout);
@@ -117,4 +119,94 @@ function environmentOf({ env, dialect }: HookCommand, place: HookPlace, cwd: str
 
 function fault({ event }: HookCommand, what: string): HostError {
   return new HostError("HOOK_COMMAND", `The program of a ${event} hook ${what}.`);
+}
+
+type Inputs = Readonly<Record<string, unknown>>;
+
+/** Decides whether a hook is for what happens. Undefined: its matcher is no regular expression that can be used. */
+export function createMatcher(command: HookCommand): ((input: Inputs) => boolean) | undefined {
+  const { matcher, moment } = command;
+  const isForAll = matcher === undefined || ["", "*", "**"].includes(matcher.trim());
+  const subject = subjects[moment];
+  if (isForAll || subject === undefined) return () => true;
+  const fits = createTest(command, matcher);
+  return fits && ((input) => subject(command, input).some(fits));
+}
+
+type Subject = (command: HookCommand, input: Inputs) => readonly string[];
+
+const toolNames: Subject = ({ dialect, protocol }, { toolName }) =>
+  protocol === "copilot" ? [String(toolName)] : namesOfTool(dialect, String(toolName));
+const agentName: Subject = (_command, { agentName: name }) => [String(name)];
+
+/** What a matcher is held against. Of other moments there is only one kind. */
+const subjects: Readonly<Partial<Record<HookMoment, Subject>>> = {
+  preToolUse: toolNames,
+  postToolUse: toolNames,
+  postToolUseFailure: toolNames,
+  subagentStart: agentName,
+  subagentStop: agentName,
+  // What others call the start of a program is a new session here.
+  sessionStart: (_command, { source }) => (source === "resume" ? ["resume"] : ["startup", String(source)]),
+  sessionEnd: (_command, { reason }) => [String(reason), "other"],
+};
+
+/** As each dialect documents it: words between bars are names; otherwise a regular expression, of the whole for Copilot. */
+function createTest({ dialect, protocol }: HookCommand, matcher: string): ((text: string) => boolean) | undefined {
+  const isWords = /^[\w|,\s-]+$/.test(matcher);
+  if (isWords && protocol === "claude" && dialect !== "codex") {
+    const words = new Set(matcher.split(/[|,]/).map((word) => word.trim()));
+    return (text) => words.has(text);
+  }
+  const isWhole = dialect === "copilot";
+  if (matcher.length > 2_000) return undefined;
+  try {
+    // In time that grows with the text only: the expression is a stranger's.
+    const pattern = RE2JS.compile(isWhole ? `^(?:${matcher})$` : matcher);
+    return (text) => pattern.test(text);
+  } catch {
+    // Look-around, back-references, or no expression at all: whoever asked reports it.
+    return undefined;
+  }
+}
+
+type Observer = (input: Inputs) => unknown;
+
+/**
+ * The hooks of a bundle as sessions take them. One that fails throws, so that a gate denies what it guards and an observer
+ * is passed over; of what it wrote to stderr, the log tells.
+ */
+export function createBundleHooks(commands: readonly HookCommand[], place: HookPlace & { readonly log: Logger }): SessionHooks {
+  const hooks: Partial<Record<keyof SessionHooks, readonly Observer[]>> = {};
+  for (const command of commands) {
+    const fits = createMatcher(command);
+    if (fits === undefined) continue;
+    const option = hookOptions[command.moment];
+    hooks[option] = [...(hooks[option] ?? []), (input) => (fits(input) ? run(command, input, place) : undefined)];
+  }
+  return hooks as unknown as SessionHooks;
+}
+
+async function run(command: HookCommand, input: Inputs, place: HookPlace & { readonly log: Logger }): Promise<unknown> {
+  if (!command.isAsync) return conclude(command, input, place, await runHook(command, input, place));
+  // It goes on by itself; only the log hears how it ended.
+  runHook(command, input, place).then(
+    (reply) => void tell(command, place, reply),
+    (error) => place.log.warning(errorMessage(error), { hook: command.event }),
+  );
+  return undefined;
+}
+
+function conclude(command: HookCommand, input: Inputs, place: HookPlace & { readonly log: Logger }, reply: HookReply): object | undefined {
+  tell(command, place, reply);
+  return hookAnswer(command, input, reply);
+}
+
+function tell({ event, program }: HookCommand, { log, folder }: HookPlace & { readonly log: Logger }, { code, stderr }: HookReply): void {
+  if (code === 0 || code === 2) return;
+  const line = program.kind === "shell" ? (program.bash ?? program.powershell) : program.command;
+  log.warning(`A ${event} hook of the plugin in ${folder} ended with exit code ${code}.`, {
+    command: line?.slice(0, 200),
+    stderr: stderr.slice(-2_000),
+  });
 }

@@ -1,4 +1,4 @@
-import type { SessionInfo } from "../../../host/session-info.ts";
+import type { SessionInfo } from "../../../host/host-sessions.ts";
 import { badParams } from "../connection/params.ts";
 import { joining } from "../extensions/join-extension.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";

@@ -4,17 +4,29 @@ import { HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import { waitFor } from "../base/wait-for.ts";
 import type { ServerChange, SupervisedServer } from "../mcp/supervisor/server-lease.ts";
+import type { ServerLists } from "../mcp/supervisor/server-lists.ts";
+import type { ServerState } from "../mcp/supervisor/server-state.ts";
+import type { HeldDefinition } from "../mcp/views/held-definition.ts";
+import type { ServerFeatures } from "../mcp/views/server-features.ts";
+import type { ServerViewSnapshot } from "../mcp/views/server-snapshot.ts";
 import type { ServerView } from "../mcp/views/server-view.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
 import type { ServerInstructions } from "../session/instructions/instructions.ts";
 import { isStartable } from "../session/servers/server-options.ts";
-import type { AskForToken, AskToSignIn, ServerInfo, ServerNews, ServerPolicy, SessionServers } from "../session/servers/session-servers.ts";
+import type {
+  AskForToken,
+  AskToSignIn,
+  HeldBack,
+  ServerInfo,
+  ServerNews,
+  ServerOrigin,
+  ServerPolicy,
+  ServerStatus,
+  SessionServers,
+} from "../session/servers/session-servers.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
-import type { ConfiguredServers } from "./configured-servers.ts";
-import { describeServer, toCatalogSources } from "./describe-server.ts";
-import { HeldServers, type ServerUser, type WhoseView } from "./held-servers.ts";
-import { ServerNewsDesk } from "./server-news-desk.ts";
-import type { ServerSet, ServerSets } from "./server-sets.ts";
+import { type ConfiguredServers, HeldServers, type ServerUser, type WhoseView } from "./declared-servers.ts";
+import type { ServerSet, ServerSets } from "./session-server-sets.ts";
 
 export interface SignInOptions {
   /** Has a person sign in at an address. The signal fires when that is not needed any more. */
@@ -43,7 +55,7 @@ export class HostedServers implements SessionServers, Disposable {
   /** Sets that were waited for: a server that does not come up is waited for once. */
   readonly #waitedFor = new WeakSet<ServerSet>();
   readonly #changed: Emitter<{ changed: undefined; news: ServerNews }>;
-  readonly #news: ServerNewsDesk;
+  readonly #news: ServerChangeNotifier;
   #asker: Disposable | undefined;
   #giver: Disposable | undefined;
   #askForToken: AskForToken | undefined;
@@ -52,7 +64,7 @@ export class HostedServers implements SessionServers, Disposable {
     this.policy = parts.policy;
     this.#parts = parts;
     this.#changed = new Emitter((error) => parts.log.error("A listener for MCP servers failed.", { error }));
-    this.#news = new ServerNewsDesk((news) => this.#changed.emit("news", news));
+    this.#news = new ServerChangeNotifier((news) => this.#changed.emit("news", news));
     const { sets, configured } = parts;
     this.#held = new HeldServers({
       sets,
@@ -258,3 +270,113 @@ export class HostedServers implements SessionServers, Disposable {
 const longestWait = 2 ** 31 - 1;
 
 const none: readonly ServerInstructions[] = Object.freeze([]);
+
+type NamedList = Extract<ServerNews, { readonly kind: "list" }>["list"];
+
+const partsOf: Readonly<Record<NamedList, readonly (keyof ServerLists)[]>> = {
+  tools: ["tools"],
+  prompts: ["prompts"],
+  resources: ["resources", "resourceTemplates"],
+};
+
+/** Finds out what is new about a session's servers, by their names. What is first known of one is no news. */
+class ServerChangeNotifier {
+  readonly #tell: (news: ServerNews) => void;
+  readonly #statuses = new Map<string, ServerStatus>();
+  readonly #lists = new Map<string, ServerLists>();
+
+  constructor(tell: (news: ServerNews) => void) {
+    this.#tell = tell;
+  }
+
+  /** These are the servers now. */
+  follow(servers: readonly SupervisedServer[], stopped: ReadonlySet<string>): void {
+    const names = new Set(servers.map(({ name }) => name));
+    for (const name of [...this.#statuses.keys()].filter((known) => !names.has(known))) {
+      this.#statuses.delete(name);
+      this.#lists.delete(name);
+    }
+    for (const server of servers) this.tellStatus(server, stopped);
+  }
+
+  tellStatus(server: SupervisedServer, stopped: ReadonlySet<string>): void {
+    const { name } = server;
+    const status = statusOf(server, stopped);
+    const before = this.#statuses.get(name);
+    this.#statuses.set(name, status);
+    if (before === undefined || before === status) return;
+    this.#tell({ kind: "status", server: name, status, error: server.status.error?.message });
+  }
+
+  tellLists({ name, lists }: SupervisedServer): void {
+    const before = this.#lists.get(name);
+    if (lists === undefined) return;
+    this.#lists.set(name, lists);
+    if (before === undefined) return;
+    for (const list of Object.keys(partsOf) as NamedList[]) {
+      if (partsOf[list].some((part) => lists[part] !== before[part])) this.#tell({ kind: "list", server: name, list });
+    }
+  }
+}
+
+const statuses: Readonly<Record<ServerState, ServerStatus>> = {
+  idle: "pending",
+  starting: "pending",
+  ready: "connected",
+  failed: "failed",
+  "needs-auth": "needs-auth",
+  "needs-configuration": "not_configured",
+  disabled: "disabled",
+  stopped: "stopped",
+};
+
+/** A state in the Copilot SDK's words. */
+function statusOf({ name, state }: SupervisedServer, stopped: ReadonlySet<string>): ServerStatus {
+  return state === "disabled" && stopped.has(name) ? "stopped" : statuses[state];
+}
+
+/** A server as people and programs are told of it. */
+function describeServer(
+  server: SupervisedServer,
+  offer: ServerFeatures | undefined,
+  origin: ServerOrigin,
+  stopped: ReadonlySet<string>,
+): ServerInfo {
+  const { type, error, stderrTail, pid, protocolVersion } = server.status;
+  const isStopped = stopped.has(server.name);
+  return Object.freeze({
+    name: server.name,
+    origin,
+    ...(type !== undefined && { transport: type }),
+    status: statusOf(server, stopped),
+    ...(error !== undefined && !isStopped && { error: error.message }),
+    ...(stderrTail !== "" && { stderrTail }),
+    ...(pid !== undefined && { pid }),
+    ...(protocolVersion !== undefined && { protocolVersion }),
+    ...(offer?.instructions !== undefined && { instructions: offer.instructions }),
+    tools: (offer?.tools ?? []).map(({ definition: { name, description }, origin: { nativeName } }) => ({
+      name,
+      nativeName,
+      ...(description !== undefined && { description }),
+    })),
+    held: (offer?.held ?? []).map(toHeldBack),
+    diagnostics: offer?.diagnostics ?? [],
+  });
+}
+
+function toHeldBack({ kind, name, reason, diff }: HeldDefinition): HeldBack {
+  return { kind, name, reason, ...(diff.length > 0 && { diff: diff.join("\n") }) };
+}
+
+const noSources: readonly CatalogSource[] = Object.freeze([]);
+const known = new WeakMap<ServerViewSnapshot, readonly CatalogSource[]>();
+
+/** One source for each server. Equal snapshots give one array. */
+function toCatalogSources(snapshot: ServerViewSnapshot | undefined): readonly CatalogSource[] {
+  if (snapshot === undefined) return noSources;
+  const sources =
+    known.get(snapshot) ??
+    snapshot.servers.map(({ name, tools, diagnostics }): CatalogSource => ({ kind: "mcp", id: name, tools, diagnostics }));
+  known.set(snapshot, sources);
+  return sources;
+}

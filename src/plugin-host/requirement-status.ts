@@ -1,13 +1,13 @@
 import { explainRange } from "../base/version-range.ts";
 import { bundledPrefix } from "./bundled.ts";
-import type { RequiredStanding, Requirement } from "./plugin-requirements.ts";
-import type { PluginSlot } from "./plugin-slot.ts";
+import type { PluginEntry } from "./plugin-entry.ts";
+import type { Requirement, RequirementStatus } from "./prepare-plugin.ts";
 
 /** Plugins that come with this package, which need only be named. */
 const comesWithHost: ReadonlySet<string> = new Set(["workspace-tools", "library-docs", "language-server", "python-tools"]);
 
 /** How the plugin of a name stands among some slots. */
-export function standingIn(slots: readonly PluginSlot[], name: string): RequiredStanding {
+export function standingIn(slots: readonly PluginEntry[], name: string): RequirementStatus {
   const named = slots.filter((slot) => slot.name === name);
   const active = named.find((slot) => slot.active !== undefined);
   if (active !== undefined) return { kind: "active", version: active.version };
@@ -18,7 +18,7 @@ export function standingIn(slots: readonly PluginSlot[], name: string): Required
 }
 
 /** Whether what could not be loaded may have been the plugin of that name, by what it was named by. */
-function mayBe({ specifier = "" }: PluginSlot, name: string): boolean {
+function mayBe({ specifier = "" }: PluginEntry, name: string): boolean {
   const last = specifier
     .split(/[\\/]/)
     .filter((part) => part !== "")
@@ -26,15 +26,15 @@ function mayBe({ specifier = "" }: PluginSlot, name: string): boolean {
   return specifier === name || last === name || last?.replace(/\.[cm]?[jt]sx?$/, "") === name;
 }
 
-function reasonOf({ diagnostics }: PluginSlot): string {
+function reasonOf({ diagnostics }: PluginEntry): string {
   return diagnostics.find(({ severity }) => severity === "error")?.message ?? "it was not activated.";
 }
 
 /** Why a slot's plugin may not be replaced by another of that name and version: an active one requires it as it is. */
 export function brokenByReplacing(
-  slot: PluginSlot,
+  slot: PluginEntry,
   next: { readonly name: string; readonly version: string | undefined },
-  others: readonly PluginSlot[],
+  others: readonly PluginEntry[],
 ): string | undefined {
   for (const other of others) {
     const requirement = other.active?.requires.find(({ name }) => name === slot.name);
@@ -47,7 +47,7 @@ export function brokenByReplacing(
 }
 
 /** The way around, when what a plugin requires requires the plugin in the end, in words that go on from its name. */
-export function requiresItself(name: string, requires: readonly Requirement[], others: readonly PluginSlot[]): string | undefined {
+export function requiresItself(name: string, requires: readonly Requirement[], others: readonly PluginEntry[]): string | undefined {
   const seen = new Set<string>();
   const wayBack = (wanted: readonly Requirement[], way: readonly string[]): readonly string[] | undefined => {
     for (const { name: next } of wanted) {

@@ -1,3 +1,4 @@
+import { orderByRequirements } from "../base/dependency-order.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
@@ -7,17 +8,14 @@ import { countCalls } from "../skills/load/calls-in-flight.ts";
 import type { ToolSource } from "../tools/tool-source.ts";
 import { type Activation, type ActivationLimits, activatePlugin, disposeScope } from "./activate.ts";
 import { bundleOf } from "./bundles/bundle-plugin.ts";
-import type { PluginPlace } from "./contributions.ts";
-import { countContributions } from "./count-contributions.ts";
-import { clashesOf, nameTaken } from "./named-contributions.ts";
-import { unmetRequirement } from "./plugin-requirements.ts";
+import { type Contributions, countContributions, type PluginPlace } from "./contributions.ts";
+import { type ActivePlugin, isReloadable, type PluginEntry } from "./plugin-entry.ts";
 import type { PluginSessions } from "./plugin-sessions.ts";
-import { type ActivePlugin, isReloadable, type PluginSlot } from "./plugin-slot.ts";
-import { brokenByReplacing, requiresItself, standingIn } from "./plugin-standing.ts";
-import { type Candidate, type Prepared, type PrepareOptions, preparePlugin } from "./prepare-plugin.ts";
+import { type Candidate, type Prepared, type PrepareOptions, preparePlugin, unmetRequirement } from "./prepare-plugin.ts";
 import { PublishedSource } from "./published-source.ts";
+import { brokenByReplacing, inCircle, requiresItself, standingIn } from "./requirement-status.ts";
 
-export interface PluginLifeOptions extends PrepareOptions {
+interface PluginLifecycleOptions extends PrepareOptions {
   readonly log: Logger;
   readonly sessions: PluginSessions;
   /** Milliseconds for activating one, and as many for disposing. */
@@ -29,26 +27,26 @@ export interface PluginLifeOptions extends PrepareOptions {
 }
 
 /** A plugin was put into its slot: the generation that it took the place of. */
-export interface Taken {
+interface Updated {
   readonly before: ActivePlugin | undefined;
 }
 
 /** Takes plugins through their lives: found, activated, replaced, disposed of. What goes wrong is noted in the slot. */
-export class PluginLife {
-  readonly #slots: readonly PluginSlot[];
-  readonly #options: PluginLifeOptions;
+export class PluginLifecycle {
+  readonly #slots: readonly PluginEntry[];
+  readonly #options: PluginLifecycleOptions;
   /** What was replaced and waits for its calls. */
-  readonly #retiring = new Set<{ readonly slot: PluginSlot; readonly plugin: ActivePlugin; readonly ended: Promise<void> }>();
+  readonly #retiring = new Set<{ readonly slot: PluginEntry; readonly plugin: ActivePlugin; readonly ended: Promise<void> }>();
   #lastSequence = 0;
 
   /** `slots`: all there are, in order; more may be added to it. */
-  constructor(slots: readonly PluginSlot[], options: PluginLifeOptions) {
+  constructor(slots: readonly PluginEntry[], options: PluginLifecycleOptions) {
     this.#slots = slots;
     this.#options = options;
   }
 
   /** Finds a slot's plugin and checks it. What is wrong with it is not noted yet. */
-  prepare(slot: PluginSlot, signal?: AbortSignal): Promise<Prepared> {
+  prepare(slot: PluginEntry, signal?: AbortSignal): Promise<Prepared> {
     return preparePlugin(slot.use, this.#options, this.#limits(signal));
   }
 
@@ -56,7 +54,7 @@ export class PluginLife {
    * Activates a candidate and puts it into its slot. What served before is given back, for `retire`. Undefined: it was not
    * taken; why is noted, and what served before serves on.
    */
-  async enter(slot: PluginSlot, candidate: Candidate, signal?: AbortSignal): Promise<Taken | undefined> {
+  async enter(slot: PluginEntry, candidate: Candidate, signal?: AbortSignal): Promise<Updated | undefined> {
     slot.attempted = candidate.files;
     const refusal = this.#refusal(slot, candidate);
     if (refusal !== undefined) {
@@ -86,7 +84,7 @@ export class PluginLife {
   }
 
   /** Ends what was replaced, when its calls have ended. */
-  retire(slot: PluginSlot, plugin: ActivePlugin): void {
+  retire(slot: PluginEntry, plugin: ActivePlugin): void {
     const end = async (): Promise<void> => {
       await plugin.calls?.ended();
       await this.#end(slot, plugin);
@@ -98,7 +96,7 @@ export class PluginLife {
 
   /** Notes that an attempt came to nothing, and ends what its module opened. */
   async fail(
-    slot: PluginSlot,
+    slot: PluginEntry,
     failed: { readonly name: string | undefined; readonly diagnostics: readonly Diagnostic[]; readonly scope: OwnedScope },
   ): Promise<void> {
     slot.isHeldBack = false;
@@ -113,7 +111,7 @@ export class PluginLife {
   }
 
   /** Waits for the first snapshots of a plugin's sources. One that fails or takes too long is told and passed over. */
-  async awaitSources(slot: PluginSlot): Promise<void> {
+  async awaitSources(slot: PluginEntry): Promise<void> {
     if (slot.active !== undefined) await this.#awaitSources(slot, slot.active);
   }
 
@@ -133,10 +131,10 @@ export class PluginLife {
     return { timeout, signal: signal === undefined ? closing : AbortSignal.any([signal, closing]) };
   }
 
-  #refusal(slot: PluginSlot, { plugin, requires, version }: Candidate): Diagnostic | undefined {
+  #refusal(slot: PluginEntry, { plugin, requires, version }: Candidate): Diagnostic | undefined {
     const others = this.#slots.filter((other) => other !== slot);
     const earlier = this.#slots.slice(0, this.#slots.indexOf(slot));
-    const holds = (other: PluginSlot): boolean => other.active !== undefined || (other.state === "failed" && earlier.includes(other));
+    const holds = (other: PluginEntry): boolean => other.active !== undefined || (other.state === "failed" && earlier.includes(other));
     if (others.some((other) => other.name === plugin.name && holds(other)))
       return nameTaken({ name: plugin.name, specifier: slot.specifier });
     const unmet = unmetRequirement(requires, (name) => standingIn(others, name));
@@ -147,12 +145,17 @@ export class PluginLife {
     return { severity: "error", code: "PLUGIN_REQUIRES", source: plugin.name, message };
   }
 
-  #placeOf({ isBundled }: PluginSlot, { plugin, config, identity }: Candidate): PluginPlace {
+  #placeOf({ isBundled }: PluginEntry, { plugin, config, identity }: Candidate): PluginPlace {
     const { workingDirectory, log, sessions } = this.#options;
     return { name: plugin.name, isBundled, identity, config, workingDirectory, log, sessions };
   }
 
-  #assemble(slot: PluginSlot, candidate: Candidate, place: PluginPlace, activation: Extract<Activation, { kind: "active" }>): ActivePlugin {
+  #assemble(
+    slot: PluginEntry,
+    candidate: Candidate,
+    place: PluginPlace,
+    activation: Extract<Activation, { kind: "active" }>,
+  ): ActivePlugin {
     const { contributions, scope } = activation;
     const calls = isReloadable(slot) && candidate.files.size > 0 ? countCalls() : undefined;
     return {
@@ -169,7 +172,7 @@ export class PluginLife {
     };
   }
 
-  #take(slot: PluginSlot, { plugin, version, diagnostics }: Candidate, next: ActivePlugin): void {
+  #take(slot: PluginEntry, { plugin, version, diagnostics }: Candidate, next: ActivePlugin): void {
     const { contributions } = next;
     const others = this.#slots.flatMap((other) => (other === slot || other.active === undefined ? [] : other.active));
     const clashes = clashesOf(plugin.name, contributions, others);
@@ -181,11 +184,11 @@ export class PluginLife {
     this.#options.onChanged();
   }
 
-  async #withdraw(slot: PluginSlot, next: ActivePlugin): Promise<undefined> {
+  async #withdraw(slot: PluginEntry, next: ActivePlugin): Promise<undefined> {
     await this.#end(slot, next);
   }
 
-  async #end(slot: PluginSlot, { scopes }: ActivePlugin): Promise<void> {
+  async #end(slot: PluginEntry, { scopes }: ActivePlugin): Promise<void> {
     for (const scope of scopes) await this.#dispose(slot, scope);
   }
 
@@ -200,7 +203,7 @@ export class PluginLife {
     }
   }
 
-  #listen(slot: PluginSlot, { published, scopes: [scope] }: ActivePlugin): void {
+  #listen(slot: PluginEntry, { published, scopes: [scope] }: ActivePlugin): void {
     for (const { source } of published) {
       try {
         const listening = source.subscribe(() => this.#options.onChanged());
@@ -211,11 +214,11 @@ export class PluginLife {
     }
   }
 
-  async #awaitSources(slot: PluginSlot, { published }: ActivePlugin): Promise<void> {
+  async #awaitSources(slot: PluginEntry, { published }: ActivePlugin): Promise<void> {
     await Promise.all(published.map(({ source }) => this.#awaitSource(slot, source)));
   }
 
-  async #awaitSource(slot: PluginSlot, source: ToolSource): Promise<void> {
+  async #awaitSource(slot: PluginEntry, source: ToolSource): Promise<void> {
     const { timeout, closing: signal } = this.#options;
     const late = (): Error =>
       new HostError("PLUGIN_TIMEOUT", `it was not ready within ${timeout / 1000} seconds; what it has later still counts.`);
@@ -229,14 +232,14 @@ export class PluginLife {
     }
   }
 
-  #report(slot: PluginSlot, id: string, error: unknown): void {
+  #report(slot: PluginEntry, id: string, error: unknown): void {
     const message = `The tool source "${id}" of plugin "${slot.name}" failed: ${errorMessage(error)}`;
     if (slot.diagnostics.some((known) => known.message === message)) return;
     slot.diagnostics.push({ severity: "error", code: "PLUGIN_SOURCE", source: slot.name, message });
     this.#options.log.error(message);
   }
 
-  async #dispose(slot: PluginSlot, scope: OwnedScope): Promise<void> {
+  async #dispose(slot: PluginEntry, scope: OwnedScope): Promise<void> {
     const problems = await disposeScope(slot.name, scope, this.#options.timeout);
     slot.diagnostics.push(...problems);
     for (const { message, code } of problems) this.#options.log.warning(message, { code, plugin: slot.name });
@@ -249,3 +252,89 @@ export class PluginLife {
 
 // Sessions have told their calls to stop by then.
 const closingGrace = 2_000;
+
+interface Entrant {
+  readonly slot: PluginEntry;
+  readonly candidate: Candidate;
+}
+
+/**
+ * Brings slots to life for the first time: all are found and checked before the first is activated, and each is activated
+ * after those that it requires. Never rejects.
+ */
+export async function activateAll(slots: readonly PluginEntry[], life: PluginLifecycle, closing: AbortSignal): Promise<void> {
+  const entrants: Entrant[] = [];
+  for (const slot of slots) {
+    if (closing.aborted) break;
+    const prepared = await life.prepare(slot);
+    slot.attempted = prepared.kind === "ready" ? prepared.candidate.files : prepared.files;
+    if (prepared.kind === "failed") await life.fail(slot, prepared);
+    else if (entrants.some(({ candidate }) => candidate.plugin.name === prepared.candidate.plugin.name)) {
+      await refuse({ slot, candidate: prepared.candidate }, life, nameTaken({ ...slot, name: prepared.candidate.plugin.name }));
+    } else entrants.push({ slot, candidate: prepared.candidate });
+  }
+  await activateInOrder(entrants, life, closing);
+}
+
+async function activateInOrder(entrants: readonly Entrant[], life: PluginLifecycle, closing: AbortSignal): Promise<void> {
+  const { order, cycles } = orderByRequirements(entrants.map(({ candidate: { plugin, requires } }) => ({ name: plugin.name, requires })));
+  for (const index of order) {
+    const entrant = entrants[index]!;
+    const circle = cycles.get(index);
+    if (closing.aborted) await entrant.candidate.scope.dispose();
+    else if (circle !== undefined) await refuse(entrant, life, closedCircle(entrant.candidate.plugin.name, circle));
+    else await life.enter(entrant.slot, entrant.candidate);
+  }
+  for (const index of cycles.keys()) entrants[index]!.slot.isHeldBack = true;
+}
+
+async function refuse({ slot, candidate }: Entrant, life: PluginLifecycle, why: Diagnostic): Promise<void> {
+  const { plugin, diagnostics, scope } = candidate;
+  await life.fail(slot, { name: plugin.name, diagnostics: [...diagnostics, why], scope });
+}
+
+function closedCircle(name: string, way: readonly string[]): Diagnostic {
+  const message = `Plugin "${name}" was not activated: it ${inCircle(way)}`;
+  return { severity: "error", code: "PLUGIN_REQUIRES", source: name, message };
+}
+
+/** What plugins add by name. */
+type NamedKind = "agents" | "commands" | "modelProviders" | "mcpServers";
+
+type Holder = { readonly contributions: Contributions };
+
+/** What all plugins add of a kind. Of one name, the first plugin's counts. */
+export function joinNamed<K extends NamedKind>(plugins: readonly Holder[], kind: K): Contributions[K] {
+  const joined = new Map<string, unknown>();
+  for (const { contributions } of plugins) {
+    for (const [name, value] of contributions[kind]) if (!joined.has(name)) joined.set(name, value);
+  }
+  return joined as unknown as Contributions[K];
+}
+
+/** Which names of a plugin others have had before. */
+function clashesOf(plugin: string, contributions: Contributions, before: readonly Holder[]): readonly Diagnostic[] {
+  return (Object.keys(kindWords) as NamedKind[]).flatMap((kind) => {
+    const taken = joinNamed(before, kind);
+    return [...contributions[kind].keys()].filter((name) => taken.has(name)).map((name) => clash(plugin, kindWords[kind], name));
+  });
+}
+
+const kindWords: Readonly<Record<NamedKind, string>> = {
+  agents: "agent",
+  commands: "command",
+  modelProviders: "model provider",
+  mcpServers: "MCP server",
+};
+
+function clash(plugin: string, what: string, name: string): Diagnostic {
+  const message = `Plugin "${plugin}" adds the ${what} "${name}", which an earlier plugin has added: the earlier one counts.`;
+  return { severity: "warning", code: "PLUGIN_CONTRIBUTION_TAKEN", source: plugin, message };
+}
+
+/** About a plugin whose name another one has. */
+function nameTaken({ name, specifier }: Pick<PluginEntry, "name" | "specifier">): Diagnostic {
+  const from = specifier === undefined ? "" : ` (from "${specifier}")`;
+  const message = `Another plugin is named "${name}" already, so this one${from} was not activated. Rename it or leave one out.`;
+  return { severity: "error", code: "PLUGIN_NAME_TAKEN", source: name, message };
+}

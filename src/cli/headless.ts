@@ -1,7 +1,17 @@
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { errorMessage } from "../base/errors.ts";
-import { type LogLevel, logLevels } from "../base/logger.ts";
+import { type Logger, type LogLevel, logLevels } from "../base/logger.ts";
+import { startHost } from "../host/create-host.ts";
+import type { Host } from "../host/host.ts";
 import { isLoopback } from "../io/net/connection-gate.ts";
+import { workspacePlugin } from "../plugin-host/bundled.ts";
+import type { CommandContext } from "./command-context.ts";
+import { loadConfig } from "./config.ts";
+import { settlePackages, toHostOptions } from "./open-host.ts";
+import { createOutput } from "./output.ts";
+import type { CliIo } from "./process-io.ts";
+import { readConsent, withheldCode } from "./project-consent.ts";
 
 /** How skillhost was started as the runtime of a Copilot SDK client. */
 export interface HeadlessArguments {
@@ -22,7 +32,7 @@ export interface HeadlessArguments {
   readonly pluginDirectories: readonly string[];
 }
 
-export type ParsedHeadless = { readonly ok: true; readonly value: HeadlessArguments } | { readonly ok: false; readonly problem: string };
+type ParsedHeadless = { readonly ok: true; readonly value: HeadlessArguments } | { readonly ok: false; readonly problem: string };
 
 // All that the SDK's clients give their runtime, and the options that every command of skillhost has.
 const options = {
@@ -101,4 +111,31 @@ function numberOf(name: string, text: string | undefined, from: number, to: numb
 
 function given<K extends string, V>(key: K, value: V | undefined): { readonly [P in K]?: V } {
   return value === undefined ? {} : ({ [key]: value } as { readonly [P in K]?: V });
+}
+
+/** The host behind a server for the Copilot SDK: configured as for any command, and watching. */
+export async function openHeadlessHost(options: HeadlessArguments, io: CliIo, log: Logger, home: string): Promise<Host> {
+  const config = loadConfig(options.config, io.cwd);
+  const { skills, mcpConfig } = options;
+  const context: CommandContext = {
+    io,
+    out: createOutput(io, { json: false, quiet: true, color: false, command: "headless" }),
+    options: { ...(skills.length > 0 && { skills }), ...(mcpConfig.length > 0 && { mcpConfig }), color: false },
+    config,
+    consent: readConsent(io, { trust: options.trusts }),
+    log,
+  };
+  for (const { code, message, file } of config.origin?.diagnostics ?? []) log.warning(message, { code, file });
+  const withheld = withheldCode(context);
+  if (withheld !== undefined) io.stderr.write(`error: ${withheld.code} ${withheld.message}\n`);
+  const hostOptions = toHostOptions(context, [], true);
+  await settlePackages(hostOptions, context);
+  const kept = {
+    sessionsDirectory: join(home, "sessions"),
+    approvalsDirectory: join(home, "approvals"),
+    pluginDataDirectory: join(home, "plugin-data"),
+    mcp: { cacheDirectory: join(home, "mcp-cache"), credentialsDirectory: join(home, "oauth") },
+  };
+  // Clients of a Copilot runtime expect its built-in tools.
+  return startHost({ ...hostOptions, ...kept }, [workspacePlugin]);
 }

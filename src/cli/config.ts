@@ -1,0 +1,228 @@
+import { existsSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { errorMessage } from "../base/errors.ts";
+import { logLevels } from "../base/logger.ts";
+import { createTextReport } from "../formats/skills/front-matter-fields.ts";
+import { decodeText } from "../formats/text/decode-text.ts";
+import { parseJson } from "../formats/text/json-document.ts";
+import { createFieldReader, describe, type FieldReader, isJsonObject, type JsonComplain } from "../formats/text/json-fields.ts";
+import { maxJsonBytes } from "../formats/text/limits.ts";
+import { isReallyInside } from "../io/confine-path.ts";
+import { readTextFile } from "../io/read-bounded.ts";
+import { locationOf } from "../trust/folder-identity.ts";
+import { CliError } from "./cli-error.ts";
+import type { ConfiguredOptions } from "./command-context.ts";
+import { didYouMean } from "./nearest-names.ts";
+import { readConfiguredTrust } from "./project-consent.ts";
+
+const keys = [
+  "$schema",
+  "skillDirectories",
+  "packageSkills",
+  "disabledSkills",
+  "conflicts",
+  "importTimeout",
+  "watchBackend",
+  "sessionsDirectory",
+  "workingDirectory",
+  "plugins",
+  "mcpServers",
+  "trust",
+  "logLevel",
+  "logFile",
+];
+
+/** Reads a configuration whose relative paths start at `folder`. What is unknown or of the wrong type is an error at its place. */
+function readConfig(value: unknown, folder: string, complain: JsonComplain): ConfiguredOptions {
+  if (!isJsonObject(value)) {
+    complain("error", "CONFIG_TYPE", `The configuration must be an object, not ${describe(value)}.`, []);
+    return {};
+  }
+  const fields = createFieldReader(value, complain, { code: "CONFIG_TYPE", path: [] });
+  for (const key of fields.others(keys)) {
+    complain(
+      "error",
+      "CONFIG_UNKNOWN_KEY",
+      `"${key.slice(0, 60)}" is not a configuration key.${didYouMean(key, keys)} There are ${keys.slice(1).join(", ")}.`,
+      [key],
+    );
+  }
+  const path = (key: string): string | undefined => {
+    const text = fields.text(key);
+    return text === undefined ? undefined : resolve(folder, text);
+  };
+  fields.object("mcpServers");
+  const all = {
+    skillDirectories: texts(fields, "skillDirectories", complain)?.map((entry) => fromFolder(entry, folder)),
+    packageSkills: packages(fields, folder, complain),
+    disabledSkills: texts(fields, "disabledSkills", complain),
+    conflicts: fields.raw("conflicts"),
+    importTimeout: positive(fields, "importTimeout"),
+    watchBackend: fields.oneOf("watchBackend", ["auto", "directory", "chokidar"]),
+    sessionsDirectory: path("sessionsDirectory"),
+    workingDirectory: path("workingDirectory"),
+    plugins: plugins(fields, folder, complain),
+    trust: readConfiguredTrust(fields),
+    logLevel: fields.oneOf("logLevel", logLevels),
+    logFile: path("logFile"),
+  };
+  return Object.fromEntries(Object.entries(all).filter(([, field]) => field !== undefined));
+}
+
+function texts(fields: FieldReader, key: string, complain: JsonComplain): readonly string[] | undefined {
+  return fields.list(key)?.filter((item, index): item is string => {
+    if (typeof item === "string" && item !== "" && !item.includes("\0")) return true;
+    complain("error", "CONFIG_TYPE", `"${key}" may hold only texts that are not empty, not ${describe(item)}.`, [key, index]);
+    return false;
+  });
+}
+
+function packages(fields: FieldReader, folder: string, complain: JsonComplain): boolean | readonly string[] | undefined {
+  const value = fields.raw("packageSkills");
+  if (value === undefined || typeof value === "boolean") return value;
+  if (!Array.isArray(value)) return fields.wrong("packageSkills", `"packageSkills" must be true, false or a list, not ${describe(value)}.`);
+  return texts(fields, "packageSkills", complain)?.map((entry) => fromFolder(entry, folder));
+}
+
+function plugins(fields: FieldReader, folder: string, complain: JsonComplain): ConfiguredOptions["plugins"] {
+  return fields.list("plugins")?.flatMap((item, index) => {
+    const use = isJsonObject(item) ? item["use"] : item;
+    const isWhole = !isJsonObject(item) || Object.keys(item).every((key) => key === "use" || key === "config");
+    if (typeof use === "string" && use !== "" && !use.includes("\0") && isWhole) {
+      // A path from the file's folder; anything else names a package, or a plugin that comes with skillhost.
+      const specifier = /^\.{1,2}(?:[\\/]|$)/.test(use) ? resolve(folder, use) : use;
+      return [isJsonObject(item) ? { ...item, use: specifier } : specifier];
+    }
+    const advice = 'Write a path, a package, or { "use": "…", "config": { … } }.';
+    complain("error", "CONFIG_TYPE", `"plugins" cannot hold ${describe(item)}. ${advice}`, ["plugins", index]);
+    return [];
+  });
+}
+
+function fromFolder(entry: string, folder: string): string {
+  return entry.startsWith("~") ? entry : resolve(folder, entry);
+}
+
+function positive(fields: FieldReader, key: string): number | undefined {
+  const value = fields.raw(key);
+  if (value === undefined || (typeof value === "number" && value > 0)) return value;
+  return fields.wrong(key, `"${key}" must be a number above 0, not ${describe(value)}.`);
+}
+
+/**
+ * Reads the configuration: the file that was named, else the nearest `skillhost.json` or package.json with a `skillhost`
+ * key, from the working directory up to the top of its git checkout. Outside of a checkout only the working directory
+ * counts, because what lies above it may be anybody's.
+ */
+export function loadConfig(named: string | undefined, cwd: string): ConfiguredOptions {
+  if (named !== undefined)
+    return readFile(resolve(cwd, named), { isPackage: named.endsWith("package.json"), mustBeThere: true, isNamed: true }) ?? {};
+  for (const folder of searchedFolders(cwd)) {
+    const own = join(folder, "skillhost.json");
+    const found = existsSync(own)
+      ? readFile(own, { isPackage: false, mustBeThere: true, isNamed: false })
+      : readFile(join(folder, "package.json"), { isPackage: true, mustBeThere: false, isNamed: false });
+    if (found !== undefined) return found;
+  }
+  return {};
+}
+
+function searchedFolders(cwd: string): readonly string[] {
+  const folders: string[] = [];
+  for (let folder = cwd; ; folder = dirname(folder)) {
+    folders.push(folder);
+    if (existsSync(join(folder, ".git"))) return folders;
+    if (dirname(folder) === folder) return [cwd];
+  }
+}
+
+interface ConfigFile {
+  readonly isPackage: boolean;
+  readonly mustBeThere: boolean;
+  readonly isNamed: boolean;
+}
+
+/** Undefined: there is nothing for us in it. */
+function readFile(file: string, { isPackage, mustBeThere, isNamed }: ConfigFile): ConfiguredOptions | undefined {
+  if (!mustBeThere && !existsSync(file)) return undefined;
+  const text = readText(file);
+  const report = createTextReport(text, file);
+  const { document, faults } = parseJson(text);
+  for (const fault of faults) report.add(fault.severity, fault.code, fault.message, fault.offset);
+  // A package.json that does not parse is npm's to complain of, unless it was named.
+  if (document === undefined) return mustBeThere ? refuse(file, report.diagnostics) : undefined;
+  const value = isPackage && isJsonObject(document.value) ? withoutPlugin(document.value["skillhost"]) : document.value;
+  if (isPackage && value === undefined) return mustBeThere ? refuse(file, [noKey(file)]) : undefined;
+  const prefix = isPackage ? ["skillhost"] : [];
+  const complain: JsonComplain = (severity, code, message, path) =>
+    report.add(severity, code, message, document.offsetOf([...prefix, ...path]));
+  const whole = readConfig(value, dirname(file), complain);
+  const config = isNamed ? whole : narrowConfig(whole, file, complain);
+  if (report.diagnostics.some(({ severity }) => severity === "error")) return refuse(file, report.diagnostics);
+  const hasServers = isJsonObject(value) && Object.hasOwn(value, "mcpServers");
+  const origin = { file, isNamed, diagnostics: report.diagnostics };
+  return { ...config, origin, ...(hasServers && { serversIn: { file, at: [...prefix, "mcpServers"] } }) };
+}
+
+/** What a package says of the plugin that it is, and of packages whose skills it uses, configures no host. */
+function withoutPlugin(value: unknown): unknown {
+  if (!isJsonObject(value)) return value;
+  const { plugin: _plugin, packages: _packages, ...rest } = value;
+  return Object.keys(rest).length === 0 && Object.keys(value).length > 0 ? undefined : rest;
+}
+
+function readText(file: string): string {
+  try {
+    const read = readTextFile(file, maxJsonBytes);
+    if (read.ok) return decodeText(read.bytes, file).text;
+    return refuse(file, [read.diagnostic]);
+  } catch (error) {
+    if (error instanceof CliError) throw error;
+    return refuse(file, [{ severity: "error", code: "CONFIG_UNREADABLE", file, message: errorMessage(error) }]);
+  }
+}
+
+function noKey(file: string): Diagnostic {
+  return {
+    severity: "error",
+    code: "CONFIG_MISSING",
+    file,
+    message: 'This package.json has no "skillhost" key. Add one, or name another file.',
+  };
+}
+
+function refuse(file: string, diagnostics: readonly Diagnostic[]): never {
+  throw new CliError(
+    "CONFIG",
+    `The configuration in ${file} cannot be used. Fix what is listed below, or name another file with --config.`,
+    2,
+    diagnostics,
+  );
+}
+
+/**
+ * Leaves out what a configuration that was only found must not decide: it comes with a project, whoever wrote that, so it
+ * sets no log file, and no folder outside of the project. What is left out is told at its place.
+ */
+function narrowConfig(config: ConfiguredOptions, file: string, complain: JsonComplain): ConfiguredOptions {
+  const { logFile, sessionsDirectory, workingDirectory, ...rest } = config;
+  const project = locationOf(dirname(file));
+  if (logFile !== undefined) {
+    const advice = "Name it with --log-file, or name this configuration with --config.";
+    complain(
+      "warning",
+      "CONFIG_USER_ONLY",
+      `"logFile" of a project's configuration does not count: it could be any file of yours. ${advice}`,
+      ["logFile"],
+    );
+  }
+  const inside = (key: "sessionsDirectory" | "workingDirectory", path: string | undefined): Partial<ConfiguredOptions> => {
+    if (path === undefined) return {};
+    if (isReallyInside(project, path)) return { [key]: path };
+    const message = `"${key}" leads out of the project ${project}, so it does not count. Name a folder inside it, or this configuration with --config.`;
+    complain("warning", "CONFIG_OUTSIDE", message, [key]);
+    return {};
+  };
+  return { ...rest, ...inside("sessionsDirectory", sessionsDirectory), ...inside("workingDirectory", workingDirectory) };
+}

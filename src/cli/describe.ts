@@ -1,0 +1,205 @@
+import type { Position } from "../base/diagnostic.ts";
+import type { SkillInfo } from "../host/host.ts";
+import type { Drift } from "../packages/compare-locks.ts";
+import type { Preview, PreviewedPackage, PreviewedSkill } from "../packages/preview.ts";
+import type { PluginInfo } from "../plugin-host/plugin-entry.ts";
+import type { ServerInfo, ServerStatus } from "../session/servers/session-servers.ts";
+import type { ConfiguredServers } from "./configured-servers.ts";
+import type { Output } from "./output.ts";
+import { visibleLine } from "./terminal-style.ts";
+
+/**
+ * What is about to be installed, for a person to agree to. Of long texts the beginning and the end are shown, with what is
+ * between counted, unless `isCut` is false.
+ */
+export function describePreview(
+  { packages, dependencies, removed }: Preview,
+  out: Output,
+  { isCut = true }: { readonly isCut?: boolean } = {},
+): { readonly lines: readonly string[]; readonly isWhole: boolean } {
+  const cut: Cut = { isCut, isWhole: true };
+  const most = isCut ? 200 : Number.POSITIVE_INFINITY;
+  const lines = packages.flatMap((each) => describePackage(each, out, cut));
+  if (dependencies.length > 0)
+    lines.push(`Beside that come ${counted(dependencies.length, "package")} it needs: ${named(dependencies, most)}.`);
+  if (removed.length > 0) lines.push(`These go: ${named(removed, most)}.`);
+  return { lines, isWhole: cut.isWhole && Math.max(dependencies.length, removed.length) <= most };
+}
+
+/** Whether anything of what is shown was left out. */
+interface Cut {
+  readonly isCut: boolean;
+  isWhole: boolean;
+}
+
+function describePackage(found: PreviewedPackage, out: Output, cut: Cut): string[] {
+  const { style } = out;
+  const was = found.replaces === undefined ? "" : ` ${style.dim(`(was ${visibleLine(found.replaces)})`)}`;
+  const size =
+    found.link === undefined ? `${counted(found.files, "file")}, ${kilobytes(found.bytes)}` : `a link to ${out.path(found.link)}`;
+  return [
+    `${style.bold(visibleLine(found.name))} ${visibleLine(found.version)}${was}  ${style.dim(size)}`,
+    ...(found.resolved === undefined || found.link !== undefined ? [] : [`  ${style.dim("from")} ${visibleLine(found.resolved)}`]),
+    ...(found.integrity === undefined ? [] : [`  ${style.dim(found.integrity)}`]),
+    ...(found.hasScripts ? [`  ${style.yellow("has install scripts, which are not run")}`] : []),
+    ...found.skills.flatMap((skill) => describeSkill(skill, out, cut)),
+    ...found.changes.flatMap((change) => describeDrift(change, out).map((line) => `  ${line}`)),
+  ];
+}
+
+function describeSkill(skill: PreviewedSkill, { style }: Output, cut: Cut): string[] {
+  const { name = skill.path, description = "", tools = {}, servers = {}, requires = {}, engines = {}, permissions } = skill;
+  const pairs = (record: Readonly<Record<string, string>>): string =>
+    Object.entries(record)
+      .map(([key, value]) => `${key} ${value}`)
+      .join(", ");
+  return [
+    `  ${style.dim("skill")} ${style.bold(visibleLine(name))}${description === "" ? "" : ` — ${shortened(description, cut)}`}`,
+    ...permissionLines(permissions).map((line) => `    ${style.yellow(line)}`),
+    ...Object.entries(tools).flatMap(([tool, { signature, definition, uses = [] }]) => [
+      `    ${style.dim("tool")} ${style.cyan(visibleLine(tool))}  ${style.dim(signature?.slice(0, 12) ?? "")}`.trimEnd(),
+      ...definition.map((line) => `      ${shortened(line, cut)}`),
+      // In full: this is what is agreed to.
+      ...uses.map((line) => `      ${style.yellow(visibleLine(line))}`),
+    ]),
+    ...Object.entries(servers).map(([server, line]) => `    ${style.yellow("starts the MCP server")} ${visibleLine(`${server}: ${line}`)}`),
+    ...(Object.keys(requires).length > 0 ? [`    ${style.dim("needs the skills")} ${visibleLine(pairs(requires))}`] : []),
+    ...(Object.keys(engines).length > 0 ? [`    ${style.dim("is for")} ${visibleLine(pairs(engines))}`] : []),
+  ];
+}
+
+/** What differs, and how. */
+export function describeDrift({ subject, message, diff = [] }: Drift, { style }: Output): readonly string[] {
+  const paint = (line: string): string => (line.startsWith("+") ? style.green(visibleLine(line)) : style.red(visibleLine(line)));
+  return [`${style.yellow("~")} ${visibleLine(subject)} ${message}`, ...diff.map((line) => `    ${paint(line)}`)];
+}
+
+export function kilobytes(bytes: number): string {
+  return bytes < 1_000 ? `${bytes} bytes` : `${(bytes / 1_000).toFixed(bytes < 10_000 ? 1 : 0)} kB`;
+}
+
+function shortened(text: string, cut: Cut): string {
+  const shown = visibleLine(text);
+  if (!cut.isCut || shown.length <= 2_000) return shown;
+  cut.isWhole = false;
+  return `${shown.slice(0, 1_000)} … (${shown.length - 1_300} characters are not shown) … ${shown.slice(-300)}`;
+}
+
+/** A plugin with what it brings and what is wrong with it. */
+export function printPlugin(plugin: PluginInfo, out: Output): void {
+  out.line(`  ${pluginHeading(plugin, out)}`);
+  const parts = pluginParts(plugin);
+  if (parts !== undefined) out.line(`    ${out.style.dim("brings")} ${parts}`);
+  for (const diagnostic of plugin.diagnostics) out.line(`    ${out.diagnostic(diagnostic)}`);
+}
+
+/** `name 1.2.0  active  claude  plugins/name` */
+function pluginHeading({ name, version, state, stale, bundle, specifier }: PluginInfo, { style, path }: Output): string {
+  const color = { active: style.green, failed: style.red, disposed: style.dim }[state];
+  const called = version === undefined ? style.bold(visibleLine(name)) : `${style.bold(visibleLine(name))} ${visibleLine(version)}`;
+  const fate = stale ? `${color(state)} ${style.red("(stale: the last good generation serves)")}` : color(state);
+  const from = bundle === undefined ? visibleLine(specifier ?? "") : path(bundle.folder);
+  return [called, fate, bundle?.dialect ?? "", style.dim(from)].filter((part) => part !== "").join("  ");
+}
+
+/** What a plugin brings, in numbers: `2 skills, 1 agent`. Undefined: nothing. */
+function pluginParts({ bundle, tools, agents, commands, hooks, mcpServers }: PluginInfo): string | undefined {
+  const parts = [
+    [bundle?.skills.length ?? 0, "skill"],
+    [tools.length, "tool"],
+    [agents.length, "agent"],
+    [commands.length, "command"],
+    [hooks.length, "kind of hooks"],
+    [mcpServers.length, "MCP server"],
+  ] as const;
+  const some = parts.filter(([count]) => count > 0);
+  return some.length === 0
+    ? undefined
+    : some.map(([count, noun]) => (noun === "kind of hooks" ? kinds(count) : counted(count, noun))).join(", ");
+}
+
+function kinds(count: number): string {
+  return `${count} ${count === 1 ? "kind" : "kinds"} of hooks`;
+}
+
+/** A server as the command line lists it. */
+export interface ListedServer extends ServerInfo {
+  /** The file that configures it, where the command line read that. */
+  readonly file?: string;
+  readonly range?: { readonly start: Position };
+}
+
+/** Adds the files that the command line read the servers from. */
+export function withFiles(servers: readonly ServerInfo[], { all }: ConfiguredServers): readonly ListedServer[] {
+  const read = new Map(all.map((one) => [one.server.name, one]));
+  return servers.map((info) => {
+    const found = info.origin.kind === "host" ? read.get(info.name) : undefined;
+    if (found === undefined) return info;
+    const { server, file, start } = found;
+    // What could not be started was not given to the host with its transport.
+    const transport = info.transport ?? (server.state === "unconfigured" ? server.server.type : undefined);
+    return { ...info, ...(transport !== undefined && { transport }), file, ...(start && { range: { start } }) };
+  });
+}
+
+const words: Readonly<Record<ServerStatus, string>> = {
+  connected: "connected",
+  pending: "not started",
+  failed: "failed",
+  "needs-auth": "requires sign-in",
+  disabled: "disabled",
+  stopped: "stopped",
+  not_configured: "needs configuration",
+};
+
+/** `name  stdio  not started  .mcp.json` */
+export function serverHeading(server: ListedServer, { style, path }: Output): string {
+  const { name, transport, status, origin, file } = server;
+  const color = { connected: style.green, pending: style.green, failed: style.red }[status as string] ?? style.yellow;
+  const from = file === undefined ? [origin.kind, origin.source].filter((part) => part !== undefined).join(" ") : path(file);
+  const parts = [style.bold(visibleLine(name)), transport ?? "", color(words[status]), style.dim(visibleLine(from))];
+  return parts.filter((part) => part !== "").join("  ");
+}
+
+/** `name 1.2.0  active  skills/name` */
+export function skillHeading(skill: SkillInfo, { style, path }: Output): string {
+  const version = skill.version === undefined ? "" : ` ${visibleLine(skill.version)}`;
+  const { green, yellow, red, dim } = style;
+  const color = { active: green, disabled: dim, shadowed: yellow, refused: red, untrusted: yellow, failed: red }[skill.state];
+  const stale = skill.stale ? ` ${style.red("(stale: the last good generation serves)")}` : "";
+  const trust = skill.trust === undefined ? "" : `  ${trustWords(skill.trust, style)}`;
+  return `${style.bold(visibleLine(skill.name))}${version}  ${color(skill.state)}${stale}${trust}${packageWords(skill.package, style)}  ${style.dim(path(skill.folder))}`;
+}
+
+/** `  of left-pad@1.3.0`: the npm package that a skill came with. */
+export function packageWords(found: SkillInfo["package"], style: Output["style"]): string {
+  if (found === undefined) return "";
+  const version = found.version === undefined ? "" : `@${found.version}`;
+  return `  ${style.dim("of")} ${visibleLine(`${found.name}${version}`)}`;
+}
+
+/** How a skill's signature stands: `signed by alice@example.com`. */
+export function trustWords({ status, key }: NonNullable<SkillInfo["trust"]>, style: Output["style"]): string {
+  if (status === "unsigned") return style.dim("unsigned");
+  const signer = key === undefined ? "" : ` by ${visibleLine(key.name === "" ? key.id : key.name)}`;
+  return status === "signed" ? style.green(`signed${signer}`) : style.red(`signed${signer}, which is not to be believed`);
+}
+
+/** What a skill declares that its tools reach, a line for each kind. */
+export function permissionLines(permissions: SkillInfo["permissions"]): readonly string[] {
+  const { env = [], hosts, programs } = permissions ?? {};
+  const line = (what: string, items: readonly string[] | undefined): readonly string[] =>
+    items === undefined || items.length === 0 ? [] : [`${what} ${items.map(visibleLine).join(", ")}`];
+  return [...line("may send the variables", env), ...line("may call the hosts", hosts), ...line("may run the programs", programs)];
+}
+
+/** `1 tool`, `2 tools`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** Up to some names, and how many there are beyond. */
+export function named(names: readonly string[], most = 6): string {
+  const shown = names.slice(0, most).map(visibleLine).join(", ");
+  return names.length > most ? `${shown} and ${names.length - most} more` : shown;
+}

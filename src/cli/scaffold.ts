@@ -1,0 +1,249 @@
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join, relative, sep } from "node:path";
+import { errorMessage } from "../base/errors.ts";
+import { isInside, isReallyInside } from "../io/confine-path.ts";
+import { nearestToolName } from "../tools/tool-name.ts";
+import { isTooWide } from "../trust/folder-identity.ts";
+import { trustFileIn, trustFolderIn } from "../trust/trust-file.ts";
+import { skillhostHome } from "../trust/trust-policy.ts";
+import { CliError } from "./cli-error.ts";
+import type { CommandContext } from "./command-context.ts";
+import { withheldCode } from "./project-consent.ts";
+
+/** Files to be made, by their paths relative to the skill, with forward slashes. */
+type ScaffoldFiles = Readonly<Record<string, string>>;
+
+/** A skill with one tool, which works as it is, and a test of it. */
+export function skillFiles(name: string, schema: string | undefined): ScaffoldFiles {
+  const tool = nearestToolName(name.replaceAll("-", "_"));
+  const manifest = { ...(schema && { $schema: schema }), name, version: "0.1.0" };
+  return {
+    "SKILL.md": skillDocument(name, tool),
+    "skill.json": `${JSON.stringify(manifest, null, 2)}\n`,
+    ...toolFiles(tool),
+  };
+}
+
+export function toolFiles(tool: string): ScaffoldFiles {
+  return { [`tools/${tool}.ts`]: toolModule(tool), [`test/${tool}.test.mjs`]: toolTest(tool) };
+}
+
+function skillDocument(name: string, tool: string): string {
+  return `---
+name: ${name}
+description: Greets people by name. Use it when a person introduces themselves.
+---
+
+# ${titleOf(name)}
+
+When somebody introduces themselves, call \`${tool}\` with their name and answer with what it returns.
+`;
+}
+
+function toolModule(tool: string): string {
+  return `import { defineTool } from "skillhost";
+
+interface Arguments {
+  readonly name: string;
+}
+
+export default defineTool<Arguments>(${JSON.stringify(tool)}, {
+  description: "Makes the greeting for a person. Use it when a person introduces themselves.",
+  parameters: {
+    type: "object",
+    properties: {
+      name: { type: "string", minLength: 1, description: "The person's name, as they wrote it." },
+    },
+    required: ["name"],
+  },
+  handler: ({ name }) => \`Hello, \${name}!\`,
+});
+`;
+}
+
+function toolTest(tool: string): string {
+  return `import assert from "node:assert/strict";
+import { test } from "node:test";
+import { testSkill } from "skillhost/testing";
+
+const folder = new URL("..", import.meta.url);
+
+test("greets a person by name", async () => {
+  const skill = await testSkill(folder);
+  try {
+    const result = await skill.call(${JSON.stringify(tool)}, { name: "Ada" });
+    assert.equal(result.textResultForLlm, "Hello, Ada!");
+  } finally {
+    await skill.close();
+  }
+});
+
+test("refuses a call without a name", async () => {
+  const skill = await testSkill(folder);
+  try {
+    const result = await skill.call(${JSON.stringify(tool)}, {});
+    assert.equal(result.resultType, "failure");
+    assert.match(result.textResultForLlm, /name/);
+  } finally {
+    await skill.close();
+  }
+});
+`;
+}
+
+function titleOf(name: string): string {
+  const words = name.replaceAll("-", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** A plugin with one tool and a configuration, which works as it is, and a test of it. */
+export function pluginFiles(name: string): ScaffoldFiles {
+  const tool = nearestToolName(name.replaceAll("-", "_"));
+  return { "plugin.ts": pluginModule(name, tool), "test/plugin.test.mjs": pluginTest(tool) };
+}
+
+function pluginModule(name: string, tool: string): string {
+  return `import { definePlugin, defineTool } from "skillhost";
+
+interface Config {
+  /** How people are greeted. */
+  readonly greeting: string;
+}
+
+export default definePlugin<Config>({
+  name: ${JSON.stringify(name)},
+  version: "0.1.0",
+  configSchema: {
+    type: "object",
+    properties: { greeting: { type: "string", minLength: 1, default: "Hello" } },
+    additionalProperties: false,
+  },
+  activate(api) {
+    api.addTools(
+      defineTool<{ name: string }>(${JSON.stringify(tool)}, {
+        description: "Makes the greeting for a person. Use it when a person introduces themselves.",
+        parameters: {
+          type: "object",
+          properties: { name: { type: "string", minLength: 1, description: "The person's name, as they wrote it." } },
+          required: ["name"],
+        },
+        handler: ({ name }) => \`\${api.config.greeting}, \${name}!\`,
+      }),
+    );
+    // Close here what you open: api.onDispose(() => connection.close());
+  },
+});
+`;
+}
+
+function pluginTest(tool: string): string {
+  return `import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { createTestHost } from "skillhost/testing";
+
+const use = fileURLToPath(new URL("..", import.meta.url));
+
+async function open(config) {
+  return createTestHost({ plugins: [{ use, config }], skillDirectories: [], watch: false });
+}
+
+test("greets a person by name", async () => {
+  const host = await open();
+  try {
+    assert.equal((await host.call(${JSON.stringify(tool)}, { name: "Ada" })).textResultForLlm, "Hello, Ada!");
+  } finally {
+    await host.close();
+  }
+});
+
+test("greets as it is configured", async () => {
+  const host = await open({ greeting: "Good day" });
+  try {
+    assert.equal((await host.call(${JSON.stringify(tool)}, { name: "Ada" })).textResultForLlm, "Good day, Ada!");
+  } finally {
+    await host.close();
+  }
+});
+
+test("does not start with a configuration that it cannot use", async () => {
+  const { host, close } = await open({ greeting: 1 });
+  try {
+    assert.deepEqual(host.plugins.map(({ state }) => state), ["failed"]);
+    assert.match(host.diagnostics[0].message, /greeting/);
+  } finally {
+    await close();
+  }
+});
+`;
+}
+
+/** Writes files below a folder and gives their paths. One that is there already is left alone, and then so is everything else. */
+export function writeScaffold(folder: string, files: ScaffoldFiles): readonly string[] {
+  const planned = Object.entries(files).map(([path, text]) => ({ file: join(folder, path), text }));
+  const taken = planned.find(({ file }) => existsSync(file));
+  if (taken)
+    throw new CliError("FILE_EXISTS", `${taken.file} is there already and nothing was written. Take another name, or move it away.`, 1);
+  for (const { file, text } of planned) write(file, text);
+  return planned.map(({ file }) => file);
+}
+
+/**
+ * Writes the files of a new folder, and trusts what was made: the project, when there is nothing of anybody else in it that
+ * would run by that, else the new folder only.
+ */
+export async function writeTrusted(context: CommandContext, folder: string, files: ScaffoldFiles): Promise<readonly string[]> {
+  const { consent } = context;
+  const isEmpty = withheldCode(context) === undefined && !isTooWide(consent.folder) && isInside(consent.folder, folder);
+  const written = writeScaffold(folder, files);
+  const made = isEmpty ? consent.folder : folder;
+  if (!consent.trust.allows(made)) await trustFolderIn(trustFileIn(skillhostHome()), made);
+  return written;
+}
+
+/**
+ * Nothing is written outside of the project because a link or a configuration in it leads there.
+ * @throws CliError `PATH_OUTSIDE`
+ */
+export function assertOwnPlace({ consent, options, out }: CommandContext, folder: string): void {
+  if (options.skills !== undefined || isReallyInside(consent.folder, folder)) return;
+  const message = `${out.path(folder)} leads out of the project ${consent.folder}, so nothing was written. Name the folder with --skills if you mean it.`;
+  throw new CliError("PATH_OUTSIDE", message, 1);
+}
+
+function write(file: string, text: string): void {
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+    // Also when somebody made it since we looked.
+    writeFileSync(file, text, { flag: "wx" });
+  } catch (error) {
+    throw new CliError("FILE_NOT_WRITTEN", `${file} cannot be written (${errorMessage(error)}). Check the permissions of its folder.`, 1);
+  }
+}
+
+/** Where the schema of skill.json lies as seen from a skill, if this package is installed above it. */
+export function schemaPath(folder: string): string | undefined {
+  const installed = installedAbove(folder);
+  return (
+    installed &&
+    relative(folder, join(installed, "schemas", "skill.schema.json"))
+      .split(sep)
+      .join("/")
+  );
+}
+
+/** How to run a test that imports `skillhost/testing`. A global installation is not found by imports. */
+export function testHint({ out }: CommandContext, test: string): string {
+  const command = `node --test ${out.path(test)}`;
+  return installedAbove(dirname(test)) === undefined
+    ? `Run its test: npm install --save-dev skillhost, then ${command}`
+    : `Run its test: ${command}`;
+}
+
+function installedAbove(folder: string): string | undefined {
+  for (let at = folder; dirname(at) !== at; at = dirname(at)) {
+    const installed = join(at, "node_modules", "skillhost");
+    if (existsSync(join(installed, "schemas", "skill.schema.json"))) return installed;
+  }
+  return undefined;
+}
