@@ -7,19 +7,12 @@ import { type Compaction, type CompactionRequest, type CompactionTrigger, type C
 import { assembleMessages } from "./conversation.ts";
 import type { TurnModel } from "./turn-model.ts";
 import type { TurnConfig } from "./turn-options.ts";
-import type { TurnHost } from "./turn-types.ts";
+import type { ContextLimit, RequestParts, TurnHost } from "./turn-types.ts";
 import { contextUse } from "./turn-usage.ts";
 
 export interface ContextKeeperHost extends TurnHost {
   readonly config: { readonly turn: TurnConfig };
   readonly history: History;
-}
-
-/** What the next request to the model consists of beside the conversation. */
-export interface RequestParts {
-  readonly model: TurnModel;
-  readonly system: string;
-  readonly tools: readonly ToolDefinition[];
 }
 
 interface Running {
@@ -29,7 +22,7 @@ interface Running {
 }
 
 /** Keeps the conversation of a session within what its model takes, by summaries in the place of what was said. */
-export class ContextKeeper implements Disposable {
+export class ContextKeeper implements ContextLimit, Disposable {
   readonly #host: ContextKeeperHost;
   #parts: RequestParts | undefined;
   #running: Running | undefined;

@@ -1,5 +1,5 @@
 import type { Logger } from "../../base/logger.ts";
-import type { ChatMessage } from "../../models/model.ts";
+import type { ChatMessage, ModelReply } from "../../models/model.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
 import type { Pipeline } from "../calls/pipeline.ts";
 import type { AgentScope } from "../calls/pipeline-types.ts";
@@ -8,7 +8,6 @@ import type { HookRunner } from "../hooks/hooks.ts";
 import type { SessionEvents } from "../records/events.ts";
 import type { History } from "../records/history.ts";
 import type { TraceContext } from "../telemetry.ts";
-import type { ContextKeeper } from "./context-keeper.ts";
 import type { TurnModel } from "./turn-model.ts";
 
 /** A conversation with a model: a session's own, or that of one of its sub-agents. What it gives may differ each time it is asked. */
@@ -27,9 +26,26 @@ export interface TurnAgent {
   /** The system message for a catalog; tells the events of a new one. */
   instructions(catalog: ToolCatalog): string | Promise<string>;
   /** Keeps the conversation within what the model takes; absent: it is short enough. */
-  readonly context?: Pick<ContextKeeper, "makeRoom" | "makeRoomAnyway" | "learn"> | undefined;
+  readonly context?: ContextLimit | undefined;
   /** Takes what was said meanwhile into the conversation. False: nothing was. */
   takeIn(): Promise<boolean>;
+}
+
+/** What the next request to the model consists of beside the conversation. */
+export interface RequestParts {
+  readonly model: TurnModel;
+  readonly system: string;
+  readonly tools: readonly ToolDefinition[];
+}
+
+/** Keeps a conversation within the context window of its model. */
+export interface ContextLimit {
+  /** Before a request: shortens the conversation when little room is left. Rejects when the signal fires. */
+  makeRoom(parts: RequestParts, signal: AbortSignal): Promise<void>;
+  /** After a request that was too long. False: the conversation cannot be shortened. */
+  makeRoomAnyway(signal: AbortSignal): Promise<boolean>;
+  /** Corrects the estimate of tokens by the count of the endpoint. */
+  learn(reply: ModelReply): void;
 }
 
 /** What turns need of their session. */
