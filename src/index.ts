@@ -49,16 +49,14 @@ export {
   serveMcp,
 } from "./servers/mcp/serve-mcp.ts";
 export type { AgentOptions } from "./session/agents/agent-options.ts";
-export type { CustomAgentOptions, DefaultAgentOptions } from "./session/agents/agents.ts";
-export type { AskHandler, AskHandlers } from "./session/asks/asks.ts";
-export type { Attachment, AttachmentOptions } from "./session/asks/attachments.ts";
-export type { AskInvocation } from "./session/asks/open-ask.ts";
-export type { LargeOutputOptions } from "./session/calls/large-output-options.ts";
-export type { CallOutcome, OutcomeCode, Prepared, ProgressListener, ToolCall } from "./session/calls/pipeline-types.ts";
-export type { ToolSearchOptions } from "./session/catalog/deferral.ts";
-export type { ListedTool } from "./session/catalog/list-tools.ts";
-export type { ModelToolOptions, ModelToolTable } from "./session/catalog/model-tools.ts";
+export type { CustomAgentOptions, DefaultAgentOptions } from "./session/agents/agent-profiles.ts";
+export type { CallOutcome, OutcomeCode, Prepared, ProgressListener, ToolCall } from "./session/calls/tool-call.ts";
+export type { ListedTool } from "./session/catalog/assemble-catalog.ts";
+export type { ModelToolOptions, ModelToolTable, ToolSearchOptions } from "./session/catalog/model-tool-options.ts";
 export type { FilterPrecedence } from "./session/catalog/tool-filter.ts";
+export type { AskHandler, AskHandlers, AskInvocation } from "./session/clients/client-requests.ts";
+export type { Attachment, AttachmentOptions } from "./session/clients/session-client.ts";
+export type { SessionEvent } from "./session/history/events.ts";
 export type {
   AgentStopInput,
   ContextOutput,
@@ -84,21 +82,24 @@ export type {
   UserPromptTransformedInput,
   UserPromptTransformedOutput,
 } from "./session/hooks/hook-kinds.ts";
-export type { SectionChange, SectionTransform, SystemMessageOptions } from "./session/instructions/system-message.ts";
-export type { Offers } from "./session/offers/offers.ts";
-export type { CompletionOptions, CompletionRef, OfferOptions, OffersChange } from "./session/offers/session-offers.ts";
+export type { HeldBack, ServerInfo, ServerOrigin, ServerStatus, ServerTool } from "./session/mcp/server-connections.ts";
+export type { SessionMcp } from "./session/mcp/session-mcp.ts";
+export type { ServerOptions } from "./session/mcp/session-server-options.ts";
 export type { PermissionRuleOptions } from "./session/permissions/permission-rules.ts";
 export { type CommandLine, parseCommandLine } from "./session/permissions/permission-shell.ts";
 export { approveAll } from "./session/permissions/permissions.ts";
-export type { SessionEvent } from "./session/records/events.ts";
-export type { ServerOptions } from "./session/servers/server-options.ts";
-export type { SessionMcp } from "./session/servers/session-mcp.ts";
-export type { HeldBack, ServerInfo, ServerOrigin, ServerStatus, ServerTool } from "./session/servers/session-servers.ts";
+export type { SectionChange, SectionTransform, SystemMessageOptions } from "./session/prompt/customize-prompt.ts";
+export type { PromptsAndResources } from "./session/prompts-resources/prompts-and-resources.ts";
+export type {
+  CompletionOptions,
+  CompletionRef,
+  OfferOptions,
+  OffersChange,
+} from "./session/prompts-resources/session-prompts-resources.ts";
 export type { CallOptions, Session } from "./session/session.ts";
-export type { SessionChange, SessionHooks, SessionOptions } from "./session/session-config.ts";
-export type { ModelFactory, PluginProvider, SessionProvider } from "./session/turns/provided-model.ts";
-export type { SendOptions } from "./session/turns/send-options.ts";
-export type { ModelCapabilities, TurnOptions } from "./session/turns/turn-options.ts";
+export type { LargeOutputOptions, SessionChange, SessionHooks, SessionOptions } from "./session/session-config.ts";
+export type { SendOptions } from "./session/turns/message-queue.ts";
+export type { ModelCapabilities, ModelFactory, PluginProvider, SessionProvider, TurnOptions } from "./session/turns/turn-options.ts";
 export type { AssistantReply } from "./session/turns/turn-types.ts";
 export type { UserAttachment } from "./session/turns/user-attachments.ts";
 export type { ExecuteContext, SkillApi } from "./skills/load/tool-module.ts";

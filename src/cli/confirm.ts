@@ -1,5 +1,5 @@
-import type { AskHandler } from "../session/asks/asks.ts";
-import { permissionText } from "../session/permissions/permission-text.ts";
+import type { AskHandler } from "../session/clients/client-requests.ts";
+import { permissionText } from "../session/permissions/permission-reach.ts";
 import { approveAll } from "../session/permissions/permissions.ts";
 import type { Asks, PermissionAsk, PermissionDecision } from "../tools/tool.ts";
 import type { CommandContext } from "./command-context.ts";

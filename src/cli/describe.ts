@@ -3,7 +3,7 @@ import type { SkillInfo } from "../host/host.ts";
 import type { Drift } from "../packages/compare-locks.ts";
 import type { Preview, PreviewedPackage, PreviewedSkill } from "../packages/preview.ts";
 import type { PluginInfo } from "../plugin-host/plugin-entry.ts";
-import type { ServerInfo, ServerStatus } from "../session/servers/session-servers.ts";
+import type { ServerInfo, ServerStatus } from "../session/mcp/server-connections.ts";
 import type { ConfiguredServers } from "./configured-servers.ts";
 import type { Output } from "./output.ts";
 import { visibleLine } from "./terminal-style.ts";

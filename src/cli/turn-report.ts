@@ -1,4 +1,4 @@
-import type { SessionEvent } from "../session/records/events.ts";
+import type { SessionEvent } from "../session/history/events.ts";
 import type { Output } from "./output.ts";
 import type { CliIo } from "./process-io.ts";
 import { visibleLine, visibleText } from "./terminal-style.ts";

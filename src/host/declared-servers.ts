@@ -5,14 +5,14 @@ import { withGithubTools } from "../mcp/connection/github-tools.ts";
 import type { ServerChange } from "../mcp/supervisor/server-lease.ts";
 import type { PluginHost } from "../plugin-host/plugin-host.ts";
 import type { CatalogView } from "../session/catalog/catalog-view.ts";
+import type { ServerOrigin } from "../session/mcp/server-connections.ts";
 import {
   type ConfiguredServer,
   isStartable,
   type ResolvedServers,
   readServers,
   type ServersRead,
-} from "../session/servers/server-options.ts";
-import type { ServerOrigin } from "../session/servers/session-servers.ts";
+} from "../session/mcp/session-server-options.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import type { Skill } from "../skills/skill.ts";
 import type { ResolvedHostOptions } from "./host-options.ts";

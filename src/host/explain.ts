@@ -1,7 +1,8 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { EngineChoice } from "../io/module-loader/module-loader.ts";
+import { assembleCatalog } from "../session/catalog/assemble-catalog.ts";
 import { createCatalogView } from "../session/catalog/catalog-view.ts";
-import { assembleCatalog, type CatalogSource } from "../session/catalog/tool-catalog.ts";
+import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
 import type { SkillRequirement } from "../skills/load/skill-requirements.ts";
 import { nameOfFailed, type ResolvedSkills, type SkillState } from "../skills/resolve-overrides.ts";
 import type { LoadedFolder, SkillPackage } from "../skills/skill.ts";

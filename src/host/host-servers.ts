@@ -11,19 +11,19 @@ import type { ServerFeatures } from "../mcp/views/server-features.ts";
 import type { ServerViewSnapshot } from "../mcp/views/server-snapshot.ts";
 import type { ServerView } from "../mcp/views/server-view.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
-import type { ServerInstructions } from "../session/instructions/instructions.ts";
-import { isStartable } from "../session/servers/server-options.ts";
 import type {
   AskForToken,
   AskToSignIn,
   HeldBack,
+  ServerEvents,
   ServerInfo,
-  ServerNews,
   ServerOrigin,
   ServerPolicy,
   ServerStatus,
   SessionServers,
-} from "../session/servers/session-servers.ts";
+} from "../session/mcp/server-connections.ts";
+import { isStartable } from "../session/mcp/session-server-options.ts";
+import type { ServerInstructions } from "../session/prompt/system-prompt.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import { type ConfiguredServers, HeldServers, type ServerUser, type WhoseView } from "./declared-servers.ts";
 import type { ServerSet, ServerSets } from "./session-server-sets.ts";
@@ -54,7 +54,7 @@ export class HostedServers implements SessionServers, Disposable {
   readonly #held: HeldServers;
   /** Sets that were waited for: a server that does not come up is waited for once. */
   readonly #waitedFor = new WeakSet<ServerSet>();
-  readonly #changed: Emitter<{ changed: undefined; news: ServerNews }>;
+  readonly #changed: Emitter<{ changed: undefined; news: ServerEvents }>;
   readonly #news: ServerChangeNotifier;
   #asker: Disposable | undefined;
   #giver: Disposable | undefined;
@@ -211,7 +211,7 @@ export class HostedServers implements SessionServers, Disposable {
     this.#follow();
   }
 
-  subscribe(listener: (news: ServerNews) => void): Disposable {
+  subscribe(listener: (news: ServerEvents) => void): Disposable {
     return this.#changed.on("news", listener);
   }
 
@@ -271,7 +271,7 @@ const longestWait = 2 ** 31 - 1;
 
 const none: readonly ServerInstructions[] = Object.freeze([]);
 
-type NamedList = Extract<ServerNews, { readonly kind: "list" }>["list"];
+type NamedList = Extract<ServerEvents, { readonly kind: "list" }>["list"];
 
 const partsOf: Readonly<Record<NamedList, readonly (keyof ServerLists)[]>> = {
   tools: ["tools"],
@@ -281,11 +281,11 @@ const partsOf: Readonly<Record<NamedList, readonly (keyof ServerLists)[]>> = {
 
 /** Finds out what is new about a session's servers, by their names. What is first known of one is no news. */
 class ServerChangeNotifier {
-  readonly #tell: (news: ServerNews) => void;
+  readonly #tell: (news: ServerEvents) => void;
   readonly #statuses = new Map<string, ServerStatus>();
   readonly #lists = new Map<string, ServerLists>();
 
-  constructor(tell: (news: ServerNews) => void) {
+  constructor(tell: (news: ServerEvents) => void) {
     this.#tell = tell;
   }
 

@@ -3,15 +3,20 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError, toError } from "../base/errors.ts";
 import { isPlainRecord } from "../base/read-fields.ts";
 import type { AppendLog, LogRecord } from "../io/log/append-log.ts";
-import { createSession } from "../session/create-session.ts";
 import type { SessionEnvironment } from "../session/environment.ts";
+import type { SessionEvent } from "../session/history/events.ts";
+import {
+  createSessionLog,
+  openSessionLog,
+  type SessionLog,
+  toRememberedOptions,
+  toSessionEvent,
+  withoutTruncated,
+  withRemembered,
+} from "../session/history/session-log.ts";
+import type { ServerInfo } from "../session/mcp/server-connections.ts";
 import type { PlanStorage } from "../session/plan-file.ts";
-import type { SessionEvent } from "../session/records/events.ts";
-import { withoutTruncated } from "../session/records/kept-events.ts";
-import { toRememberedOptions, withRemembered } from "../session/records/recorded-options.ts";
-import { createSessionLog, openSessionLog, type SessionLog, toSessionEvent } from "../session/records/session-log.ts";
-import type { ServerInfo } from "../session/servers/session-servers.ts";
-import type { Session } from "../session/session.ts";
+import { createSession, type Session } from "../session/session.ts";
 import { type ResolvedSessionConfig, resolveSessionConfig, type SessionOptions } from "../session/session-config.ts";
 import { createSessionEnvironment, type EnvironmentParts } from "./session-environment.ts";
 import type { SessionStore, StoredSession } from "./session-store.ts";

@@ -2,7 +2,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import type { SkillPermissions } from "../formats/skills/skill-permissions.ts";
 import type { PluginInfo } from "../plugin-host/plugin-entry.ts";
 import type { PluginsChange } from "../plugin-host/plugin-reloads.ts";
-import type { ServerInfo } from "../session/servers/session-servers.ts";
+import type { ServerInfo } from "../session/mcp/server-connections.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionOptions } from "../session/session-config.ts";
 import type { SkillPackage, SkillPrompt, SkillsChange } from "../skills/skill.ts";

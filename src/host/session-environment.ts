@@ -3,13 +3,13 @@ import { join, resolve as resolvePath } from "node:path";
 import { waitFor } from "../base/wait-for.ts";
 import type { PluginHost } from "../plugin-host/plugin-host.ts";
 import type { PluginSession } from "../plugin-host/plugin-sessions.ts";
-import { outputsFolder } from "../session/calls/large-output.ts";
-import { type CatalogMemo, createCatalogMemo } from "../session/catalog/catalog-memo.ts";
+import { outputsFolder } from "../session/calls/finalize-call.ts";
+import { type CatalogMemo, createCatalogMemo } from "../session/catalog/assemble-catalog.ts";
 import type { CatalogView } from "../session/catalog/catalog-view.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
 import { describeSkill, type SessionEnvironment } from "../session/environment.ts";
-import type { OfferSource } from "../session/offers/offers.ts";
 import type { PlanStorage } from "../session/plan-file.ts";
+import type { PromptAndResourceSource } from "../session/prompts-resources/prompts-and-resources.ts";
 import type { ResolvedSessionConfig } from "../session/session-config.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import { resolveRoot } from "../skills/store/skill-roots.ts";
@@ -148,12 +148,16 @@ function toPluginSession(
 const nothing: Pick<SourceSnapshot, "prompts" | "resources" | "resourceTemplates"> = {};
 
 type OffersOfServers = readonly [prompts: SourceSnapshot["prompts"], SourceSnapshot["resources"], SourceSnapshot["resourceTemplates"]];
-type JoinOffers = (skills: OfferSource, plugins: readonly OfferSource[], ...ofServers: OffersOfServers) => readonly OfferSource[];
+type JoinOffers = (
+  skills: PromptAndResourceSource,
+  plugins: readonly PromptAndResourceSource[],
+  ...ofServers: OffersOfServers
+) => readonly PromptAndResourceSource[];
 
 /** Gives one array for as long as what it is made of stays the same. */
 function createOfferSources(): JoinOffers {
   let of: readonly unknown[] = [];
-  let sources: readonly OfferSource[] = [];
+  let sources: readonly PromptAndResourceSource[] = [];
   return (...parts) => {
     if (parts.length === of.length && parts.every((part, index) => part === of[index])) return sources;
     of = parts;

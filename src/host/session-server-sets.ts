@@ -8,8 +8,8 @@ import type { ServerConnector } from "../mcp/supervisor/server-connector.ts";
 import type { ServerLease, SupervisedServer } from "../mcp/supervisor/server-lease.ts";
 import { McpSupervisor } from "../mcp/supervisor/supervisor.ts";
 import { createServerView, type ServerView } from "../mcp/views/server-view.ts";
-import { type ConfiguredServer, isStartable } from "../session/servers/server-options.ts";
-import type { AskForToken, AskToSignIn, ServerPolicy } from "../session/servers/session-servers.ts";
+import type { AskForToken, AskToSignIn, ServerPolicy } from "../session/mcp/server-connections.ts";
+import { type ConfiguredServer, isStartable } from "../session/mcp/session-server-options.ts";
 import type { ApprovalStore } from "../trust/approvals.ts";
 import type { ResolvedHostOptions } from "./host-options.ts";
 

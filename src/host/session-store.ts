@@ -7,7 +7,7 @@ import { type FileLock, type LockHolder, lockHolder, takeFileLock } from "../io/
 import type { AppendLog, LogContents, LogRecord } from "../io/log/append-log.ts";
 import { openFileLog } from "../io/log/file-log.ts";
 import { readLogLines, toRecord } from "../io/log/read-log.ts";
-import type { SessionEvent } from "../session/records/events.ts";
+import type { SessionEvent } from "../session/history/events.ts";
 import { isSessionId } from "../session/session-config.ts";
 
 /** What the head of a log tells of a session. */

@@ -1,6 +1,6 @@
 import { Emitter } from "../base/emitter.ts";
 import type { PluginHost } from "../plugin-host/plugin-host.ts";
-import type { OfferSource } from "../session/offers/offers.ts";
+import type { PromptAndResourceSource } from "../session/prompts-resources/prompts-and-resources.ts";
 import { type ResolvedSkills, resolveOverrides } from "../skills/resolve-overrides.ts";
 import type { SkillsSnapshot } from "../skills/skill.ts";
 import type { SkillStore } from "../skills/store/skill-store.ts";
@@ -14,7 +14,7 @@ export interface SkillViews {
   /** The active ones, after those of plugins' tool sources that are not switched off and whose names no folder has. */
   skills(roots: readonly string[], disabled: readonly string[]): readonly SkillEntry[];
   /** What the active ones of folders offer beside tools. The same object until something of it may be different. */
-  offers(roots: readonly string[], disabled: readonly string[]): OfferSource;
+  offers(roots: readonly string[], disabled: readonly string[]): PromptAndResourceSource;
   setDisabled(name: string, isDisabled: boolean): void;
   /** Tells that `resolve` may give something else now. */
   subscribe(listener: () => void): Disposable;
@@ -27,7 +27,7 @@ export function createSkillViews(options: ResolvedHostOptions, store: SkillStore
   let resolved = new Map<string, ResolvedSkills>();
   const joined = new WeakMap<ResolvedSkills, { readonly of: readonly SkillEntry[]; readonly all: readonly SkillEntry[] }>();
   let listings = 0;
-  const offered = new WeakMap<ResolvedSkills, { readonly listings: number; readonly source: OfferSource }>();
+  const offered = new WeakMap<ResolvedSkills, { readonly listings: number; readonly source: PromptAndResourceSource }>();
   store.onResources(() => {
     listings++;
     changed.emit("changed", undefined);
@@ -82,7 +82,7 @@ export function createSkillViews(options: ResolvedHostOptions, store: SkillStore
   };
 }
 
-function sourceOf({ offers: { prompts, resources, resourceTemplates } }: ResolvedSkills): OfferSource {
+function sourceOf({ offers: { prompts, resources, resourceTemplates } }: ResolvedSkills): PromptAndResourceSource {
   return {
     kind: "skill",
     id: "skills",

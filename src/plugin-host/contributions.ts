@@ -6,7 +6,7 @@ import type { Scope } from "../io/scope.ts";
 import { readAgentOptions } from "../session/agents/agent-options.ts";
 import type { Hook, HookKind, ResolvedHooks } from "../session/hooks/hook-kinds.ts";
 import { readSessionHooks } from "../session/session-config.ts";
-import { type ModelFactory, ownProviderTypes } from "../session/turns/provided-model.ts";
+import { type ModelFactory, ownProviderTypes } from "../session/turns/turn-options.ts";
 import type { CallsInFlight } from "../skills/load/calls-in-flight.ts";
 import { moduleExtensions } from "../skills/load/tool-entries.ts";
 import type { ToolRunner } from "../skills/load/tool-runner.ts";

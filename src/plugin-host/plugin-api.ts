@@ -5,10 +5,10 @@ import { boundedFetch, type FetchOutcome, type FetchRequest } from "../io/net/bo
 import { type ManagedProcess, type ProcessSpec, type Spawned, spawnProcess } from "../io/process/child-process.ts";
 import { type Confinement, findConfinement } from "../io/process/confine-process.ts";
 import type { Scope } from "../io/scope.ts";
-import type { CustomAgentOptions } from "../session/agents/agents.ts";
+import type { CustomAgentOptions } from "../session/agents/agent-profiles.ts";
 import type { SessionHooks } from "../session/hooks/hook-kinds.ts";
-import type { ModelFactory } from "../session/turns/provided-model.ts";
-import type { SessionCommand } from "../session/turns/session-commands.ts";
+import type { SessionCommand } from "../session/turns/slash-commands.ts";
+import type { ModelFactory } from "../session/turns/turn-options.ts";
 import type { ToolRunner } from "../skills/load/tool-runner.ts";
 import type { ToolLike } from "../tools/define-tool.ts";
 import type { Tool } from "../tools/tool.ts";

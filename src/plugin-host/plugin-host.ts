@@ -7,8 +7,8 @@ import type { ModuleLoader } from "../io/module-loader/module-loader.ts";
 import type { WatchBackend } from "../io/watch/watch-tree.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
 import { joinHooks, type ResolvedHooks } from "../session/hooks/hook-kinds.ts";
-import type { OfferSource } from "../session/offers/offers.ts";
-import type { ModelFactory } from "../session/turns/provided-model.ts";
+import type { PromptAndResourceSource } from "../session/prompts-resources/prompts-and-resources.ts";
+import type { ModelFactory } from "../session/turns/turn-options.ts";
 import type { ToolRunner } from "../skills/load/tool-runner.ts";
 import type { SkillEntry } from "../tools/tool-source.ts";
 import type { SkillTrust } from "../trust/skill-trust.ts";
@@ -70,7 +70,7 @@ export class PluginHost implements AsyncDisposable {
   #closed: Promise<void> | undefined;
   #sources: readonly CatalogSource[] | undefined;
   #skills: readonly SkillEntry[] | undefined;
-  #offers: readonly OfferSource[] | undefined;
+  #offers: readonly PromptAndResourceSource[] | undefined;
   #hooks: ResolvedHooks | undefined;
 
   constructor(options: PluginHostOptions) {
@@ -124,7 +124,7 @@ export class PluginHost implements AsyncDisposable {
   }
 
   /** The prompts and resources of plugins' tool sources. The same array until something in them changes. */
-  get offers(): readonly OfferSource[] {
+  get offers(): readonly PromptAndResourceSource[] {
     this.#offers ??= this.#active.flatMap((plugin) => offersOf(plugin));
     return this.#offers;
   }

@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
-import type { OfferSource } from "../session/offers/offers.ts";
+import type { PromptAndResourceSource } from "../session/prompts-resources/prompts-and-resources.ts";
 import type { CallsInFlight } from "../skills/load/calls-in-flight.ts";
 import { withOrigin } from "../tools/create-tool.ts";
 import type { Tool } from "../tools/tool.ts";
@@ -85,7 +85,7 @@ export class PublishedSource {
 }
 
 /** The prompts and resources that a plugin's sources give. */
-export function offersOf({ published, place }: Pick<PluginTools, "published" | "place">): readonly OfferSource[] {
+export function offersOf({ published, place }: Pick<PluginTools, "published" | "place">): readonly PromptAndResourceSource[] {
   const kind = place.isBundled ? "builtin" : "plugin";
   return published.map(({ id, snapshot: { prompts, resources, resourceTemplates } }) => ({
     kind,

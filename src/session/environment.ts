@@ -1,14 +1,15 @@
+import { HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import type { SkillEntry, SourceSnapshot } from "../tools/tool-source.ts";
 import type { ApprovalStore } from "../trust/approvals.ts";
 import type { PushTrust } from "../trust/push-trust.ts";
 import type { CatalogView } from "./catalog/catalog-view.ts";
 import type { ToolCatalog } from "./catalog/tool-catalog.ts";
-import type { OfferSource } from "./offers/offers.ts";
+import type { SessionServers } from "./mcp/server-connections.ts";
 import type { PlanStorage } from "./plan-file.ts";
-import type { SessionServers } from "./servers/session-servers.ts";
+import type { PromptAndResourceSource } from "./prompts-resources/prompts-and-resources.ts";
 import type { ResolvedSessionConfig, SessionDefaults } from "./session-config.ts";
-import type { SessionCommand } from "./turns/session-commands.ts";
+import type { SessionCommand } from "./turns/slash-commands.ts";
 
 /** A skill as people list it. */
 export interface DescribedSkill {
@@ -38,7 +39,7 @@ export interface SessionEnvironment {
   /** All skills in a view, those that are switched off among them. Absent: only the active ones are known. */
   describeSkills?(view: CatalogView): readonly DescribedSkill[];
   /** The prompts and resources in a view, by source. The same array until something of it changes. Absent: there are none. */
-  offerSources?(view: CatalogView): readonly OfferSource[];
+  offerSources?(view: CatalogView): readonly PromptAndResourceSource[];
   /** The session's MCP servers. Absent: it has none. */
   readonly mcp?: SessionServers | undefined;
   /** The commands that people may give. Absent: none. */
@@ -59,4 +60,8 @@ export interface SessionEnvironment {
   sessionDirectory(sessionId: string): string;
   /** The session ended: what was loaded for it alone may go. */
   release(): void;
+}
+
+export function sessionClosed(id: string): HostError {
+  return new HostError("SESSION_CLOSED", `Session ${id} is closed. Open another one.`);
 }

@@ -1,7 +1,7 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { writeFileAtomic } from "../io/atomic-write.ts";
-import type { SessionEvents } from "./records/events.ts";
+import type { SessionEvents } from "./history/events.ts";
 
 /** Where a session keeps the plan that it works on. */
 export interface PlanStorage {

@@ -14,17 +14,22 @@ import {
 } from "../base/read-fields.ts";
 import type { ToolLike } from "../tools/define-tool.ts";
 import { type AgentOptions, agentReaders } from "./agents/agent-options.ts";
-import { type CustomAgentOptions, resolveAgents, type SessionAgents } from "./agents/agents.ts";
-import type { AskHandler } from "./asks/asks.ts";
-import { type LargeOutputOptions, readLargeOutput } from "./calls/large-output-options.ts";
+import { type CustomAgentOptions, resolveAgents, type SessionAgents } from "./agents/agent-profiles.ts";
 import { type CatalogView, createCatalogView } from "./catalog/catalog-view.ts";
-import { toolOptionsFor } from "./catalog/model-tools.ts";
+import { toolOptionsFor } from "./catalog/model-tool-options.ts";
 import type { FilterPrecedence } from "./catalog/tool-filter.ts";
+import type { AskHandler } from "./clients/client-requests.ts";
 import { type Hook, type HookKind, hookOptions, joinHooks, type ResolvedHooks, type SessionHooks } from "./hooks/hook-kinds.ts";
+import { type ResolvedServers, resolveServers, type ServerOptions, serverReaders } from "./mcp/session-server-options.ts";
 import { compilePermissionRules, type PermissionRuleOptions, type PermissionRules } from "./permissions/permission-rules.ts";
-import { type ResolvedServers, resolveServers, type ServerOptions, serverReaders } from "./servers/server-options.ts";
-import { assertProvider, type ModelFactory } from "./turns/provided-model.ts";
-import { resolveTurnConfig, type TurnConfig, type TurnOptions, turnReaders } from "./turns/turn-options.ts";
+import {
+  assertProvider,
+  type ModelFactory,
+  resolveTurnConfig,
+  type TurnConfig,
+  type TurnOptions,
+  turnReaders,
+} from "./turns/turn-options.ts";
 
 export type { SessionHooks };
 
@@ -185,7 +190,7 @@ function createView(given: SessionOptions, { selected }: SessionAgents, { key }:
 }
 
 /** What a host has for all of its sessions, as far as it is part of their configuration. */
-export type HostDefaults = Pick<SessionDefaults, "hostHooks" | "hostAgents" | "modelProviders">;
+type HostDefaults = Pick<SessionDefaults, "hostHooks" | "hostAgents" | "modelProviders">;
 
 /**
  * The configuration after a change: what the change does not mention stays. What the host has is that of now.
@@ -207,6 +212,20 @@ export function changeSessionConfig(
 }
 
 const fixedFields: ReadonlySet<string> = new Set(["sessionId", "persist", "workingDirectory", "tools", "waitForAttachments"]);
+
+export interface LargeOutputOptions {
+  /** False: results are never cut. Default: true. */
+  readonly enabled?: boolean | undefined;
+  /** Longer results go to a file. Default: 51,200. */
+  readonly maxSizeBytes?: number | undefined;
+  /** Where the files go. Default: the session's folder. */
+  readonly outputDir?: string | undefined;
+}
+
+const largeOutputFields: FieldReaders<LargeOutputOptions> = { enabled: readFlag, maxSizeBytes: readPositive, outputDir: readText };
+
+/** @throws HostError `SESSION_OPTIONS` naming the field. */
+const readLargeOutput: (value: unknown, path: string) => LargeOutputOptions = fieldsReader(largeOutputFields);
 
 const fields: FieldReaders<SessionOptions> = {
   sessionId: readSessionId,

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import type { SessionEnvironment } from "./environment.ts";
-import type { AgentMode } from "./instructions/mode-text.ts";
+import type { SessionEvents } from "./history/events.ts";
 import { createPlan, planFileName, planInFile } from "./plan-file.ts";
-import type { SessionEvents } from "./records/events.ts";
+import type { AgentMode } from "./prompt/system-prompt.ts";
 import type { ResolvedSessionConfig, SessionChange } from "./session-config.ts";
 import type { SessionPlan } from "./session-services.ts";
 import type { TurnRunner } from "./turns/turn-runner.ts";
@@ -17,7 +17,7 @@ interface ModeHost {
 }
 
 /** Tells what a change made different for whoever watches the conversation: its mode, and who answers. */
-export function tellChanges({ events, turns, config }: ModeHost, before: ResolvedSessionConfig): void {
+export function emitChanges({ events, turns, config }: ModeHost, before: ResolvedSessionConfig): void {
   const [previousMode, newMode] = [before.turn.agentMode, config.turn.agentMode];
   if (previousMode !== newMode) events.append("session.mode_changed", { previousMode, newMode });
   const { model } = config.view;

@@ -1,41 +1,63 @@
 import { randomUUID } from "node:crypto";
+import { toError } from "../base/errors.ts";
 import type { ToolLike } from "../tools/define-tool.ts";
+import type { Completion, PromptDefinition, PromptResult } from "../tools/prompt.ts";
+import type { ResourceContents, ResourceDefinition, ResourceTemplateDefinition } from "../tools/resource.ts";
 import type { ToolDefinition, ToolResult } from "../tools/tool.ts";
 import type { SkillEntry } from "../tools/tool-source.ts";
-import type { SessionAsks } from "./asks/asks.ts";
-import type { Attachment, AttachmentOptions } from "./asks/attachments.ts";
-import { toToolAnswer } from "./asks/own-client.ts";
-import { type CallOptions, listenTo } from "./calls/call-options.ts";
-import { type FileChange, findToolName } from "./calls/pipeline.ts";
-import type { AgentScope, CallOutcome, Prepared, ToolCall } from "./calls/pipeline-types.ts";
-import { type ListedTool, listTools } from "./catalog/list-tools.ts";
-import type { ToolsDiff } from "./catalog/pushed-tools.ts";
+import { findToolName } from "./calls/call-pipeline.ts";
+import {
+  type AgentScope,
+  type CallOptions,
+  type CallOutcome,
+  type FileChange,
+  listenTo,
+  type Prepared,
+  type ScopeOptions,
+  type ToolCall,
+} from "./calls/tool-call.ts";
+import { type ListedTool, listTools } from "./catalog/assemble-catalog.ts";
 import type { ToolCatalog } from "./catalog/tool-catalog.ts";
-import type { ScopeOptions } from "./conversation-scope.ts";
+import type { ClientRequests } from "./clients/client-requests.ts";
+import { toToolAnswer } from "./clients/host-client.ts";
+import type { ToolsDiff } from "./clients/pushed-tools.ts";
+import type { Attachment, AttachmentOptions } from "./clients/session-client.ts";
+import { SessionConversation } from "./conversation.ts";
 import type { DescribedSkill, SessionEnvironment } from "./environment.ts";
-import type { HookRunner } from "./hooks/hooks.ts";
-import { SessionOffering } from "./offers/session-offering.ts";
+import type { History, SessionUsage } from "./history/conversation-history.ts";
+import type { EventSink, SessionEvent, SessionEvents, Unsubscribe } from "./history/events.ts";
+import type { SessionLog } from "./history/session-log.ts";
+import type { HookRunner } from "./hooks/run-hooks.ts";
+import type { SessionMcp } from "./mcp/session-mcp.ts";
 import type { Permissions } from "./permissions/permissions.ts";
-import type { EventSink, SessionEvent, SessionEvents, Unsubscribe } from "./records/events.ts";
-import type { History } from "./records/history.ts";
-import type { SessionLog } from "./records/session-log.ts";
-import type { SessionUsage } from "./records/session-usage.ts";
-import type { SessionMcp } from "./servers/session-mcp.ts";
-import { changeSessionConfig, type ResolvedSessionConfig, type SessionChange, type SessionOptions } from "./session-config.ts";
-import { SessionConversation } from "./session-conversation.ts";
-import { SessionParts } from "./session-parts.ts";
-import type { SendOptions } from "./turns/send-options.ts";
+import type { PromptsAndResources } from "./prompts-resources/prompts-and-resources.ts";
+import type {
+  CompletionOptions,
+  CompletionRef,
+  OfferOptions,
+  OffersChange,
+  ReadOptions,
+} from "./prompts-resources/session-prompts-resources.ts";
+import {
+  changeSessionConfig,
+  type ResolvedSessionConfig,
+  resolveSessionConfig,
+  type SessionChange,
+  type SessionOptions,
+} from "./session-config.ts";
+import { SessionParts } from "./session-runtime.ts";
+import type { SendOptions } from "./turns/message-queue.ts";
 import type { AssistantReply } from "./turns/turn-types.ts";
 
 export type { CallOptions, ListedTool };
 
 /** One conversation's tools and everything that a call of them goes through. */
-export class Session extends SessionOffering implements AsyncDisposable {
+export class Session implements AsyncDisposable {
   readonly id: string;
   /** The door of everything that happens. Sinks such as a wire or a log are added here. */
   readonly events: SessionEvents;
   /** What is being asked, and the way to answer on behalf of an attachment. */
-  readonly asks: SessionAsks;
+  readonly asks: ClientRequests;
   readonly hooks: HookRunner;
   readonly permissions: Permissions;
   /** What was said: shortening it, going back in it, and what waits to be said. */
@@ -45,7 +67,6 @@ export class Session extends SessionOffering implements AsyncDisposable {
 
   constructor(config: ResolvedSessionConfig, environment: SessionEnvironment, sessionLog?: SessionLog) {
     const parts = new SessionParts(config, environment, sessionLog);
-    super(parts.offers);
     this.id = parts.sessionId;
     this.events = parts.events;
     this.asks = parts.asks;
@@ -309,6 +330,100 @@ export class Session extends SessionOffering implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.disconnect();
   }
+
+  /** Everything that is offered beside tools, with origin and revision. @throws HostError `SESSION_CLOSED` */
+  get offers(): PromptsAndResources {
+    return this.#parts.offers.current;
+  }
+
+  /** The prompts in a stable order. The same array until something about them changes. @throws HostError `SESSION_CLOSED` */
+  listPrompts(): readonly PromptDefinition[] {
+    return this.#parts.offers.prompts();
+  }
+
+  /**
+   * Makes a prompt. Its arguments are texts; those that it does not declare are left out.
+   * @throws HostError `PROMPT_UNKNOWN`, `PROMPT_ARGUMENTS`, `PROMPT_RESULT` when its handler gives no messages,
+   * `SESSION_CLOSED`; what its handler throws; the signal's reason.
+   */
+  getPrompt(name: string, args: Readonly<Record<string, string>> = {}, options: OfferOptions = {}): Promise<PromptResult> {
+    return this.#parts.offers.getPrompt(name, args, options);
+  }
+
+  /**
+   * The resources in a stable order, the files of every skill among them, which are looked for now if nobody asked
+   * before. The same array until something about them changes. @throws HostError `SESSION_CLOSED`
+   */
+  listResources(): readonly ResourceDefinition[] {
+    return this.#parts.offers.resources();
+  }
+
+  /** The patterns of addresses that can be read beside those that are listed. @throws HostError `SESSION_CLOSED` */
+  listResourceTemplates(): readonly ResourceTemplateDefinition[] {
+    return this.#parts.offers.resourceTemplates();
+  }
+
+  /**
+   * Reads a resource by its address.
+   * @throws HostError `RESOURCE_UNKNOWN` when there is none, `RESOURCE_RESULT` when reading gives no contents,
+   * `SESSION_CLOSED`; what its handler throws; the signal's reason.
+   */
+  readResource(uri: string, options: ReadOptions = {}): Promise<readonly ResourceContents[]> {
+    return this.#parts.offers.readResource(uri, options);
+  }
+
+  /**
+   * Suggests values for an argument of a prompt or a variable of a template, by what was typed so far; at most 100.
+   * @throws HostError `PROMPT_UNKNOWN`, `RESOURCE_UNKNOWN` for a template that nobody offers, `SESSION_CLOSED`.
+   */
+  complete(
+    ref: CompletionRef,
+    argument: { readonly name: string; readonly value: string },
+    options: CompletionOptions = {},
+  ): Promise<Completion> {
+    return this.#parts.offers.complete(ref, argument, options);
+  }
+
+  /**
+   * Tells whenever a read of this address may give something else, also when a resource comes there or goes. Settles when
+   * that is so from now on; an address that nothing stands at is no error. @throws HostError `SESSION_CLOSED`
+   */
+  watchResource(uri: string, listener: () => void): Promise<AsyncDisposable> {
+    return this.#parts.offers.watchResource(uri, listener);
+  }
+
+  /**
+   * Tells when one of the three lists has become another one. Of `resources` only once they have been listed: who never
+   * did so has no list that could be out of date. @throws HostError `SESSION_CLOSED`
+   */
+  onOffersChanged(listener: (change: OffersChange) => void): Disposable {
+    return this.#parts.offers.onChanged(listener);
+  }
 }
 
 const never: AbortSignal = new AbortController().signal;
+
+/**
+ * Makes a session at once, whatever of its sources is loaded; `session.ready` waits for the rest. With a log it is
+ * recorded there, and goes on where the log ends. Whoever gave a log closes it if this throws.
+ * @throws HostError `SESSION_OPTIONS` naming the field; `TOOL_NAME_TAKEN`, `TOOL_NAME_ILLEGAL`, `TOOL_INVALID` for `tools`.
+ */
+export function createSession(options: SessionOptions, environment: SessionEnvironment, log?: SessionLog): Session {
+  const config = resolveSessionConfig(options, environment.defaults);
+  try {
+    environment.adopt(config);
+    return new Session(config, environment, log);
+  } catch (error) {
+    releaseQuietly(environment);
+    throw error;
+  }
+}
+
+function releaseQuietly(environment: SessionEnvironment): void {
+  try {
+    environment.release();
+  } catch (error) {
+    // What made the session fail is the news; this is only its echo.
+    environment.log.error("What a session had taken on could not be released.", { error: toError(error) });
+  }
+}

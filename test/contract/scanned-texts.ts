@@ -22,8 +22,7 @@ import { inferDescription, parseSkillDocument } from "../../src/formats/skills/s
 import { parseSkillManifest } from "../../src/formats/skills/skill-manifest.ts";
 import { parseToolJson } from "../../src/formats/skills/tool-json.ts";
 import { parseJson } from "../../src/formats/text/json-document.ts";
-import { matchesPath, matchesWildcard } from "../../src/session/permissions/permission-globs.ts";
-import { hostsIn } from "../../src/session/permissions/permission-hosts.ts";
+import { hostsIn, matchesPath, matchesWildcard } from "../../src/session/permissions/permission-patterns.ts";
 import { parseCommandLine } from "../../src/session/permissions/permission-shell.ts";
 import { reachOf } from "../../src/session/permissions/shell-reach.ts";
 import { readScript } from "../../src/session/permissions/shell-words.ts";

@@ -1,9 +1,9 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
-import type { Attachment } from "../../src/session/asks/attachments.ts";
-import type { Ask } from "../../src/session/asks/open-ask.ts";
-import type { AgentScope, CallOutcome, Prepared, ToolCall } from "../../src/session/calls/pipeline-types.ts";
-import type { ToolsDiff } from "../../src/session/catalog/pushed-tools.ts";
-import type { SessionEvent } from "../../src/session/records/events.ts";
+import type { AgentScope, CallOutcome, Prepared, ToolCall } from "../../src/session/calls/tool-call.ts";
+import type { ClientRequest } from "../../src/session/clients/client-requests.ts";
+import type { ToolsDiff } from "../../src/session/clients/pushed-tools.ts";
+import type { Attachment } from "../../src/session/clients/session-client.ts";
+import type { SessionEvent } from "../../src/session/history/events.ts";
 import type { Session } from "../../src/session/session.ts";
 import type { SessionChange } from "../../src/session/session-config.ts";
 import type { Asks, ToolDefinition } from "../../src/tools/tool.ts";
@@ -15,7 +15,7 @@ interface SessionSeams {
     append(type: string, data: object, agentId?: string): void;
     addSink(sink: (event: SessionEvent) => void): Disposable;
   };
-  readonly asks: { readonly pending: readonly Ask[]; answer(id: string, answer: unknown, from: string): boolean };
+  readonly asks: { readonly pending: readonly ClientRequest[]; answer(id: string, answer: unknown, from: string): boolean };
   attach(client: { level: "host" | "connection" | "extension"; answers: readonly (keyof Asks)[] }): Attachment;
   update(change: SessionChange): Promise<void>;
   prepare(calls: readonly ToolCall[], agent?: AgentScope): Promise<readonly Prepared[]>;

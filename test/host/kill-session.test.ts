@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { afterEach, expect, test } from "vitest";
 import { silentLogger } from "../../src/base/logger.ts";
 import { createHost } from "../../src/host/create-host.ts";
-import type { SessionEvent } from "../../src/session/records/events.ts";
+import type { SessionEvent } from "../../src/session/history/events.ts";
 import { compileSources } from "../compiled-sources.ts";
 import { emptyFolder } from "../io/temp-folder.ts";
 import { rounds } from "../rounds.ts";

@@ -3,14 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import type { Logger, LogLevel } from "../../src/base/logger.ts";
-import { createCatalogMemo } from "../../src/session/catalog/catalog-memo.ts";
+import { createCatalogMemo } from "../../src/session/catalog/assemble-catalog.ts";
 import type { CatalogSource } from "../../src/session/catalog/tool-catalog.ts";
-import { createSession } from "../../src/session/create-session.ts";
 import type { SessionEnvironment } from "../../src/session/environment.ts";
-import type { OfferSource } from "../../src/session/offers/offers.ts";
+import type { SessionEvent } from "../../src/session/history/events.ts";
 import { approveAll } from "../../src/session/permissions/permissions.ts";
-import type { SessionEvent } from "../../src/session/records/events.ts";
-import type { Session } from "../../src/session/session.ts";
+import type { PromptAndResourceSource } from "../../src/session/prompts-resources/prompts-and-resources.ts";
+import { createSession, type Session } from "../../src/session/session.ts";
 import type { SessionOptions } from "../../src/session/session-config.ts";
 import { createTool } from "../../src/tools/create-tool.ts";
 import type { ToolLike } from "../../src/tools/define-tool.ts";
@@ -48,7 +47,7 @@ export interface TestEnvironment extends SessionEnvironment {
   /** Replaces the skills and tells sessions. */
   publishSkills(...skills: SkillEntry[]): void;
   /** Replaces what is offered beside tools and tells sessions. */
-  publishOffers(...sources: OfferSource[]): void;
+  publishOffers(...sources: PromptAndResourceSource[]): void;
   /** The next catalogs fail with this. */
   failWith(error: Error | undefined): void;
   /** Makes `ready` wait until the promise settles. */
@@ -64,7 +63,7 @@ export function createTestEnvironment(...initial: CatalogSource[]): TestEnvironm
   const lines: LogLine[] = [];
   let sources: readonly CatalogSource[] = initial;
   let skills: readonly SkillEntry[] = [];
-  let offers: readonly OfferSource[] = [];
+  let offers: readonly PromptAndResourceSource[] = [];
   let failure: Error | undefined;
   let ready: Promise<void> = Promise.resolve();
   const state = { released: false, assemblies: 0 };

@@ -1,7 +1,8 @@
 import { describe, expect, test, vi } from "vitest";
+import { assembleCatalog } from "../../src/session/catalog/assemble-catalog.ts";
 import { createCatalogView } from "../../src/session/catalog/catalog-view.ts";
-import { assembleCatalog, type ToolCatalog } from "../../src/session/catalog/tool-catalog.ts";
-import { searchTools } from "../../src/session/catalog/tool-search-index.ts";
+import type { ToolCatalog } from "../../src/session/catalog/tool-catalog.ts";
+import { searchTools } from "../../src/session/catalog/tool-search.ts";
 import { createTestEnvironment, openSession, sourceOf } from "./session-kit.ts";
 
 const search = "tool_search_tool_regex";

@@ -6,7 +6,7 @@ import { checkSkills } from "../../src/advice/check-skills.ts";
 import { chooseAgent } from "../../src/cli/project-agents.ts";
 import { createModuleLoader } from "../../src/io/module-loader/create-module-loader.ts";
 import { readMarketplace } from "../../src/plugin-host/bundles/read-marketplace.ts";
-import { findInstructionFiles, instructionPlaces } from "../../src/session/instructions/instruction-files.ts";
+import { findInstructionFiles, instructionPlaces } from "../../src/session/prompt/instruction-files.ts";
 import { load } from "../plugin-host/bundle-kit.ts";
 import { openKit, put, skillMd, tempFolder, toolSource } from "./kit.ts";
 

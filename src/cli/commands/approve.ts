@@ -1,7 +1,7 @@
 import { approvalText } from "../../base/approval-text.ts";
 import { exactJson } from "../../base/hidden-characters.ts";
 import type { HeldSkillTool, Host } from "../../host/host.ts";
-import type { HeldBack, ServerInfo } from "../../session/servers/session-servers.ts";
+import type { HeldBack, ServerInfo } from "../../session/mcp/server-connections.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";

@@ -1,6 +1,6 @@
 import { waitFor } from "../../base/wait-for.ts";
 import type { Host } from "../../host/host.ts";
-import type { AskToSignIn } from "../../session/servers/session-servers.ts";
+import type { AskToSignIn } from "../../session/mcp/server-connections.ts";
 import type { CommandContext } from "../command-context.ts";
 import { counted } from "../describe.ts";
 import { withHost } from "../open-host.ts";

@@ -12,7 +12,7 @@ import { readTextFile } from "../../io/read-bounded.ts";
 import type { McpConnection } from "../../mcp/connection/connection.ts";
 import { StderrTail } from "../../mcp/connection/stdio-transport.ts";
 import type { ServerConnector } from "../../mcp/supervisor/server-connector.ts";
-import type { ServerInfo } from "../../session/servers/session-servers.ts";
+import type { ServerInfo } from "../../session/mcp/server-connections.ts";
 import type { CommandContext } from "../command-context.ts";
 import { readConfiguredServers } from "../configured-servers.ts";
 import { counted, type ListedServer, withFiles } from "../describe.ts";

@@ -1,9 +1,8 @@
 import type { Server, ServerContext } from "@modelcontextprotocol/server";
 import { toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
-import { type AskKind, noResult } from "../../session/asks/ask-kinds.ts";
-import type { AskHandler, AskHandlers } from "../../session/asks/asks.ts";
-import type { AskInvocation } from "../../session/asks/open-ask.ts";
+import type { AskHandler, AskHandlers, AskInvocation } from "../../session/clients/client-requests.ts";
+import { type AskKind, noResult } from "../../session/clients/request-kinds.ts";
 import type { Progress } from "../../tools/tool.ts";
 import { type ClientQuestion, type DeclaredCapabilities, missingCapabilities, toClientQuestion } from "./client-questions.ts";
 

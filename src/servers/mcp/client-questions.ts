@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { escapeHidden } from "../../base/hidden-characters.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
-import type { AskKind } from "../../session/asks/ask-kinds.ts";
-import { permissionText } from "../../session/permissions/permission-text.ts";
+import type { AskKind } from "../../session/clients/request-kinds.ts";
+import { permissionText } from "../../session/permissions/permission-reach.ts";
 import { compileSchema } from "../../tools/schema/json-schema-validator.ts";
 import type { Asks, JsonSchema, PermissionAsk, PermissionDecision } from "../../tools/tool.ts";
 

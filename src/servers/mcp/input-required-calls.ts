@@ -12,7 +12,7 @@ import {
 import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
 import { HostError } from "../../base/errors.ts";
 import { onAbort } from "../../base/wait-for.ts";
-import { noResult } from "../../session/asks/ask-kinds.ts";
+import { noResult } from "../../session/clients/request-kinds.ts";
 import { type AskedQuestion, ClientChannel, type ClientChannelOptions, type ClientRequest, type WithClient } from "./client-channel.ts";
 import type { DeclaredCapabilities } from "./client-questions.ts";
 

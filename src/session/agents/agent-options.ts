@@ -8,10 +8,9 @@ import {
   readText,
   readTexts,
 } from "../../base/read-fields.ts";
-import type { ToolSearchOptions } from "../catalog/deferral.ts";
-import type { ModelToolOptions, ModelToolTable } from "../catalog/model-tools.ts";
-import { readSystemMessage } from "../instructions/system-message.ts";
-import type { AgentSelection, CustomAgentOptions, DefaultAgentOptions } from "./agents.ts";
+import type { ModelToolOptions, ModelToolTable, ToolSearchOptions } from "../catalog/model-tool-options.ts";
+import { readSystemMessage } from "../prompt/customize-prompt.ts";
+import type { AgentSelection, CustomAgentOptions, DefaultAgentOptions } from "./agent-profiles.ts";
 
 /** The options of a session that say which agents there are, and how a model comes to know its tools. */
 export interface AgentOptions extends AgentSelection {

@@ -1,9 +1,9 @@
 import { errorMessage } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
-import { skillContext } from "../instructions/model-text.ts";
-import type { SessionEvents } from "../records/events.ts";
-import type { AgentProfile } from "./agents.ts";
+import type { SessionEvents } from "../history/events.ts";
+import { skillContext } from "../prompt/model-text.ts";
+import type { AgentProfile } from "./agent-profiles.ts";
 
 export interface AgentPromptHost {
   readonly events: SessionEvents;
@@ -30,7 +30,7 @@ export async function agentPromptOf(
 async function contextOf(skill: SkillEntry, host: AgentPromptHost, agentId: string | undefined): Promise<string> {
   try {
     const content = skillContext({ name: skill.name, folder: skill.folder, body: await skill.instructions() });
-    tellSkillInvoked(skill, content, { events: host.events, trigger: "context-load", agentId });
+    emitSkillInvoked(skill, content, { events: host.events, trigger: "context-load", agentId });
     return content;
   } catch (error) {
     host.log.error(`The instructions of skill "${skill.name}" could not be read.`, { error: errorMessage(error) });
@@ -38,14 +38,38 @@ async function contextOf(skill: SkillEntry, host: AgentPromptHost, agentId: stri
   }
 }
 
-export interface SkillUse {
+interface SkillUse {
   readonly events: SessionEvents;
   readonly trigger: "agent-invoked" | "user-invoked" | "context-load";
   readonly agentId?: string | undefined;
 }
 
 /** Tells that a skill's instructions went into a conversation. */
-export function tellSkillInvoked({ name, description, folder }: SkillEntry, content: string, { events, trigger, agentId }: SkillUse): void {
+export function emitSkillInvoked({ name, description, folder }: SkillEntry, content: string, { events, trigger, agentId }: SkillUse): void {
   if (!events.wants("skill.invoked")) return;
   events.append("skill.invoked", { name, path: folder ?? "", content, description, source: "custom", trigger }, agentId);
+}
+
+/** Keeps what the agent that a session has selected is told of itself, until the agent or one of its skills is another. */
+export class AgentPromptCache {
+  readonly #host: AgentPromptHost;
+  #profile: AgentProfile | undefined;
+  #skills: readonly (SkillEntry | undefined)[] = [];
+  #prompt: Promise<string> | undefined;
+
+  constructor(host: AgentPromptHost) {
+    this.#host = host;
+  }
+
+  promptOf(profile: AgentProfile | undefined): Promise<string> | undefined {
+    if (profile === undefined) return undefined;
+    const all = profile.skills.length === 0 ? [] : this.#host.skills();
+    const skills = profile.skills.map((name) => all.findLast((skill) => skill.name === name));
+    const isSame = profile === this.#profile && skills.every((skill, index) => skill === this.#skills[index]);
+    if (isSame && this.#prompt !== undefined) return this.#prompt;
+    this.#profile = profile;
+    this.#skills = skills;
+    this.#prompt = agentPromptOf(profile, this.#host);
+    return this.#prompt;
+  }
 }

@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { ToolDefinition } from "../../tools/tool.ts";
-import type { AgentScope } from "../calls/pipeline-types.ts";
-import { createDisclosure, type Disclosure } from "../catalog/deferral.ts";
+import type { AgentScope } from "../calls/tool-call.ts";
+import { createDiscoveredTools, type DiscoveredTools } from "../catalog/discovered-tools.ts";
 import type { LiveCatalog } from "../catalog/live-catalog.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
-import type { SessionEvent } from "../records/events.ts";
-import { createHistory, type History } from "../records/history.ts";
+import { createHistory, type History } from "../history/conversation-history.ts";
+import type { SessionEvent } from "../history/events.ts";
+import type { TurnModel } from "../turns/model-cache.ts";
 import { runTurn } from "../turns/turn-loop.ts";
-import type { TurnModel } from "../turns/turn-model.ts";
 import type { TurnAgent, TurnEnd, TurnHost, TurnRun } from "../turns/turn-types.ts";
 
 /** What a sub-agent's conversation is made of. */
@@ -43,7 +43,7 @@ export class ChildConversation implements TurnAgent, Disposable {
   readonly streaming: boolean;
   readonly #options: ChildOptions;
   readonly #host: TurnHost;
-  readonly #disclosure: Disclosure = createDisclosure();
+  readonly #disclosure: DiscoveredTools = createDiscoveredTools();
   readonly #sinks: readonly Disposable[];
   readonly #waiting: string[] = [];
   #toolCalls = 0;

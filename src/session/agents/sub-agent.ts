@@ -1,8 +1,8 @@
 import { errorMessage, toError } from "../../base/errors.ts";
 import { onAbort } from "../../base/wait-for.ts";
-import type { AgentFacts } from "../instructions/model-text.ts";
+import type { AgentFacts } from "../prompt/model-text.ts";
 import type { TurnEnd, TurnHost } from "../turns/turn-types.ts";
-import type { AgentProfile } from "./agents.ts";
+import type { AgentProfile } from "./agent-profiles.ts";
 import type { ChildConversation } from "./sub-agent-conversation.ts";
 
 export interface SubAgentOptions {

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { onAbort } from "../../base/wait-for.ts";
-import type { AgentScope } from "../calls/pipeline-types.ts";
-import { agentText } from "../instructions/model-text.ts";
+import type { AgentScope } from "../calls/tool-call.ts";
+import { agentText } from "../prompt/model-text.ts";
 import type { TurnHost } from "../turns/turn-types.ts";
-import type { AgentProfile } from "./agents.ts";
+import type { AgentProfile } from "./agent-profiles.ts";
 import { SubAgent } from "./sub-agent.ts";
 import type { ChildConversation } from "./sub-agent-conversation.ts";
 

@@ -1,19 +1,19 @@
 import type { Logger } from "../../base/logger.ts";
 import type { Tool } from "../../tools/tool.ts";
-import type { SessionAsks } from "../asks/asks.ts";
+import type { ClientRequests } from "../clients/client-requests.ts";
+import type { SessionEvents } from "../history/events.ts";
 import type { HookInput } from "../hooks/hook-kinds.ts";
-import type { HookRunner } from "../hooks/hooks.ts";
-import { modelText, resultTypeOf, type SettledCode, type TextFacts } from "../instructions/model-text.ts";
+import type { HookRunner } from "../hooks/run-hooks.ts";
 import type { Permissions } from "../permissions/permissions.ts";
-import type { SessionEvents } from "../records/events.ts";
+import { modelText, resultTypeOf, type SettledCode, type TextFacts } from "../prompt/model-text.ts";
 import type { ResolvedSessionConfig } from "../session-config.ts";
-import type { Interruption, RunningCall, Settlement } from "./running-call.ts";
+import type { Interruption, RunningCall, SettledCall } from "./running-call.ts";
 
 /** What the stages of a call need of its session. */
 export interface CallHost {
   readonly sessionId: string;
   readonly events: SessionEvents;
-  readonly asks: SessionAsks;
+  readonly asks: ClientRequests;
   readonly permissions: Permissions;
   readonly hooks: HookRunner;
   readonly log: Logger;
@@ -26,7 +26,7 @@ export interface CallHost {
 }
 
 /** An outcome that is not the tool's own, with the sentence for the model. `error` is for events and logs. */
-export function settlementOf(run: RunningCall, code: SettledCode, facts: Omit<TextFacts, "tool"> = {}, error?: string): Settlement {
+export function settlementOf(run: RunningCall, code: SettledCode, facts: Omit<TextFacts, "tool"> = {}, error?: string): SettledCall {
   const text = modelText(code, { tool: run.call.name, ...facts });
   const result = { resultType: resultTypeOf(code), textResultForLlm: text };
   return { code, result: error === undefined ? result : { ...result, error } };
@@ -38,7 +38,7 @@ export function settle(run: RunningCall, code: SettledCode, facts?: Omit<TextFac
   run.settlement = settlementOf(run, code, facts, error);
 }
 
-export function interruptionOf(run: RunningCall, { reason }: Interruption): Settlement {
+export function interruptionOf(run: RunningCall, { reason }: Interruption): SettledCall {
   if (reason === "closed") return settlementOf(run, "session_closed");
   if (reason === "cancelled") return settlementOf(run, "cancelled");
   return settlementOf(run, "timeout", { timeoutMs: run.timeout }, `The deadline of ${run.timeout} ms passed.`);

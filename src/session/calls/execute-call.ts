@@ -5,17 +5,24 @@ import { withoutHostFrames } from "../../io/module-loader/module-error.ts";
 import { readableStack } from "../../io/module-loader/source-positions.ts";
 import type { Tool, ToolAnswer, ToolResult } from "../../tools/tool.ts";
 import { normalizeResult, resultOfThrow } from "../../tools/tool-result.ts";
-import type { AskOutcome } from "../asks/ask-kinds.ts";
-import { isSessionTool } from "../session-tool.ts";
-import type { TracedStep } from "../telemetry.ts";
+import { setCallMeta } from "../../tools/tool-source.ts";
+import { isSessionTool } from "../catalog/session-tool.ts";
+import type { AskOutcome } from "../clients/request-kinds.ts";
+import type { HookResults } from "../hooks/hook-results.ts";
+import type { Telemetry, TracedStep } from "../telemetry.ts";
+import type { CallAskHost } from "./call-context.ts";
 import { type CallHost, interruptionOf, logFacts, settlementOf } from "./call-stages.ts";
-import { Interruption, type RunningCall, type Settlement } from "./running-call.ts";
+import { Interruption, type RunningCall, type SettledCall } from "./running-call.ts";
 
 /**
  * Runs a call that is allowed to, within its deadline and within a span. Never throws or rejects; a promise only if the
  * handler returned one.
  */
-export function executeCall(run: RunningCall, host: CallHost, step: TracedStep | undefined = run.trace): Settlement | Promise<Settlement> {
+export function executeCall(
+  run: RunningCall,
+  host: CallHost,
+  step: TracedStep | undefined = run.trace,
+): SettledCall | Promise<SettledCall> {
   const tool = run.tool!;
   if (!tool.hasHandler) return askForResult(run, host, tool);
   // What a session's own tool waits for, people and agents, has its own limits.
@@ -24,7 +31,7 @@ export function executeCall(run: RunningCall, host: CallHost, step: TracedStep |
     const raw = step === undefined ? tool.execute(run.value, run.context!) : step.within(() => tool.execute(run.value, run.context!));
     if (isThenable(raw)) return awaitResult(run, host, raw);
     run.stopClock();
-    return toSettlement(normalizeResult(raw));
+    return toSettledCall(normalizeResult(raw));
   } catch (error) {
     run.stopClock();
     return threw(run, host, error);
@@ -32,16 +39,16 @@ export function executeCall(run: RunningCall, host: CallHost, step: TracedStep |
 }
 
 /** The tool's own word on how it went. */
-export function toSettlement(result: ToolResult): Settlement {
+export function toSettledCall(result: ToolResult): SettledCall {
   return { code: result.resultType, result };
 }
 
-function awaitResult(run: RunningCall, host: CallHost, raw: PromiseLike<unknown>): Promise<Settlement> {
+function awaitResult(run: RunningCall, host: CallHost, raw: PromiseLike<unknown>): Promise<SettledCall> {
   run.watchClock();
   return run.wait(raw).then(
     (value) => {
       run.stopClock();
-      return value instanceof Interruption ? interruptionOf(run, value) : toSettlement(normalizeResult(value));
+      return value instanceof Interruption ? interruptionOf(run, value) : toSettledCall(normalizeResult(value));
     },
     (error) => {
       run.stopClock();
@@ -50,7 +57,7 @@ function awaitResult(run: RunningCall, host: CallHost, raw: PromiseLike<unknown>
   );
 }
 
-function threw(run: RunningCall, host: CallHost, error: unknown): Settlement {
+function threw(run: RunningCall, host: CallHost, error: unknown): SettledCall {
   const { stack, place } = readableStack(error);
   host.log.error(`Tool "${run.call.name}" threw.`, { ...logFacts(run, host), error: toError(error), stack, ...(place && { place }) });
   const sessionLog = redactText(withoutHostFrames(stack));
@@ -58,7 +65,7 @@ function threw(run: RunningCall, host: CallHost, error: unknown): Settlement {
 }
 
 /** A tool without a handler: whoever pushed it answers, or whoever is attached. No clock runs meanwhile. */
-function askForResult(run: RunningCall, host: CallHost, tool: Tool): Settlement | Promise<Settlement> {
+function askForResult(run: RunningCall, host: CallHost, tool: Tool): SettledCall | Promise<SettledCall> {
   const owners = host.ownersOf(tool);
   const data = {
     toolCallId: run.call.id,
@@ -84,7 +91,7 @@ function askForResult(run: RunningCall, host: CallHost, tool: Tool): Settlement 
   });
 }
 
-function applyAnswer(run: RunningCall, host: CallHost, outcome: AskOutcome<"tool">): Settlement {
+function applyAnswer(run: RunningCall, host: CallHost, outcome: AskOutcome<"tool">): SettledCall {
   run.resume();
   if (outcome.kind === "answered") return fromAnswer(run, host, outcome.answer);
   if (outcome.kind === "ended" && outcome.reason === "closed") return settlementOf(run, "session_closed");
@@ -92,8 +99,8 @@ function applyAnswer(run: RunningCall, host: CallHost, outcome: AskOutcome<"tool
   return settlementOf(run, "owner_gone");
 }
 
-function fromAnswer(run: RunningCall, host: CallHost, answer: ToolAnswer): Settlement {
-  if ("result" in answer) return toSettlement(normalizeResult(answer.result, { form: "wire" }));
+function fromAnswer(run: RunningCall, host: CallHost, answer: ToolAnswer): SettledCall {
+  if ("result" in answer) return toSettledCall(normalizeResult(answer.result, { form: "wire" }));
   host.log.error(`The client that answers for tool "${run.call.name}" reported an error.`, { ...logFacts(run, host), error: answer.error });
   // What went wrong at the client is for the log: neither events nor the model get it.
   return settlementOf(run, "client_error", { argumentsJson: jsonOf(run.args) }, "Tool execution failed");
@@ -106,4 +113,64 @@ function jsonOf(args: unknown): string {
     // A hook gave arguments that JSON cannot hold; the sentence does without them.
     return "{}";
   }
+}
+
+export interface RemoteCallHost extends CallAskHost {
+  readonly servers: CallAskHost["servers"] & {
+    /** How a server is reached; undefined: it is not known. */
+    transportOf(server: string): "stdio" | "http" | "sse" | undefined;
+  };
+}
+
+type Settled = SettledCall | Promise<SettledCall>;
+type Meta = HookResults["preMcpToolCall"];
+
+/**
+ * Runs a call of an MCP server's tool: after the preMcpToolCall hooks, which may deny it or say what goes along as
+ * `_meta`, and within a span of its own that the server can carry on. Never rejects; a promise only where something is
+ * asynchronous.
+ */
+export function executeRemote(run: RunningCall, host: RemoteCallHost, telemetry: Telemetry | undefined): Settled {
+  const asked = askHooks(run, host);
+  if (!(asked instanceof Promise)) return callServer(run, host, telemetry, asked);
+  return run.wait(asked).then((meta) => {
+    if (meta instanceof Interruption) return settlementOf(run, meta.reason === "closed" ? "session_closed" : "cancelled");
+    return callServer(run, host, telemetry, meta);
+  });
+}
+
+function askHooks(run: RunningCall, host: RemoteCallHost): Meta | Promise<Meta> {
+  if (host.config.hooks.preMcpToolCall.length === 0) return nothing;
+  const { source: serverName, nativeName: toolName } = run.tool!.origin;
+  const facts = { toolCallId: run.call.id, serverName, toolName, arguments: run.value };
+  return host.hooks.run("preMcpToolCall", facts, { agentId: run.agent.agentId });
+}
+
+const nothing: Meta = Object.freeze({ isDenied: false, meta: undefined });
+
+function callServer(run: RunningCall, host: RemoteCallHost, telemetry: Telemetry | undefined, { isDenied, meta }: Meta): Settled {
+  if (isDenied) return settlementOf(run, "denied_by_failed_mcp_hook");
+  const step = telemetry && beginStep(run, host, telemetry);
+  // What a hook says goes; where the call stands in a trace comes on top (keys of W3C Trace Context, as SEP-414 has them).
+  const sent = step === undefined ? meta : { ...step.headers, ...meta };
+  if (sent !== undefined && Object.keys(sent).length > 0) setCallMeta(run.context!, sent);
+  const ran = executeCall(run, host, step);
+  if (ran instanceof Promise) return ran.then((settled) => end(step, settled));
+  return end(step, ran);
+}
+
+function beginStep(run: RunningCall, host: RemoteCallHost, telemetry: Telemetry): TracedStep | undefined {
+  const { source, nativeName } = run.tool!.origin;
+  return telemetry.begin(
+    { kind: "mcp", tool: nativeName, transport: host.servers.transportOf(source) },
+    run.agent.agentId,
+    run.trace?.context,
+  );
+}
+
+function end(step: TracedStep | undefined, settled: SettledCall): SettledCall {
+  // A result that says it is an error is one of the tool's, not of the protocol.
+  const { code } = settled;
+  step?.end(code === "success" ? {} : { error: code === "failure" ? "tool_error" : code });
+  return settled;
 }

@@ -1,9 +1,9 @@
+import type { Deadlines, Timed } from "../../base/deadlines.ts";
 import type { Tool, ToolContext, ToolResult } from "../../tools/tool.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
 import type { ReachFound } from "../permissions/permission-reach.ts";
 import type { TracedStep } from "../telemetry.ts";
-import type { Deadlines, Timed } from "./deadlines.ts";
-import type { AgentScope, OutcomeCode, Prepared, ToolCall } from "./pipeline-types.ts";
+import type { AgentScope, OutcomeCode, Prepared, ToolCall } from "./tool-call.ts";
 
 export type InterruptReason = "timeout" | "closed" | "cancelled";
 
@@ -17,14 +17,14 @@ export class Interruption {
 }
 
 /** What the calls of one session share. */
-export interface CallLife {
+export interface CallRegistry {
   readonly deadlines: Deadlines;
   /** The calls that wait for something. */
   readonly waiting: Set<RunningCall>;
 }
 
 /** What a call came to, before anybody was told. */
-export interface Settlement {
+export interface SettledCall {
   readonly code: OutcomeCode;
   readonly result: ToolResult;
 }
@@ -63,14 +63,14 @@ export class RunningCall implements Prepared, Timed {
   /** What hooks want the model to read at the end of the result. */
   guidance: string[] | undefined = undefined;
   /** Set when it ended without running. */
-  settlement: Settlement | undefined = undefined;
+  settlement: SettledCall | undefined = undefined;
   /** Settles when it is decided whether the call runs; never rejects. */
   decided: Promise<void> | undefined = undefined;
   /** Its span, while tracing is on. */
   trace: TracedStep | undefined = undefined;
 
   readonly #given: unknown;
-  readonly #life: CallLife;
+  readonly #life: CallRegistry;
   #children: Set<RunningCall> | undefined;
   #controller: AbortController | undefined;
   #interruption: Interruption | undefined;
@@ -82,7 +82,7 @@ export class RunningCall implements Prepared, Timed {
   #pauses = 0;
   #isTicking = false;
 
-  constructor(call: ToolCall, agent: AgentScope, catalog: ToolCatalog, parent: RunningCall | undefined, life: CallLife) {
+  constructor(call: ToolCall, agent: AgentScope, catalog: ToolCatalog, parent: RunningCall | undefined, life: CallRegistry) {
     this.call = call;
     this.agent = agent;
     this.catalog = catalog;

@@ -1,9 +1,20 @@
 import { canonicalJson } from "../../base/canonical-json.ts";
 import type { Tool } from "../../tools/tool.ts";
-import { type AgentFilter, type AgentView, createAgentFilter } from "./agent-filter.ts";
-import { resolveToolSearch, type ToolSearchOptions, type ToolSearchSettings } from "./deferral.ts";
-import { type ModelToolTable, toolOptionsFor } from "./model-tools.ts";
-import { parseToolFilter, type ToolFilter, type ToolFilterOptions } from "./tool-filter.ts";
+import {
+  type ModelToolTable,
+  resolveToolSearch,
+  type ToolSearchOptions,
+  type ToolSearchSettings,
+  toolOptionsFor,
+} from "./model-tool-options.ts";
+import {
+  type AgentFilter,
+  type AgentView,
+  createAgentFilter,
+  parseToolFilter,
+  type ToolFilter,
+  type ToolFilterOptions,
+} from "./tool-filter.ts";
 
 export interface CatalogViewOptions extends ToolFilterOptions {
   readonly model?: string | undefined;

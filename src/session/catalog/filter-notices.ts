@@ -1,6 +1,6 @@
 import type { Tool } from "../../tools/tool.ts";
-import { sessionToolNames } from "../session-tool.ts";
 import type { CatalogView } from "./catalog-view.ts";
+import { sessionToolNames } from "./session-tool.ts";
 import type { FilterPattern, FilterVerdict } from "./tool-filter.ts";
 
 /** A name in a filter that does not do what its author may expect. */

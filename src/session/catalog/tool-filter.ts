@@ -1,5 +1,6 @@
 import { HostError } from "../../base/errors.ts";
 import type { Tool, ToolKind } from "../../tools/tool.ts";
+import { isSessionTool } from "./session-tool.ts";
 
 /** Which list wins for a tool that both name. */
 export type FilterPrecedence = "excluded" | "available";
@@ -13,7 +14,7 @@ export interface ToolFilterOptions {
 }
 
 /** The lists that name tools: those of the session, that of the agent, and what the agent without a name goes without. */
-export type FilterList = "availableTools" | "excludedTools" | "agent.tools" | "defaultAgent.excludedTools";
+type FilterList = "availableTools" | "excludedTools" | "agent.tools" | "defaultAgent.excludedTools";
 
 /** Which list keeps a tool out, and the pattern that did; without a pattern, no pattern of the list that allows names it. */
 export interface FilterVerdict {
@@ -86,10 +87,10 @@ interface PatternKey {
 
 type Axis = "name" | "path" | "all of" | "kind" | `tool ${ToolKind}` | `source ${ToolKind}`;
 
-export type ParsedPattern = FilterPattern & { readonly keys: readonly PatternKey[] };
+type ParsedPattern = FilterPattern & { readonly keys: readonly PatternKey[] };
 
 /** @throws HostError `SESSION_OPTIONS` naming the element that is not a pattern. */
-export function parsePatterns(filter: FilterList, texts: readonly string[]): readonly ParsedPattern[] {
+function parsePatterns(filter: FilterList, texts: readonly string[]): readonly ParsedPattern[] {
   if (!Array.isArray(texts)) throw notAPattern(filter, texts);
   return texts.map((text: unknown, index) => {
     const keys = typeof text === "string" ? keysOf(text) : undefined;
@@ -131,7 +132,7 @@ function keysOfPrefixed(kind: ToolKind, value: string): readonly PatternKey[] | 
 }
 
 /** Finds the pattern that fits a tool: of several, the one that names it most closely. One map per axis, however long the list. */
-export function createMatcher(patterns: readonly Omit<ParsedPattern, "matches">[]): (tool: Tool) => string | undefined {
+function createMatcher(patterns: readonly Omit<ParsedPattern, "matches">[]): (tool: Tool) => string | undefined {
   if (patterns.length === 0) return () => undefined;
   const index = new Map<Axis, Map<string, string>>();
   for (const { keys, text } of patterns) {
@@ -171,4 +172,58 @@ const axesOf: { readonly [K in ToolKind]: { readonly tool: Axis; readonly source
 function notAPattern(field: string, value: unknown): HostError {
   const shown = typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : value === null ? "null" : typeof value;
   return new HostError("SESSION_OPTIONS", `${field}: ${shown} is not a tool pattern. Patterns are ${patternForms}.`);
+}
+
+/** Whose tools a catalog shows: a custom agent's, a sub-agent's, or without a name those of the session's own agent. */
+export interface AgentView {
+  readonly name: string;
+  /** Undefined: all. */
+  readonly tools: readonly string[] | undefined;
+}
+
+interface AgentFilterOptions {
+  readonly agent?: AgentView | undefined;
+  /** What the session's own agent goes without. */
+  readonly defaultExcludedTools?: readonly string[] | undefined;
+  readonly availableTools?: readonly string[] | undefined;
+}
+
+/** What an agent does without, of the tools that its session's filter lets through. */
+export interface AgentFilter {
+  /** Undefined: the tool passes. */
+  hides(tool: Tool): FilterVerdict | undefined;
+  readonly patterns: readonly FilterPattern[];
+}
+
+/**
+ * An agent's list of tools, with the session's own tools always on top of it. Without an agent: what
+ * `defaultAgent.excludedTools` names goes, unless the session says by `availableTools` which tools there are.
+ * @throws HostError `SESSION_OPTIONS` naming the element that is not a tool pattern.
+ */
+export function createAgentFilter({ agent, defaultExcludedTools = [], availableTools }: AgentFilterOptions): AgentFilter {
+  if (agent !== undefined) return agent.tools === undefined ? everything : onlyThese(agent.tools);
+  const excluded = parsePatterns("defaultAgent.excludedTools", defaultExcludedTools);
+  return availableTools !== undefined || excluded.length === 0 ? everything : allBut(excluded);
+}
+
+const everything: AgentFilter = Object.freeze({ hides: () => undefined, patterns: [] });
+
+function onlyThese(tools: readonly string[]): AgentFilter {
+  if (tools.includes("*")) return everything;
+  const patterns = parsePatterns("agent.tools", tools);
+  const names = createMatcher(patterns);
+  return { patterns, hides: (tool) => (isSessionTool(tool) || names(tool) !== undefined ? undefined : notNamed) };
+}
+
+const notNamed: FilterVerdict = Object.freeze({ filter: "agent.tools" });
+
+function allBut(patterns: ReturnType<typeof parsePatterns>): AgentFilter {
+  const names = createMatcher(patterns);
+  return {
+    patterns,
+    hides(tool) {
+      const pattern = names(tool);
+      return pattern === undefined ? undefined : { filter: "defaultAgent.excludedTools", pattern };
+    },
+  };
 }

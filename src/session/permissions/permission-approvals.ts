@@ -2,9 +2,9 @@ import { isPlainRecord } from "../../base/read-fields.ts";
 import type { PermissionDecision, PermissionRequest, Tool } from "../../tools/tool.ts";
 import type { ApprovalKey } from "../../trust/approvals.ts";
 import { digestOf } from "../../trust/folder-digests.ts";
-import { toldWhole } from "./permission-commands.ts";
-import { commandsOf, urlsOf } from "./permission-rule.ts";
-import { hostOf } from "./permission-urls.ts";
+import { hostOf } from "./permission-patterns.ts";
+import { commandsOf, urlsOf } from "./permission-rules.ts";
+import { toldWhole } from "./permission-shell.ts";
 
 /** A call whose permission somebody may have given before. */
 export interface ApprovableCall {

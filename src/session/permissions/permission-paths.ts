@@ -2,7 +2,7 @@ import { type Dirent, existsSync, lstatSync, readdirSync, readlinkSync } from "n
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, posix, resolve, sep } from "node:path";
 import { realPathOfDeepest } from "../../io/confine-path.ts";
-import { matchesPath } from "./permission-globs.ts";
+import { matchesPath } from "./permission-patterns.ts";
 
 /** A pattern below a folder. The folder is itself whatever characters its name has, the rest may hold wildcards. */
 interface Place {

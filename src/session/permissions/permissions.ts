@@ -4,13 +4,12 @@ import type { Logger } from "../../base/logger.ts";
 import type { Asks, PermissionDecision, PermissionRequest, Tool, ToolContext } from "../../tools/tool.ts";
 import { type ApprovalKey, type ApprovalScope, type ApprovalStore, createMemoryApprovals } from "../../trust/approvals.ts";
 import { locationOf } from "../../trust/folder-identity.ts";
-import type { AskOutcome } from "../asks/ask-kinds.ts";
-import type { AskHandler, AskHandlers, SessionAsks } from "../asks/asks.ts";
-import type { SessionEvents } from "../records/events.ts";
+import type { AskHandler, AskHandlers, ClientRequests } from "../clients/client-requests.ts";
+import type { AskOutcome } from "../clients/request-kinds.ts";
+import type { SessionEvents } from "../history/events.ts";
 import { type ApprovableCall, approvalsFor, type Grant, grantsFor, grantsOf, outdatedApprovals } from "./permission-approvals.ts";
 import { findReach, type ReachFound, type RuledReach } from "./permission-reach.ts";
-import type { PermissionRule } from "./permission-rule.ts";
-import type { PermissionRules, RuleVerdict } from "./permission-rules.ts";
+import type { PermissionRule, PermissionRules, RuleVerdict } from "./permission-rules.ts";
 
 /** Allows every call. For programs that trust every tool they offer. */
 export const approveAll: AskHandler<"permission"> = () => approval;
@@ -79,7 +78,7 @@ export interface Permissions {
 /** What permissions need of their session. */
 export interface PermissionHost {
   readonly sessionId: string;
-  readonly asks: SessionAsks;
+  readonly asks: ClientRequests;
   readonly events: SessionEvents;
   readonly log: Logger;
   /** Where approvals are kept that outlive the session. Undefined: they last as long as the session does. */

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { matchesWildcard } from "./permission-globs.ts";
+import { matchesWildcard } from "./permission-patterns.ts";
 import type { ShellWord } from "./shell-words.ts";
 
 /** What expansions depend on. */

@@ -2,8 +2,8 @@ import { errorMessage, HostError } from "../../base/errors.ts";
 import type { Tool, ToolContext, ToolResult } from "../../tools/tool.ts";
 import { failureResult, successResult } from "../../tools/tool-result.ts";
 import { sessionCallOf } from "../calls/call-context.ts";
-import { planText } from "../instructions/mode-text.ts";
-import { createSessionTool } from "../session-tool.ts";
+import { createSessionTool } from "../catalog/session-tool.ts";
+import { planText } from "../prompt/system-prompt.ts";
 
 interface PlanArguments {
   readonly summary: string;

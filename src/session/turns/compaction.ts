@@ -1,12 +1,17 @@
-import { errorMessage, toError } from "../../base/errors.ts";
+import { errorMessage, HostError, toError } from "../../base/errors.ts";
+import { onAbort, waitFor } from "../../base/wait-for.ts";
 import type { ChatMessage, CompleteOptions, MessagePart, ModelReply } from "../../models/model.ts";
-import { asideRequest, compactionRequest } from "../instructions/model-text.ts";
-import { estimateTokens } from "../instructions/skill-listing.ts";
-import type { TurnModel } from "./turn-model.ts";
-import type { TurnHost } from "./turn-types.ts";
+import type { ToolDefinition } from "../../tools/tool.ts";
+import type { History } from "../history/conversation-history.ts";
+import { asideRequest, compactionRequest } from "../prompt/model-text.ts";
+import { estimateTokens } from "../prompt/system-prompt.ts";
+import { assembleMessages } from "./assemble-messages.ts";
+import type { TurnModel } from "./model-cache.ts";
+import type { TurnConfig } from "./turn-options.ts";
+import type { ContextLimit, ModelCall, RequestParts, TurnHost } from "./turn-types.ts";
 
 /** What made a conversation shorter, in the Copilot SDK's words. */
-export type CompactionTrigger = "threshold" | "context_limit_retry" | "manual";
+type CompactionTrigger = "threshold" | "context_limit_retry" | "manual";
 
 /** How full a model's context is, by an estimate. */
 export interface ContextUse {
@@ -17,7 +22,7 @@ export interface ContextUse {
   readonly toolDefinitionsTokens: number;
 }
 
-export interface CompactionRequest {
+interface CompactionRequest {
   readonly trigger: CompactionTrigger;
   readonly model: TurnModel;
   readonly use: ContextUse;
@@ -34,7 +39,7 @@ export type Compaction =
  * Has the model summarise a conversation and tells the events, from which its history is made: with the success the
  * messages give way to the summary, and what was said meanwhile stays behind it. Never rejects.
  */
-export async function compact(request: CompactionRequest, { events, log }: TurnHost, signal: AbortSignal): Promise<Compaction> {
+async function compact(request: CompactionRequest, { events, log }: TurnHost, signal: AbortSignal): Promise<Compaction> {
   const { model, use, messages, trigger, customInstructions } = request;
   events.append("session.compaction_start", { model: model.chat.id, trigger, ...use });
   const end = (data: object): void => {
@@ -145,4 +150,212 @@ function tokensUsed({ usage }: ModelReply): object {
     cacheReadTokens: usage?.cachedTokens ?? 0,
     cacheWriteTokens: usage?.cacheWriteTokens ?? 0,
   };
+}
+
+interface CompactorHost extends TurnHost {
+  readonly config: { readonly turn: TurnConfig };
+  readonly history: History;
+}
+
+interface Running {
+  readonly trigger: CompactionTrigger;
+  readonly stop: AbortController;
+  readonly ended: Promise<Compaction>;
+}
+
+/** Keeps the conversation of a session within what its model takes, by summaries in the place of what was said. */
+export class Compactor implements ContextLimit, Disposable {
+  readonly #host: CompactorHost;
+  #parts: RequestParts | undefined;
+  #running: Running | undefined;
+  /** How many tokens the endpoint counts where one is estimated. */
+  #ratio = 1;
+  #estimated = 0;
+  /** How long the conversation was when it last could not be made shorter: trying again at once would not help. */
+  #hopelessAt = 0;
+  #closed = false;
+
+  constructor(host: CompactorHost) {
+    this.#host = host;
+  }
+
+  /** Before a request: makes room if there is little, meanwhile while there is enough for a while. Rejects when the signal fires. */
+  async makeRoom(parts: RequestParts, signal: AbortSignal): Promise<void> {
+    this.#parts = parts;
+    const use = this.use()!;
+    this.#estimated = use.currentTokens;
+    const { infinite } = this.#host.config.turn;
+    if (infinite === undefined) return;
+    const full = (use.currentTokens * this.#ratio) / use.tokenLimit;
+    if (full < infinite.backgroundThreshold || !this.#isWorthwhile(use)) return;
+    const running = this.#running ?? this.#start("threshold", use);
+    if (full >= infinite.exhaustionThreshold) await untilEnded(running, signal);
+  }
+
+  /** After a request that was too long. False: it can be made no shorter. */
+  async makeRoomAnyway(signal: AbortSignal): Promise<boolean> {
+    const use = this.use();
+    if (this.#host.config.turn.infinite === undefined || use === undefined || !this.#isWorthwhile(use)) return false;
+    const end = await untilEnded(this.#running ?? this.#start("context_limit_retry", use), signal);
+    return end.kind === "done";
+  }
+
+  /** What an answer took by the endpoint's own count. */
+  learn({ usage }: ModelReply): void {
+    if (usage === undefined || usage.inputTokens <= 0 || this.#estimated <= 0) return;
+    // A strange count must neither hide that the window is full nor have it summarised again and again.
+    this.#ratio = Math.min(4, Math.max(0.5, usage.inputTokens / this.#estimated));
+  }
+
+  /** How full the context was at the last request, with what was said since; undefined: there was none. */
+  use(): ContextUse | undefined {
+    if (this.#parts === undefined) return undefined;
+    const { model, system, tools } = this.#parts;
+    return contextUse({ model, tools, messages: assembleMessages(system, this.#host.history, model.seesImages) });
+  }
+
+  /** Makes the conversation shorter because somebody wants it so. @throws HostError `COMPACTION`. */
+  async compactNow(model: TurnModel, customInstructions: string | undefined, signal: AbortSignal): Promise<Compaction> {
+    if (this.#running !== undefined) throw new HostError("COMPACTION", "The conversation is being made shorter already.");
+    this.#parts ??= { model, system: "", tools: [] };
+    const use = this.use()!;
+    return untilEnded(this.#start("manual", use, customInstructions), signal, true);
+  }
+
+  /** Stops what runs, if somebody wanted it, or if nobody did. False: nothing of the kind runs. */
+  cancel(which: "manual" | "background"): boolean {
+    const running = this.#running;
+    if (running === undefined || (running.trigger === "manual") !== (which === "manual")) return false;
+    running.stop.abort();
+    return true;
+  }
+
+  [Symbol.dispose](): void {
+    this.#closed = true;
+    this.#running?.stop.abort();
+  }
+
+  #start(trigger: CompactionTrigger, use: ContextUse, customInstructions?: string): Running {
+    const messages = this.#host.history.messages();
+    const request: CompactionRequest = { trigger, model: this.#parts!.model, use, messages, customInstructions };
+    const stop = new AbortController();
+    if (this.#closed) stop.abort();
+    const ended = compact(request, this.#host, stop.signal).then((end) => {
+      this.#running = undefined;
+      this.#hopelessAt = this.#host.history.messages().length;
+      return end;
+    });
+    this.#running = { trigger, stop, ended };
+    return this.#running;
+  }
+
+  /** What the tools and the instructions take cannot be summarised. */
+  #isWorthwhile({ conversationTokens, tokenLimit }: ContextUse): boolean {
+    const { length } = this.#host.history.messages();
+    const isNew = this.#hopelessAt === 0 || length < this.#hopelessAt || length >= this.#hopelessAt + fewMessages;
+    // Who wants a conversation kept that small means it.
+    const threshold = this.#host.config.turn.infinite?.backgroundThreshold ?? 1;
+    const [fewest, share] = threshold < smallShare ? [fewMessages - 1, threshold / 10] : [fewMessages, smallShare];
+    return this.#running !== undefined || (isNew && length >= fewest && conversationTokens * this.#ratio >= tokenLimit * share);
+  }
+}
+
+const fewMessages = 3;
+const smallShare = 0.1;
+
+async function untilEnded({ ended, stop }: Running, signal: AbortSignal, stopsIt = false): Promise<Compaction> {
+  const stopping = onAbort(signal, () => {
+    if (stopsIt) stop.abort();
+  });
+  try {
+    return await waitFor(ended, { signal });
+  } finally {
+    stopping[Symbol.dispose]();
+  }
+}
+
+/** Tells how much of the model's context the next request takes, by an estimate. */
+export function emitUsageInfo(call: ModelCall, { events }: TurnHost): void {
+  if (!events.wants("session.usage_info")) return;
+  const { agent, messages } = call;
+  events.append("session.usage_info", { ...contextUse(call), messagesLength: messages.length }, agent.agentId);
+}
+
+/** How full a model's context is with a request, by an estimate. */
+function contextUse({ model, messages, tools }: Pick<ModelCall, "model" | "messages" | "tools">): ContextUse {
+  const system = messages[0]?.role === "system" ? sizeOfMessage(messages[0]) : 0;
+  const systemTokens = estimateTokens(system);
+  const conversationTokens = estimateTokens(sizeOf(messages) - system);
+  const toolDefinitionsTokens = estimateTokens(sizeOfTools(tools));
+  const currentTokens = systemTokens + conversationTokens + toolDefinitionsTokens;
+  return { tokenLimit: model.contextTokens, currentTokens, systemTokens, conversationTokens, toolDefinitionsTokens };
+}
+
+/** Tells what an answer took, as the endpoint counts it. */
+export function emitUsage(call: ModelCall, { events }: TurnHost, reply: ModelReply): void {
+  if (!events.wants("assistant.usage")) return;
+  const { usage, duration, timeToFirstToken, finishReason, callId, requestId, model } = reply;
+  const data = {
+    model,
+    initiator: initiatorOf(call),
+    ...(usage && {
+      inputTokens: usage.inputTokens,
+      outputTokens: usage.outputTokens,
+      cacheReadTokens: usage.cachedTokens ?? 0,
+      cacheWriteTokens: usage.cacheWriteTokens ?? 0,
+      ...(usage.reasoningTokens !== undefined && { reasoningTokens: usage.reasoningTokens }),
+    }),
+    duration,
+    ...(timeToFirstToken !== undefined && { timeToFirstTokenMs: timeToFirstToken }),
+    finishReason,
+    ...(finishReason === "content-filter" && { contentFilterTriggered: true }),
+    availableToolCount: call.tools.length,
+    ...(callId !== undefined && { apiCallId: callId }),
+    ...(requestId !== undefined && { providerCallId: requestId }),
+  };
+  events.append("assistant.usage", data, call.agent.agentId);
+}
+
+const messageSizes = new WeakMap<ChatMessage, number>();
+
+/** A conversation is asked for again and again: only what is new in it is counted. */
+function sizeOf(messages: readonly ChatMessage[]): number {
+  let sum = 0;
+  for (const message of messages) {
+    let size = messageSizes.get(message);
+    if (size === undefined) {
+      size = sizeOfMessage(message);
+      messageSizes.set(message, size);
+    }
+    sum += size;
+  }
+  return sum;
+}
+
+function sizeOfMessage(message: ChatMessage): number {
+  if (message.role === "assistant") {
+    return (message.toolCalls ?? []).reduce((size, call) => size + call.name.length + call.argumentsText.length, message.content.length);
+  }
+  if (typeof message.content === "string") return message.content.length;
+  return message.content.reduce((size, part) => size + (part.type === "text" ? part.text.length : pictureSize), 0);
+}
+
+// Endpoints count a picture as 85 to 1,600 tokens, whatever its bytes.
+const pictureSize = 4_000;
+
+/** Who caused a request: the first of an interaction a user, the others the agent. */
+export function initiatorOf({ agent, turnId }: Pick<ModelCall, "agent" | "turnId">): "user" | "agent" {
+  return agent.agentId === undefined && turnId === "0" ? "user" : "agent";
+}
+
+const sizes = new WeakMap<readonly ToolDefinition[], number>();
+
+function sizeOfTools(tools: readonly ToolDefinition[]): number {
+  const known = sizes.get(tools);
+  if (known !== undefined) return known;
+  const size = tools.reduce((sum, { name, description = "", parameters }) => {
+    return sum + name.length + description.length + (parameters === undefined ? 0 : JSON.stringify(parameters).length);
+  }, 0);
+  sizes.set(tools, size);
+  return size;
 }

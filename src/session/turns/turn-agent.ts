@@ -1,21 +1,20 @@
 import type { ToolDefinition } from "../../tools/tool.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
-import { AgentPromptKeeper } from "../agents/agent-prompt-keeper.ts";
-import type { AgentScope } from "../calls/pipeline-types.ts";
+import { AgentPromptCache } from "../agents/agent-prompt.ts";
+import type { AgentScope } from "../calls/tool-call.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
-import { CustomInstructions } from "../instructions/custom-instructions.ts";
-import type { ServerInstructions } from "../instructions/instructions.ts";
-import { promptContext, toolsChangedNotice } from "../instructions/model-text.ts";
-import type { SessionEvent } from "../records/events.ts";
-import type { History } from "../records/history.ts";
+import type { History } from "../history/conversation-history.ts";
+import type { SessionEvent } from "../history/events.ts";
+import { CustomInstructions } from "../prompt/instruction-files.ts";
+import { promptContext, toolsChangedNotice } from "../prompt/model-text.ts";
+import type { ServerInstructions } from "../prompt/system-prompt.ts";
+import { SystemPromptCache } from "../prompt/turn-prompt.ts";
 import type { ResolvedSessionConfig } from "../session-config.ts";
-import { ContextKeeper } from "./context-keeper.ts";
+import { Compactor } from "./compaction.ts";
 import type { QueuedMessage } from "./message-queue.ts";
-import { type CommandHost, commandIn, runCommand } from "./session-commands.ts";
-import { InstructionKeeper } from "./turn-instructions.ts";
-import { ModelKeeper, type TurnModel } from "./turn-model.ts";
+import { ModelCache, type TurnModel } from "./model-cache.ts";
+import { type CommandHost, commandIn, runCommand, userSkillContext } from "./slash-commands.ts";
 import type { TurnAgent, TurnHost } from "./turn-types.ts";
-import { userSkillContext } from "./user-skill.ts";
 
 /** What the conversation of a session needs of it. */
 export interface TurnAgentHost extends TurnHost, CommandHost {
@@ -40,11 +39,11 @@ interface Interaction {
 /** The conversation of a session itself. */
 export class SessionTurnAgent implements TurnAgent {
   readonly #host: TurnAgentHost;
-  readonly #models = new ModelKeeper();
-  readonly #instructions: InstructionKeeper;
+  readonly #models = new ModelCache();
+  readonly #instructions: SystemPromptCache;
   readonly #custom: CustomInstructions;
   readonly #takeIn: () => Promise<boolean>;
-  readonly context: ContextKeeper;
+  readonly context: Compactor;
   /** The tools that the model has been told of, and not yet that they are gone. */
   #told: Set<string> | undefined;
   #advertised: readonly ToolDefinition[] | undefined;
@@ -54,8 +53,8 @@ export class SessionTurnAgent implements TurnAgent {
   constructor(host: TurnAgentHost, takeIn: () => Promise<boolean>) {
     this.#host = host;
     this.#takeIn = takeIn;
-    this.context = new ContextKeeper(host);
-    const prompts = new AgentPromptKeeper(host);
+    this.context = new Compactor(host);
+    const prompts = new AgentPromptCache(host);
     this.#custom = new CustomInstructions(
       () => ({ options: host.config.turn.customInstructions, workingDirectory: host.config.workingDirectory }),
       host.log,
@@ -73,7 +72,7 @@ export class SessionTurnAgent implements TurnAgent {
         wishes: turn.systemMessages,
       };
     };
-    this.#instructions = new InstructionKeeper({ events: host.events, log: host.log, parts });
+    this.#instructions = new SystemPromptCache({ events: host.events, log: host.log, parts });
   }
 
   get history(): History {

@@ -1,14 +1,20 @@
 import { randomUUID } from "node:crypto";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
+import { redactText } from "../../base/logger.ts";
 import { waitFor } from "../../base/wait-for.ts";
-import { BackgroundWork } from "./background-work.ts";
-import type { ContextKeeper } from "./context-keeper.ts";
-import { MessageQueue, type QueuedCommand, type QueuedMessage, type QueuedPrompt } from "./message-queue.ts";
-import { readSendOptions, type SendOptions } from "./send-options.ts";
+import { ModelError, type ModelErrorCode } from "../../models/model-error.ts";
+import type { Compactor } from "./compaction.ts";
+import {
+  MessageQueue,
+  type QueuedCommand,
+  type QueuedMessage,
+  type QueuedPrompt,
+  readSendOptions,
+  type SendOptions,
+} from "./message-queue.ts";
+import type { TurnModel } from "./model-cache.ts";
 import { SessionTurnAgent, type TurnAgentHost } from "./turn-agent.ts";
-import { abortedError, isRecoverable, toErrorData } from "./turn-errors.ts";
 import { runTurn } from "./turn-loop.ts";
-import type { TurnModel } from "./turn-model.ts";
 import type { AssistantReply, TurnEnd, TurnRun } from "./turn-types.ts";
 import { readAttachments } from "./user-attachments.ts";
 
@@ -54,7 +60,7 @@ export class TurnRunner {
     return this.#driving !== undefined;
   }
 
-  get context(): ContextKeeper {
+  get context(): Compactor {
     return this.#agent.context;
   }
 
@@ -319,3 +325,64 @@ function idleData({ kind }: TurnEnd): object {
 
 // A hook that always wants another try would have the model asked for ever.
 const mostRetries = 10;
+
+/** The data of `session.error`. Its `errorType` is of the Copilot SDK's words; `errorCode` is ours. */
+function toErrorData(error: Error): object {
+  if (!(error instanceof ModelError)) {
+    const code = error instanceof HostError ? { errorCode: error.code } : {};
+    return { errorType: "unknown", message: redactText(errorMessage(error)), ...code };
+  }
+  const { code, status, details } = error;
+  return {
+    errorType: errorTypes[code],
+    errorCode: code,
+    message: error.message,
+    ...(status !== undefined && { statusCode: status }),
+    ...(details.requestId !== undefined && { providerCallId: details.requestId }),
+  };
+}
+
+const errorTypes: { readonly [Code in ModelErrorCode]: string } = {
+  MODEL_AUTH: "authentication",
+  MODEL_RATE_LIMITED: "rate_limit",
+  MODEL_CONTEXT_TOO_LONG: "context_limit",
+  MODEL_HTTP: "query",
+  MODEL_UNREACHABLE: "query",
+  MODEL_BAD_ANSWER: "query",
+  MODEL_ABORTED: "query",
+};
+
+/** Whether the same message may do better another time. */
+function isRecoverable(error: Error): boolean {
+  return error instanceof ModelError && error.retryable;
+}
+
+function abortedError(): HostError {
+  return new HostError("TURN_ABORTED", "The turn was stopped before the model had answered. Send the message again.");
+}
+
+/** What goes on beside the conversation of a session: agents in the background, commands of an attached shell. */
+class BackgroundWork {
+  readonly #running = new Set<PromiseLike<unknown>>();
+  readonly #ended: () => void;
+
+  /** `ended` is called each time the last work has ended. */
+  constructor(ended: () => void) {
+    this.#ended = ended;
+  }
+
+  get isEmpty(): boolean {
+    return this.#running.size === 0;
+  }
+
+  /** How the work ends is for whoever started it: a rejection is an end as well. */
+  add(work: PromiseLike<unknown>): void {
+    if (this.#running.has(work)) return;
+    this.#running.add(work);
+    const end = (): void => {
+      this.#running.delete(work);
+      if (this.isEmpty) this.#ended();
+    };
+    work.then(end, end);
+  }
+}

@@ -1,14 +1,13 @@
 import type { Logger } from "../../base/logger.ts";
 import type { ChatMessage, ModelReply } from "../../models/model.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
-import type { Pipeline } from "../calls/pipeline.ts";
-import type { AgentScope } from "../calls/pipeline-types.ts";
+import type { AgentScope, Pipeline } from "../calls/tool-call.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
-import type { HookRunner } from "../hooks/hooks.ts";
-import type { SessionEvents } from "../records/events.ts";
-import type { History } from "../records/history.ts";
+import type { History } from "../history/conversation-history.ts";
+import type { SessionEvents } from "../history/events.ts";
+import type { HookRunner } from "../hooks/run-hooks.ts";
 import type { TraceContext } from "../telemetry.ts";
-import type { TurnModel } from "./turn-model.ts";
+import type { TurnModel } from "./model-cache.ts";
 
 /** A conversation with a model: a session's own, or that of one of its sub-agents. What it gives may differ each time it is asked. */
 export interface TurnAgent {

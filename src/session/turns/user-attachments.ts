@@ -5,7 +5,7 @@ import { isPlainRecord } from "../../base/read-fields.ts";
 import { confinePath, isInside } from "../../io/confine-path.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
 import { toBase64 } from "../../tools/tool-result-object.ts";
-import { unseenNote } from "../instructions/model-text.ts";
+import { unseenNote } from "../prompt/model-text.ts";
 
 /** What goes with a message. */
 export type UserAttachment =

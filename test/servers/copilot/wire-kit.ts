@@ -7,7 +7,7 @@ import { silentLogger } from "../../../src/base/logger.ts";
 import { startHost } from "../../../src/host/create-host.ts";
 import type { HostOptions } from "../../../src/host/host-options.ts";
 import { CopilotServer, type CopilotServerOptions } from "../../../src/servers/copilot/copilot-server.ts";
-import type { SessionEvent } from "../../../src/session/records/events.ts";
+import type { SessionEvent } from "../../../src/session/history/events.ts";
 import { chatAnswer, type ModelScript, type ScriptedModel, type ScriptedReply, startScriptedModel } from "../../doubles/scripted-model.ts";
 import { loadContract } from "./wire-contract.ts";
 

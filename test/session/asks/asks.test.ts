@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { type AskKind, type AskOutcome, noResult } from "../../../src/session/asks/ask-kinds.ts";
-import { type AskHandlers, createAsks } from "../../../src/session/asks/asks.ts";
-import type { AskInvocation } from "../../../src/session/asks/open-ask.ts";
-import { createEvents, type SessionEvent } from "../../../src/session/records/events.ts";
+import { type AskHandlers, type AskInvocation, createClientRequests } from "../../../src/session/clients/client-requests.ts";
+import { type AskKind, type AskOutcome, noResult } from "../../../src/session/clients/request-kinds.ts";
+import { createEvents, type SessionEvent } from "../../../src/session/history/events.ts";
 import { deferred, type LogLine, recordingLogger, settleMicrotasks } from "../session-kit.ts";
 
 const permission = { kind: "custom-tool", toolCallId: "c1", toolName: "t", toolArgs: {} };
@@ -15,7 +14,7 @@ function table() {
   const events = createEvents(log);
   const seen: SessionEvent[] = [];
   events.addSink((event) => void seen.push(event));
-  const asks = createAsks("session-1", events, log);
+  const asks = createClientRequests("session-1", events, log);
   const attach = (id: string, answers: AskKind[] = ["permission"], handlers: AskHandlers = {}): void =>
     asks.attach({ id, answers: new Set(answers), handlers });
   return { asks, attach, seen, lines };
@@ -78,7 +77,7 @@ describe("one question, several who may answer", () => {
     const { asks, attach } = table();
     const log = recordingLogger([]);
     const events = createEvents(log);
-    const eager = createAsks("s", events, log);
+    const eager = createClientRequests("s", events, log);
     eager.attach({ id: "wire", answers: new Set(["permission"]), handlers: {} });
     events.addSink(({ data }) => void eager.answer(String(data["requestId"]), approve, "wire"), "permission.requested");
     expect(eager.open("permission", permission, {})).toMatchObject({ kind: "answered", from: "wire" });

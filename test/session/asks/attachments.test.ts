@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Attachment } from "../../../src/session/asks/attachments.ts";
+import type { Attachment } from "../../../src/session/clients/session-client.ts";
 import type { Session } from "../../../src/session/session.ts";
 import { createTestEnvironment, openSession, recordEvents, settleMicrotasks, sourceOf } from "../session-kit.ts";
 

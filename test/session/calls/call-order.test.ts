@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { CallOutcome } from "../../../src/session/calls/pipeline-types.ts";
+import type { CallOutcome } from "../../../src/session/calls/tool-call.ts";
 import type { Session } from "../../../src/session/session.ts";
 import { haveOneHiddenClass } from "../../hidden-class.ts";
 import { createTestEnvironment, deferred, openSession, recordEvents, sessionWith, settleMicrotasks, sourceOf } from "../session-kit.ts";

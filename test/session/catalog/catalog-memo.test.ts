@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createCatalogMemo } from "../../../src/session/catalog/catalog-memo.ts";
+import { createCatalogMemo } from "../../../src/session/catalog/assemble-catalog.ts";
 import { createCatalogView } from "../../../src/session/catalog/catalog-view.ts";
 import { createTestEnvironment, openSession, sourceOf } from "../session-kit.ts";
 

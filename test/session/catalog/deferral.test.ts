@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { assembleCatalog } from "../../../src/session/catalog/assemble-catalog.ts";
 import { createCatalogView } from "../../../src/session/catalog/catalog-view.ts";
-import { createDisclosure } from "../../../src/session/catalog/deferral.ts";
-import { assembleCatalog, type CatalogSource } from "../../../src/session/catalog/tool-catalog.ts";
+import { createDiscoveredTools } from "../../../src/session/catalog/discovered-tools.ts";
+import type { CatalogSource } from "../../../src/session/catalog/tool-catalog.ts";
 import type { SessionOptions } from "../../../src/session/session-config.ts";
 import type { ToolLike } from "../../../src/tools/define-tool.ts";
 import type { ToolKind } from "../../../src/tools/tool.ts";
@@ -116,7 +117,7 @@ describe("what a search finds", () => {
 
   test("is taken over from an earlier process", () => {
     const catalog = assembleCatalog([many("mcp", 40)], createCatalogView({}));
-    const disclosure = createDisclosure();
+    const disclosure = createDiscoveredTools();
     disclosure.restore(["mcp_09", "gone", "mcp_01"]);
     expect(disclosure.advertised(catalog).map(({ name }) => name)).toEqual([search, "mcp_09", "mcp_01"]);
     expect(disclosure.show(catalog, ["mcp_01", "mcp_02", 3, "unknown"])).toEqual(["mcp_02"]);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { assembleCatalog } from "../../../src/session/catalog/assemble-catalog.ts";
 import { createCatalogView } from "../../../src/session/catalog/catalog-view.ts";
-import { assembleCatalog, type CatalogSource, type ToolCatalog } from "../../../src/session/catalog/tool-catalog.ts";
+import type { CatalogSource, ToolCatalog } from "../../../src/session/catalog/tool-catalog.ts";
 import { sourceOf, toolOf } from "../session-kit.ts";
 
 const all = createCatalogView({});

@@ -1,9 +1,8 @@
 import { describe, expect, test, vi } from "vitest";
 import type { HookKind, SessionHooks } from "../../../src/session/hooks/hook-kinds.ts";
 import { gateKinds, hookOptions } from "../../../src/session/hooks/hook-kinds.ts";
-import { readHookOutput } from "../../../src/session/hooks/hook-outputs.ts";
-import { type FoldedKind, folds } from "../../../src/session/hooks/hook-results.ts";
-import type { HookRunner } from "../../../src/session/hooks/hooks.ts";
+import { type FoldedKind, folds, readHookOutput } from "../../../src/session/hooks/hook-results.ts";
+import type { HookRunner } from "../../../src/session/hooks/run-hooks.ts";
 import type { SessionOptions } from "../../../src/session/session-config.ts";
 import { createTestEnvironment, deferred, openSession, recordEvents, settleMicrotasks, withThen } from "../session-kit.ts";
 

@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { CallOutcome } from "../../../src/session/calls/pipeline-types.ts";
-import { failureGuidance, modelText, resultTypeOf, type SettledCode } from "../../../src/session/instructions/model-text.ts";
+import type { CallOutcome } from "../../../src/session/calls/tool-call.ts";
+import { failureGuidance, modelText, resultTypeOf, type SettledCode } from "../../../src/session/prompt/model-text.ts";
 import type { SessionOptions } from "../../../src/session/session-config.ts";
 import type { ToolContext, ToolInvocation } from "../../../src/tools/tool.ts";
 import { createTestEnvironment, openSession, recordEvents, withThen } from "../session-kit.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { noResult } from "../../../src/session/asks/ask-kinds.ts";
-import { assembleOffers, type OfferSource } from "../../../src/session/offers/offers.ts";
-import type { OffersChange } from "../../../src/session/offers/session-offers.ts";
+import { noResult } from "../../../src/session/clients/request-kinds.ts";
+import { assemblePromptsAndResources, type PromptAndResourceSource } from "../../../src/session/prompts-resources/prompts-and-resources.ts";
+import type { OffersChange } from "../../../src/session/prompts-resources/session-prompts-resources.ts";
 import { createPrompt } from "../../../src/tools/create-prompt.ts";
 import { createResource, createResourceTemplate } from "../../../src/tools/create-resource.ts";
 import { definePrompt, type PromptReply } from "../../../src/tools/define-prompt.ts";
@@ -29,11 +29,11 @@ function templateOf(uri: string, text: string, options: Partial<ResourceOptions>
   return createResourceTemplate(defineResource(uri, { read: () => text, ...options }), place);
 }
 
-function sourceOf(offers: Omit<OfferSource, "kind" | "id">, kind: ToolKind = "skill"): OfferSource {
+function sourceOf(offers: Omit<PromptAndResourceSource, "kind" | "id">, kind: ToolKind = "skill"): PromptAndResourceSource {
   return { kind, id: kind, ...offers };
 }
 
-function sessionOf(offers: Omit<OfferSource, "kind" | "id">, options: Parameters<typeof openSession>[1] = {}) {
+function sessionOf(offers: Omit<PromptAndResourceSource, "kind" | "id">, options: Parameters<typeof openSession>[1] = {}) {
   const environment = createTestEnvironment();
   environment.publishOffers(sourceOf(offers));
   const session = openSession(environment, options);
@@ -45,7 +45,7 @@ describe("offers of several sources", () => {
     const sources = (["plugin", "mcp", "external", "builtin", "skill"] as const).map((kind) => {
       return sourceOf({ prompts: [promptOf("p", kind, kind, kind), promptOf(kind, kind, kind, kind)] }, kind);
     });
-    const offers = assembleOffers(sources);
+    const offers = assemblePromptsAndResources(sources);
     expect(offers.findPrompt("p")?.origin.source).toBe("external");
     expect(offers.prompts.map(({ definition }) => definition.name)).toEqual(["p", "builtin", "mcp", "skill", "plugin", "external"]);
     expect(offers.diagnostics.map(({ code, source }) => [code, source])).toEqual([
@@ -58,14 +58,14 @@ describe("offers of several sources", () => {
 
   test("within a kind the later has it, and the same twice is no clash", () => {
     const [one, two] = [resourceOf("x://1", "one", {}, "a"), resourceOf("x://1", "two", {}, "b")];
-    const offers = assembleOffers([sourceOf({ resources: [one] }), sourceOf({ resources: [one, two, two] })]);
+    const offers = assemblePromptsAndResources([sourceOf({ resources: [one] }), sourceOf({ resources: [one, two, two] })]);
     expect(offers.resources).toEqual([two]);
     expect(offers.diagnostics).toMatchObject([{ code: "RESOURCE_CLASH", severity: "warning", source: "a" }]);
   });
 
   test("lists are read when somebody wants them, once, and each by itself", () => {
     const read: string[] = [];
-    const source: OfferSource = {
+    const source: PromptAndResourceSource = {
       kind: "skill",
       id: "s",
       get prompts() {
@@ -77,7 +77,7 @@ describe("offers of several sources", () => {
         return [];
       },
     };
-    const offers = assembleOffers([source]);
+    const offers = assemblePromptsAndResources([source]);
     expect([read, offers.diagnostics]).toEqual([[], []]);
     expect(offers.prompts).toBe(offers.prompts);
     expect(offers.findPrompt("p")).toBeUndefined();
@@ -89,7 +89,7 @@ describe("offers of several sources", () => {
   test("an address is looked up as it is written, then as it might be, then among the templates, the last first", () => {
     const [plain, encoded] = [resourceOf("x://a/b", ""), resourceOf("x://a/b%20c", "")];
     const [general, special] = [templateOf("x://a/{name}", "general"), templateOf("x://a/s-{name}", "special")];
-    const offers = assembleOffers([sourceOf({ resources: [plain, encoded], resourceTemplates: [general, special] })]);
+    const offers = assemblePromptsAndResources([sourceOf({ resources: [plain, encoded], resourceTemplates: [general, special] })]);
     const found = ["x://a/b", "x://a/b c", "X://a/%62", "x://a/s-1", "x://a/t-1", "y://a/b", "x://a/%zz"].map((uri) =>
       offers.findResource(uri),
     );

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { approvalText } from "../../../src/base/approval-text.ts";
-import { permissionText } from "../../../src/session/permissions/permission-text.ts";
+import { permissionText } from "../../../src/session/permissions/permission-reach.ts";
 import type { PermissionAsk } from "../../../src/tools/tool.ts";
 
 const ask = (fields: Partial<PermissionAsk>): PermissionAsk => ({

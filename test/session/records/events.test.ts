@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { isEphemeral } from "../../../src/session/records/event-types.ts";
-import { createEvents, type SessionEvent } from "../../../src/session/records/events.ts";
+import { createEvents, isEphemeral, type SessionEvent } from "../../../src/session/history/events.ts";
 import { type LogLine, recordingLogger, sessionWith, settleMicrotasks } from "../session-kit.ts";
 
 const door = (lines: LogLine[] = [], lastEventId: string | null = null) => createEvents(recordingLogger(lines), lastEventId);

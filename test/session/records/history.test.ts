@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ChatMessage } from "../../../src/models/model.ts";
-import type { SessionEvent } from "../../../src/session/records/events.ts";
-import { createHistory } from "../../../src/session/records/history.ts";
+import { createHistory } from "../../../src/session/history/conversation-history.ts";
+import type { SessionEvent } from "../../../src/session/history/events.ts";
 
 let count = 0;
 

@@ -4,11 +4,10 @@ import { describe, expect, test } from "vitest";
 import { silentLogger } from "../../../src/base/logger.ts";
 import { type AppendLog, createMemoryLog } from "../../../src/io/log/append-log.ts";
 import { openFileLog } from "../../../src/io/log/file-log.ts";
-import { createSession } from "../../../src/session/create-session.ts";
+import type { SessionEvent } from "../../../src/session/history/events.ts";
+import { createSessionLog, openSessionLog } from "../../../src/session/history/session-log.ts";
 import { approveAll } from "../../../src/session/permissions/permissions.ts";
-import type { SessionEvent } from "../../../src/session/records/events.ts";
-import { createSessionLog, openSessionLog } from "../../../src/session/records/session-log.ts";
-import type { Session } from "../../../src/session/session.ts";
+import { createSession, type Session } from "../../../src/session/session.ts";
 import type { SessionOptions } from "../../../src/session/session-config.ts";
 import { createTestEnvironment, openSession, recordEvents, recordingLogger, settleMicrotasks, sourceOf, withThen } from "../session-kit.ts";
 

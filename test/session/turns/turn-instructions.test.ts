@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { assembleInstructions, type InstructionParts } from "../../../src/session/instructions/instructions.ts";
-import { listSkills } from "../../../src/session/instructions/skill-listing.ts";
+import { assembleInstructions, type InstructionParts, listSkills } from "../../../src/session/prompt/system-prompt.ts";
 import type { SkillEntry } from "../../../src/tools/tool-source.ts";
 import { fakeChat } from "../../doubles/fake-chat.ts";
 import { createTestEnvironment, openSession, recordEvents, sourceOf } from "../session-kit.ts";

@@ -1,7 +1,7 @@
 import { isPlainRecord } from "../../../base/read-fields.ts";
-import type { AskKind } from "../../../session/asks/ask-kinds.ts";
-import type { AskHandlers } from "../../../session/asks/asks.ts";
-import type { AttachmentOptions } from "../../../session/asks/attachments.ts";
+import type { AskHandlers } from "../../../session/clients/client-requests.ts";
+import type { AskKind } from "../../../session/clients/request-kinds.ts";
+import type { AttachmentOptions } from "../../../session/clients/session-client.ts";
 import { type Hook, type HookKind, hookOptions, type SessionHooks } from "../../../session/hooks/hook-kinds.ts";
 import { toWireRequest } from "../sessions/copilot-events.ts";
 import type { Client } from "./client.ts";

@@ -1,4 +1,4 @@
-import type { AgentProfile, CustomAgentOptions } from "../../../session/agents/agents.ts";
+import type { AgentProfile, CustomAgentOptions } from "../../../session/agents/agent-profiles.ts";
 import type { Session } from "../../../session/session.ts";
 import { badParams } from "../connection/params.ts";
 import { findSession } from "../sessions/session-registry.ts";

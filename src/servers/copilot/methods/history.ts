@@ -1,5 +1,5 @@
 import { errorMessage, HostError } from "../../../base/errors.ts";
-import type { ContextUse } from "../../../session/session-conversation.ts";
+import type { ContextUse } from "../../../session/conversation.ts";
 import { badParams } from "../connection/params.ts";
 import { chooseModel } from "../request/model-endpoint.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";

@@ -1,14 +1,14 @@
 import { join, resolve } from "node:path";
-import { instructionFilesFor } from "../../../session/instructions/custom-instructions.ts";
 import {
   findInstructionFiles,
   type InstructionFile,
   type InstructionLocation,
   type InstructionPlace,
   instructionFileNames,
+  instructionFilesFor,
   instructionFolder,
   instructionPlaces,
-} from "../../../session/instructions/instruction-files.ts";
+} from "../../../session/prompt/instruction-files.ts";
 import { userDirectoryOf } from "../request/session-options.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";

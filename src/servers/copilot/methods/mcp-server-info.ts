@@ -1,4 +1,4 @@
-import { type ServerInfo, sourceOf } from "../../../session/servers/session-servers.ts";
+import { type ServerInfo, sourceOf } from "../../../session/mcp/server-connections.ts";
 
 /** An MCP server as clients list it. */
 export function describeServer(info: ServerInfo): object {

@@ -1,5 +1,5 @@
 import { isPlainRecord } from "../../../base/read-fields.ts";
-import { type ServerInfo, sourceOf } from "../../../session/servers/session-servers.ts";
+import { type ServerInfo, sourceOf } from "../../../session/mcp/server-connections.ts";
 import type { Session } from "../../../session/session.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
 import { findSession } from "../sessions/session-registry.ts";

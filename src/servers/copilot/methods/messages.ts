@@ -1,5 +1,5 @@
 import { isPlainRecord } from "../../../base/read-fields.ts";
-import type { SendOptions } from "../../../session/turns/send-options.ts";
+import type { SendOptions } from "../../../session/turns/message-queue.ts";
 import { badParams, type Params } from "../connection/params.ts";
 import { chooseModel } from "../request/model-endpoint.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";

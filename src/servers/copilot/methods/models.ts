@@ -1,7 +1,7 @@
 import type { ModelInfo } from "../../../models/list-models.ts";
 import { listModels, type ProviderOptions } from "../../../models/provider.ts";
 import type { SessionChange } from "../../../session/session-config.ts";
-import { isPluginProvider, type SessionProvider } from "../../../session/turns/provided-model.ts";
+import { isPluginProvider, type SessionProvider } from "../../../session/turns/turn-options.ts";
 import { Params } from "../connection/params.ts";
 import { findEndpoint } from "../request/model-endpoint.ts";
 import { carrierOf } from "../request/session-request.ts";

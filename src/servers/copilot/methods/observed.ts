@@ -1,4 +1,4 @@
-import type { SessionEvent } from "../../../session/records/events.ts";
+import type { SessionEvent } from "../../../session/history/events.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 

@@ -1,4 +1,4 @@
-import type { AgentMode } from "../../../session/instructions/mode-text.ts";
+import type { AgentMode } from "../../../session/prompt/system-prompt.ts";
 import { badParams } from "../connection/params.ts";
 import { optionsOf } from "../request/session-request.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";

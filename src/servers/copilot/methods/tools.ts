@@ -1,5 +1,5 @@
 import { isPlainRecord } from "../../../base/read-fields.ts";
-import type { ListedTool } from "../../../session/catalog/list-tools.ts";
+import type { ListedTool } from "../../../session/catalog/assemble-catalog.ts";
 import { badParams } from "../connection/params.ts";
 import { toDeclarations } from "../request/session-options.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { HostError } from "../../../base/errors.ts";
-import { noResult } from "../../../session/asks/ask-kinds.ts";
+import { noResult } from "../../../session/clients/request-kinds.ts";
 import type { QueuedCommand } from "../../../session/turns/message-queue.ts";
 import type { JsonSchema } from "../../../tools/tool.ts";
 import { badParams } from "../connection/params.ts";

@@ -4,7 +4,7 @@ import { isPlainRecord } from "../../../base/read-fields.ts";
 import type { ModelFetch } from "../../../models/http.ts";
 import type { ProviderOptions } from "../../../models/provider.ts";
 import type { Session } from "../../../session/session.ts";
-import { isPluginProvider, type SessionProvider } from "../../../session/turns/provided-model.ts";
+import { isPluginProvider, type SessionProvider } from "../../../session/turns/turn-options.ts";
 import type { Client } from "../clients/client.ts";
 import type { Params } from "../connection/params.ts";
 import type { CopilotServer } from "../copilot-server.ts";

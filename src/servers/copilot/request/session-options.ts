@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { isPlainRecord } from "../../../base/read-fields.ts";
-import type { CustomInstructionOptions } from "../../../session/instructions/custom-instructions.ts";
+import type { CustomInstructionOptions } from "../../../session/prompt/instruction-files.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
 import { badParams, type Params } from "../connection/params.ts";
 import type { Environment } from "./model-endpoint.ts";

@@ -1,6 +1,6 @@
 import { HostError } from "../../../base/errors.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
-import { noResult } from "../../../session/asks/ask-kinds.ts";
+import { noResult } from "../../../session/clients/request-kinds.ts";
 import { approveUnasked } from "../../../session/permissions/permissions.ts";
 import type { Session } from "../../../session/session.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";

@@ -1,5 +1,5 @@
 import { isPlainRecord } from "../../../base/read-fields.ts";
-import type { SectionTransform, SystemMessageOptions } from "../../../session/instructions/system-message.ts";
+import type { SectionTransform, SystemMessageOptions } from "../../../session/prompt/customize-prompt.ts";
 import type { Client } from "../clients/client.ts";
 
 /**

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { escapeHidden } from "../../../base/hidden-characters.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import type { DescribedSkill } from "../../../session/environment.ts";
-import type { SessionEvent } from "../../../session/records/events.ts";
+import type { SessionEvent } from "../../../session/history/events.ts";
 import type { Session } from "../../../session/session.ts";
 
 /** What is of no concern to clients: they know neither the type nor what it is about. */

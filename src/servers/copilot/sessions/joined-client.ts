@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Attachment } from "../../../session/asks/attachments.ts";
-import type { SessionEvent } from "../../../session/records/events.ts";
+import type { Attachment } from "../../../session/clients/session-client.ts";
+import type { SessionEvent } from "../../../session/history/events.ts";
 import type { Client } from "../clients/client.ts";
 import type { ClientCapabilities } from "../clients/client-capabilities.ts";
 import { isSpareable, isStreaming } from "./copilot-events.ts";

@@ -1,0 +1,64 @@
+import type { SystemMessageOptions } from "../prompt/customize-prompt.ts";
+
+/** What may be different for a model, or for a family of models. A field that is given takes the place of the session's own. */
+export interface ModelToolOptions {
+  readonly availableTools?: readonly string[] | undefined;
+  readonly excludedTools?: readonly string[] | undefined;
+  readonly toolSearch?: ToolSearchOptions | undefined;
+  /**
+   * Of the tools that say in their metadata which `editingStyle` they are for, the model gets those of this one.
+   * Default: `edit`.
+   */
+  readonly editingStyle?: string | undefined;
+  /** Comes after the session's own. */
+  readonly systemMessage?: SystemMessageOptions | undefined;
+}
+
+/** By the model's name, or a pattern of it with `*` for any text; of several that fit, the later is stronger field by field. */
+export type ModelToolTable = { readonly [pattern: string]: ModelToolOptions };
+
+/** What a table says of a model. */
+export function toolOptionsFor(model: string | undefined, table: ModelToolTable = {}): ModelToolOptions {
+  let found: ModelToolOptions = {};
+  if (model === undefined) return found;
+  for (const [pattern, options] of Object.entries(table)) {
+    if (fits(pattern.toLowerCase(), model.toLowerCase())) found = { ...found, ...definedFields(options) };
+  }
+  return found;
+}
+
+function definedFields(options: ModelToolOptions): ModelToolOptions {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+}
+
+/** Piece by piece from the left, each at the first place where it fits: that finds a way wherever there is one. */
+function fits(pattern: string, model: string): boolean {
+  const [head = "", ...rest] = pattern.split("*");
+  if (!model.startsWith(head)) return false;
+  const tail = rest.pop();
+  if (tail === undefined) return model === pattern;
+  let at = head.length;
+  for (const piece of rest) {
+    const found = model.indexOf(piece, at);
+    if (found < 0) return false;
+    at = found + piece.length;
+  }
+  return model.length - tail.length >= at && model.endsWith(tail);
+}
+
+export interface ToolSearchOptions {
+  /** False: every tool is advertised, however many there are. Default: true. */
+  readonly enabled?: boolean | undefined;
+  /** With more tools than this, those of MCP servers, clients and skills are found by searching. Default: 30. */
+  readonly deferThreshold?: number | undefined;
+}
+
+export interface ToolSearchSettings {
+  readonly enabled: boolean;
+  readonly deferThreshold: number;
+}
+
+/** Fills in what the options leave open. */
+export function resolveToolSearch({ enabled = true, deferThreshold = 30 }: ToolSearchOptions = {}): ToolSearchSettings {
+  return Object.freeze({ enabled, deferThreshold });
+}

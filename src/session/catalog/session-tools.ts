@@ -1,0 +1,240 @@
+import { canonicalJson } from "../../base/canonical-json.ts";
+import type { Tool } from "../../tools/tool.ts";
+import type { SkillEntry, SourceSnapshot } from "../../tools/tool-source.ts";
+import { type AgentProfile, startableAgents } from "../agents/agent-profiles.ts";
+import { agentPromptOf } from "../agents/agent-prompt.ts";
+import { ChildConversation } from "../agents/sub-agent-conversation.ts";
+import { type ChildRequest, createSubAgents, maxAgentDepth } from "../agents/sub-agents.ts";
+import type { AskKind } from "../clients/request-kinds.ts";
+import type { SessionEnvironment } from "../environment.ts";
+import type { SessionEvent } from "../history/events.ts";
+import { assembleInstructions, type ServerInstructions } from "../prompt/system-prompt.ts";
+import type { ResolvedSessionConfig } from "../session-config.ts";
+import type { SessionPlan, SessionServices } from "../session-services.ts";
+import { askUser, askUserByForm } from "../tools/ask-user.ts";
+import { exitPlanMode } from "../tools/exit-plan-mode.ts";
+import { offeredSkills, useSkill } from "../tools/skill-tool.ts";
+import { createTaskTool, listAgents, readAgent, writeAgent } from "../tools/sub-agent-tools.ts";
+import { ModelCache } from "../turns/model-cache.ts";
+import type { TurnHost } from "../turns/turn-types.ts";
+import { type CatalogView, createCatalogView, withSessionTools } from "./catalog-view.ts";
+import { createDiscoveredTools, type DiscoveredTools, toolsDiscoveredIn } from "./discovered-tools.ts";
+import { createLiveCatalog } from "./live-catalog.ts";
+import type { ToolCatalog } from "./tool-catalog.ts";
+
+/** What a conversation can do that takes a tool of its session. */
+interface ToolDefinitionSource {
+  /** There are skills that the model may load. */
+  readonly skills: boolean;
+  /** Somebody can answer questions, or fill in forms. */
+  readonly userInput: "question" | "form" | undefined;
+  /** A plan is worked on, and somebody can decide about it. */
+  readonly planning: boolean;
+  /** The agents that can be given tasks; none where there is no model for them. */
+  readonly agents: readonly AgentProfile[];
+}
+
+/** The tools for what a conversation can do. Equal offers give the same tools. The search for deferred tools comes with the deferral. */
+function sessionToolsFor({ skills, userInput, planning, agents }: ToolDefinitionSource): readonly Tool[] {
+  return [
+    ...(skills ? [useSkill] : []),
+    ...(userInput === undefined ? [] : [userInput === "form" ? askUserByForm : askUser]),
+    ...(planning ? [exitPlanMode] : []),
+    ...(agents.length > 0 ? [taskToolFor(agents), readAgent, writeAgent, listAgents] : []),
+  ];
+}
+
+const taskTools = new Map<string, Tool>();
+
+function taskToolFor(agents: readonly AgentProfile[]): Tool {
+  const key = canonicalJson(agents.map(({ name, description }) => [name, description]));
+  const tool = taskTools.get(key) ?? createTaskTool(agents);
+  // A process has few different sets of agents; programs that make up new ones again and again lose the oldest.
+  taskTools.delete(key);
+  taskTools.set(key, tool);
+  const oldest = taskTools.keys().next();
+  if (taskTools.size > 32 && oldest.done !== true) taskTools.delete(oldest.value);
+  return tool;
+}
+
+/** What a session gives for its tools to be put together. */
+export interface ToolsetHost extends TurnHost {
+  readonly environment: SessionEnvironment;
+  /** The configuration of now. */
+  readonly config: ResolvedSessionConfig;
+  /** The skills that are active, lowest precedence first. */
+  skills(): readonly SkillEntry[];
+  /** What clients pushed. */
+  snapshots(): readonly SourceSnapshot[];
+  /** Whether somebody can answer this kind of question. */
+  canAsk(kind: AskKind): boolean;
+  readonly plan: SessionPlan;
+  /** Says something to the session's own agent; it goes on if it is at rest. */
+  notify(message: string): void;
+  background(work: PromiseLike<unknown>): void;
+  transcriptPath(): string;
+  /** Starts the MCP servers of a view, and waits a while until each was tried. */
+  readonly servers: { ready(signal: AbortSignal, view: CatalogView): Promise<void> };
+  /** What the MCP servers of a view say about their use. */
+  serverInstructions(view?: CatalogView): readonly ServerInstructions[];
+}
+
+/** A session's tools with those that it brings itself, for its own conversation and for those of sub-agents. */
+export interface SessionToolset {
+  /** What the session's own model has been shown of what is deferred. */
+  readonly disclosure: DiscoveredTools;
+  readonly services: SessionServices;
+  /** The catalog of the session's own conversation. */
+  assemble(): ToolCatalog;
+  /** Whether somebody came or left, so that the session brings other tools now than when it was last asked. */
+  readonly isStale: boolean;
+  /** Takes over what the model was shown before the session was gone on with. */
+  replay(events: readonly SessionEvent[]): void;
+  /** Stops all sub-agents, and waits until they have. */
+  close(): Promise<void>;
+}
+
+export function createSessionToolset(host: ToolsetHost): SessionToolset {
+  return new Toolset(host);
+}
+
+class Toolset implements SessionToolset {
+  readonly disclosure = createDiscoveredTools();
+  readonly services: SessionServices;
+  readonly #host: ToolsetHost;
+  #couldAsk: string | undefined;
+
+  constructor(host: ToolsetHost) {
+    this.#host = host;
+    const subAgents = createSubAgents({
+      turns: host,
+      profiles: () => new Map(startableAgents(host.config.agents).map((profile) => [profile.name, profile])),
+      converse: (request) => this.#converse(request),
+      notify: (message) => host.notify(message),
+      background: (work) => host.background(work),
+      transcriptPath: () => host.transcriptPath(),
+    });
+    this.services = {
+      events: host.events,
+      log: host.log,
+      skills: () => host.skills(),
+      subAgents,
+      plan: host.plan,
+    };
+  }
+
+  get isStale(): boolean {
+    return this.#couldAsk !== undefined && this.#couldAsk !== this.#canAsk();
+  }
+
+  assemble(): ToolCatalog {
+    this.#couldAsk = this.#canAsk();
+    return this.#assemble(this.#host.config.view, 0);
+  }
+
+  replay(events: readonly SessionEvent[]): void {
+    this.disclosure.restore(toolsDiscoveredIn(events));
+  }
+
+  close(): Promise<void> {
+    return this.services.subAgents.close();
+  }
+
+  /** `depth`: 0 for the session's own conversation. */
+  #assemble(view: CatalogView, depth: number): ToolCatalog {
+    // They serve a conversation: a session that has no model to talk to brings none.
+    const tools = hasModel(this.#host.config) ? sessionToolsFor(this.#offersAt(depth)) : [];
+    return this.#host.environment.catalog(withSessionTools(view, tools), this.#host.snapshots());
+  }
+
+  #canAsk(): string {
+    return askedByTools.filter((kind) => this.#host.canAsk(kind)).join();
+  }
+
+  #userInput(): ToolDefinitionSource["userInput"] {
+    const { agentMode, asksByForm } = this.#host.config.turn;
+    // Who works alone asks nobody.
+    if (agentMode === "autopilot") return undefined;
+    if (asksByForm && this.#host.canAsk("elicitation")) return "form";
+    return this.#host.canAsk("userInput") ? "question" : undefined;
+  }
+
+  #offersAt(depth: number): ToolDefinitionSource {
+    const { turn } = this.#host.config;
+    return {
+      // A sub-agent has only the skills that it is given from the start.
+      skills: depth === 0 && offeredSkills(this.services.skills()).length > 0,
+      userInput: this.#userInput(),
+      planning: depth === 0 && turn.agentMode === "plan" && this.#host.canAsk("exitPlanMode"),
+      agents: depth < maxAgentDepth ? startableAgents(this.#host.config.agents) : [],
+    };
+  }
+
+  #converse({ profile, model, agentId, parentAgentId, depth }: ChildRequest): ChildConversation {
+    const models = new ModelCache();
+    const view = childViews(profile, model);
+    const catalog = createLiveCatalog(() => this.#assemble(view(this.#host.config.view), depth), this.#host.log);
+    const { turn } = this.#host.config;
+    const instructions = this.#instructionsOf(profile, agentId, () => view(this.#host.config.view));
+    return new ChildConversation(
+      {
+        agentId,
+        parentAgentId,
+        catalog,
+        maxIterations: turn.maxIterations,
+        streaming: turn.streaming,
+        ready: (signal) => this.#host.servers.ready(signal, view(this.#host.config.view)),
+        model: () => models.modelOf(childTurn(this.#host.config, profile, model)),
+        instructions: () => instructions(),
+      },
+      this.#host,
+    );
+  }
+
+  /** The system message of a sub-agent. It is made once: what it was told stays. */
+  #instructionsOf(profile: AgentProfile, agentId: string, view: () => CatalogView): () => Promise<string> {
+    const { events } = this.#host;
+    let made: Promise<string> | undefined;
+    const make = async (): Promise<string> => {
+      const agentPrompt = await agentPromptOf(profile, this.services, agentId);
+      const { workingDirectory } = this.#host.config;
+      const servers = this.#host.serverInstructions(view());
+      const content = await assembleInstructions({ workingDirectory, agentPrompt, skills: [], listingTokens: 0, servers, wishes: [] });
+      events.append("system.message", { role: "system", content }, agentId);
+      return content;
+    };
+    return () => {
+      made ??= make();
+      return made;
+    };
+  }
+}
+
+/** The questions that tools are there for. */
+const askedByTools: readonly AskKind[] = ["userInput", "elicitation", "exitPlanMode"];
+
+function hasModel({ turn }: ResolvedSessionConfig): boolean {
+  return turn.chatModel !== undefined || (turn.model !== undefined && turn.provider !== undefined);
+}
+
+type TurnConfig = ResolvedSessionConfig["turn"];
+
+function childTurn({ turn }: ResolvedSessionConfig, profile: AgentProfile, model: string | undefined): TurnConfig {
+  const isOther = model !== undefined && model !== turn.model;
+  // How much a model should think is said for one model; another has its own default.
+  const reasoningEffort = profile.reasoningEffort ?? (isOther ? undefined : turn.reasoningEffort);
+  return { ...turn, model: model ?? turn.model, reasoningEffort, capabilities: isOther ? {} : turn.capabilities };
+}
+
+/** The session's view with a sub-agent's eyes: its own list of tools and deferral for its own model, behind the session's filter. */
+function childViews(profile: AgentProfile, model: string | undefined): (view: CatalogView) => CatalogView {
+  let from: CatalogView | undefined;
+  let made: CatalogView | undefined;
+  return (view) => {
+    if (view === from && made !== undefined) return made;
+    from = view;
+    const agent = { name: profile.name, tools: profile.tools };
+    made = createCatalogView({ ...view.options, model: model ?? view.model, agent, defaultExcludedTools: undefined });
+    return made;
+  };
+}

@@ -1,0 +1,251 @@
+import { randomUUID } from "node:crypto";
+import { toError } from "../../base/errors.ts";
+import type { Logger } from "../../base/logger.ts";
+import { isThenable } from "../../base/thenable.ts";
+
+/** One thing that happened in a session, as the Copilot SDK shapes it. Frozen. */
+export interface SessionEvent {
+  readonly type: string;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly id: string;
+  /** ISO 8601. */
+  readonly timestamp: string;
+  /** The event before it that is kept; null for the first. */
+  readonly parentId: string | null;
+  /** Present and true: it is not part of the session's history. */
+  readonly ephemeral?: true;
+  /** The sub-agent it belongs to. */
+  readonly agentId?: string;
+}
+
+export type EventSink = (event: SessionEvent) => void;
+
+/** Ends a subscription: call it, or let `using` do so. */
+export type Unsubscribe = (() => void) & Disposable;
+
+interface AppendOptions {
+  /** This one is told and not kept, whatever its type. */
+  readonly isEphemeral?: boolean;
+}
+
+/** The one door for a session's events: it gives each its id and its place in the chain, and hands it to whoever listens. */
+export interface SessionEvents {
+  /**
+   * Tells every sink, in the order they came, before it returns; an event that a sink appends follows the one it is
+   * about. With nobody listening to the type nothing is built, and the event is in nobody's chain.
+   */
+  append(type: string, data: object, agentId?: string, options?: AppendOptions): void;
+  /** Whether anybody hears of this type: ask before building costly data. */
+  wants(type: string): boolean;
+  /** Whether anybody but the recorder hears of this type: somebody who waits for news. */
+  hasListener(type: string): boolean;
+  /** Adds a sink for one type, or for every type. */
+  addSink(sink: EventSink, type?: string): Disposable;
+  /** Adds a sink for every type that is kept. It hears of each event before all others. A session has one at most. */
+  addRecorder(sink: EventSink): Disposable;
+  /** Runs when a sink for this type or for all of them was added. */
+  onSinkAdded(listener: (type: string | undefined) => void): void;
+  /** The next event follows this one: those after it have been taken back. */
+  rewind(lastEventId: string): void;
+  /** Removes every sink; what is appended later goes nowhere. */
+  close(): void;
+}
+
+export function createEvents(log: Logger, lastEventId: string | null = null): SessionEvents {
+  return new EventDoor(log, lastEventId);
+}
+
+class EventDoor implements SessionEvents {
+  readonly #log: Logger;
+  #recorder: EventSink | undefined;
+  // Copied on every change, so that a sink added or removed while an event is told changes only the next one.
+  #sinks: readonly EventSink[] = [];
+  readonly #sinksByType = new Map<string, readonly EventSink[]>();
+  readonly #waiting: SessionEvent[] = [];
+  #telling = false;
+  #parentId: string | null;
+  readonly #sinkAdded: ((type: string | undefined) => void)[] = [];
+
+  constructor(log: Logger, lastEventId: string | null) {
+    this.#log = log;
+    this.#parentId = lastEventId;
+  }
+
+  wants(type: string): boolean {
+    return this.hasListener(type) || (this.#recorder !== undefined && !isEphemeral(type));
+  }
+
+  hasListener(type: string): boolean {
+    return this.#sinks.length > 0 || this.#sinksByType.has(type);
+  }
+
+  append(type: string, data: object, agentId?: string, { isEphemeral: isMomentary = false }: AppendOptions = {}): void {
+    if (!this.wants(type)) return;
+    this.#waiting.push(this.#envelope(type, data, agentId, isMomentary));
+    if (this.#telling) return;
+    this.#telling = true;
+    try {
+      for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) this.#tell(event);
+    } finally {
+      this.#telling = false;
+    }
+  }
+
+  addSink(sink: EventSink, type?: string): Disposable {
+    // A function of our own, so that adding one sink twice gives two subscriptions with a life each.
+    const own: EventSink = (event) => sink(event);
+    if (type === undefined) this.#sinks = [...this.#sinks, own];
+    else this.#sinksByType.set(type, [...(this.#sinksByType.get(type) ?? []), own]);
+    for (const listener of this.#sinkAdded) listener(type);
+    return { [Symbol.dispose]: () => this.#remove(own, type) };
+  }
+
+  addRecorder(sink: EventSink): Disposable {
+    this.#recorder = sink;
+    return {
+      [Symbol.dispose]: () => {
+        if (this.#recorder === sink) this.#recorder = undefined;
+      },
+    };
+  }
+
+  onSinkAdded(listener: (type: string | undefined) => void): void {
+    this.#sinkAdded.push(listener);
+  }
+
+  rewind(lastEventId: string): void {
+    this.#parentId = lastEventId;
+  }
+
+  close(): void {
+    this.#recorder = undefined;
+    this.#sinks = [];
+    this.#sinksByType.clear();
+    this.#sinkAdded.length = 0;
+  }
+
+  #remove(own: EventSink, type: string | undefined): void {
+    if (type === undefined) {
+      this.#sinks = this.#sinks.filter((sink) => sink !== own);
+      return;
+    }
+    const rest = (this.#sinksByType.get(type) ?? []).filter((sink) => sink !== own);
+    if (rest.length > 0) this.#sinksByType.set(type, rest);
+    else this.#sinksByType.delete(type);
+  }
+
+  #envelope(type: string, data: object, agentId: string | undefined, isMomentary: boolean): SessionEvent {
+    const id = randomUUID();
+    const ephemeral = isMomentary || isEphemeral(type);
+    const event: SessionEvent = Object.freeze({
+      type,
+      data: Object.freeze(data) as Readonly<Record<string, unknown>>,
+      id,
+      timestamp: new Date().toISOString(),
+      parentId: this.#parentId,
+      ...(ephemeral ? { ephemeral: true as const } : {}),
+      ...(agentId === undefined ? {} : { agentId }),
+    });
+    if (!ephemeral) this.#parentId = id;
+    return event;
+  }
+
+  #tell(event: SessionEvent): void {
+    if (this.#recorder !== undefined && event.ephemeral !== true) this.#hand(this.#recorder, event);
+    for (const sink of this.#sinks) this.#hand(sink, event);
+    for (const sink of this.#sinksByType.get(event.type) ?? []) this.#hand(sink, event);
+  }
+
+  #hand(sink: EventSink, event: SessionEvent): void {
+    try {
+      // Typed void, but nothing keeps a listener from being async: its rejection must not end the process.
+      const returned: unknown = sink(event);
+      if (isThenable(returned)) returned.then(undefined, (error) => this.#report(error, event));
+    } catch (error) {
+      this.#report(error, event);
+    }
+  }
+
+  #report(error: unknown, { type }: SessionEvent): void {
+    this.#log.error(`A listener of ${type} failed; the other listeners were called.`, { type, error: toError(error) });
+  }
+}
+
+/**
+ * Whether events of this type are told but not kept. Types that are not in the table are kept: losing history is worse
+ * than keeping too much of it.
+ */
+export function isEphemeral(type: string): boolean {
+  return ephemeralTypes.has(type);
+}
+
+// The session events that the Copilot SDK marks as ephemeral; `model.call_start`, which its runtime sends as one; and
+// `roots.*`, for a question that it does not know.
+const ephemeralTypes: ReadonlySet<string> = new Set([
+  "assistant.idle",
+  "assistant.intent",
+  "assistant.message_delta",
+  "assistant.message_start",
+  "assistant.reasoning_delta",
+  "assistant.server_tool_progress",
+  "assistant.streaming_delta",
+  "assistant.tool_call_delta",
+  "assistant.usage",
+  "auto_mode_switch.completed",
+  "auto_mode_switch.requested",
+  "capabilities.changed",
+  "command.completed",
+  "command.execute",
+  "command.queued",
+  "commands.changed",
+  "elicitation.completed",
+  "elicitation.requested",
+  "exit_plan_mode.completed",
+  "exit_plan_mode.requested",
+  "factory.run_settled",
+  "factory.run_started",
+  "factory.run_updated",
+  "hook.progress",
+  "mcp.headers_refresh_completed",
+  "mcp.headers_refresh_required",
+  "mcp.oauth_completed",
+  "mcp.oauth_required",
+  "mcp.prompts.list_changed",
+  "mcp.resources.list_changed",
+  "mcp.tools.list_changed",
+  "mcp_app.tool_call_complete",
+  "model.call_failure",
+  "model.call_start",
+  "pending_messages.modified",
+  "roots.completed",
+  "roots.requested",
+  "sampling.completed",
+  "sampling.requested",
+  "session.background_tasks_changed",
+  "session.canvas.closed",
+  "session.canvas.opened",
+  "session.canvas.registry_changed",
+  "session.canvas.unavailable",
+  "session.custom_agents_updated",
+  "session.custom_notification",
+  "session.extensions.attachments_pushed",
+  "session.extensions_loaded",
+  "session.idle",
+  "session.managed_settings_enforced",
+  "session.managed_settings_resolved",
+  "session.mcp_server_status_changed",
+  "session.mcp_servers_loaded",
+  "session.skills_loaded",
+  "session.snapshot_rewind",
+  "session.title_changed",
+  "session.todos_changed",
+  "session.tools_updated",
+  "session.usage_info",
+  "session_limits_exhausted.completed",
+  "session_limits_exhausted.requested",
+  "tool.execution_partial_result",
+  "tool.execution_progress",
+  "ui.ephemeral_query",
+  "user_input.completed",
+  "user_input.requested",
+]);

@@ -1,0 +1,112 @@
+import { isPlainRecord } from "../../base/read-fields.ts";
+import { modelText } from "../prompt/model-text.ts";
+import type { SessionEvent } from "./events.ts";
+
+/** An event that settles something whose process ended before it did. */
+export interface Settling {
+  readonly type: string;
+  readonly data: object;
+  readonly agentId: string | undefined;
+}
+
+type Data = Readonly<Record<string, unknown>>;
+
+/** What begins with one type of event and ends with another that carries the same id. */
+interface Work {
+  readonly begins: string;
+  readonly ends: readonly string[];
+  readonly id: string;
+  /** The data of the first of `ends`... */
+  settle(begun: Data): object;
+  /** ...unless it is ended by another. */
+  readonly settledBy?: string;
+}
+
+const interrupted = "The process of this session ended before it did.";
+
+const kinds: readonly Work[] = [
+  {
+    begins: "permission.requested",
+    ends: ["permission.completed"],
+    id: "requestId",
+    settle: ({ requestId, permissionRequest }) => ({
+      requestId,
+      result: { kind: "cancelled", reason: "interrupted" },
+      ...only({ toolCallId: isPlainRecord(permissionRequest) ? permissionRequest["toolCallId"] : undefined }),
+    }),
+  },
+  {
+    begins: "external_tool.requested",
+    ends: ["external_tool.completed"],
+    id: "requestId",
+    settle: ({ requestId }) => ({ requestId }),
+  },
+  {
+    begins: "tool.execution_start",
+    ends: ["tool.execution_complete"],
+    id: "toolCallId",
+    settle: settleCall,
+  },
+  {
+    begins: "hook.start",
+    ends: ["hook.end"],
+    id: "hookInvocationId",
+    settle: ({ hookInvocationId, hookType }) => ({ hookInvocationId, hookType, success: false, error: { message: interrupted } }),
+  },
+  {
+    begins: "subagent.started",
+    ends: ["subagent.completed", "subagent.failed"],
+    id: "toolCallId",
+    settle: ({ toolCallId, agentName, agentDisplayName }) => ({ toolCallId, agentName, agentDisplayName, error: interrupted }),
+    settledBy: "subagent.failed",
+  },
+  {
+    begins: "assistant.turn_start",
+    ends: ["assistant.turn_end"],
+    id: "turnId",
+    settle: ({ turnId }) => ({ turnId }),
+  },
+];
+
+const begins = new Map(kinds.map((work) => [work.begins, work]));
+const ends = new Map(kinds.flatMap((work) => work.ends.map((type) => [type, work])));
+
+/**
+ * Finds what was begun and never ended: questions nobody can answer any more, calls, hooks, sub-agents, turns. Gives the
+ * events that end them as failures, what was begun last first.
+ */
+export function settleUnfinished(events: Iterable<SessionEvent>): readonly Settling[] {
+  const open = new Map<string, { readonly work: Work; readonly event: SessionEvent }>();
+  for (const event of events) {
+    const begun = begins.get(event.type);
+    const ended = ends.get(event.type);
+    if (begun !== undefined) open.set(keyOf(begun, event), { work: begun, event });
+    else if (ended !== undefined) open.delete(keyOf(ended, event));
+  }
+  return [...open.values()].reverse().map(({ work, event }) => ({
+    type: work.settledBy ?? work.ends[0]!,
+    data: work.settle(event.data),
+    agentId: event.agentId,
+  }));
+}
+
+/** Turns of two agents may have the same number. */
+function keyOf({ begins: type, id }: Work, { data, agentId }: SessionEvent): string {
+  return JSON.stringify([type, id === "turnId" ? agentId : undefined, data[id]]);
+}
+
+function settleCall({ toolCallId, toolName, turnId, parentToolCallId }: Data): object {
+  const content = modelText("interrupted", { tool: String(toolName) });
+  return {
+    toolCallId,
+    success: false,
+    result: { content, detailedContent: content },
+    error: { message: content, code: "failure" },
+    toolTelemetry: {},
+    ...only({ parentToolCallId, turnId }),
+  };
+}
+
+function only(fields: Data): Data {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,216 @@
+import { randomUUID } from "node:crypto";
+import { Deadlines, type Timed } from "../../base/deadlines.ts";
+import { errorMessage, HostError, toError } from "../../base/errors.ts";
+import type { Logger } from "../../base/logger.ts";
+import { isThenable } from "../../base/thenable.ts";
+import type { SessionEvents } from "../history/events.ts";
+import { gateKinds, type Hook, type HookFacts, type HookInput, type HookKind, type HookKinds, type ResolvedHooks } from "./hook-kinds.ts";
+import { type Fold, type FoldedKind, folds, type HookResults, readHookOutput } from "./hook-results.ts";
+
+/** What running one hook came to. */
+export type HookRun<K extends HookKind> =
+  | { readonly kind: "answered"; readonly output: HookKinds[K]["output"] }
+  | { readonly kind: "failed" };
+
+export interface HookOptions {
+  /** The sub-agent on whose behalf it runs; it is then the session that the hook is told of. */
+  readonly agentId?: string | undefined;
+  /** Ends the wait for a hook, as if it had failed, and runs none after it. Nothing is logged about that. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Runs a session's hooks. A hook that throws, that does not answer within the session's `hookTimeout`, or whose answer
+ * cannot be understood has failed: a gate then stops what it guards, an observer is passed over; both is told by
+ * `session.warning` and the log. Every hook is told of by `hook.start` and `hook.end` while somebody listens.
+ */
+export interface HookRunner {
+  /**
+   * Runs the hooks of a kind, one after the other, each with what the ones before made of it. Never throws or rejects;
+   * a promise only if a hook returned one.
+   */
+  run<K extends FoldedKind>(kind: K, facts: HookFacts<K>, options?: HookOptions): HookResults[K] | Promise<HookResults[K]>;
+  /** Runs one hook with the whole of its input. Never throws or rejects; a promise only if the hook returned one. */
+  invoke<K extends HookKind>(kind: K, hook: Hook<K>, input: HookKinds[K]["input"], options?: HookOptions): HookRun<K> | Promise<HookRun<K>>;
+  /** Waits for no hook any more; later ones fail at once. */
+  close(): void;
+}
+
+/** What hooks need of their session. */
+export interface HookHost {
+  readonly sessionId: string;
+  readonly events: SessionEvents;
+  readonly log: Logger;
+  readonly config: { readonly hooks: ResolvedHooks; readonly hookTimeout: number; readonly workingDirectory: string };
+}
+
+export function createHookRunner(host: HookHost): HookRunner {
+  return new SessionHookRunner(host);
+}
+
+const failed = Object.freeze({ kind: "failed" as const });
+
+/** One run of a hook. */
+interface Invocation<K extends HookKind> {
+  readonly kind: K;
+  /** Empty: nobody listens. */
+  readonly id: string;
+  readonly agentId: string | undefined;
+}
+
+class SessionHookRunner implements HookRunner {
+  readonly #host: HookHost;
+  readonly #deadlines = new Deadlines();
+  readonly #waiting = new Set<() => void>();
+  readonly #about: { readonly sessionId: string };
+  #isClosed = false;
+
+  constructor(host: HookHost) {
+    this.#host = host;
+    this.#about = Object.freeze({ sessionId: host.sessionId });
+  }
+
+  run<K extends FoldedKind>(kind: K, facts: HookFacts<K>, options: HookOptions = {}): HookResults[K] | Promise<HookResults[K]> {
+    const fold = folds[kind] as unknown as Fold<K>;
+    const hooks = this.#host.config.hooks[kind] as unknown as readonly Hook<K>[];
+    return this.#runFrom({ kind, facts, fold, hooks, options }, 0, fold.begin(facts));
+  }
+
+  #runFrom<K extends FoldedKind>(all: Folding<K>, from: number, begun: HookResults[K]): HookResults[K] | Promise<HookResults[K]> {
+    const { kind, facts, fold, hooks, options } = all;
+    let result = begun;
+    for (let index = from; index < hooks.length; index++) {
+      const input = this.#inputOf<K>(fold.tell === undefined ? facts : fold.tell(facts, result), options.agentId);
+      const ran = this.invoke(kind, hooks[index]!, input, options);
+      if (ran instanceof Promise) {
+        const before = result;
+        return ran.then((settled) => this.#goOn(all, index, before, settled));
+      }
+      if (ran.kind === "failed" && fold.fail !== undefined) return fold.fail(result);
+      if (ran.kind === "answered") result = fold.add(result, ran.output);
+    }
+    return result;
+  }
+
+  #goOn<K extends FoldedKind>(
+    all: Folding<K>,
+    index: number,
+    before: HookResults[K],
+    ran: HookRun<K>,
+  ): HookResults[K] | Promise<HookResults[K]> {
+    const { fold, options } = all;
+    if (ran.kind === "failed" && fold.fail !== undefined) return fold.fail(before);
+    const result = ran.kind === "answered" ? fold.add(before, ran.output) : before;
+    return this.#isClosed || options.signal?.aborted ? result : this.#runFrom(all, index + 1, result);
+  }
+
+  #inputOf<K extends HookKind>(facts: HookFacts<K>, agentId: string | undefined): HookKinds[K]["input"] {
+    const { sessionId, config } = this.#host;
+    const input: HookInput = { sessionId: agentId ?? sessionId, timestamp: Date.now(), cwd: config.workingDirectory };
+    return { ...input, ...facts } as unknown as HookKinds[K]["input"];
+  }
+
+  invoke<K extends HookKind>(
+    kind: K,
+    hook: Hook<K>,
+    input: HookKinds[K]["input"],
+    options: HookOptions = {},
+  ): HookRun<K> | Promise<HookRun<K>> {
+    const { agentId, signal } = options;
+    if (this.#isClosed || signal?.aborted) return failed;
+    const { events } = this.#host;
+    const isTold = events.wants("hook.start") || events.wants("hook.end");
+    const invocation = { kind, id: isTold ? randomUUID() : "", agentId };
+    if (isTold) events.append("hook.start", { hookInvocationId: invocation.id, hookType: kind, input }, agentId);
+    try {
+      const returned = hook(input, this.#about);
+      return isThenable(returned) ? this.#await(invocation, returned, signal) : this.#read(invocation, returned);
+    } catch (error) {
+      return this.#fail(invocation, toError(error));
+    }
+  }
+
+  #await<K extends HookKind>(
+    invocation: Invocation<K>,
+    returned: PromiseLike<unknown>,
+    signal: AbortSignal | undefined,
+  ): Promise<HookRun<K>> {
+    const { hookTimeout } = this.#host.config;
+    return new Promise((resolve) => {
+      const deadline: Timed = {
+        dueAt: performance.now() + hookTimeout,
+        expire: () => end(() => this.#fail(invocation, late(hookTimeout))),
+      };
+      const drop = (): void => end(() => this.#drop(invocation));
+      let isOver = false;
+      const end = (outcome: () => HookRun<K>): void => {
+        if (isOver) return;
+        isOver = true;
+        this.#deadlines.delete(deadline);
+        this.#waiting.delete(drop);
+        signal?.removeEventListener("abort", drop);
+        resolve(outcome());
+      };
+      this.#waiting.add(drop);
+      if (hookTimeout !== Number.POSITIVE_INFINITY) this.#deadlines.add(deadline);
+      signal?.addEventListener("abort", drop, { once: true });
+      // Through a promise of our own: a foreign one may throw, or answer twice.
+      Promise.resolve(returned).then(
+        (output) => end(() => this.#read(invocation, output)),
+        (error) => end(() => this.#fail(invocation, toError(error))),
+      );
+    });
+  }
+
+  #read<K extends HookKind>(invocation: Invocation<K>, returned: unknown): HookRun<K> {
+    const read = readHookOutput(invocation.kind, returned);
+    if (!read.ok) return this.#fail(invocation, new HostError("HOOK_OUTPUT", `The hook gave no answer of its kind: ${read.problem}.`));
+    const { output } = read;
+    this.#tell(invocation, { success: true, output });
+    return { kind: "answered", output };
+  }
+
+  #fail<K extends HookKind>(invocation: Invocation<K>, error: Error): HookRun<K> {
+    const { events, log, sessionId } = this.#host;
+    const { kind, agentId } = invocation;
+    const effect = gateKinds.has(kind) ? "so what it guards was stopped" : "so it was passed over";
+    const message = `A ${kind} hook failed, ${effect}.`;
+    log.error(message, { sessionId, hook: kind, error });
+    this.#tell(invocation, { success: false, error: { message: errorMessage(error) } });
+    if (events.wants("session.warning")) events.append("session.warning", { warningType: "hook", message }, agentId);
+    return failed;
+  }
+
+  /** Nobody waits for it any more, which is not its fault. */
+  #drop<K extends HookKind>(invocation: Invocation<K>): HookRun<K> {
+    this.#tell(invocation, { success: false, error: { message: "The hook was not waited for." } });
+    return failed;
+  }
+
+  #tell({ kind, id, agentId }: Invocation<HookKind>, outcome: object): void {
+    const { events } = this.#host;
+    if (!events.wants("hook.end")) return;
+    events.append("hook.end", { hookInvocationId: id || randomUUID(), hookType: kind, ...outcome }, agentId);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const drop of [...this.#waiting]) drop();
+  }
+}
+
+/** The run of a kind's hooks. */
+interface Folding<K extends FoldedKind> {
+  readonly kind: K;
+  readonly facts: HookFacts<K>;
+  readonly fold: Fold<K>;
+  readonly hooks: readonly Hook<K>[];
+  readonly options: HookOptions;
+}
+
+function late(timeout: number): HostError {
+  return new HostError(
+    "HOOK_TIMEOUT",
+    `The hook did not answer within ${timeout / 1000} seconds. Raise hookTimeout if it may take longer.`,
+  );
+}

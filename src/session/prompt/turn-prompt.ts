@@ -1,0 +1,99 @@
+import { toError } from "../../base/errors.ts";
+import type { Logger } from "../../base/logger.ts";
+import type { SkillEntry } from "../../tools/tool-source.ts";
+import type { ToolCatalog } from "../catalog/tool-catalog.ts";
+import type { SessionEvent, SessionEvents } from "../history/events.ts";
+import { assembleInstructions, eagerPrompts, type InstructionParts } from "./system-prompt.ts";
+
+export interface InstructionHost {
+  readonly events: SessionEvents;
+  readonly log: Logger;
+  /** What the system message of now is made of. Equal parts are the same objects. */
+  parts(): Promise<InstructionParts>;
+}
+
+/** Keeps a session's system message up to date with its skills and tools, and tells of both when they are new. */
+export class SystemPromptCache {
+  readonly #host: InstructionHost;
+  /** The prompts that were told of, by skill. */
+  readonly #invoked = new Map<string, string>();
+  #skills: readonly SkillEntry[] | undefined;
+  #parts: InstructionParts | undefined;
+  #catalog: ToolCatalog | undefined;
+  #text = "";
+  #told: string | undefined;
+
+  constructor(host: InstructionHost) {
+    this.#host = host;
+  }
+
+  /** What a session that is gone on with was told before. */
+  replay(events: Iterable<SessionEvent>): void {
+    for (const { type, data, agentId } of events) {
+      if (agentId !== undefined) continue;
+      if (type === "system.message") this.#told = String(data["content"]);
+      if (type === "skill.invoked" && data["trigger"] === "context-load") this.#invoked.set(String(data["name"]), String(data["content"]));
+    }
+  }
+
+  /** The system message for a catalog. What cannot be made anew stays as it was, until something changes. */
+  async refresh(catalog: ToolCatalog): Promise<string> {
+    const parts = await this.#host.parts();
+    if (catalog !== this.#catalog || this.#parts === undefined || !isSame(parts, this.#parts)) {
+      this.#parts = parts;
+      this.#catalog = catalog;
+      this.#text = await this.#assemble(parts);
+    }
+    this.#tellSkills(parts.skills);
+    this.#tellText();
+    return this.#text;
+  }
+
+  async #assemble(parts: InstructionParts): Promise<string> {
+    try {
+      return await assembleInstructions(parts);
+    } catch (error) {
+      this.#reportFailure(error);
+      // Only the session's own wishes run code of others.
+      return this.#text === "" ? assembleInstructions({ ...parts, wishes: [] }) : this.#text;
+    }
+  }
+
+  #tellText(): void {
+    if (this.#text === this.#told || this.#text === "") return;
+    this.#told = this.#text;
+    this.#host.events.append("system.message", { role: "system", content: this.#text });
+  }
+
+  #tellSkills(skills: readonly SkillEntry[]): void {
+    if (skills === this.#skills) return;
+    this.#skills = skills;
+    const { events } = this.#host;
+    if (events.wants("session.skills_loaded")) events.append("session.skills_loaded", { skills: skills.map(describe) });
+    for (const skill of skills) this.#tellPrompts(skill);
+  }
+
+  #tellPrompts(skill: SkillEntry): void {
+    const content = eagerPrompts(skill);
+    if (content === "" || this.#invoked.get(skill.name) === content) return;
+    this.#invoked.set(skill.name, content);
+    const { name, description, folder = "" } = skill;
+    this.#host.events.append("skill.invoked", { name, path: folder, content, description, source: "custom", trigger: "context-load" });
+  }
+
+  #reportFailure(error: unknown): void {
+    const { events, log } = this.#host;
+    const message = "The instructions for the model could not be refreshed; those from before stay.";
+    log.error(message, { error: toError(error) });
+    if (events.wants("session.info")) events.append("session.info", { infoType: "instructions_refresh", message });
+  }
+}
+
+function isSame(parts: InstructionParts, before: InstructionParts): boolean {
+  return (Object.keys(parts) as (keyof InstructionParts)[]).every((key) => parts[key] === before[key]);
+}
+
+function describe({ name, description, folder, hiddenFromModel }: SkillEntry): object {
+  const path = folder === undefined ? {} : { path: folder };
+  return { name, description, source: "custom", userInvocable: true, enabled: true, ...path, ...(hiddenFromModel && { hiddenFromModel }) };
+}

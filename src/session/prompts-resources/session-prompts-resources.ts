@@ -1,0 +1,223 @@
+import { Emitter } from "../../base/emitter.ts";
+import { HostError, toError } from "../../base/errors.ts";
+import type { Logger } from "../../base/logger.ts";
+import { waitFor } from "../../base/wait-for.ts";
+import { unknownResource } from "../../tools/create-resource.ts";
+import type { Completion, OfferContext, Prompt, PromptDefinition, PromptResult } from "../../tools/prompt.ts";
+import type { Resource, ResourceContents, ResourceDefinition, ResourceTemplate, ResourceTemplateDefinition } from "../../tools/resource.ts";
+import type { ToolOrigin } from "../../tools/tool.ts";
+import { type AskHost, askAround } from "../calls/call-context.ts";
+import type { AskHandlers } from "../clients/client-requests.ts";
+import type { SessionEnvironment } from "../environment.ts";
+import {
+  assemblePromptsAndResources,
+  type PromptAndResourceSource,
+  type PromptsAndResources,
+  StableList,
+} from "./prompts-and-resources.ts";
+import { ResourceWatch } from "./session-resource-subscription.ts";
+
+/** How a prompt is asked for, or a resource. */
+export interface OfferOptions {
+  /** Nobody waits any longer when it fires. */
+  readonly signal?: AbortSignal | undefined;
+  /** Asked first what the handler asks; what it leaves with `noResult` goes to those who are attached. */
+  readonly answers?: AskHandlers | undefined;
+}
+
+export interface ReadOptions extends OfferOptions {
+  /** Reads only what this MCP server offers, also where something else has its address. */
+  readonly serverName?: string | undefined;
+}
+
+/** What a completion is wanted for: an argument of a prompt, or a variable of a template. */
+export type CompletionRef =
+  | { readonly type: "ref/prompt"; readonly name: string }
+  | { readonly type: "ref/resource"; readonly uri: string };
+
+export interface CompletionOptions {
+  /** What else is filled in. */
+  readonly arguments?: Readonly<Record<string, string>> | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Which lists are others now. */
+export interface OffersChange {
+  readonly prompts: boolean;
+  readonly resources: boolean;
+  readonly resourceTemplates: boolean;
+}
+
+export interface PromptsAndResourcesHost extends AskHost {
+  readonly sessionId: string;
+  readonly environment: SessionEnvironment;
+  readonly log: Logger;
+  /** @throws HostError `SESSION_CLOSED`. */
+  assertOpen(): void;
+  /** Tells that the environment may give something else now. */
+  readonly changes: Emitter<{ changed: undefined }>;
+}
+
+/** The prompts and resources of one session: what they are now, their use, and the news of them. */
+export class SessionPromptsAndResources {
+  readonly #host: PromptsAndResourcesHost;
+  readonly #changes: Emitter<{ changed: OffersChange }>;
+  readonly #closing = new AbortController();
+  readonly #watches = new Set<ResourceWatch>();
+  readonly #prompts = new StableList<Prompt, PromptDefinition>(({ definition }) => definition);
+  readonly #templates = new StableList<ResourceTemplate, ResourceTemplateDefinition>(({ definition }) => definition);
+  // How large a file is may be different with every save.
+  readonly #resources = new StableList<Resource, ResourceDefinition>(
+    ({ definition }) => definition,
+    ({ size: _size, ...definition }) => definition,
+  );
+  #sources: readonly PromptAndResourceSource[] | undefined;
+  #current: PromptsAndResources | undefined;
+  #told: Versions = { prompts: 0, resources: 0, resourceTemplates: 0 };
+
+  constructor(host: PromptsAndResourcesHost) {
+    this.#host = host;
+    this.#changes = new Emitter((error) => host.log.error("A listener for prompts and resources failed.", { error }));
+    host.changes.on("changed", () => this.#look());
+  }
+
+  /** With origin and revision. */
+  get current(): PromptsAndResources {
+    this.#host.assertOpen();
+    const sources = this.#host.environment.offerSources?.(this.#host.config.view) ?? noSources;
+    if (sources !== this.#sources || this.#current === undefined) this.#current = assemblePromptsAndResources(sources);
+    this.#sources = sources;
+    return this.#current;
+  }
+
+  prompts(): readonly PromptDefinition[] {
+    return this.#prompts.read(this.current.prompts);
+  }
+
+  resources(): readonly ResourceDefinition[] {
+    return this.#resources.read(this.current.resources);
+  }
+
+  resourceTemplates(): readonly ResourceTemplateDefinition[] {
+    return this.#templates.read(this.current.resourceTemplates);
+  }
+
+  async getPrompt(name: string, args: Readonly<Record<string, string>>, options: OfferOptions): Promise<PromptResult> {
+    const prompt = this.current.findPrompt(name);
+    if (prompt === undefined) throw unknownPrompt(name);
+    return this.#use(prompt.origin, options, (context) => prompt.get(args, context));
+  }
+
+  async readResource(uri: string, options: ReadOptions): Promise<readonly ResourceContents[]> {
+    const { serverName } = options;
+    const offers = serverName === undefined ? this.current : this.current.ofServer(serverName);
+    const source = offers.findResource(uri);
+    if (source === undefined) throw unknownResource(uri);
+    // The one address that the resource knows itself by.
+    const address = "uri" in source.definition ? source.definition.uri : uri;
+    return this.#use(source.origin, options, (context) => source.read(address, context));
+  }
+
+  async complete(
+    ref: CompletionRef,
+    argument: { readonly name: string; readonly value: string },
+    options: CompletionOptions,
+  ): Promise<Completion> {
+    const source = ref.type === "ref/prompt" ? this.current.findPrompt(ref.name) : this.current.findTemplate(ref.uri);
+    if (source === undefined) throw ref.type === "ref/prompt" ? unknownPrompt(ref.name) : unknownResource(ref.uri);
+    if (source.complete === undefined) return noCompletion;
+    const { complete } = source;
+    const others = options.arguments ?? {};
+    return this.#use(source.origin, options, ({ signal }) => complete(argument.name, argument.value, { arguments: others, signal }));
+  }
+
+  async watchResource(uri: string, listener: () => void): Promise<AsyncDisposable> {
+    const onError = (error: unknown): void => {
+      this.#host.log.warning("A watch on a resource failed.", { sessionId: this.#host.sessionId, uri, error: toError(error) });
+    };
+    const watch = new ResourceWatch({ uri, find: () => this.current.findResource(uri), listener, onError });
+    this.#host.assertOpen();
+    this.#watches.add(watch);
+    try {
+      await watch.start();
+    } catch (error) {
+      onError(error);
+    }
+    return {
+      [Symbol.asyncDispose]: async () => {
+        this.#watches.delete(watch);
+        await watch[Symbol.asyncDispose]();
+      },
+    };
+  }
+
+  onChanged(listener: (change: OffersChange) => void): Disposable {
+    this.#host.assertOpen();
+    if (!this.#changes.has("changed")) this.#told = this.#versions();
+    return this.#changes.on("changed", listener);
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(new HostError("SESSION_CLOSED", `Session ${this.#host.sessionId} is closed.`));
+    this.#changes.clear();
+    await Promise.all([...this.#watches].map((watch) => watch[Symbol.asyncDispose]()));
+    this.#watches.clear();
+  }
+
+  /** Only where somebody wants to know. */
+  #look(): void {
+    if (this.#closing.signal.aborted) return;
+    if (this.#changes.has("changed")) this.#announce();
+    for (const watch of this.#watches) watch.check();
+  }
+
+  #announce(): void {
+    const [before, now] = [this.#told, this.#versions()];
+    this.#told = now;
+    const change: OffersChange = {
+      prompts: now.prompts !== before.prompts,
+      resources: now.resources !== before.resources,
+      resourceTemplates: now.resourceTemplates !== before.resourceTemplates,
+    };
+    if (change.prompts || change.resources || change.resourceTemplates) this.#changes.emit("changed", change);
+  }
+
+  #versions(): Versions {
+    this.prompts();
+    this.resourceTemplates();
+    // Finding the files of every skill takes time, and who never saw the list has none that could be out of date.
+    if (this.#resources.isKnown) this.resources();
+    return { prompts: this.#prompts.version, resources: this.#resources.version, resourceTemplates: this.#templates.version };
+  }
+
+  /** Runs something of a source's until it settles, the caller gives up, or the session ends. */
+  async #use<T>(origin: ToolOrigin, { signal: given, answers }: OfferOptions, run: (context: OfferContext) => Promise<T>): Promise<T> {
+    const ended = new AbortController();
+    const signals = [this.#closing.signal, ended.signal, ...(given === undefined ? [] : [given])];
+    const signal = AbortSignal.any(signals);
+    signal.throwIfAborted();
+    const serverName = origin.kind === "mcp" ? origin.source : undefined;
+    const context: OfferContext = {
+      signal,
+      ask: async (kind, data, { key } = {}) => {
+        if (signal.aborted) throw new HostError("ASK_UNANSWERED", "The call that asks has ended. Ask before it is done.");
+        return askAround({ signal: () => signal, answers, serverName, key }, this.#host, kind, data);
+      },
+    };
+    try {
+      return await waitFor(run(context), { signal });
+    } finally {
+      ended.abort();
+    }
+  }
+}
+
+type Versions = { readonly [K in keyof OffersChange]: number };
+
+const noSources: readonly PromptAndResourceSource[] = Object.freeze([]);
+const noCompletion: Completion = Object.freeze({ values: Object.freeze([]) });
+
+function unknownPrompt(name: string): HostError {
+  const shown = JSON.stringify(String(name).slice(0, 200));
+  return new HostError("PROMPT_UNKNOWN", `There is no prompt ${shown}. List the prompts to see which there are.`);
+}

@@ -1,0 +1,99 @@
+import { randomUUID } from "node:crypto";
+import { errorMessage, HostError, toError } from "../../base/errors.ts";
+import type { Logger } from "../../base/logger.ts";
+import { waitFor } from "../../base/wait-for.ts";
+import type { SkillEntry } from "../../tools/tool-source.ts";
+import { type AgentPromptHost, emitSkillInvoked } from "../agents/agent-prompt.ts";
+import type { SessionEvents } from "../history/events.ts";
+import { skillContext } from "../prompt/model-text.ts";
+
+/** A command that a person gives, such as `/deploy`. */
+export interface SessionCommand {
+  /** Without a slash. */
+  readonly name: string;
+  readonly description?: string | undefined;
+  /**
+   * Does it. A text that it gives takes the place of the message that called it up, so that the model answers it; with
+   * anything else the model is not asked.
+   */
+  handler(invocation: {
+    readonly sessionId: string;
+    /** What stands after the name. */
+    readonly arguments: string;
+    /** Fires when nobody waits for it any more. */
+    readonly signal: AbortSignal;
+  }): unknown;
+}
+
+export interface CommandHost {
+  readonly sessionId: string;
+  readonly events: SessionEvents;
+  readonly log: Logger;
+  commands(): ReadonlyMap<string, SessionCommand>;
+}
+
+interface CalledCommand {
+  readonly command: SessionCommand;
+  readonly argumentsText: string;
+}
+
+const invocation = /^\/(\S+)(?:\s+([\s\S]*))?$/;
+
+/** The command that a prompt such as `/deploy staging` calls up; undefined: it calls up none. */
+export function commandIn(prompt: string, host: CommandHost): CalledCommand | undefined {
+  const [, name, argumentsText = ""] = invocation.exec(prompt.trim()) ?? [];
+  const command = name === undefined ? undefined : host.commands().get(name);
+  return command && { command, argumentsText: argumentsText.trim() };
+}
+
+/** @throws HostError `COMMAND_UNKNOWN`. */
+export function findCommand(name: string, host: CommandHost): SessionCommand {
+  const command = host.commands().get(name);
+  if (command !== undefined) return command;
+  const known = [...host.commands().keys()].join(", ");
+  const advice = known === "" ? "No plugin brings any." : `These are there: ${known}.`;
+  throw new HostError("COMMAND_UNKNOWN", `There is no command ${JSON.stringify(name)}. ${advice}`);
+}
+
+/** Runs a command, telling the events of it, and gives what it gave. Rejects as it does, and when the signal fires. */
+export async function runCommand({ command, argumentsText }: CalledCommand, host: CommandHost, signal: AbortSignal): Promise<unknown> {
+  const { events, log, sessionId } = host;
+  const requestId = randomUUID();
+  const { name: commandName } = command;
+  const text = argumentsText === "" ? `/${commandName}` : `/${commandName} ${argumentsText}`;
+  if (events.wants("command.execute")) events.append("command.execute", { requestId, commandName, command: text, args: argumentsText });
+  try {
+    const handled = new Promise((done) => done(command.handler({ sessionId, arguments: argumentsText, signal })));
+    return await waitFor(handled, { signal });
+  } catch (error) {
+    if (!signal.aborted) log.error(`Command "/${commandName}" failed.`, { sessionId, error: toError(error) });
+    throw signal.aborted
+      ? error
+      : new HostError("COMMAND_FAILED", `Command "/${commandName}" failed: ${errorMessage(error)}`, { cause: error });
+  } finally {
+    if (events.wants("command.completed")) events.append("command.completed", { requestId });
+  }
+}
+
+/**
+ * What a model gets instead of a prompt such as `/release-notes since v2`, when a person's skill has that name: its
+ * instructions with what follows the name filled in, as Agent Skills clients do. Undefined: the prompt calls up no skill
+ * and means itself.
+ */
+export async function userSkillContext(prompt: string, host: AgentPromptHost): Promise<string | undefined> {
+  const [, name, argumentsText = ""] = invocation.exec(prompt.trim()) ?? [];
+  const skill = name === undefined ? undefined : host.skills().findLast((entry) => entry.name === name && isInvocable(entry));
+  if (skill === undefined) return undefined;
+  try {
+    const content = skillContext({ name: skill.name, folder: skill.folder, body: await skill.instructions(argumentsText.trim()) });
+    emitSkillInvoked(skill, content, { events: host.events, trigger: "user-invoked" });
+    return content;
+  } catch (error) {
+    host.log.error(`The instructions of skill "${skill.name}" could not be read.`, { error: errorMessage(error) });
+    return undefined;
+  }
+}
+
+function isInvocable({ userInvocable, hasInstructions }: SkillEntry): boolean {
+  return userInvocable !== false && hasInstructions !== false;
+}
