@@ -1,8 +1,8 @@
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
+import { StderrTail } from "../../io/process/stderr-tail.ts";
 import type { McpConnection } from "../connection/connection.ts";
-import { StderrTail } from "../connection/stdio-transport.ts";
 import { type Clock, endsWithin } from "./clock.ts";
 import { ListRefresher, type ListRefresherParts } from "./list-refresher.ts";
 import { type IdentityMemory, openConnection, type ServerConnector } from "./server-connector.ts";

@@ -6,48 +6,12 @@ import { isInside } from "../../io/confine-path.ts";
 import { createTokenCheck } from "../../io/net/connection-gate.ts";
 import { Client } from "./clients/client.ts";
 import type { WireStreams } from "./connection/wire.ts";
+import type { ServerContext } from "./context.ts";
+import type { CopilotServerOptions } from "./copilot-options.ts";
 import { answerRequest } from "./methods/dispatch.ts";
 import type { PluginLibrary } from "./plugins/plugin-library.ts";
-import type { Environment } from "./request/model-endpoint.ts";
 import type { CopilotSession } from "./sessions/copilot-session.ts";
 import type { McpConfigFile } from "./sessions/mcp-config-file.ts";
-
-export interface CopilotServerOptions {
-  /** Makes the host. Called once, when the first client needs it: a ping does not. */
-  openHost(): Promise<Host>;
-  readonly log: Logger;
-  readonly environment: Environment;
-  /** What clients must say before anything else. Undefined: nothing. */
-  readonly token?: string | undefined;
-  /** What model endpoints are signed in to with, unless a session says otherwise. */
-  readonly gitHubToken?: string | undefined;
-  /** Where the host keeps its sessions; beside what happened there, their workspaces. */
-  readonly sessionsDirectory: string;
-  /** Where the MCP servers of this user are kept. */
-  readonly mcpConfigFile: string;
-  /** Where this user keeps extensions for every project. Undefined: only projects have some. */
-  readonly extensionsDirectory?: string | undefined;
-  /** Says whether code of a folder may run that nobody named. Absent: all may. */
-  readonly mayRun?: ((path: string) => Promise<boolean>) | undefined;
-  /** What the log does not show: see `hideSecrets`. Clients add to it. */
-  readonly secrets?: Set<string> | undefined;
-  /** Folders of plugins that every session has. */
-  readonly pluginDirectories?: readonly string[] | undefined;
-  /** Holds the plugins that users install through clients. */
-  readonly pluginLibraryDirectory: string;
-  /** Where plugins keep what is to last. */
-  readonly pluginDataDirectory: string;
-  /** The host is made as soon as a client has connected, so that its first session waits for less. Default: when it is needed. */
-  readonly warmsUp?: boolean | undefined;
-  /** Every call is allowed that no rule denies. */
-  readonly allowsAll?: boolean | undefined;
-  /** Called once, when a session has come to rest after a turn for the first time: there is work to do. */
-  readonly onFirstTurnOver?: (() => void) | undefined;
-  /** Milliseconds after which a session in which nothing happens is ended. Undefined: never. */
-  readonly idleTimeout?: number | undefined;
-  /** Milliseconds that a session without clients is kept, so that they can come back. Default: 30,000. */
-  readonly orphanTimeout?: number | undefined;
-}
 
 /** A tool that ignores that its call was cancelled may run for ever. */
 const endingMs = 2_000;
@@ -58,7 +22,7 @@ const newsMs = 50;
  * A runtime for clients of the Copilot SDK: any number of them, on any number of lines, over one host. Sessions belong to
  * the server, and clients come and go.
  */
-export class CopilotServer implements AsyncDisposable {
+export class CopilotServer implements ServerContext, AsyncDisposable {
   readonly options: CopilotServerOptions;
   readonly clients: Set<Client> = new Set();
   readonly sessions: Map<string, CopilotSession> = new Map();
@@ -265,7 +229,7 @@ class SessionTimers implements Disposable {
   }
 
   /** Ends a session that has lost its last client, unless one comes in time. */
-  await(session: CopilotSession): void {
+  scheduleOrphanEnd(session: CopilotSession): void {
     clearTimeout(this.#orphans.get(session));
     const end = (): void => {
       this.#orphans.delete(session);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { StderrTail } from "../../../src/mcp/connection/stdio-transport.ts";
+import { StderrTail } from "../../../src/io/process/stderr-tail.ts";
 
 test("only the end is kept, however much there is", () => {
   const tail = new StderrTail();

@@ -6,7 +6,8 @@ import { createMessageConnection, type MessageConnection, StreamMessageReader, S
 import { silentLogger } from "../../../src/base/logger.ts";
 import { startHost } from "../../../src/host/create-host.ts";
 import type { HostOptions } from "../../../src/host/host-options.ts";
-import { CopilotServer, type CopilotServerOptions } from "../../../src/servers/copilot/copilot-server.ts";
+import type { CopilotServerOptions } from "../../../src/servers/copilot/copilot-options.ts";
+import { CopilotServer } from "../../../src/servers/copilot/copilot-server.ts";
 import type { SessionEvent } from "../../../src/session/history/events.ts";
 import { chatAnswer, type ModelScript, type ScriptedModel, type ScriptedReply, startScriptedModel } from "../../doubles/scripted-model.ts";
 import { loadContract } from "./wire-contract.ts";

@@ -2,14 +2,7 @@ import { errorMessage, HostError } from "../../../base/errors.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import { type AppendLog, defaultMaxLineBytes, type LogRecord, logClosed, toLine } from "../../../io/log/append-log.ts";
 import { toRecord } from "../../../io/log/read-log.ts";
-import type { Client } from "./client.ts";
-
-/** Where a client keeps the state of its sessions: in a file system of its own, which only it can reach. */
-export interface ClientFileSystem {
-  /** The folder of a session's state, in each session's own file system. */
-  readonly statePath: string;
-  readonly initialDirectory: string;
-}
+import type { Client, ClientFileSystem } from "./client.ts";
 
 /** A client's error for what is not there. */
 const missingCode = "ENOENT";

@@ -1,7 +1,6 @@
 import type { SessionBundles } from "../../../plugin-host/bundles/session-bundles.ts";
 import type { SessionHooks } from "../../../session/hooks/hook-kinds.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
-import type { CopilotServer } from "../copilot-server.ts";
 
 /** The folders of plugins that a session has, and what is in them. It goes with the session. */
 export class ClientPlugins implements Disposable {
@@ -53,35 +52,4 @@ export class ClientPlugins implements Disposable {
   [Symbol.dispose](): void {
     this.#ending.abort(new Error("The session has ended."));
   }
-}
-
-/** Reads the plugins of a session: those of the server, and those that its client names. What cannot be read is said to the log. */
-export async function loadClientPlugins(
-  server: CopilotServer,
-  own: readonly string[],
-  workingDirectory: string | undefined,
-): Promise<ClientPlugins> {
-  const installed = (await server.pluginLibrary()).enabled;
-  const directories = [...new Set([...installed.map(({ folder }) => folder), ...server.pluginDirectories, ...own])];
-  const ending = new AbortController();
-  if (directories.length === 0) return new ClientPlugins(directories, undefined, ending);
-  const { loadSessionBundles } = await import("../../../plugin-host/bundles/session-bundles.ts");
-  const { fromStoredEntry } = await import("../../../plugin-host/bundles/read-marketplace.ts");
-  const entries = new Map(
-    installed.flatMap(({ folder, entry }) => {
-      const listed = entry && fromStoredEntry(entry, folder);
-      return listed === undefined ? [] : [[folder, listed] as const];
-    }),
-  );
-  const bundles = loadSessionBundles(directories, {
-    entries,
-    workingDirectory: workingDirectory ?? (await server.host()).workingDirectory,
-    dataDirectory: server.options.pluginDataDirectory,
-    log: server.log,
-    signal: ending.signal,
-  });
-  for (const { severity, code, message, file } of bundles.diagnostics) {
-    if (severity !== "info") server.log.warning(`A plugin of a session: ${message}`, { code, file });
-  }
-  return new ClientPlugins(directories, bundles, ending);
 }

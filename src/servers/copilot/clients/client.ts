@@ -2,15 +2,13 @@ import { randomUUID } from "node:crypto";
 import type { Logger } from "../../../base/logger.ts";
 import { introduction } from "../connection/frame-reader.ts";
 import { type AnswerRequest, Wire, type WireStreams } from "../connection/wire.ts";
-import type { CopilotSession } from "../sessions/copilot-session.ts";
-import type { ClientFileSystem } from "./client-files.ts";
 import { ModelRequests } from "./model-requests.ts";
 
 /** Which of the protocols a client speaks: 2 has calls and permissions as requests to it, 3 as events that it answers. */
 export type ProtocolVersion = 2 | 3;
 
 /** What a client is that the server started itself, for one session. */
-export interface StartedExtension {
+interface StartedExtension {
   readonly id: string;
   readonly sessionId: string;
   onJoined(): void;
@@ -25,8 +23,6 @@ const maxRefusals = 5;
 export class Client {
   readonly id: string = randomUUID();
   readonly wire: Wire;
-  /** The sessions that it hears of. */
-  readonly sessions: Set<CopilotSession> = new Set();
   /** Until it says `connect`, it may be one of those that only ping. */
   version: ProtocolVersion | undefined;
   /** Settles when the client was first allowed to call. */
@@ -43,11 +39,11 @@ export class Client {
   fileSystem: ClientFileSystem | undefined;
 
   constructor(streams: WireStreams, answer: (client: Client) => AnswerRequest, log: Logger) {
-    this.modelRequests = new ModelRequests(this);
     this.admitted = new Promise((resolve) => {
       this.#settleAdmitted = resolve;
     });
     this.wire = new Wire(streams, (method, params, signal) => answer(this)(method, params, signal), log);
+    this.modelRequests = new ModelRequests(this.wire);
     this.wire.limitInput(introduction);
     void this.wire.closed.then(() => this.modelRequests.close());
   }
@@ -74,4 +70,11 @@ export class Client {
     this.#refusals++;
     if (this.isTurnedAway) setImmediate(() => this.wire.close());
   }
+}
+
+/** Where a client keeps the state of its sessions: in a file system of its own, which only it can reach. */
+export interface ClientFileSystem {
+  /** The folder of a session's state, in each session's own file system. */
+  readonly statePath: string;
+  readonly initialDirectory: string;
 }

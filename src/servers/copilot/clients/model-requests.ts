@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { toError } from "../../../base/errors.ts";
 import { onAbort } from "../../../base/wait-for.ts";
 import type { ModelFetch } from "../../../models/http.ts";
-import type { Client } from "./client.ts";
+import type { Wire } from "../connection/wire.ts";
 
 type FetchRequest = Parameters<ModelFetch>[1];
 type FetchResponse = Awaited<ReturnType<ModelFetch>>;
@@ -20,11 +20,11 @@ interface Exchange {
 
 /** Requests to models that a client carries in the place of this process. */
 export class ModelRequests {
-  readonly #client: Client;
+  readonly #wire: Wire;
   readonly #exchanges = new Map<string, Exchange>();
 
-  constructor(client: Client) {
-    this.#client = client;
+  constructor(wire: Wire) {
+    this.#wire = wire;
   }
 
   /** What takes the place of `fetch` for one session's model. */
@@ -68,7 +68,7 @@ export class ModelRequests {
   }
 
   async #write(start: { readonly requestId: string }, data: string, signal: AbortSignal): Promise<void> {
-    const { wire } = this.#client;
+    const wire = this.#wire;
     await wire.request("llmInference.httpRequestStart", start, signal);
     await wire.request("llmInference.httpRequestChunk", { requestId: start.requestId, data, binary: false, end: true }, signal);
   }
@@ -96,7 +96,7 @@ export class ModelRequests {
         fail,
       });
       const listening = onAbort(signal, () => {
-        if (this.#client.wire.isOpen && this.#exchanges.has(requestId)) void this.#cancel(requestId);
+        if (this.#wire.isOpen && this.#exchanges.has(requestId)) void this.#cancel(requestId);
         fail(signal.reason instanceof Error ? signal.reason : new Error("The request was cancelled."));
       });
     });
@@ -105,7 +105,7 @@ export class ModelRequests {
   async #cancel(requestId: string): Promise<void> {
     try {
       const params = { requestId, data: "", end: true, cancel: true };
-      await this.#client.wire.request("llmInference.httpRequestChunk", params, AbortSignal.timeout(cancelMs));
+      await this.#wire.request("llmInference.httpRequestChunk", params, AbortSignal.timeout(cancelMs));
     } catch {
       // It is over here, whatever the client makes of that.
     }

@@ -1,15 +1,35 @@
+import type { Logger } from "../../../base/logger.ts";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { statFile } from "../../../io/module-loader/read-source.ts";
 import { minimalEnvironment } from "../../../io/process/child-environment.ts";
 import { type ManagedProcess, type ProcessExit, spawnProcess } from "../../../io/process/child-process.ts";
-import { StderrTail } from "../../../mcp/connection/stdio-transport.ts";
+import { StderrTail } from "../../../io/process/stderr-tail.ts";
 import type { Client } from "../clients/client.ts";
-import type { CopilotServer } from "../copilot-server.ts";
-import type { FoundExtension } from "./session-extensions.ts";
+import type { WireStreams } from "../connection/wire.ts";
+import type { CopilotServerOptions } from "../copilot-options.ts";
+
+/** A program that may attach to a session: `extension.mjs` in a folder of its own. */
+export interface FoundExtension {
+  /** `project:<name>` or `user:<name>`. */
+  readonly id: string;
+  /** That of its folder. */
+  readonly name: string;
+  readonly source: "project" | "user";
+  readonly file: string;
+}
+
+/** What extensions need of the server that starts them. */
+export interface ExtensionHost {
+  readonly options: CopilotServerOptions;
+  readonly log: Logger;
+  /** Whether code that was found in a folder may run. */
+  mayRun(path: string): Promise<boolean>;
+  accept(streams: WireStreams): Client;
+}
 
 interface LaunchOptions {
-  readonly server: CopilotServer;
+  readonly server: ExtensionHost;
   readonly sessionId: string;
   readonly workingDirectory: string;
   /** A folder with the modules of the SDK that a client wants extensions to have. */

@@ -3,7 +3,7 @@ import { minimalEnvironment } from "../../../io/process/child-environment.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
 import type { Client } from "../clients/client.ts";
 import type { Params } from "../connection/params.ts";
-import type { CopilotServer } from "../copilot-server.ts";
+import type { ServerContext } from "../context.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { SessionExtensions } from "./session-extensions.ts";
 
@@ -12,7 +12,7 @@ export function admitExtension(
   { extension }: Client,
   params: Params,
   sessionId: string,
-  environment: CopilotServer["options"]["environment"],
+  environment: ServerContext["options"]["environment"],
 ): void {
   if (extension === undefined) return;
   if (extension.sessionId !== sessionId) {
@@ -48,9 +48,9 @@ export function changesOf({ extension }: Client, params: Params, options: Sessio
 }
 
 /** After a client is in a session: an extension runs now; and who wants extensions gets those that there are. */
-export function followJoin(server: CopilotServer, session: CopilotSession, client: Client, params: Params): void {
+export function followJoin(server: ServerContext, session: CopilotSession, client: Client, params: Params): void {
   client.extension?.onJoined();
   if (client.extension !== undefined || !params.flag("requestExtensions") || session.extensions !== undefined) return;
-  session.extensions = new SessionExtensions(server, session, params.optionalText("extensionSdkPath"));
+  session.extensions = new SessionExtensions(server, session.session, params.optionalText("extensionSdkPath"));
   session.extensions.start();
 }

@@ -4,9 +4,8 @@ import { errorMessage, HostError } from "../../../base/errors.ts";
 import { Lifetime } from "../../../base/lifetime.ts";
 import { statFile } from "../../../io/module-loader/read-source.ts";
 import { trustRootOf, untrustedFolder } from "../../../trust/folder-trust.ts";
-import type { CopilotServer } from "../copilot-server.ts";
-import type { CopilotSession } from "../sessions/copilot-session.ts";
-import { type ExtensionProcess, launchExtension } from "./extension-process.ts";
+import type { Session } from "../../../session/session.ts";
+import { type ExtensionHost, type ExtensionProcess, type FoundExtension, launchExtension } from "./extension-process.ts";
 
 /** An extension as clients list it. */
 interface ExtensionInfo {
@@ -31,8 +30,8 @@ interface Entry {
  * One that fails takes nobody with it; its tools and hooks go when it does.
  */
 export class SessionExtensions {
-  readonly #server: CopilotServer;
-  readonly #session: CopilotSession;
+  readonly #server: ExtensionHost;
+  readonly #session: Session;
   readonly #sdkPath: string | undefined;
   readonly #disabled = new Set<string>();
   #entries = new Map<string, Entry>();
@@ -40,7 +39,7 @@ export class SessionExtensions {
   readonly #life: Lifetime;
 
   /** `sdkPath`: where a client wants extensions to have the SDK from. */
-  constructor(server: CopilotServer, session: CopilotSession, sdkPath: string | undefined) {
+  constructor(server: ExtensionHost, session: Session, sdkPath: string | undefined) {
     this.#server = server;
     this.#session = session;
     this.#life = new Lifetime(() => new HostError("SESSION_CLOSED", `Session ${session.id} is closed.`));
@@ -67,7 +66,7 @@ export class SessionExtensions {
     return this.#next(async () => {
       await this.#stopAll();
       if (this.#life.isOver) return;
-      const { workingDirectory } = this.#session.session.config;
+      const { workingDirectory } = this.#session.config;
       const found = discoverExtensions({ workingDirectory, userDirectory: this.#server.options.extensionsDirectory });
       this.#entries = new Map(found.map((each) => [each.id, this.#launch(each)]));
       this.#tell();
@@ -119,7 +118,7 @@ export class SessionExtensions {
   }
 
   async #run(entry: Entry): Promise<void> {
-    const { workingDirectory, sessionId } = this.#session.session.config;
+    const { workingDirectory, sessionId } = this.#session.config;
     const { source, file } = entry.found;
     if (source === "project" && !(await this.#server.mayRun(file))) {
       return this.#conclude(entry, "failed", untrustedFolder(trustRootOf(file, workingDirectory)).message);
@@ -164,11 +163,11 @@ export class SessionExtensions {
   #warn({ id }: FoundExtension, why: string): void {
     const message = `Extension "${id}" failed: ${why}`;
     this.#server.log.warning(message);
-    this.#session.session.events.append("session.warning", { warningType: "extension", message });
+    this.#session.events.append("session.warning", { warningType: "extension", message });
   }
 
   #tell(): void {
-    const { session } = this.#session;
+    const session = this.#session;
     if (!session.isOpen) return;
     const extensions = this.list().map(({ id, name, source, status }) => ({ id, name, source, status }));
     session.events.append("session.extensions_loaded", { extensions });
@@ -191,16 +190,6 @@ async function stop(entry: Entry): Promise<void> {
   entry.process = undefined;
   await process?.stop();
   entry.settle();
-}
-
-/** A program that may attach to a session: `extension.mjs` in a folder of its own. */
-export interface FoundExtension {
-  /** `project:<name>` or `user:<name>`. */
-  readonly id: string;
-  /** That of its folder. */
-  readonly name: string;
-  readonly source: "project" | "user";
-  readonly file: string;
 }
 
 interface ExtensionPlaces {

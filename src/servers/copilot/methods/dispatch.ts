@@ -1,13 +1,13 @@
 import type { Client } from "../clients/client.ts";
 import { notSupported, Params, toRpcError } from "../connection/params.ts";
 import type { AnswerRequest } from "../connection/wire.ts";
-import type { CopilotServer } from "../copilot-server.ts";
+import type { ServerContext } from "../context.ts";
 import { handshake } from "./handshake.ts";
 import type { Call, Method, MethodFamily } from "./method.ts";
 import { families, methodTable } from "./table.ts";
 
 /** Finds the method of a request and has it answered. */
-export function answerRequest(server: CopilotServer, client: Client): AnswerRequest {
+export function answerRequest(server: ServerContext, client: Client): AnswerRequest {
   return (method, values, signal) => {
     const call: Call = { server, client, params: new Params(method, values), signal };
     try {

@@ -1,10 +1,10 @@
 import type { Client } from "../clients/client.ts";
 import type { Params } from "../connection/params.ts";
-import type { CopilotServer } from "../copilot-server.ts";
+import type { ServerContext } from "../context.ts";
 
 /** A request of a client and where it came from. */
 export interface Call {
-  readonly server: CopilotServer;
+  readonly server: ServerContext;
   readonly client: Client;
   readonly params: Params;
   /** Fires when the client cancels the request, or has gone. */

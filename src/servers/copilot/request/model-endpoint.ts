@@ -7,10 +7,9 @@ import type { Session } from "../../../session/session.ts";
 import { isPluginProvider, type SessionProvider } from "../../../session/turns/turn-options.ts";
 import type { Client } from "../clients/client.ts";
 import type { Params } from "../connection/params.ts";
-import type { CopilotServer } from "../copilot-server.ts";
+import type { Environment } from "../copilot-options.ts";
+import type { ServerContext } from "../context.ts";
 import { pick } from "./session-options.ts";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Where a session's model is served, and what it is called there. */
 interface ModelEndpoint {
@@ -121,7 +120,7 @@ function textOf(fields: Fields, key: string): string | undefined {
 }
 
 /** The model of a session that named none is found out when it is first needed. */
-export async function chooseModel(server: CopilotServer, session: Session): Promise<void> {
+export async function chooseModel(server: ServerContext, session: Session): Promise<void> {
   const { turn } = session.config;
   if (turn.chatModel !== undefined || turn.model !== undefined || turn.provider === undefined) return;
   const model = defaultModel(server.options.environment) ?? (await firstModel(turn.provider));
@@ -131,8 +130,8 @@ export async function chooseModel(server: CopilotServer, session: Session): Prom
 /** What the runtime of the Copilot SDK takes when nothing is said. */
 const usualModel = "claude-sonnet-4.5";
 
-/** The model to take where nobody named one: the usual one if the endpoint has it, else its first. @internal Exported for tests. */
-export async function firstModel(provider: SessionProvider): Promise<string> {
+/** The model to take where nobody named one: the usual one if the endpoint has it, else its first. */
+async function firstModel(provider: SessionProvider): Promise<string> {
   if (isPluginProvider(provider)) throw new HostError("MODEL_MISSING", "The session names no model. Give it one.");
   try {
     const { listModels } = await import("../../../models/provider.ts");

@@ -4,7 +4,7 @@ import { isPlainRecord } from "../../../base/read-fields.ts";
 import type { CustomInstructionOptions } from "../../../session/prompt/instruction-files.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
 import { badParams, type Params } from "../connection/params.ts";
-import type { Environment } from "./model-endpoint.ts";
+import type { Environment } from "../copilot-options.ts";
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 type Fields = Readonly<Record<string, unknown>>;

@@ -8,14 +8,14 @@ import type { Client } from "../clients/client.ts";
 import { type ClientCapabilities, toClientHooks } from "../clients/client-capabilities.ts";
 import type { CommandDeclaration } from "../clients/client-commands.ts";
 import type { Params } from "../connection/params.ts";
-import type { CopilotServer } from "../copilot-server.ts";
+import type { ServerContext } from "../context.ts";
 import { createTokenSource } from "./github-token.ts";
 import { findEndpoint } from "./model-endpoint.ts";
 import { toCustomInstructions, toDeclarations, toSessionOptions } from "./session-options.ts";
 import { toSystemMessage } from "./system-message-sections.ts";
 
 /** What `session.options.update` changes. */
-export function optionsOf(server: CopilotServer, client: Client, params: Params, sessionId: string): SessionOptions {
+export function optionsOf(server: ServerContext, client: Client, params: Params, sessionId: string): SessionOptions {
   const { hooks: _hooks, ...made } = toOptions(server, client, params, sessionId, []);
   const options = { ...made, ...instructionsOf(server, params, server.sessions.get(sessionId)?.session) };
   if (params.get("provider") !== undefined || params.get("providers") !== undefined) return options;
@@ -25,7 +25,7 @@ export function optionsOf(server: CopilotServer, client: Client, params: Params,
 
 /** What a request says of a session, as the session takes it. `hookClients`: whose hooks run. */
 export function toOptions(
-  server: CopilotServer,
+  server: ServerContext,
   client: Client,
   params: Params,
   sessionId: string,
@@ -76,7 +76,7 @@ function toCommand({ name, description }: Readonly<Record<string, unknown>>): re
 
 /** Custom instructions as a session that goes on has them after a request; empty: as before. */
 export function instructionsOf(
-  { options }: CopilotServer,
+  { options }: ServerContext,
   params: Params,
   session: Session | undefined,
 ): Pick<SessionOptions, "customInstructions"> {
@@ -86,7 +86,7 @@ export function instructionsOf(
 }
 
 /** Questions for which nobody may still come, as it is for a permission, are over when no client answers them. */
-export function ownCallbacks(server: CopilotServer, sessionId: string): Partial<SessionOptions> {
+export function ownCallbacks(server: ServerContext, sessionId: string): Partial<SessionOptions> {
   const nobody = (): never => {
     throw new HostError("ASK_UNANSWERED", "No client of this session answers such questions.");
   };
@@ -98,6 +98,6 @@ export function ownCallbacks(server: CopilotServer, sessionId: string): Partial<
 }
 
 /** The client that offered to carry requests to models; the first of several. */
-export function carrierOf({ clients }: CopilotServer): Client | undefined {
+export function carrierOf({ clients }: ServerContext): Client | undefined {
   return [...clients].find((client) => client.carriesModelRequests);
 }

@@ -156,7 +156,6 @@ export class CopilotSession {
     });
     this.#links.set(client, link);
     if (before !== undefined && before.attachment !== attachment) void before.attachment[Symbol.asyncDispose]();
-    client.sessions.add(this);
     this.commands.set(client, offer.commands);
     if (couldElicit !== this.canElicit) this.#tellCapabilities();
     link.catchUp(() => this.#missed(past));
@@ -169,7 +168,6 @@ export class CopilotSession {
     const couldElicit = this.canElicit;
     this.#absent = link;
     this.#links.delete(client);
-    client.sessions.delete(this);
     this.commands.remove(client);
     this.#releaseQueuedCommands();
     if (couldElicit) this.#tellCapabilities();
@@ -190,7 +188,6 @@ export class CopilotSession {
     if (link === undefined) return;
     const couldElicit = this.canElicit;
     this.#links.delete(client);
-    client.sessions.delete(this);
     this.commands.remove(client);
     this.#releaseQueuedCommands();
     for (const attachment of [link.attachment, ...link.interests.values()]) await attachment[Symbol.asyncDispose]();
@@ -235,7 +232,6 @@ export class CopilotSession {
     this.news[Symbol.dispose]();
     this.#following[Symbol.dispose]();
     this.#errors?.[Symbol.dispose]();
-    for (const client of this.clients) client.sessions.delete(this);
     this.#links.clear();
   }
 

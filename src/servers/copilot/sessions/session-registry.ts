@@ -5,9 +5,9 @@ import { HostError, toError } from "../../../base/errors.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
 import type { Client } from "../clients/client.ts";
 import { toClientHooks } from "../clients/client-capabilities.ts";
-import { type ClientPlugins, loadClientPlugins } from "../clients/client-plugins.ts";
+import { ClientPlugins } from "../clients/client-plugins.ts";
 import type { Params } from "../connection/params.ts";
-import type { CopilotServer } from "../copilot-server.ts";
+import type { ServerContext } from "../context.ts";
 import { admitExtension, changesOf, followJoin } from "../extensions/join-extension.ts";
 import { ineffectiveOptions, refuseUnenforceable, toCustomInstructions } from "../request/session-options.ts";
 import { instructionsOf, ownCallbacks, toCapabilities, toOptions } from "../request/session-request.ts";
@@ -15,7 +15,7 @@ import { CopilotSession } from "./copilot-session.ts";
 import { filesAt, findStorage, storageIn } from "./workspace.ts";
 
 /** Makes a session as a client wants it, with the client in it. @throws HostError as `Host.createSession`, `Attachment.setTools`. */
-export async function createWireSession(server: CopilotServer, client: Client, params: Params): Promise<CopilotSession> {
+export async function createWireSession(server: ServerContext, client: Client, params: Params): Promise<CopilotSession> {
   refuseUnenforceable(params);
   const sessionId = params.optionalText("sessionId") ?? randomUUID();
   const offer = toCapabilities(params, client);
@@ -53,7 +53,7 @@ export async function createWireSession(server: CopilotServer, client: Client, p
 }
 
 /** Goes on with a session, open here or kept, and takes the client in. @throws HostError as `Host.resumeSession`, `Attachment.setTools`. */
-export async function resumeWireSession(server: CopilotServer, client: Client, params: Params): Promise<CopilotSession> {
+export async function resumeWireSession(server: ServerContext, client: Client, params: Params): Promise<CopilotSession> {
   refuseUnenforceable(params);
   const sessionId = params.text("sessionId");
   admitExtension(client, params, sessionId, server.options.environment);
@@ -106,7 +106,7 @@ export async function resumeWireSession(server: CopilotServer, client: Client, p
 
 /** Those that a session has, unless whoever joins it names others. */
 async function pluginsOf(
-  server: CopilotServer,
+  server: ServerContext,
   known: CopilotSession | undefined,
   params: Params,
   workingDirectory: string | undefined,
@@ -131,7 +131,7 @@ function inClientsFolder({ fileSystem }: Client): Pick<SessionOptions, "workingD
 const soon = { awaitsSources: false } as const;
 
 /** The servers that the user configured through a client; the session's own take precedence. */
-async function withUserServers(server: CopilotServer, own: SessionOptions["mcpServers"]): Promise<Pick<SessionOptions, "mcpServers">> {
+async function withUserServers(server: ServerContext, own: SessionOptions["mcpServers"]): Promise<Pick<SessionOptions, "mcpServers">> {
   const { enabled } = await server.mcpConfig();
   return Object.keys(enabled).length === 0 ? {} : { mcpServers: { ...enabled, ...own } };
 }
@@ -140,7 +140,7 @@ const resumed: ReadonlySet<string> = new Set(["session.resume"]);
 const noPast: ReadonlySet<string> = new Set();
 
 /** A client leaves a session, which ends with the last. @param keeps: the last client may come back. */
-export async function leaveSession(server: CopilotServer, session: CopilotSession, client: Client): Promise<void> {
+export async function leaveSession(server: ServerContext, session: CopilotSession, client: Client): Promise<void> {
   const hadHooks = session.hookClients.includes(client);
   if (session.people.length === 1 && session.people[0] === client) return server.end(session);
   await session.leave(client);
@@ -148,31 +148,32 @@ export async function leaveSession(server: CopilotServer, session: CopilotSessio
 }
 
 /** The client's line was closed. Its sessions go on without it; those that nobody else is in wait a while for it. */
-export async function dropClient(server: CopilotServer, client: Client): Promise<void> {
-  const parked = await Promise.allSettled([...client.sessions].map((session) => parkSession(server, session, client)));
+export async function dropClient(server: ServerContext, client: Client): Promise<void> {
+  const joined = [...server.sessions.values()].filter((session) => session.clients.includes(client));
+  const parked = await Promise.allSettled(joined.map((session) => parkSession(server, session, client)));
   const failed = parked.flatMap((one) => (one.status === "rejected" ? [toError(one.reason)] : []));
   if (failed.length > 0) throw new AggregateError(failed, `${failed.length} sessions of a client that has gone could not be kept for it.`);
 }
 
 /** A session goes on without a client; what it left open waits for another, where it was the last. */
-export async function parkSession(server: CopilotServer, session: CopilotSession, client: Client): Promise<void> {
+export async function parkSession(server: ServerContext, session: CopilotSession, client: Client): Promise<void> {
   const hadHooks = session.hookClients.includes(client);
   if (session.people.length === 1 && session.people[0] === client) session.lose(client);
   else await session.leave(client);
   if (!session.session.isOpen) return;
   if (hadHooks) await updateHooks(session);
-  if (session.people.length === 0 && client.extension === undefined) server.timers.await(session);
+  if (session.people.length === 0 && client.extension === undefined) server.timers.scheduleOrphanEnd(session);
 }
 
 /** A client that went while its session was being made never hears of it. */
-async function leaveIfGone(server: CopilotServer, session: CopilotSession, client: Client): Promise<void> {
+async function leaveIfGone(server: ServerContext, session: CopilotSession, client: Client): Promise<void> {
   if (client.wire.isOpen) return;
   await session.leave(client);
-  if (session.people.length === 0) server.timers.await(session);
+  if (session.people.length === 0) server.timers.scheduleOrphanEnd(session);
 }
 
 /** The session that a request is about. */
-export function findSession(server: CopilotServer, params: Params): CopilotSession {
+export function findSession(server: ServerContext, params: Params): CopilotSession {
   const sessionId = params.text("sessionId");
   const found = server.sessions.get(sessionId);
   if (found?.session.isOpen !== true) throw new HostError("SESSION_NOT_FOUND", `Session not found for sessionId: ${sessionId}`);
@@ -185,4 +186,35 @@ function tellIneffective({ session }: CopilotSession, params: Params): void {
   if (names.length === 0) return;
   const message = `These options of ${params.method} have no effect on skillhost: ${names.join(", ")}.`;
   session.events.append("session.info", { infoType: "options_without_effect", message });
+}
+
+/** Reads the plugins of a session: those of the server, and those that its client names. What cannot be read is said to the log. */
+async function loadClientPlugins(
+  server: ServerContext,
+  own: readonly string[],
+  workingDirectory: string | undefined,
+): Promise<ClientPlugins> {
+  const installed = (await server.pluginLibrary()).enabled;
+  const directories = [...new Set([...installed.map(({ folder }) => folder), ...server.pluginDirectories, ...own])];
+  const ending = new AbortController();
+  if (directories.length === 0) return new ClientPlugins(directories, undefined, ending);
+  const { loadSessionBundles } = await import("../../../plugin-host/bundles/session-bundles.ts");
+  const { fromStoredEntry } = await import("../../../plugin-host/bundles/read-marketplace.ts");
+  const entries = new Map(
+    installed.flatMap(({ folder, entry }) => {
+      const listed = entry && fromStoredEntry(entry, folder);
+      return listed === undefined ? [] : [[folder, listed] as const];
+    }),
+  );
+  const bundles = loadSessionBundles(directories, {
+    entries,
+    workingDirectory: workingDirectory ?? (await server.host()).workingDirectory,
+    dataDirectory: server.options.pluginDataDirectory,
+    log: server.log,
+    signal: ending.signal,
+  });
+  for (const { severity, code, message, file } of bundles.diagnostics) {
+    if (severity !== "info") server.log.warning(`A plugin of a session: ${message}`, { code, file });
+  }
+  return new ClientPlugins(directories, bundles, ending);
 }

@@ -6,13 +6,13 @@ import { writeFileAtomic } from "../../../io/atomic-write.ts";
 import { confinePath } from "../../../io/confine-path.ts";
 import type { Client } from "../clients/client.ts";
 import { ClientFiles, createClientLog } from "../clients/client-files.ts";
-import type { CopilotServer } from "../copilot-server.ts";
+import type { ServerContext } from "../context.ts";
 import type { CopilotSession } from "./copilot-session.ts";
 
 const maxBytes = 10 * 1024 * 1024;
 
 /** The folder of a session's own files: its plan, and what it keeps aside. It need not exist. */
-export function workspacePathOf({ options }: Pick<CopilotServer, "options">, sessionId: string): string {
+export function workspacePathOf({ options }: Pick<ServerContext, "options">, sessionId: string): string {
   return join(options.sessionsDirectory, sessionId);
 }
 
@@ -38,7 +38,7 @@ export interface SessionWorkspace {
 export class Workspace implements SessionWorkspace {
   readonly path: string;
 
-  constructor(server: Pick<CopilotServer, "options">, sessionId: string) {
+  constructor(server: Pick<ServerContext, "options">, sessionId: string) {
     this.path = workspacePathOf(server, sessionId);
   }
 
