@@ -121,6 +121,7 @@ const sdkName = "@github/copilot-sdk";
  * The folder with the modules of the Copilot SDK (`index.js`, `extension.js`) for an extension: the first of those that were
  * named in which there is one, else the SDK that is installed for the extension or for the working directory. `workingDirectory`
  * undefined: it is not trusted.
+ * @internal
  */
 export function findSdk(
   named: readonly (string | undefined)[],

@@ -212,6 +212,7 @@ interface ExtensionPlaces {
 /**
  * Finds the extensions of a project, in `.github/extensions` at the top of its git checkout, and those of the user. Of one
  * name, the project's counts.
+ * @internal
  */
 export function discoverExtensions({ workingDirectory, userDirectory }: ExtensionPlaces): readonly FoundExtension[] {
   const ofProject = findIn(join(topOf(workingDirectory), ".github", "extensions"), "project");

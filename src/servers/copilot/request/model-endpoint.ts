@@ -132,7 +132,7 @@ export async function chooseModel(server: CopilotServer, session: Session): Prom
 const usualModel = "claude-sonnet-4.5";
 
 /** The model to take where nobody named one: the usual one if the endpoint has it, else its first. @internal Exported for tests. */
-export async function firstModel(provider: SessionProvider): Promise<string> {
+async function firstModel(provider: SessionProvider): Promise<string> {
   if (isPluginProvider(provider)) throw new HostError("MODEL_MISSING", "The session names no model. Give it one.");
   try {
     const { listModels } = await import("../../../models/provider.ts");
