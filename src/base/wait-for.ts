@@ -17,6 +17,8 @@ export function onAbort(signal: AbortSignal, run: () => void): Disposable {
 export interface WaitLimits {
   readonly signal?: AbortSignal | undefined;
   readonly milliseconds?: number | undefined;
+  /** Whether only the time counts that this process spends waiting, so that work that is slow is not taken for work that hangs. */
+  readonly countsWaiting?: boolean | undefined;
   /** Makes the error of a wait whose time is over. */
   readonly expired?: () => Error;
 }
@@ -25,21 +27,46 @@ export interface WaitLimits {
  * Waits for work, but no longer than the limits allow: rejects with the signal's reason, or with what `expired` makes. The
  * work itself goes on; its late outcome is dropped.
  */
-export async function waitFor<T>(work: Promise<T>, { signal, milliseconds, expired = defaultError }: WaitLimits): Promise<T> {
+export async function waitFor<T>(work: Promise<T>, limits: WaitLimits): Promise<T> {
+  const { signal, milliseconds, countsWaiting = false, expired = defaultError } = limits;
   // Whoever loses the race must not become an unhandled rejection.
   work.catch(() => {});
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Disposable | undefined;
   let waiting: Disposable | undefined;
   const limit = new Promise<never>((_resolve, reject) => {
     if (signal !== undefined) waiting = onAbort(signal, () => reject(signal.reason));
-    if (milliseconds !== undefined) timer = setTimeout(() => reject(expired()), milliseconds);
+    if (milliseconds !== undefined) timer = (countsWaiting ? afterWaiting : after)(milliseconds, () => reject(expired()));
   });
   try {
     return await Promise.race([work, limit]);
   } finally {
-    clearTimeout(timer);
+    timer?.[Symbol.dispose]();
     waiting?.[Symbol.dispose]();
   }
+}
+
+function after(milliseconds: number, run: () => void): Disposable {
+  const timer = setTimeout(run, milliseconds);
+  return { [Symbol.dispose]: () => clearTimeout(timer) };
+}
+
+const tick = 5;
+/** The step of timers on Windows. */
+const coarseTick = 16;
+
+/** Of a turn of the event loop that takes long, because of work in this process or because other processes run, one tick counts. */
+function afterWaiting(milliseconds: number, run: () => void): Disposable {
+  let [left, last, longest] = [milliseconds, performance.now(), coarseTick];
+  const timer = setInterval(() => {
+    const now = performance.now();
+    longest = Math.min(longest, Math.max(now - last, tick));
+    left -= Math.min(now - last, longest);
+    last = now;
+    if (left > 0) return;
+    clearInterval(timer);
+    run();
+  }, tick);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
 /** Whether the work settled within so many milliseconds, however it did. */

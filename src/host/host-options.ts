@@ -49,7 +49,7 @@ export interface HostOptions {
   readonly watchBackend?: WatchBackend | "auto" | undefined;
   /** What relative paths start at, and where sessions work. Default: the process's. */
   readonly workingDirectory?: string | undefined;
-  /** Milliseconds that a module may take to load. Default: 10,000. */
+  /** Milliseconds that a module may wait for something while it loads; its own work does not count. Default: 10,000. */
   readonly importTimeout?: number | undefined;
   /**
    * Plugins, as `definePlugin` returns them or as specifiers of modules that export one: a path from the working

@@ -20,6 +20,19 @@ test("gives up at the deadline and when the signal fires, before or meanwhile", 
   await expect(waitFor(never, { signal: controller.signal })).rejects.toThrow("closed");
 });
 
+test("does not count the time of work in this process, where only waiting counts", async () => {
+  const work = async (): Promise<string> => {
+    for (let turn = 0; turn < 20; turn++) {
+      for (const end = performance.now() + 50; performance.now() < end; );
+      await new Promise(setImmediate);
+    }
+    return "done";
+  };
+  await expect(waitFor(work(), { milliseconds: 400, expired })).rejects.toThrow("too late");
+  await expect(waitFor(work(), { milliseconds: 400, countsWaiting: true, expired })).resolves.toBe("done");
+  await expect(waitFor(never, { milliseconds: 30, countsWaiting: true, expired })).rejects.toThrow("too late");
+});
+
 test("drops the failure of work that nobody waits for any more", async () => {
   const unhandled: unknown[] = [];
   const note = (reason: unknown): void => void unhandled.push(reason);

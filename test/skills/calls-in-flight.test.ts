@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { countCalls } from "../../src/skills/load/calls-in-flight.ts";
 
-test("ends when the last call has settled, however it settled", async () => {
+test("calls in flight end when the last call has settled, whatever its outcome", async () => {
   const calls = countCalls();
   let finish: (value: string) => void = () => {};
   let fail: (error: Error) => void = () => {};
@@ -28,7 +28,7 @@ test("ends when the last call has settled, however it settled", async () => {
   expect(seen).toEqual(["one left", "ended"]);
 });
 
-test("a synchronous call is counted only while it runs, and what it throws comes through", async () => {
+test("a synchronous call is counted only while it runs, and its error is rethrown", async () => {
   const calls = countCalls();
   expect(calls.track((n: number) => n + 1)(1)).toBe(2);
   expect(() =>

@@ -8,7 +8,7 @@ import type { Skill } from "../../src/skills/skill.ts";
 import { SkillStore } from "../../src/skills/store/skill-store.ts";
 import { type Files, skillMd, tempFolder } from "./kit.ts";
 
-describe("a skill as a session gets it", () => {
+describe("a skill as a session sees it", () => {
   async function loadOne(files: Files, prepare?: (folder: string) => void): Promise<Skill> {
     const folder = tempFolder(files);
     prepare?.(folder);
@@ -23,7 +23,7 @@ describe("a skill as a session gets it", () => {
     return skill;
   }
 
-  test("gives its instructions, with the folder filled in", async () => {
+  test("a skill returns its instructions with the skill's folder filled in", async () => {
     const skill = await loadOne({ "SKILL.md": skillMd("s", "Run {baseDir}/run.sh.") });
     expect(await skill.instructions()).toBe(`Run ${skill.folder}/run.sh.`);
     const bare = await loadOne({ "skill.json": '{ "name": "s" }', "prompts/a.md": "First.", "prompts/b.md": "Second." });
@@ -32,7 +32,7 @@ describe("a skill as a session gets it", () => {
     expect(skill.promptMode).toBe("on-demand");
   });
 
-  test("reads its own files, and no others", async () => {
+  test("a skill reads its own files and no others", async () => {
     const outside = tempFolder({ "secret.txt": "secret" });
     const skill = await loadOne({ "SKILL.md": skillMd("s"), "references/facts.md": "Facts." }, (folder) => {
       symlinkSync(join(outside, "secret.txt"), join(folder, "link.txt"));

@@ -11,7 +11,7 @@ const secret = "planted-secret-value";
 
 type Place = "project" | "package" | "pnpm" | "user";
 
-/** A folder of a skill where it has this scope. */
+/** Creates the folder of a skill in the given scope. */
 function folderIn(place: Place): string {
   if (place === "user") {
     const home = tempFolder();
@@ -30,11 +30,11 @@ type Key = ReturnType<typeof makeKey>;
 interface Opened extends Kit {
   readonly asked: readonly PermissionAsk[];
   readonly folder: string;
-  /** The codes of what was found, errors and warnings. */
+  /** The codes of the errors and warnings. */
   readonly codes: readonly string[];
 }
 
-/** A host over one skill, and a session in which somebody is asked and answers. */
+/** A host over one skill, and a session whose permission requests are answered. */
 async function open(
   place: Place,
   files: Files,
@@ -63,7 +63,7 @@ const json = (name: string, handler: object, more: object = {}): string =>
 const manifest = (permissions?: object): string =>
   JSON.stringify({ name: "s", description: "For a test.", ...(permissions && { permissions }) });
 
-/** What arrives at a service on this machine. */
+/** The requests that a local service receives. */
 async function service(): Promise<{ readonly origin: string; readonly seen: string[] }> {
   const seen: string[] = [];
   const server = createServer((request, response) => {
@@ -75,7 +75,7 @@ async function service(): Promise<{ readonly origin: string; readonly seen: stri
   return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen };
 }
 
-describe("variables of the environment", () => {
+describe("environment variables of a tool", () => {
   const sends = (origin: string, where: "url" | "header"): string =>
     json("t", {
       http:
@@ -93,7 +93,7 @@ describe("variables of the environment", () => {
   ];
 
   test.each(undeclared.flatMap(([what, permissions]) => (["url", "header"] as const).map((where) => [what, where, permissions] as const)))(
-    "are not sent where the manifest declares %s (%s)",
+    "undeclared variables are not sent where the manifest declares %s (%s)",
     async (_what, where, permissions) => {
       vi.stubEnv("PLANTED_KEY", secret);
       const { origin, seen } = await service();
@@ -109,7 +109,7 @@ describe("variables of the environment", () => {
   );
 
   test.each(["project", "package"] as const)(
-    "are sent by a tool of a %s that declares them, and whoever is asked sees their names and the address",
+    "a tool of a %s sends declared variables, and the permission request shows their names and the URL",
     async (place) => {
       const { origin, seen } = await service();
       const kit = await open(place, { "skill.json": manifest({ env: ["PLANTED_KEY"] }), "tools/t.json": sends(origin, "url") });
@@ -128,7 +128,7 @@ describe("variables of the environment", () => {
     },
   );
 
-  test("need no declaration in a user's own skill", async () => {
+  test("a user's own skill needs no declaration of variables", async () => {
     const { origin, seen } = await service();
     const kit = await open("user", { "tools/t.json": sends(origin, "header") });
     vi.stubEnv("PLANTED_KEY", secret);
@@ -136,7 +136,7 @@ describe("variables of the environment", () => {
     expect(seen).toEqual([`/ ${secret}`]);
   });
 
-  test("are refused again once the manifest does not declare them any more", async () => {
+  test("variables are refused again when the manifest no longer declares them", async () => {
     const { origin } = await service();
     const folder = folderIn("project");
     putAll(folder, { "SKILL.md": skillMd("s"), "skill.json": manifest({ env: ["PLANTED_KEY"] }), "tools/t.json": sends(origin, "url") });
@@ -150,7 +150,7 @@ describe("variables of the environment", () => {
   });
 });
 
-describe("hosts", () => {
+describe("hosts of a tool", () => {
   const request = (url: string): string => json("t", { http: { url } });
 
   test.each([
@@ -158,7 +158,7 @@ describe("hosts", () => {
     "https://${env:HOST}/x",
     "https://${env:HOST}.example/x",
     "https://a.example:${env:PORT}/x",
-  ])("%s depends on the environment, which only a user's own skill may", async (url) => {
+  ])("%s depends on the environment, which only a user's own skill may use", async (url) => {
     const files = { "skill.json": manifest({ env: ["BASE", "HOST", "PORT"] }), "tools/t.json": request(url) };
     expect((await open("project", files)).codes).toEqual(["TOOL_HOST_TEMPLATE"]);
     expect((await open("package", files)).codes).toEqual(["TOOL_HOST_TEMPLATE"]);
@@ -181,13 +181,13 @@ describe("hosts", () => {
     [["https://a.example"], "https://a.example/x", false],
     [["a.example:443"], "https://a.example/x", false],
     [[], "https://a.example/x", false],
-  ])("of %j %s is declared: %j", async (hosts, url, isDeclared) => {
+  ])("with the declared hosts %j, calling %s is declared: %j", async (hosts, url, isDeclared) => {
     const kit = await open("project", { "skill.json": manifest({ hosts }), "tools/t.json": request(url) });
     expect(kit.skill("s").tools).toEqual(isDeclared ? ["t"] : []);
     expect(kit.codes.includes("TOOL_USE_UNDECLARED")).toBe(!isDeclared);
   });
 
-  test("that a service redirects to get nothing", async () => {
+  test("a redirect to an undeclared host receives nothing", async () => {
     const other = await service();
     const server = createServer((_request, response) => response.writeHead(302, { location: `${other.origin}/stolen` }).end());
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -205,7 +205,7 @@ describe("hosts", () => {
   });
 });
 
-describe("programs", () => {
+describe("programs of a tool", () => {
   test.each<[programs: readonly string[] | undefined, isDeclared: boolean]>([
     [undefined, true],
     [["node"], true],
@@ -213,7 +213,7 @@ describe("programs", () => {
     [["git"], false],
     [["nodejs", "./node", "*"], false],
     [[], false],
-  ])("of %j node is declared: %j", async (programs, isDeclared) => {
+  ])("with the declared programs %j, node is declared: %j", async (programs, isDeclared) => {
     const kit = await open("project", {
       "skill.json": manifest(programs && { programs }),
       "tools/t.json": json("t", { command: "node", args: ["--version"] }),
@@ -221,7 +221,7 @@ describe("programs", () => {
     expect(kit.skill("s").tools).toEqual(isDeclared ? ["t"] : []);
   });
 
-  test("are shown in full with their arguments to whoever is asked", async () => {
+  test("the permission request shows programs in full with their arguments", async () => {
     const kit = await open("package", {
       "tools/t.json": json("t", { command: "node", args: ["-e", "console.log(process.argv[1])", "--", "${text}"] }),
     });
@@ -266,7 +266,7 @@ describe("scripts that a model would write", () => {
     ["sed", "-e", "s/a/b/", "--", "${cmd}"],
   ];
 
-  test.each(written)("%s %s %s is refused but for a user's own skill", async (command, ...args) => {
+  test.each(written)("%s %s %s is refused except for a user's own skill", async (command, ...args) => {
     const files = { "tools/t.json": json("t", { command, args }) };
     const kit = await open("project", files);
     expect(kit.codes).toEqual(["TOOL_SCRIPT_PLACEHOLDER"]);
@@ -275,26 +275,29 @@ describe("scripts that a model would write", () => {
     expect((await open("user", files)).codes).toEqual([]);
   });
 
-  test.each(["sh", "bash", "python3", "node"])("what %s reads as its program is refused likewise", async (command) => {
-    for (const args of [[], ["-"], ["-s"]]) {
-      const kit = await open("project", { "tools/t.json": json("t", { command, args, stdin: "${cmd}" }) });
-      expect(kit.codes, JSON.stringify(args)).toEqual(["TOOL_SCRIPT_PLACEHOLDER"]);
-    }
-    const reads = await open("project", { "tools/t.json": json("t", { command, args: ["{baseDir}/script.sh"], stdin: "${cmd}" }) });
-    expect(reads.codes).toEqual([]);
-  });
+  test.each(["sh", "bash", "python3", "node"])(
+    "the program that %s reads from stdin is refused except for a user's own skill",
+    async (command) => {
+      for (const args of [[], ["-"], ["-s"]]) {
+        const kit = await open("project", { "tools/t.json": json("t", { command, args, stdin: "${cmd}" }) });
+        expect(kit.codes, JSON.stringify(args)).toEqual(["TOOL_SCRIPT_PLACEHOLDER"]);
+      }
+      const reads = await open("project", { "tools/t.json": json("t", { command, args: ["{baseDir}/script.sh"], stdin: "${cmd}" }) });
+      expect(reads.codes).toEqual([]);
+    },
+  );
 
-  test.each(harmless)("%s %s %s is not", async (command, ...args) => {
+  test.each(harmless)("%s %s %s is allowed", async (command, ...args) => {
     const kit = await open("project", { "tools/t.json": json("t", { command, args }) });
     expect(kit.host.diagnostics.filter(({ severity }) => severity === "error")).toEqual([]);
   });
 });
 
-describe("an argument that a program would take for an option", () => {
+describe("an argument that a program could take for an option", () => {
   const printed = "console.log(JSON.stringify(process.argv.slice(1)))";
   const tool = (...args: readonly string[]): Files => ({ "tools/t.json": json("t", { command: "node", args: ["-e", printed, ...args] }) });
 
-  test.each(["--output=/tmp/x", "-x", "-", "--", "-\n"])("%j is refused in every scope", async (ref) => {
+  test.each(["--output=/tmp/x", "-x", "-", "--", "-\n"])("the argument %j is refused in every scope", async (ref) => {
     for (const place of ["project", "package", "user"] as const) {
       const kit = await open(place, { "tools/t.json": json("t", { command: "node", args: ["{baseDir}/never.mjs", "${ref}"] }) });
       const result = await kit.call("t", { ref });
@@ -320,7 +323,7 @@ describe("an argument that a program would take for an option", () => {
   });
 });
 
-describe("what a tool says of its own permission", () => {
+describe("what a tool declares about its own permission", () => {
   const head =
     'import { defineTool } from "skillhost";\nexport default defineTool("t", { description: "For a test.", handler: () => "ran", ';
   const forms = {
@@ -351,7 +354,7 @@ describe("what a tool says of its own permission", () => {
 
   test.each(
     Object.keys(asksIn).flatMap((place) => Object.keys(forms).map((form) => [place as Place, form as keyof typeof forms] as const)),
-  )("of a %s: %s", async (place, form) => {
+  )("the declaration of a %s: %s", async (place, form) => {
     const kit = await open(place, forms[form], { session: allow, answer: "reject" });
     const isAsked = asksIn[place](form);
     await kit.call("t", {});
@@ -362,7 +365,7 @@ describe("what a tool says of its own permission", () => {
     );
   });
 
-  test("counts in a skill that somebody trusted signed, as long as it is as it was signed", async () => {
+  test("the declaration counts in a skill with a trusted signature as long as its files are unchanged", async () => {
     const key = makeKey();
     const files = forms["a command with skipPermission"];
     const signed = await open("package", files, { signedBy: key, answer: "reject" });
@@ -377,7 +380,7 @@ describe("what a tool says of its own permission", () => {
     expect(stranger.asked).toHaveLength(1);
   });
 
-  test("of a package still counts where it forbids", async () => {
+  test("the declaration of a package still counts where it forbids", async () => {
     const files = {
       "tools/t.ts": `${head}permission: () => ({ kind: "shell", fullCommandText: "rm -rf x", commands: [{ identifier: "rm", readOnly: false }] }) });`,
     };
@@ -393,10 +396,10 @@ describe("what a tool says of its own permission", () => {
   });
 });
 
-describe("what was approved of a tool that is written in JSON", () => {
+describe("approvals of a tool that is written in JSON", () => {
   const command = (word: string): string => json("t", { command: "node", args: ["-p", `'${word}'`] });
 
-  test("covers its program and arguments, not only what a model sees of it", async () => {
+  test("an approval covers the program and its arguments, not only what the model sees", async () => {
     const kit = await open("project", { "tools/t.json": command("one") }, { answer: "approve-for-session" });
     for (const expected of [1, 1]) {
       expect((await kit.call("t", {})).textResultForLlm).toBe("one\n");
@@ -408,7 +411,7 @@ describe("what was approved of a tool that is written in JSON", () => {
     expect(kit.asked).toHaveLength(2);
   });
 
-  test("is held back with its definition when the address becomes another, where definitions are pinned", async () => {
+  test("a tool is held back when its address changes and definitions are pinned", async () => {
     const folder = folderIn("project");
     const write = (host: string): void =>
       putAll(folder, { "SKILL.md": skillMd("s"), "tools/t.json": json("t", { http: { url: `https://${host}/` } }) });

@@ -40,7 +40,7 @@ async function watchedHost(prepare: (skills: string) => void): Promise<Watched> 
   return { host, skills, told };
 }
 
-/** A save of the good skill is noticed. */
+/** Waits until a save of the good skill is noticed. */
 async function expectAlive({ host, skills }: Watched, description: string): Promise<void> {
   writeSkill(skills, "good", description);
   await expect.poll(() => host.skills.find(({ name }) => name === "good")?.description).toBe(description);
@@ -52,14 +52,14 @@ describe.each([
   ["beside skills", (skills: string) => join(skills, "deep")],
   ["in a skill", (skills: string) => join(skills, "good", "deep")],
 ])(`a folder of ${depth} levels %s`, (_, place) => {
-  test("does not keep the host from starting, nor the other skills from being loaded", async () => {
+  test("does not prevent the host from starting or the other skills from loading", async () => {
     const watched = await watchedHost((skills) => makeDeep(place(skills)));
     expect(watched.host.skills.map(({ name }) => name)).toEqual(["good"]);
     expect(codes(watched)).toContain("WATCH_TOO_DEEP");
     await expectAlive(watched, "Changed.");
   });
 
-  test("that is moved there stops nobody, and is told of", async () => {
+  test("is reported when it is moved there and does not affect the other skills", async () => {
     const elsewhere = join(emptyFolder(), "deep");
     makeDeep(elsewhere);
     const watched = await watchedHost(() => {});

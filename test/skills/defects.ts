@@ -10,20 +10,20 @@ export interface Defect {
   readonly files: Files;
   readonly prepare?: (folder: string, root: string) => void;
   readonly code: string;
-  /** Where it is reported, relative to the skill. */
+  /** File in which the defect is reported, relative to the skill. */
   readonly at: string;
   readonly line?: number;
   readonly column?: number;
   readonly severity?: Diagnostic["severity"];
-  /** What of the skill works all the same. */
+  /** Parts of the skill that still work. */
   readonly tools?: readonly string[];
   readonly state?: "active" | "failed";
-  /** What the message must say. */
+  /** Pattern that the message must match. */
   readonly says?: RegExp;
   readonly options?: TestHostOptions;
 }
 
-/** A skill with a tool that works. */
+/** Files of a skill with a working tool. */
 export const other: Files = {
   "SKILL.md": skillMd("bad"),
   "skill.json": '{ "name": "bad" }',
@@ -31,7 +31,7 @@ export const other: Files = {
 };
 const outside = { code: "PATH_OUTSIDE", tools: ["works"] } as const;
 
-/** Skills with one defect each, named "bad", beside which one named "good" must work. */
+/** Skills with one defect each, named "bad". Another skill, named "good", must work beside each of them. */
 export const defects: Record<string, Defect> = {
   "a NUL in SKILL.md": {
     files: { ...other, "SKILL.md": skillMd("bad", "a\0b") },

@@ -17,7 +17,7 @@ function skillAt(path: string, file = "SKILL.md"): void {
 
 const foldersOf = (root: string): string[] => discoverRoot(resolveRoot(root, base)).folders.map((folder) => folder.slice(base.length + 1));
 
-test("a root is a skill's own folder, or a parent of skill folders in the order of their names", () => {
+test("a root is a skill's own folder or a parent of skill folders in the order of their names", () => {
   skillAt("skills/b");
   skillAt("skills/a", "skill.json");
   skillAt("skills/c", "Skill.md");
@@ -29,7 +29,7 @@ test("a root is a skill's own folder, or a parent of skill folders in the order 
   expect(foldersOf("nowhere")).toEqual([]);
 });
 
-test("patterns of skill folders are expanded, and so is the home folder", () => {
+test("patterns of skill folders and the home folder are expanded", () => {
   skillAt("packages/one/skills/x");
   skillAt("packages/two/skills/y");
   const root = resolveRoot("packages/*/skills", base);
@@ -39,7 +39,7 @@ test("patterns of skill folders are expanded, and so is the home folder", () => 
 });
 
 test.skipIf(process.platform === "win32")(
-  "links to folders are followed, once each; a broken one is reported, a circle is harmless",
+  "links to folders are followed once each, a broken link is reported, and a circular one is harmless",
   () => {
     skillAt("real/a");
     mkdirSync(join(base, "skills"));

@@ -9,7 +9,7 @@ import { type Files, type Kit, openKit, poll, put, putAll, short, skillMd, tempF
 
 const good: Files = { "good/SKILL.md": skillMd("good"), "good/tools/good.ts": toolSource("good", '"good"') };
 
-/** Loads a bad skill beside a good one, whose tool must work whatever the other does. */
+/** Loads a bad skill beside a good one, whose tool must always work. */
 async function openBeside(
   files: Files,
   prepare?: (folder: string, root: string) => void,
@@ -25,7 +25,7 @@ async function openBeside(
   return { kit, folder, root };
 }
 
-describe("a skill with a defect is reported with its place and keeps nobody else from working:", () => {
+describe("a skill with a defect is reported with its place and does not affect the others:", () => {
   test.each(Object.entries(defects))("%s", async (_title, defect) => {
     const { kit, folder } = await openBeside(defect.files, defect.prepare, defect.options);
     const found = kit.found(defect.code);
@@ -41,8 +41,8 @@ describe("a skill with a defect is reported with its place and keeps nobody else
   });
 });
 
-describe("what looks odd and is none of the author's faults", () => {
-  test("a byte order mark and Windows line ends, in every kind of file", async () => {
+describe("unusual input that is not a mistake of the author", () => {
+  test("a byte order mark and Windows line endings are accepted in every kind of file", async () => {
     const windows = (text: string): string => `\uFEFF${text.replaceAll("\n", "\r\n")}`;
     const { kit } = await openBeside({
       "SKILL.md": windows(skillMd("bad", "First.\nSecond.")),
@@ -57,7 +57,7 @@ describe("what looks odd and is none of the author's faults", () => {
     expect(kit.skill("bad").prompts[0]?.text).toBe("One.\nTwo.\n");
   });
 
-  test("a SKILL.md of 300 kB, and 10,000 files in the folder and in the directory of skills", { timeout: patience(60_000) }, async () => {
+  test("a SKILL.md of 300 kB and 10,000 files in the skill and its directory are accepted", { timeout: patience(60_000) }, async () => {
     const { kit, root } = await openBeside(
       { "SKILL.md": skillMd("bad", "word ".repeat(60_000)), "tools/works.ts": toolSource("works", '"works"') },
       (folder, place) => {
@@ -73,7 +73,7 @@ describe("what looks odd and is none of the author's faults", () => {
     expect(await kit.says("works")).toBe("still");
   });
 
-  test("links in a circle, to the folder above, and to a skill that is listed anyway", async () => {
+  test("circular links, links to the parent folder and links to a listed skill are accepted", async () => {
     const { kit } = await openBeside(
       other,
       (folder, root) => {
@@ -90,7 +90,7 @@ describe("what looks odd and is none of the author's faults", () => {
     expect(await kit.says("works")).toBe("works");
   });
 
-  test("a listed folder or pattern brings what can be a tool, passes links over, and does not complain of the rest", async () => {
+  test("a listed folder or pattern loads possible tools, skips links and does not report the rest", async () => {
     const { kit } = await openBeside(
       { ...other, "more/README.md": "No tool.", "skill.json": '{ "name": "bad", "tools": ["tools", "more/*"] }' },
       (folder, root) => symlinkSync(join(root, "good/tools/good.ts"), join(folder, "more/link.ts")),
@@ -99,20 +99,20 @@ describe("what looks odd and is none of the author's faults", () => {
     expect(kit.host.diagnostics.map(({ code }) => code)).toEqual(["TOOL_PATTERN_EMPTY"]);
   });
 
-  test.skipIf(process.platform === "win32")("a SKILL.md that is a pipe is not waited for", async () => {
+  test.skipIf(process.platform === "win32")("a SKILL.md that is a named pipe does not block loading", async () => {
     const makePipe = "mkfifo";
     const { kit, folder } = await openBeside({}, (at) => execFileSync(makePipe, [join(at, "SKILL.md")]));
     expect(kit.found("FILE_NOT_REGULAR")).toMatchObject([{ file: join(folder, "SKILL.md") }]);
     expect(kit.skill("bad").state).toBe("failed");
   });
 
-  test.skipIf(process.platform !== "linux")("a file that the system does not let anybody read", async () => {
-    // Root may read files whatever their mode; this one fails for root, too.
+  test.skipIf(process.platform !== "linux")("a file without read permission is reported", async () => {
+    // Root can read files regardless of their mode; this file cannot be read by root either.
     const { kit, folder } = await openBeside({ "SKILL.md": skillMd("bad") }, (at) => symlinkSync("/proc/self/mem", join(at, "skill.json")));
     expect(kit.host.diagnostics).toMatchObject([{ severity: "error", file: join(folder, "skill.json"), source: "bad" }]);
   });
 
-  test("tools that are named like what every object has", async () => {
+  test("tools may have the names of Object.prototype's members", async () => {
     const words = ["__proto__", "constructor", "toString", "hasOwnProperty"];
     const { kit } = await openBeside({
       "SKILL.md": skillMd("bad"),
@@ -122,7 +122,7 @@ describe("what looks odd and is none of the author's faults", () => {
     expect(kit.skill("bad").tools).toEqual(words);
   });
 
-  test("keys that are named so, in every kind of file, change no prototype", async () => {
+  test("keys with the names of Object.prototype's members change no prototype in any kind of file", async () => {
     const hostile = '"__proto__": { "polluted": true }, "constructor": { "prototype": { "polluted": true } }';
     const { kit } = await openBeside({
       "SKILL.md":
@@ -135,7 +135,7 @@ describe("what looks odd and is none of the author's faults", () => {
     expect(await kit.says("x")).toBe("x");
   });
 
-  test("a module that adds to a prototype is reported, once", async () => {
+  test("a module that adds to a prototype is reported once", async () => {
     const root = tempFolder({ ...good, "bad/SKILL.md": skillMd("bad") });
     put(join(root, "bad/tools/x.ts"), toolSource("x", "1", "(Array.prototype as any).polluted = true;"));
     try {
@@ -149,13 +149,13 @@ describe("what looks odd and is none of the author's faults", () => {
   });
 });
 
-describe("while the host runs", () => {
-  test("a module that hangs while it loads gives way to the save that mends it", async () => {
+describe("faults while the host runs", () => {
+  test("a module that hangs while it loads is replaced by the save that fixes it", async () => {
     const root = tempFolder({ ...good, "bad/SKILL.md": skillMd("bad"), "bad/tools/x.ts": toolSource("x", '"first"') });
     const kit = await openKit([root], { importTimeout: 60_000 });
     await kit.unnoticed(() => {});
     put(join(root, "bad/tools/x.ts"), "await new Promise(() => {});");
-    // No event tells that a module has begun to hang; this one says so itself.
+    // No event says that a module hangs, so this one announces itself.
     await kit.change(() => put(join(root, "good/tools/good.ts"), toolSource("good", '"better"')), {
       until: (change) => short(change).includes("~good"),
     });
@@ -168,7 +168,7 @@ describe("while the host runs", () => {
     expect(await kit.says("x")).toBe("second");
   });
 
-  test("at the start, too: the others load at once, and the save need not wait for the deadline", async () => {
+  test("a module that hangs at the start delays neither the other skills nor the save that fixes it", async () => {
     const root = tempFolder({
       ...good,
       "bad/SKILL.md": skillMd("bad"),
@@ -183,7 +183,7 @@ describe("while the host runs", () => {
     expect([await kit.says("x"), await kit.says("good")]).toEqual(["mended", "good"]);
   });
 
-  test("a module that hung because of a helper is mended in the helper", async () => {
+  test("a module that hangs because of a helper is fixed by saving the helper", async () => {
     const root = tempFolder({
       "s/SKILL.md": skillMd("s"),
       "s/tools/x.ts": toolSource("x", "word", 'import { word } from "../lib/word.mts";'),
@@ -195,7 +195,7 @@ describe("while the host runs", () => {
     expect(await kit.says("x")).toBe("mended");
   });
 
-  test("a handler module that hangs at its first call ends that call, and a save mends it", async () => {
+  test("a handler module that hangs on its first call ends that call, and a save fixes it", async () => {
     const root = tempFolder({
       "s/SKILL.md": skillMd("s"),
       "s/tools/x.json": tool("x"),
@@ -207,7 +207,7 @@ describe("while the host runs", () => {
     expect(await kit.says("x")).toBe("mended");
   });
 
-  test("a save every five milliseconds ends with the last text", async () => {
+  test("saving every five milliseconds ends with the last text", async () => {
     const root = tempFolder({ ...good, "bad/SKILL.md": skillMd("bad"), "bad/tools/x.ts": toolSource("x", "0") });
     const kit = await openKit([root]);
     const saves = 300;
@@ -226,7 +226,7 @@ describe("while the host runs", () => {
     expect([await kit.says("x"), await kit.says("good")]).toEqual([String(saves), "good"]);
   });
 
-  test("a folder that is deleted while it loads is gone, and may come back", async () => {
+  test("a skill that is deleted while it loads is removed and can be added again", async () => {
     const root = tempFolder(good);
     const kit = await openKit([root]);
     put(join(root, "bad/SKILL.md"), skillMd("bad"));
@@ -245,7 +245,7 @@ describe("while the host runs", () => {
     expect(await kit.says("x")).toBe("again");
   });
 
-  test("no fault of a file reaches a model: neither its path nor what it threw", async () => {
+  test("a model sees neither the path nor the error of a faulty file", async () => {
     const root = tempFolder({
       "s/SKILL.md": skillMd("s"),
       "s/tools/a.ts": toolSource("a", '(() => { throw new Error("secret at /root/.ssh"); })()'),

@@ -7,7 +7,7 @@ import { tempFolder } from "./kit.ts";
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-test("a file that was recorded has changed when its content has, and not by a touch", () => {
+test("a recorded file has changed when its content has, not when it is touched", () => {
   const file = join(tempFolder({ "a.txt": "one" }), "a.txt");
   const hashes = new FileHashes();
   hashes.record(file, bytes("one"));
@@ -20,7 +20,7 @@ test("a file that was recorded has changed when its content has, and not by a to
   expect([hashes.changed(file), hashes.changed(file)]).toEqual([true, true]);
 });
 
-test("a file that nobody recorded has always changed", () => {
+test("a file that was never recorded has always changed", () => {
   const file = join(tempFolder({ "a.txt": "one" }), "a.txt");
   const hashes = new FileHashes();
   expect([hashes.changed(file), hashes.changed(file)]).toEqual([true, true]);
@@ -29,7 +29,7 @@ test("a file that nobody recorded has always changed", () => {
   expect(hashes.changed(file)).toBe(true);
 });
 
-test("the hash that a module loader knows counts, also when the file is another by now", () => {
+test("the hash from the module loader counts even if the file has changed since", () => {
   const file = join(tempFolder({ "a.ts": "\uFEFFnow" }), "a.ts");
   const hashes = new FileHashes();
   hashes.recordRead(file, sha256("before"), Date.now());
@@ -38,7 +38,7 @@ test("the hash that a module loader knows counts, also when the file is another 
   expect(hashes.changed(file)).toBe(false);
 });
 
-test("without such a hash, only a file that has rested since before the load is taken for what was read", () => {
+test("without a loader's hash, only a file that is older than the load counts as the one that was read", () => {
   const file = join(tempFolder({ "a.ts": "text" }), "a.ts");
   const hashes = new FileHashes();
   hashes.recordRead(file, undefined, Date.now() + 60_000);

@@ -19,15 +19,15 @@ test.each([
   ["${env:SET:-http://default}/x", {}, "http://set.example/x"],
   ["http://h/${gone}/${other:-fallback}", {}, "http://h//fallback"],
   ["http://h/${id}", { id: "${env:SET}" }, "http://h/%24%7Benv%3ASET%7D"],
-])("a template fills the address %s", (template, args, expected) => {
+])("a template fills the URL %s", (template, args, expected) => {
   expect(fillAddress(template, args, { SET: "http://set.example" })).toBe(expected);
 });
 
-test("a header cannot get a second line", () => {
+test("a header value cannot contain a line break", () => {
   expect(fillText("v ${x}", { x: "a\r\nevil: 1" }, {})).toBe("v a evil: 1");
 });
 
-test("JSON keeps the type of an argument that takes a whole string", () => {
+test("JSON keeps the type of an argument that replaces a whole string", () => {
   expect(fillJson({ a: "${n}", b: ["${o}", "x ${n}"], c: null, d: "${gone}" }, { n: 1, o: { p: true } })).toEqual({
     a: 1,
     b: [{ p: true }, "x ${n}"],

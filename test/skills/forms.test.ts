@@ -14,7 +14,7 @@ const errors = (kit: Kit) => kit.host.diagnostics.filter(({ severity }) => sever
 afterEach(() => void vi.unstubAllEnvs());
 
 describe("a tool JSON", () => {
-  test("takes the module beside it, which loads at the first call, with defaults applied", async () => {
+  test("a tool JSON uses the module beside it, which loads on the first call, with defaults applied", async () => {
     const kit = await openFixture("handler-sibling");
     expect(errors(kit)).toEqual([]);
     expect(kit.session.tools).toMatchObject([{ name: "lint", title: "Lint", annotations: { readOnlyHint: true }, timeout: 5000 }]);
@@ -23,14 +23,14 @@ describe("a tool JSON", () => {
     expect((await kit.call("lint", {})).textResultForLlm).toContain("path");
   });
 
-  test("names a module and an export of it, or leaves the export to the tool's name", async () => {
+  test("a tool JSON names a module and one of its exports, or uses the export with the tool's name", async () => {
     const kit = await openFixture("handler-module");
     expect(errors(kit)).toEqual([]);
     expect(await kit.says("add", { a: 2, b: 3 })).toBe("5");
     expect(await kit.says("subtract", { a: 2, b: 3 })).toBe("-1");
   });
 
-  test("says at the call that the module has no such export", async () => {
+  test("a call reports that the module lacks the export", async () => {
     const root = tempFolder({
       "SKILL.md": skillMd("s"),
       "tools/say.json": JSON.stringify({ name: "say", description: "Says.", handler: { module: "./_say.ts", export: "nothing" } }),
@@ -42,13 +42,13 @@ describe("a tool JSON", () => {
     expect(result.textResultForLlm).not.toContain(root);
   });
 
-  test("takes execute(input, context) for a handler, whose results have a form of their own", async () => {
+  test("a tool JSON accepts execute(input, context) as handler, with its own form of results", async () => {
     const place = realpathSync.native(tmpdir());
     const kit = await openKit([fixture("handler-execute")], { watch: false, workingDirectory: place });
     expect(await kit.says("whereabouts")).toBe(`in\n${place}`);
   });
 
-  test("runs a program with an argument vector: what a model gives stays one element, and no secret gets there", async () => {
+  test("a tool JSON runs a program with an argument vector and without secrets of the host", async () => {
     vi.stubEnv("SKILLHOST_TEST_SECRET", "hidden");
     const workingDirectory = realpathSync.native(tempFolder());
     const kit = await openKit([fixture("handler-command")], { watch: false, workingDirectory });
@@ -67,7 +67,7 @@ describe("a tool JSON", () => {
     expect(failed.textResultForLlm).not.toContain("a word for the log");
   });
 
-  test("asks a service: what a model gives stays where it stands in the address, and keeps its type in the body", async () => {
+  test("a tool JSON calls a service with encoded arguments in the URL and typed values in the body", async () => {
     const seen: { method?: string; url?: string; id?: unknown; body: string }[] = [];
     const origin = await serve(async (request) => {
       let body = "";
@@ -94,7 +94,7 @@ describe("a tool JSON", () => {
     expect(unreachable.textResultForLlm).not.toMatch(/127\.0\.0\.1|ECONNREFUSED/);
   });
 
-  test("without a handler is a declaration, whose calls wait for whoever answers", async () => {
+  test("a tool JSON without a handler is a client tool, whose calls wait for an answer", async () => {
     const kit = await openFixture("handler-none");
     expect(names(kit)).toEqual(["approve"]);
     const asked = new Promise<string>((resolve) => {
@@ -107,20 +107,20 @@ describe("a tool JSON", () => {
 });
 
 describe("the list of tools in a manifest", () => {
-  test("holds objects and files, in its order, and nothing else is run", async () => {
+  test("a manifest lists objects and files in its order, and no other module runs", async () => {
     const kit = await openFixture("tools-inline");
     expect(errors(kit)).toEqual([]);
     expect(kit.skill("tools-inline").tools).toEqual(["second", "first", "third"]);
     expect([await kit.says("first"), await kit.says("second")]).toEqual(["first", "second"]);
   });
 
-  test("takes patterns, whose matches come by name, and says of one that matches nothing", async () => {
+  test("a manifest's patterns match in the order of names, and a pattern without matches is reported", async () => {
     const kit = await openFixture("tools-listed");
     expect(kit.skill("tools-listed").tools).toEqual(["x", "y", "b", "a"]);
     expect(kit.found("TOOL_PATTERN_EMPTY")).toMatchObject([{ severity: "warning", file: join(fixture("tools-listed"), "skill.json") }]);
   });
 
-  test("that is empty means none, although the folder has some; and so do prompts", async () => {
+  test("an empty list of tools or prompts means none, although the folder has some", async () => {
     const kit = await openFixture("tools-none");
     expect(kit.skill("tools-none")).toMatchObject({ tools: [], prompts: [], state: "active" });
     expect(errors(kit)).toEqual([]);
@@ -128,7 +128,7 @@ describe("the list of tools in a manifest", () => {
 });
 
 describe("a tool module", () => {
-  test("exports a tool, a list, a function that makes them, named tools, or SCHEMA and execute", async () => {
+  test("a tool module exports a tool, a list, a factory function, named tools, or SCHEMA and execute", async () => {
     const kit = await openFixture("module-forms");
     expect(errors(kit)).toEqual([]);
     expect(names(kit).sort()).toEqual(
@@ -145,7 +145,7 @@ describe("a tool module", () => {
     });
   });
 
-  test("does all of that in CommonJS", async () => {
+  test("a CommonJS module supports the same forms of export", async () => {
     const kit = await openFixture("module-forms-commonjs");
     expect(errors(kit)).toEqual([]);
     expect(names(kit).sort()).toEqual(["cjs-factory", "cjs-list", "cjs-named", "cjs-schema", "cjs-whole"]);
@@ -153,7 +153,7 @@ describe("a tool module", () => {
     expect(await kit.says("cjs-factory")).toBe("cjs-factory of module-forms-commonjs");
   });
 
-  test("finds packages in the skill's own node_modules, and a schema of theirs checks the arguments", async () => {
+  test("a tool module finds packages in the skill's own node_modules, whose schemas validate the arguments", async () => {
     const root = tempFolder({
       "skills/s/SKILL.md": skillMd("s"),
       "skills/s/tools/age.ts": `import { defineTool } from "skillhost";

@@ -19,7 +19,7 @@ export default (host: { onDispose(end: () => void): void }) => {
 };
 `;
 
-  test("finish on the generation they started with, whose disposers run only then", async () => {
+  test("running calls finish on their generation, which is disposed of only afterwards", async () => {
     const root = tempFolder({ "s/SKILL.md": skillMd("s"), "s/tools/slow.ts": slow("first"), "s/log": "" });
     const log = (): string[] => readFileSync(join(root, "s/log"), "utf8").split("\n").slice(0, -1);
     const kit = await openKit([root]);
@@ -38,7 +38,7 @@ export default (host: { onDispose(end: () => void): void }) => {
     expect(log().at(-1)).toBe("disposed second");
   });
 
-  test("a disposer that throws is logged and keeps nothing from going on", async () => {
+  test("a disposer that throws is logged and does not block the reload", async () => {
     const source = (word: string): string =>
       toolSource("say", JSON.stringify(word), 'export const dispose = () => { throw new Error("will not go"); };');
     const root = tempFolder({ "s/SKILL.md": skillMd("s"), "s/tools/say.ts": source("one") });
@@ -50,7 +50,7 @@ export default (host: { onDispose(end: () => void): void }) => {
     expect(warnings).toEqual(["A disposer of a replaced tool failed."]);
   });
 
-  test("a module that is carried over to a skill of another name keeps what it opened", async () => {
+  test("a module that is carried over to a renamed skill keeps its resources", async () => {
     const source = `let isOpen = true;
 export const dispose = () => { isOpen = false; };
 export const { tool } = { tool: (await import("skillhost")).defineTool("say", { description: "Says.", handler: () => (isOpen ? "open" : "closed") }) };
@@ -63,8 +63,8 @@ export const { tool } = { tool: (await import("skillhost")).defineTool("say", { 
   });
 });
 
-describe("the diff", () => {
-  test("names what was added, updated and removed, and how long it took", async () => {
+describe("the change report of a reload", () => {
+  test("a change report lists added, updated and removed names and the duration", async () => {
     const root = tempFolder({
       "s/SKILL.md": skillMd("s"),
       "s/tools/all.ts": `import { defineTool } from "skillhost";

@@ -23,7 +23,7 @@ const skill = {
 export default defineTool("greet", { description: "Greets somebody by name.${odd}", handler: () => "hi" });`,
 };
 
-test("what a model gets of a skill has no hidden text, and each place is reported at load", async () => {
+test("the texts of a skill contain no hidden characters for the model, and each place is reported at load", async () => {
   const root = tempFolder(skill);
   const kit = await openKit([root], { watch: false });
   const definitions = JSON.stringify(kit.session.listTools());
@@ -41,7 +41,7 @@ test("what a model gets of a skill has no hidden text, and each place is reporte
   for (const { severity, message } of found) expect([severity, message]).toEqual(["warning", expect.stringMatching(/U\+202E/)]);
 });
 
-test("its instructions have none either, and keep their emoji", async () => {
+test("instructions contain no hidden characters and keep their emoji", async () => {
   const root = tempFolder(skill);
   const kit = await openKit([root], { watch: false });
   const body = JSON.stringify((await kit.session.getPrompt("s")).messages);
@@ -49,7 +49,7 @@ test("its instructions have none either, and keep their emoji", async () => {
   for (const character of odd) expect(body).not.toContain(character);
 });
 
-test("check reports the same places without running anything", async () => {
+test("check reports the places of hidden text without running code", async () => {
   const place = workplace(skill);
   onTestFinished(() => place[Symbol.dispose]());
   const { stdout } = await runCli(["check", "s", "--json"], { cwd: place.path });
@@ -62,11 +62,11 @@ test("check reports the same places without running anything", async () => {
     "TOOL_TEXT_HIDDEN greet.mjs",
     "TOOL_TEXT_HIDDEN sort.json",
   ]);
-  // As JSON, too, it is text that no terminal obeys.
+  // In JSON, too, it must not contain terminal escape sequences.
   for (const character of odd) expect(stdout).not.toContain(character);
 });
 
-test("escapes of YAML are found, though the file does not show them", async () => {
+test("hidden characters in YAML escapes are found although the file does not contain them", async () => {
   const root = tempFolder({ "s/SKILL.md": '---\nname: s\ndescription: "Sorts\\u202E letters."\n---\nBody.\n' });
   const kit = await openKit([root], { watch: false });
   expect(kit.skill("s").description).toBe("Sorts letters.");
@@ -88,7 +88,7 @@ const withProperty = (name: string, schema: object): Partial<ToolLike> => ({
   parameters: { type: "object", properties: { [name]: schema } },
 });
 
-describe("a definition of a stranger", () => {
+describe("a definition from an untrusted source", () => {
   test.each<[string, Partial<ToolLike>]>([
     ["a name of a parameter", withProperty(`a${odd}`, {})],
     ["a value of an enum", withProperty("a", { enum: ["x", `y${odd}`] })],
@@ -97,7 +97,7 @@ describe("a definition of a stranger", () => {
     ["a required name", { parameters: { type: "object", required: [`a${odd}`] } }],
     ["a name deep in a definition", { parameters: { type: "object", $defs: { b: { items: { properties: { [odd]: {} } } } } } }],
     ["a keyword", withProperty("a", { [`x${odd}`]: 1 })],
-  ])("is refused with hidden characters in %s, which cannot be taken out", (_what, fields) => {
+  ])("a definition is refused with hidden characters in %s, which cannot be removed", (_what, fields) => {
     expect(() => made("external", fields)).toThrow(HostError);
     expect(() => made("external", fields)).toThrow(/hidden characters? \(U\+/);
   });
@@ -106,13 +106,13 @@ describe("a definition of a stranger", () => {
     ["a separator that JSON writes as an escape", withProperty("a", { enum: ["\t", "\u0000", "\u001f"] })],
     ["emoji", withProperty("a", { enum: ["❤️", "🧑‍💻"], description: "❤️ or 🧑‍💻" })],
     ["a no-break space", withProperty("a", { description: "10\u00a0km" })],
-  ])("is taken as it is with %s", (_what, fields) => {
+  ])("a definition is accepted unchanged with %s", (_what, fields) => {
     const { tool, reported } = made("external", fields);
     expect(tool.definition.parameters).toEqual(fields.parameters);
     expect(reported.filter((line) => line.includes("HIDDEN"))).toEqual([]);
   });
 
-  test("keeps what a pattern means, written in what can be seen", () => {
+  test("a pattern keeps its meaning when hidden characters are escaped", () => {
     const { tool } = made("skill", withProperty("a", { type: "string", pattern: "^[^\u200b\\\u202e\u{e0041}]+$" }));
     expect(JSON.stringify(tool.definition.parameters)).toMatch(/^[\x20-\x7e]*$/);
     expect(tool.validate({ a: "plain" })).toMatchObject({ ok: true });
@@ -120,7 +120,7 @@ describe("a definition of a stranger", () => {
     expect(tool.validate({ a: "a\u202e" })).toMatchObject({ ok: false });
   });
 
-  test("names up to three fields, and how many more", () => {
+  test("the message names up to three fields and the number of others", () => {
     const properties = Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, { description: `x${odd}` }]));
     const { reported } = made("external", { title: `T${odd}`, parameters: { type: "object", properties } });
     expect(reported.filter((line) => line.includes("HIDDEN"))).toEqual([
@@ -128,14 +128,14 @@ describe("a definition of a stranger", () => {
     ]);
   });
 
-  test("keeps its schema as the same object where nothing is hidden", () => {
+  test("a schema without hidden characters stays the same object", () => {
     const { tool } = made("external", withProperty("a", { type: "string", description: "plain" }));
     const again = made("external", { parameters: tool.definition.parameters as object }).tool;
     expect(again.signature).toBe(tool.signature);
   });
 });
 
-describe("on a terminal and in a pipe", () => {
+describe("output on a terminal and in a pipe", () => {
   test.each([
     ["list"],
     ["list", "--json"],
@@ -145,7 +145,7 @@ describe("on a terminal and in a pipe", () => {
     ["call", "greet", "--yes", "--log-level", "debug"],
     ["call", "none", "--yes"],
     ["lock"],
-  ])("%s %s shows nothing that cannot be seen", async (...argv) => {
+  ])("%s %s prints no hidden characters", async (...argv) => {
     const place = workplace({ ...Object.fromEntries(Object.entries(skill).map(([path, text]) => [`skills/${path}`, text])) });
     onTestFinished(() => place[Symbol.dispose]());
     for (const isTTY of [true, false]) {

@@ -22,13 +22,13 @@ test.each([
   ["/users/${a}${b}/x", { a: ".", b: "." }],
   ["/users/.${a}", { a: "." }],
   ["/users/%2e${a}", { a: "." }],
-])("an argument cannot climb out of its place in %s", async (path, args) => {
+])("an argument cannot leave its place in %s", async (path, args) => {
   const before = requested.length;
   expect(await call(path, args)).toMatchObject({ resultType: "failure", textResultForLlm: expect.stringContaining("cannot stand") });
   expect(requested.length).toBe(before);
 });
 
-test("dots within a segment and in a query are arguments like any other", async () => {
+test("dots within a segment and in a query are ordinary characters", async () => {
   expect(await call("/users/${id}?from=${q}", { id: "a..b", q: "../.." })).toMatchObject({ resultType: "success" });
   expect(requested.at(-1)).toBe("/users/a..b?from=..%2F..");
 });

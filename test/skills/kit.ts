@@ -7,14 +7,14 @@ import { createTestHost, type TestHost, type TestHostOptions } from "skillhost/t
 import { onTestFinished, vi } from "vitest";
 import { patience } from "../slowness.ts";
 
-/** The folder of a fixture: one situation, named for it. */
+/** The folder of a fixture, which is named for its situation. */
 export function fixture(name: string): string {
   return fileURLToPath(new URL(`../fixtures/skills/${name}`, import.meta.url));
 }
 
 export type Files = Readonly<Record<string, string | Uint8Array>>;
 
-/** Makes a folder with these files that goes when the test has ended. */
+/** Creates a folder with these files and deletes it after the test. */
 export function tempFolder(files: Files = {}): string {
   const folder = realpathSync.native(mkdtempSync(join(tmpdir(), "skillhost-skills-")));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -31,7 +31,7 @@ export function putAll(folder: string, files: Files): void {
   for (const [path, text] of Object.entries(files)) put(join(folder, path), text);
 }
 
-/** Copies fixtures to where a user's own skills are, for the rest of the test. Gives the directory. */
+/** Copies fixtures to the directory of user skills for the rest of the test and returns that directory. */
 export function asUserSkills(...names: readonly string[]): string {
   const home = tempFolder();
   vi.stubEnv("SKILLHOST_HOME", home);
@@ -44,7 +44,7 @@ export function skillMd(name: string, body = "Be brief."): string {
   return `---\nname: ${name}\ndescription: The skill ${name}, for a test.\n---\n${body}\n`;
 }
 
-/** The source of a module that defines one tool, which returns what the expression gives. */
+/** The source of a module with one tool that returns the value of the expression. */
 export function toolSource(name: string, expression: string, head = ""): string {
   return `import { defineTool } from "skillhost";
 ${head}
@@ -53,20 +53,20 @@ export default defineTool(${JSON.stringify(name)}, { description: "For a test.",
 }
 
 export interface Kit extends TestHost {
-  /** Every change that the host has told of, but those of the marker skill. */
+  /** Every change that the host has reported, except those of the marker skill. */
   readonly changes: readonly SkillsChange[];
-  /** What a tool says when it is called, or the type of its result if it is no success. */
+  /** The text of a successful call, or the type of any other result. */
   says(tool: string, args?: unknown): Promise<string>;
   skill(name: string): SkillInfo;
-  /** All diagnostics of a code. */
+  /** All diagnostics with a code. */
   found(code: string): Diagnostic[];
-  /** Edits files, waits until the host has told of a change, and for whatever else comes of it. All changes since. */
+  /** Edits files and waits for the reported change and those that follow from it. Returns all changes since. */
   saved(edit: () => void, until?: (changes: readonly SkillsChange[]) => boolean): Promise<readonly SkillsChange[]>;
-  /** Edits files and waits until the host must have noticed if it notices at all. All changes since. */
+  /** Edits files and waits until the host would have noticed the edit. Returns all changes since. */
   unnoticed(edit: () => void): Promise<readonly SkillsChange[]>;
 }
 
-/** Starts a host over some directories, and ends it with the test. A marker skill beside them tells what has been noticed. */
+/** Starts a host over some directories for the test. Changes of a marker skill show how far the host has noticed edits. */
 export async function openKit(skillDirectories: readonly string[], options: TestHostOptions = {}): Promise<Kit> {
   const marker = options.watch === false ? undefined : tempFolder({ "the-marker/SKILL.md": skillMd("the-marker", "0") });
   const host = await createTestHost({ ...options, skillDirectories: [...skillDirectories, ...(marker ? [marker] : [])] });
@@ -80,7 +80,7 @@ function createKit(kit: TestHost, marker: string | undefined): Kit {
   kit.host.on("skills.changed", (change) => {
     if (!JSON.stringify(change).includes("the-marker")) changes.push(change);
   });
-  // What is noticed in order is noticed up to here once the marker has been.
+  // Changes are noticed in order, so a change of the marker comes after all earlier ones.
   const mark = async (): Promise<void> => {
     if (marker === undefined) throw new Error("This host does not watch.");
     await kit.change(() => put(join(marker, "the-marker/SKILL.md"), skillMd("the-marker", String(++marks))), {
@@ -143,7 +143,7 @@ async function untilTrue(
   }
 }
 
-/** Looks again and again until something is so, for what no event tells of. */
+/** Polls until a condition holds for which no event exists. */
 export async function poll(claim: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = Date.now() + patience(10_000);
   while (!(await isTrue())) {
@@ -152,7 +152,7 @@ export async function poll(claim: string, isTrue: () => boolean | Promise<boolea
   }
 }
 
-/** A diff in short: `+added ~updated -removed`, and the names of skills whose load failed with a "!". */
+/** A change report in short: `+added ~updated -removed`, and the names of skills that failed to load with a "!". */
 export function short(change: SkillsChange | undefined): string {
   if (change === undefined) return "nothing";
   const tools = (sign: string, pick: "added" | "updated" | "removed"): string[] =>

@@ -8,10 +8,10 @@ import { openKit, poll, put, skillMd, tempFolder, toolSource } from "./kit.ts";
 const collectGarbage = (globalThis as { gc?: () => void }).gc;
 const reloads = rounds(50, 1_000);
 const step = reloads / 10;
-// Generous, for what the engine keeps for a while; a leaked module would be ten times that.
+// Generous, because the engine frees some memory late; leaked modules would need ten times as much.
 const bytesPerReload = 4 * 1024;
 
-/** Counts what its module opened and has not closed, on the global object, where every generation finds it. */
+/** Counts on the global object what its module has opened and not closed, across generations. */
 const greedy = (n: number): string => `import { createServer } from "node:net";
 import { defineTool } from "skillhost";
 const counts = (globalThis.testCounts ??= { timers: 0, sockets: 0, listeners: 0, ended: 0 });
@@ -40,7 +40,7 @@ interface Counts {
   readonly ended: number;
 }
 
-test(`${reloads} reloads leave no timer, socket or listener behind, and next to no memory`, {
+test(`${reloads} reloads leave no timer, socket or listener open and hardly any memory`, {
   timeout: patience(60_000 * rounds(1, 5)),
 }, async () => {
   expect(collectGarbage).toBeTypeOf("function");
@@ -54,7 +54,7 @@ test(`${reloads} reloads leave no timer, socket or listener behind, and next to 
   const freed: number[] = [];
   const watched = new FinalizationRegistry<number>((n) => freed.push(n));
   const open = (): string[] => process.getActiveResourcesInfo().filter((kind) => kind !== "Immediate" && kind !== "FSReqCallback");
-  // The engine lets go of compiled code only after it has gone unused through several collections.
+  // The engine frees compiled code only after several collections without use.
   const heap = async (): Promise<number> => {
     if (!isSoak) return 0;
     for (let round = 0; round < 10; round++) {
@@ -80,7 +80,7 @@ test(`${reloads} reloads leave no timer, socket or listener behind, and next to 
   await poll("all but the last generation have ended", () => counts().ended === reloads && counts().sockets === 1);
   expect(counts()).toEqual({ timers: 1, sockets: 1, listeners: 1, ended: reloads });
   const growth = ((await heap()) - before) / (reloads - 2 * step);
-  // With few rounds the garbage of everything else counts for more than what a reload keeps.
+  // With few rounds, other garbage outweighs what a reload keeps.
   if (isSoak) expect(growth).toBeLessThan(bytesPerReload);
   expect(open().length).toBeLessThanOrEqual(resources + 2);
   await poll("old handlers are freed", () => {
@@ -92,7 +92,7 @@ test(`${reloads} reloads leave no timer, socket or listener behind, and next to 
   expect(counts()).toMatchObject({ timers: 0, sockets: 0, listeners: 0 });
 });
 
-test("what could not be loaded leaves nothing open either", async () => {
+test("modules that failed to load leave nothing open", async () => {
   const faulty = (n: number): string => `const counts = (globalThis.testFaulty ??= { timers: 0 });
 export default (host) => {
   const timer = setInterval(() => {}, 1_000);
@@ -111,7 +111,7 @@ export default (host) => {
   expect((globalThis as unknown as { testFaulty: object }).testFaulty).toEqual({ timers: 0 });
 });
 
-test("files outside that a skill no longer imports are no longer watched", async () => {
+test("external files that a skill no longer imports are no longer watched", async () => {
   const place = tempFolder({ "shared/word.ts": 'export const word = "shared";\n' });
   const root = join(place, "skills");
   put(join(root, "s/SKILL.md"), skillMd("s"));

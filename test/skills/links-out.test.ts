@@ -12,7 +12,7 @@ import { openKit, put, skillMd, tempFolder, toolSource } from "./kit.ts";
 
 const planted = "planted-secret-of-somebody";
 
-/** What stands in a skill where a file of another format is read, and what the stolen file contains in that format. */
+/** File formats that are read in a skill, and what a stolen file contains in that format. */
 const ofSkills: Readonly<Record<string, { readonly content: string; readonly files: Readonly<Record<string, string>> }>> = {
   "SKILL.md": { content: `# Notes\n\n${planted} is what this is about.\n`, files: {} },
   "skill.md": { content: skillMd("bad", planted), files: {} },
@@ -34,7 +34,7 @@ const ofSkills: Readonly<Record<string, { readonly content: string; readonly fil
   },
 };
 
-/** Ways to have a name in a folder lead to a file outside. */
+/** Ways to make a name in a folder lead to a file outside. */
 const ways: Readonly<Record<string, (at: string, outside: string) => void>> = {
   "a relative link": (at, outside) => symlinkSync(relative(dirname(at), outside), at),
   "an absolute link": (at, outside) => symlinkSync(outside, at),
@@ -86,15 +86,15 @@ describe.skipIf(isWindows).each(Object.entries(ofSkills))("%s of a skill", (path
   });
 });
 
-describe.skipIf(isWindows)("SKILL.md", () => {
-  test("may be a link within its skill", async () => {
+describe.skipIf(isWindows)("a SKILL.md that is a link", () => {
+  test("SKILL.md may be a link within its skill", async () => {
     const root = tempFolder({ "s/docs/SKILL.md": skillMd("s", "Shared.") });
     symlinkSync("docs/SKILL.md", join(root, "s/SKILL.md"));
     const kit = await openKit([root], { watch: false });
     expect([kit.skill("s").state, kit.host.diagnostics]).toEqual(["active", []]);
   });
 
-  test("may be shared by the skills of one plugin, which shares nothing else", async () => {
+  test("SKILL.md may be shared by the skills of one plugin, but nothing else may", async () => {
     const root = tempFolder({
       ".claude-plugin/plugin.json": '{ "name": "p" }',
       ".env": planted,
@@ -110,7 +110,7 @@ describe.skipIf(isWindows)("SKILL.md", () => {
     expect(JSON.stringify([kit.host.skills, kit.session.listPrompts()])).not.toContain(planted);
   });
 
-  test("of a skill folder that is itself a link is read: its folder was named", async () => {
+  test("SKILL.md is read if the skill folder itself is a link, because its path was given", async () => {
     const elsewhere = tempFolder({ "SKILL.md": skillMd("s") });
     const root = tempFolder();
     symlinkSync(elsewhere, join(root, "s"));
@@ -118,8 +118,8 @@ describe.skipIf(isWindows)("SKILL.md", () => {
     expect([kit.skill("s").state, kit.host.diagnostics]).toEqual(["active", []]);
   });
 
-  // No system tells a hard link from the file: whoever may make one may read the file anyway, and git stores none.
-  test("that is a hard link is an ordinary file", async () => {
+  // A hard link cannot be distinguished from the file. Its creator may read the file anyway, and git stores none.
+  test("a SKILL.md that is a hard link is an ordinary file", async () => {
     const outside = tempFolder({ "x.md": skillMd("s") });
     const root = tempFolder({ "s/notes.md": "" });
     linkSync(join(outside, "x.md"), join(root, "s/SKILL.md"));
@@ -127,7 +127,7 @@ describe.skipIf(isWindows)("SKILL.md", () => {
     expect(kit.skill("s").state).toBe("active");
   });
 
-  test("that becomes a link out while the host watches is refused, and the last good generation stays", async () => {
+  test("a SKILL.md that becomes a link to outside is refused, and the last good generation stays", async () => {
     const outside = join(tempFolder({ "x.md": skillMd("s", planted) }), "x.md");
     const root = tempFolder({ "s/SKILL.md": skillMd("s", "Mine.") });
     const kit = await openKit([root]);
@@ -174,7 +174,7 @@ describe.skipIf(isWindows).each(Object.entries(ofBundles))("%s of a plugin", (pa
   });
 });
 
-test.skipIf(isWindows)("a marketplace that is a link out is not read", () => {
+test.skipIf(isWindows)("a marketplace that is a link to outside is not read", () => {
   const outside = tempFolder({ "m.json": JSON.stringify({ name: planted, owner: { name: "x" }, plugins: [] }) });
   const folder = tempFolder({ ".claude-plugin/notes.md": "" });
   symlinkSync(join(outside, "m.json"), join(folder, ".claude-plugin/marketplace.json"));
@@ -183,7 +183,7 @@ test.skipIf(isWindows)("a marketplace that is a link out is not read", () => {
 
 describe.skipIf(isWindows)("files of a project", () => {
   test.each(["AGENTS.md", "CLAUDE.md", ".github/copilot-instructions.md", ".github/instructions/x.instructions.md"])(
-    "instructions in %s are not read where it is a link out of the project",
+    "instructions in %s are not read if the file is a link out of the project",
     (name) => {
       const outside = join(tempFolder({ "x.md": planted }), "x.md");
       const project = tempFolder({ ".git/HEAD": "", "sub/AGENTS.md": "Be brief." });
@@ -202,7 +202,7 @@ describe.skipIf(isWindows)("files of a project", () => {
     expect(findInstructionFiles(instructionPlaces(project)).map(({ content }) => content)).toEqual(["Be brief."]);
   });
 
-  test("agents are not looked for in a folder that is a link out", () => {
+  test("agents are not searched in a folder that is a link to outside", () => {
     const outside = tempFolder({ "spy.md": `---\nname: spy\ndescription: x\n---\n${planted}` });
     const project = tempFolder({ "agents/mine.md": "---\nname: mine\ndescription: x\n---\nMine." });
     mkdirSync(join(project, ".claude"));

@@ -32,8 +32,8 @@ const promptModule = (name: string, text: string): string =>
 const resourceModule = (uri: string, text: string): string =>
   `import { defineResource } from "skillhost";\nexport default defineResource(${JSON.stringify(uri)}, { read: () => ${JSON.stringify(text)} });\n`;
 
-describe("prompts of texts", () => {
-  test("are the skill itself and its prompt files, eager or not", async () => {
+describe("prompts from text files", () => {
+  test("a skill and its prompt files are offered as prompts, eager or not", async () => {
     const kit = await openSkill({
       "skill.json": '{ "name": "notes", "promptMode": "eager" }',
       "SKILL.md": "---\nname: notes\ndescription: Keeps notes.\nargument-hint: what to note\n---\nNote in {baseDir}: $ARGUMENTS",
@@ -66,7 +66,7 @@ describe("prompts of texts", () => {
     await expect(kit.session.getPrompt("notes-hidden")).rejects.toMatchObject({ code: "PROMPT_UNKNOWN" });
   });
 
-  test("are none of a skill that people may not call up, and none of one that is switched off", async () => {
+  test("a disabled skill and one that users may not invoke offer no prompts", async () => {
     const kit = await openSkill({ "SKILL.md": "---\nname: s\ndescription: d\nuser-invocable: false\n---\nBody", "prompts/a.md": "A" });
     expect(names(kit)).toEqual(["the-marker"]);
     const off = await openSkill({ "SKILL.md": skillMd("s"), "prompts/a.md": "A" });
@@ -76,7 +76,7 @@ describe("prompts of texts", () => {
     expect(uris(off)).toEqual([]);
   });
 
-  test("have names of their own: the first of two keeps it, and whoever would take it is told of", async () => {
+  test("of two prompts with the same name, the first keeps it and the other is reported", async () => {
     const kit = await openSkill({
       "SKILL.md": skillMd("s"),
       "prompts/a.md": "First",
@@ -88,7 +88,7 @@ describe("prompts of texts", () => {
     expect(kit.found("PROMPT_NAME_TWICE")).toMatchObject([{ severity: "warning", file: join(kit.folder, "prompts/a.txt") }]);
   });
 
-  test("follow the rules for skills that share a name", async () => {
+  test("prompts follow the rules for skills with the same name", async () => {
     const root = tempFolder({
       "a/SKILL.md": skillMd("a"),
       "a/prompts/p.md": "---\nname: shared\n---\nOf a",
@@ -106,8 +106,8 @@ describe("prompts of texts", () => {
   });
 });
 
-describe("modules", () => {
-  test("export prompts and resources beside tools, by every form of export", async () => {
+describe("prompts and resources of modules", () => {
+  test("modules export prompts and resources beside tools in every form of export", async () => {
     const kit = await openSkill(
       {
         "skill.json": '{ "name": "s", "resources": ["resources/*.ts"] }',
@@ -149,7 +149,7 @@ describe("modules", () => {
     });
   });
 
-  test("of resources/ that no manifest names are files like others, and nothing runs them", async () => {
+  test("modules in resources/ that the manifest does not list are files and are not run", async () => {
     const kit = await openSkill(
       {
         "skill.json": '{ "name": "s" }',
@@ -178,7 +178,7 @@ describe("modules", () => {
     expect(names(kit)).toContain("good");
   });
 
-  test("list resources of a template, now and whenever they say so", async () => {
+  test("a template lists resources now and whenever it reports a change", async () => {
     const kit = await openSkill({
       "SKILL.md": skillMd("s"),
       "tools/rooms.ts": `
@@ -205,7 +205,7 @@ describe("modules", () => {
     await expect(kit.session.readResource("rooms://cellar")).rejects.toMatchObject({ code: "RESOURCE_UNKNOWN" });
   });
 
-  test("whose list fails still load, and say so", async () => {
+  test("a template whose listing fails is still loaded, and the failure is reported", async () => {
     const source = (body: string): string =>
       `import { defineResource } from "skillhost"; export default defineResource("x://{a}", { read: () => "x", list: () => { ${body} } });`;
     const kit = await openSkill(
@@ -224,8 +224,8 @@ describe("modules", () => {
   });
 });
 
-describe("hot reload", () => {
-  test("tells of prompts and resources that came, changed and went, and leaves the others as they are", async () => {
+describe("hot reload of prompts and resources", () => {
+  test("added, changed and removed prompts and resources are reported, and the others stay unchanged", async () => {
     const kit = await openSkill({
       "SKILL.md": skillMd("s"),
       "prompts/text.md": "One.",
@@ -260,7 +260,7 @@ describe("hot reload", () => {
     expect(names(kit)).not.toContain("new");
   });
 
-  test("a definition that stays the same is no other list, though the code behind it is new", async () => {
+  test("an unchanged definition with new code does not change the list", async () => {
     const kit = await openSkill({ "SKILL.md": skillMd("s"), "prompts/code.ts": promptModule("code", "One.") });
     const [list, changes] = [kit.session.listPrompts(), [] as OffersChange[]];
     kit.session.onOffersChanged((change) => changes.push(change));
@@ -274,7 +274,7 @@ describe("hot reload", () => {
     ["a prompt", "prompts/code.ts", promptModule("code", "One."), "export default definePrompt("],
     ["a resource", "tools/code.ts", resourceModule("x://r", "One."), resourceModule("no address", "Two.")],
     ["a template", "tools/code.ts", resourceModule("x://{r}", "One."), resourceModule("x://{r", "Two.")],
-  ])("a fault that would take %s away leaves the last good generation serving", async (_what, path, before, after) => {
+  ])("a fault that would remove %s leaves the last good generation active", async (_what, path, before, after) => {
     const kit = await openSkill({ "SKILL.md": skillMd("s"), [path]: before });
     const read = async (): Promise<unknown> =>
       path.startsWith("prompts") ? textOf(kit, "code") : (await kit.session.readResource("x://r"))[0]?.text;
@@ -286,7 +286,7 @@ describe("hot reload", () => {
     expect(await read()).toBe("Two.");
   });
 
-  test("what is being made finishes on the code it started with, which is disposed of after that", async () => {
+  test("a running prompt finishes on its own code, which is disposed of afterwards", async () => {
     const source = (version: string): string => `
       import { definePrompt } from "skillhost";
       const gate = (globalThis.offersGate ??= {});
@@ -311,7 +311,7 @@ describe("hot reload", () => {
 });
 
 describe("the files of a skill", () => {
-  test("can be listed and read: text as text, the rest as it is, the skill's document first", async () => {
+  test("files are listed and read, text as text and the rest as binary, SKILL.md first", async () => {
     const kit = await openSkill(
       {
         "SKILL.md": skillMd("s"),
@@ -382,7 +382,7 @@ describe("the files of a skill", () => {
     expect(uris(kit)).toEqual(["skill://s/SKILL.md", "skill://s/references/a.md"]);
   });
 
-  test("a file that has become a link out of the folder since it was listed is not read", async () => {
+  test("a file that has become a link out of the folder is not read", async () => {
     const outside = tempFolder({ "secret.txt": "secret" });
     const kit = await openSkill({ "SKILL.md": skillMd("s"), "a.txt": "A" }, { watch: false });
     expect(uris(kit)).toContain("skill://s/a.txt");
@@ -393,7 +393,7 @@ describe("the files of a skill", () => {
     await expect(kit.session.readResource("skill://s/a.txt")).rejects.toMatchObject({ code: "RESOURCE_UNKNOWN" });
   });
 
-  test("are looked for when they are first wanted, and come and go after that", async () => {
+  test("files are searched on first use, and added and removed files are noticed afterwards", async () => {
     const kit = await openSkill({ "SKILL.md": skillMd("s"), "a.txt": "A" });
     const changes: OffersChange[] = [];
     kit.session.onOffersChanged((change) => changes.push(change));
@@ -418,7 +418,7 @@ describe("the files of a skill", () => {
     expect(changes).toHaveLength(told);
   });
 
-  test("are looked for again on reload, where nothing is watched", async () => {
+  test("files are searched again on reload if nothing is watched", async () => {
     const kit = await openSkill({ "SKILL.md": skillMd("s") }, { watch: false });
     expect(uris(kit)).toEqual(["skill://s/SKILL.md"]);
     put(join(kit.folder, "b.txt"), "B");
@@ -427,7 +427,7 @@ describe("the files of a skill", () => {
     expect(uris(kit)).toEqual(["skill://s/SKILL.md", "skill://s/b.txt"]);
   });
 
-  test("are watched one by one, whatever becomes of them", async () => {
+  test("each file is watched through deletion and replacement", async () => {
     const kit = await openSkill({ "SKILL.md": skillMd("s"), "a.txt": "A", "b.txt": "B" });
     let seen = 0;
     const watch = await kit.session.watchResource("skill://s/a.txt", () => seen++);
@@ -454,7 +454,7 @@ describe("the files of a skill", () => {
     expect(seen).toBe(before);
   });
 
-  test("are 512 and 16 MiB at most, and what is beyond that is told of until it is gone", async () => {
+  test("at most 512 files and 16 MiB are listed, and exceeding that is reported until it ends", async () => {
     const kit = await openSkill({ "SKILL.md": skillMd("s") });
     await kit.unnoticed(() => {
       mkdirSync(join(kit.folder, "many"));

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { createHost, type Diagnostic, type Host } from "../../src/index.ts";
 import { patience } from "../slowness.ts";
 
-// Runs where few files may be open; writes what the host has at each step to stdout.
+// Runs with a low limit of open files and writes the state of the host at each step to stdout.
 const [folder = "", mode] = process.argv.slice(2);
 const isWatching = mode === "watch";
 const logger = { error() {}, warning() {}, info() {}, debug() {}, enabled: () => false };
@@ -11,7 +11,7 @@ const host = await createHost({ skillDirectories: [join(folder, "skills"), join(
 const errors = (): readonly Diagnostic[] => host.diagnostics.filter(({ severity }) => severity === "error");
 const steps: Record<string, unknown> = { started: stateOf(host) };
 
-// Nothing can be opened from here on, so what is to be edited is open already.
+// Nothing can be opened later, so the file to be edited is opened first.
 const edited = ["skills/tool/tools/tool.mjs", "skills/text/SKILL.md", "more/prompt/prompts/greet.md"].map((file) => {
   const path = join(folder, file);
   return { handle: openSync(path, "r+"), text: readFileSync(path, "utf8") };

@@ -7,9 +7,9 @@ const program = compileSources("test/skills/open-files-child.ts", "test/slowness
 
 const text = (name: string, description: string): string => `---\nname: ${name}\ndescription: ${description}\n---\nBe brief.\n`;
 
-// Windows has no such limit, and no sh.
+// Windows has neither this limit nor sh.
 test.skipIf(process.platform === "win32").each(["reload", "watch"])(
-  "skills that change while no file can be opened keep serving, say why, and are loaded when one can (%s)",
+  "skills that change while no file can be opened stay active, report why, and reload when possible (%s)",
   (mode) => {
     const folder = tempFolder({
       "skills/tool/SKILL.md": text("tool", "The tool."),

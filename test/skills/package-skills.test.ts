@@ -7,7 +7,7 @@ import { type Files, openKit, put, putAll, short, skillMd, tempFolder, toolSourc
 
 const manifest = (name: string, fields: object = {}): string => JSON.stringify({ name, version: "1.0.0", ...fields });
 
-/** A project with these packages in its `node_modules`. All of them are dependencies whose skills it uses, unless told otherwise. */
+/** A project with these packages in `node_modules`. By default all are dependencies whose skills it uses. */
 function project(packages: Readonly<Record<string, Files>>, dependencies: object = {}): string {
   const names = Object.keys(packages).map((name) => [name, "*"]);
   const own = {
@@ -65,11 +65,11 @@ test.each<[string, Files, readonly string[]]>([
     ["pkg/skills/a"],
   ],
   ["nothing, when package.json is not valid JSON", { "package.json": "{", ...skill("a") }, ["pkg/skills/a"]],
-])("a package brings %s", (_what, files, expected) => {
+])("a package provides %s", (_what, files, expected) => {
   expect(found(project({ pkg: files }))).toEqual(expected);
 });
 
-test("only direct dependencies at run time count, and of those only the ones that somebody asked for", () => {
+test("only direct runtime dependencies count, and only those that were requested", () => {
   const folder = project(
     { "@me/dev": skill("dev"), optional: skill("optional"), transitive: skill("transitive"), peer: skill("peer"), plain: skill("plain") },
     {
@@ -86,12 +86,12 @@ test("only direct dependencies at run time count, and of those only the ones tha
   }
 });
 
-test("skillhost itself brings no skills, whatever it is called and whoever asks for it", () => {
+test("skillhost itself provides no skills under any name and for any request", () => {
   const folder = project({ skillhost: skill("own"), alias: { "package.json": manifest("skillhost"), ...skill("own") } });
   expect(found(folder)).toEqual([]);
 });
 
-test("names that are paths, and manifests of any type, lead nowhere", () => {
+test("names that are paths and manifests of other types provide nothing", () => {
   const folder = project(
     { good: skill("good") },
     { dependencies: { good: "1", "../../etc": "1", "a/b": "1", ".": "1", "..": "1", node_modules: "1" } },
@@ -119,7 +119,7 @@ test("paths and links that lead out of the package are not followed", () => {
   expect(diagnostics.map(({ code, source }) => `${code} ${source}`)).toEqual(["PACKAGE_SKILL_PATH up", "PACKAGE_SKILL_PATH up"]);
 });
 
-test("workspaces are found where Node.js finds them: in node_modules of the workspace's root", () => {
+test("workspaces are found as Node.js does: in node_modules of the workspace's root", () => {
   const root = tempFolder({ "package.json": manifest("root", { workspaces: ["packages/*"] }) });
   putAll(join(root, "packages/app"), {
     "package.json": manifest("app", { dependencies: { tools: "*" }, skillhost: { packages: ["tools"] } }),
@@ -138,7 +138,7 @@ const withTool = (version: string, answer: string): Files => ({
   "skills/kit/tools/say.ts": toolSource("say", JSON.stringify(answer)),
 });
 
-test("a host serves them, says which package they are of, and lets the project's own skills take precedence", async () => {
+test("a host serves skills of packages with the package's name, and the project's own skills take precedence", async () => {
   const folder = project({ kit: withTool("1.2.3", "package") });
   const own = tempFolder();
   const kit = await openKit([own], { packageSkills: [folder] });
@@ -153,13 +153,13 @@ test("a host serves them, says which package they are of, and lets the project's
   ]);
 });
 
-test("without the option packages bring nothing", async () => {
+test("without the option, packages provide nothing", async () => {
   const folder = project({ kit: withTool("1.0.0", "package") });
   const kit = await openKit([join(folder, "skills")], { workingDirectory: folder });
   expect(kit.host.skills.map(({ name }) => name)).toEqual(["the-marker"]);
 });
 
-test("a package that is added while the host runs is served, and so is one that is taken away", async () => {
+test("skills of packages that are added or removed while the host runs are added and removed", async () => {
   const folder = project({});
   const kit = await openKit([], { packageSkills: [folder] });
   const added = await kit.saved(() => {
@@ -172,12 +172,12 @@ test("a package that is added while the host runs is served, and so is one that 
   expect(removed.map(short)).toEqual(["-kit: -say"]);
 });
 
-test("a new version that npm installs while the host runs takes the place of the old one, which serves until then", async () => {
+test("a new version that npm installs replaces the old one, which is served until then", async () => {
   const folder = project({ kit: withTool("1.0.0", "old") });
   const kit = await openKit([], { packageSkills: [folder] });
   const at = join(folder, "node_modules/kit");
   const retired = join(folder, "node_modules/.kit-Ab12Cd34");
-  // As npm does it: the old one is moved aside, the new one is unpacked file by file, and what was moved is deleted last.
+  // As npm does: the old version is moved aside, the new one is unpacked file by file, and the old one is deleted last.
   const before = await kit.unnoticed(() => {
     renameSync(at, retired);
     putAll(at, { "package.json": withTool("2.0.0", "")["package.json"]! });
@@ -191,7 +191,7 @@ test("a new version that npm installs while the host runs takes the place of the
   expect(kit.skill("kit").package).toEqual({ name: "kit", version: "2.0.0" });
 });
 
-test("what is saved in a linked package is served", async () => {
+test("edits in a linked package are reloaded", async () => {
   const folder = project({});
   const source = tempFolder(withTool("1.0.0", "one"));
   mkdirSync(join(folder, "node_modules"));

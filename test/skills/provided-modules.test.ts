@@ -7,7 +7,7 @@ ${imports}
 export default defineTool("t", { description: "For a test.", parameters: ${schema}, handler: ({ city }) => city });
 `;
 
-describe("a skill in a folder where nothing is installed", () => {
+describe("a skill in a folder without installed packages", () => {
   test.each([
     ['import { z } from "zod";', "z.object({ city: z.string() })"],
     ['import * as z from "zod/v4";', "z.object({ city: z.string() })"],
@@ -16,7 +16,7 @@ describe("a skill in a folder where nothing is installed", () => {
       'import { createRequire } from "node:module";\nconst { z } = createRequire(import.meta.url)("zod");',
       "z.object({ city: z.string() })",
     ],
-  ])("imports the host's own: %s", async (imports, schema) => {
+  ])("a skill imports modules of the host: %s", async (imports, schema) => {
     const root = tempFolder({ "s/SKILL.md": skillMd("s"), "s/tools/t.ts": tool(imports, schema) });
     const kit = await openKit([root], { watch: false });
     expect(kit.host.diagnostics).toEqual([]);
@@ -24,7 +24,7 @@ describe("a skill in a folder where nothing is installed", () => {
     expect((await kit.call("t", {})).resultType).toBe("failure");
   });
 
-  test("finds the author's package first", async () => {
+  test("a package of the author takes precedence over that of the host", async () => {
     const own = {
       "node_modules/zod/package.json": '{ "name": "zod", "version": "0.0.1", "main": "index.cjs" }',
       "node_modules/zod/index.cjs": 'exports.mine = "of the author";',
@@ -35,14 +35,14 @@ describe("a skill in a folder where nothing is installed", () => {
     expect(await kit.says("t")).toBe("of the author");
   });
 
-  test("does not find what the host needs for itself", async () => {
+  test("a skill cannot import the host's other dependencies", async () => {
     const root = tempFolder({ "s/SKILL.md": skillMd("s"), "s/tools/t.ts": 'import "skillhost";\nimport "semver";\nexport default [];\n' });
     const kit = await openKit([root], { watch: false });
     expect(kit.found("MODULE_NOT_FOUND")).toHaveLength(1);
   });
 });
 
-test("a name that skillhost does not export is reported as such", async () => {
+test("importing a name that skillhost does not export is reported", async () => {
   const root = tempFolder({
     "s/SKILL.md": skillMd("s"),
     "s/tools/t.ts": 'import { defineTools } from "skillhost";\nexport default defineTools([]);\n',

@@ -16,7 +16,7 @@ const canConfine = (await findConfinement()).kind === "enforced";
 interface Opened {
   call(args: object): Promise<ToolResult>;
   readonly asked: readonly PermissionAsk[];
-  /** What was recorded of decisions. */
+  /** The recorded decisions. */
   readonly decided: readonly unknown[];
   readonly folder: string;
   readonly workspace: string;
@@ -30,7 +30,7 @@ interface OpenOptions extends Omit<SessionOptions, "permissions"> {
   readonly workspace?: Files;
 }
 
-/** A host over one skill with the tool `t`, written in JSON, and a session under rules in which each question is answered with yes. */
+/** A host over a skill with the JSON tool `t`, and a session with rules in which every question is approved. */
 async function open(handler: object, permissions: Rules, options: OpenOptions = {}, more: object = {}): Promise<Opened> {
   const { inHome = false, files = {}, workspace: inside = {}, ...session } = options;
   const folder = join(inHome ? asUserSkills() : tempFolder(), "s");
@@ -61,7 +61,7 @@ async function open(handler: object, permissions: Rules, options: OpenOptions = 
   return { call: (args) => opened.callTool("t", args), asked, decided, folder, workspace };
 }
 
-/** A service on this machine; `/hop/<path>` redirects to `/<path>`. */
+/** A local service; `/hop/<path>` redirects to `/<path>`. */
 async function serve(): Promise<{ readonly origin: string; readonly port: number; readonly seen: string[] }> {
   const seen: string[] = [];
   const server = createServer(({ url = "" }, response) => {
@@ -87,7 +87,7 @@ function resolveTo(address: string): void {
   });
 }
 
-describe("the address of a tool that is written in JSON", () => {
+describe("the address of a JSON tool under rules", () => {
   const get = (url: string): object => ({ http: { url } });
 
   test.each<[rule: (origin: string) => string, at: string, args: object, expected: "denied" | "success"]>([
@@ -104,7 +104,7 @@ describe("the address of a tool that is written in JSON", () => {
     [(origin) => `url(${origin}/x*)`, "/x?of=${part}", { part: "all" }, "denied"],
     [(origin) => `url(${origin}/*=all)`, "/x?of=${part}", { part: "all" }, "denied"],
     [(origin) => `url(${origin}/*=all)`, "/x?of=${part}", { part: "one" }, "success"],
-  ])("is held against a rule of deny: case %#", async (rule, at, args, expected) => {
+  ])("an address is checked against deny rules: case %#", async (rule, at, args, expected) => {
     const { origin, seen } = await serve();
     const deny = [rule(origin)];
     const { call, asked, decided } = await open(get(origin + at), { deny });
@@ -114,7 +114,7 @@ describe("the address of a tool that is written in JSON", () => {
     if (expected === "denied") expect(decided).toMatchObject([{ kind: "denied-by-rules", rules: [{ kind: "url" }] }]);
   });
 
-  test("is held against rules with the values of variables, which nobody is shown", async () => {
+  test("an address is checked with the values of variables, which are never shown", async () => {
     const { origin, seen } = await serve();
     vi.stubEnv("PLANTED", `${origin}/planted-secret`);
     const { call, decided } = await open(get("${env:PLANTED}/x"), { deny: ["url(127.0.0.1)"] }, { inHome: true });
@@ -129,7 +129,7 @@ describe("the address of a tool that is written in JSON", () => {
     ["a rule that allows the address", { allow: ["t", "url(127.0.0.1)"] }, {}, {}],
     ["a hook", {}, { hooks: { onPreToolUse: () => ({ permissionDecision: "allow" as const }) } }, {}],
     ["skipPermission", {}, { inHome: true }, { skipPermission: true }],
-  ])("is denied although %s allows the call", async (_what, rules, options, more) => {
+  ])("an address is denied although %s allows the call", async (_what, rules, options, more) => {
     const { origin, seen } = await serve();
     const { call, asked } = await open(get(`${origin}/x`), { ...rules, deny: ["url(127.0.0.1)"] }, options, more);
     expect((await call({})).resultType).toBe("denied");
@@ -140,7 +140,7 @@ describe("the address of a tool that is written in JSON", () => {
     ["a rule that allows the tool", { allow: ["t"] }, {}, {}],
     ["nothing", {}, {}, {}],
     ["skipPermission", {}, { inHome: true }, { skipPermission: true }],
-  ])("is asked about once where %s allows the call and a rule wants it asked", async (_what, rules, options, more) => {
+  ])("an address is asked about once if %s allows the call and a rule requires asking", async (_what, rules, options, more) => {
     const { origin, seen } = await serve();
     const { call, asked } = await open(get(`${origin}/x`), { ...rules, ask: [`url(${origin}/*)`, "url"] }, options, more);
     expect((await call({})).resultType).toBe("success");
@@ -157,7 +157,7 @@ describe("the address of a tool that is written in JSON", () => {
     [(port) => [`url(127.0.0.1:${port})`], 1],
     [(port) => ["t", `url(127.0.0.1:${port})`], 0],
     [(port) => ["t", `url(http://127.0.0.1:${port}/x)`], 0],
-  ])("of a private network is asked about unless a rule names it: case %#", async (allow, questions) => {
+  ])("an address in a private network is asked about unless a rule names it: case %#", async (allow, questions) => {
     const { origin, port, seen } = await serve();
     const { call, asked } = await open(get(`${origin}/x`), { allow: allow(port) });
     expect((await call({})).resultType).toBe("success");
@@ -165,7 +165,7 @@ describe("the address of a tool that is written in JSON", () => {
     expect(seen).toEqual(["/x"]);
   });
 
-  test("may be redirected to what no rule keeps back, and no further", async () => {
+  test("redirects are followed only as far as rules allow", async () => {
     const { origin, seen } = await serve();
     const deny = [`url(${origin}/admin/*)`];
     const { call } = await open(get(`${origin}/hop/\${part}/x`), { deny });
@@ -174,7 +174,7 @@ describe("the address of a tool that is written in JSON", () => {
     expect(seen).toEqual(["/hop/public/x", "/public/x", "/hop/admin/x"]);
   });
 
-  test("may be redirected within a rule of ask that was answered, and not to another one", async () => {
+  test("a redirect within an approved ask rule is followed, one to another host is not", async () => {
     const { origin, seen } = await serve();
     const within = await open(get(`${origin}/hop/x`), { ask: ["url(127.0.0.1)"] });
     expect((await within.call({})).resultType).toBe("success");
@@ -184,7 +184,7 @@ describe("the address of a tool that is written in JSON", () => {
     expect(seen).toEqual(["/hop/x", "/x", "/hop/y"]);
   });
 
-  test("by a public name that stands for a private address is refused, unless a rule names the host or the skill is the user's own", async () => {
+  test("a public name of a private address is refused unless a rule names the host or the skill is the user's own", async () => {
     const { port, seen } = await serve();
     resolveTo("127.0.0.1");
     const url = `http://public.example:${port}/x`;
@@ -200,7 +200,7 @@ describe("the address of a tool that is written in JSON", () => {
   });
 });
 
-describe("the program of a tool that is written in JSON", () => {
+describe("the program of a JSON tool under rules", () => {
   const cat = { command: "cat", args: ["--", "${file}"] };
   const files = { "secret/key": "TOP\n", "open.txt": "TODO\n", "it's/a b.txt": "TODO\n" };
 
@@ -208,11 +208,11 @@ describe("the program of a tool that is written in JSON", () => {
     ["read(secret/**)", cat, { file: "secret/key" }, "denied"],
     ["read(secret/**)", cat, { file: "./x/../secret//key" }, "denied"],
     ["read(secret/**)", cat, { file: "link/key" }, "denied"],
-    // Which folder that is, only running it tells: it runs where the machine hides the file from it.
+    // Only running the command shows which folder that is: it runs where the system hides the file from it.
     ["read(secret/**)", cat, { file: "/proc/self/cwd/secret/key" }, canConfine ? "failure" : "denied"],
     ["read(secret/**)", cat, { file: "open.txt" }, "success"],
     ["read(secret/**)", cat, { file: "it's/a b.txt" }, "success"],
-    // No shell expands it: there is no such file.
+    // Without a shell the pattern is not expanded, so no such file exists.
     ["read(secret/**)", cat, { file: "sec*/key" }, "failure"],
     ["read(secret/**)", cat, { file: "$(cat secret/key)" }, "failure"],
     ["read(secret/**)", { command: "/bin/cat", args: ["secret/key"] }, {}, "denied"],
@@ -233,7 +233,7 @@ describe("the program of a tool that is written in JSON", () => {
     ["url(evil.example)", { command: "curl", args: ["-x", "evil.example:80", "http://a.example"] }, {}, "denied"],
     ["url(evil.example)", cat, { file: "open.txt" }, "success"],
     ["url", cat, { file: "open.txt" }, "success"],
-  ])("is held against the rule %s: case %#", async (rule, handler, args, expected) => {
+  ])("a program is checked against the rule %s: case %#", async (rule, handler, args, expected) => {
     const { call, asked, decided, workspace } = await open(handler, { deny: [rule] }, { workspace: files });
     symlinkSync(join(workspace, "secret"), join(workspace, "link"));
     mkdirSync(join(workspace, "x"));
@@ -244,7 +244,7 @@ describe("the program of a tool that is written in JSON", () => {
     if (expected === "denied") expect(decided).toMatchObject([{ kind: "denied-by-rules", rules: [{ kind: rule.replace(/\(.*/, "") }] }]);
   });
 
-  test("is judged where it runs", async () => {
+  test("a program is checked relative to the folder in which it runs", async () => {
     const handler = { ...cat, cwd: "data" };
     const deny = [`read(${tmpdir()}/*/s/data/secret/**)`];
     const { call } = await open(handler, { deny }, { files: { "data/secret/key": "TOP\n", "data/open.txt": "TODO\n" } });
@@ -255,14 +255,14 @@ describe("the program of a tool that is written in JSON", () => {
   test.each([
     ["a rule that allows the tool", { allow: ["t", "shell", "shell(cat:*)"] }, {}, {}],
     ["skipPermission", {}, { inHome: true }, { skipPermission: true }],
-  ])("is asked about once where %s allows the call and rules want it asked", async (_what, rules, options, more) => {
+  ])("a program is asked about once if %s allows the call and rules require asking", async (_what, rules, options, more) => {
     const ask = ["read(secret/**)", "shell(cat:*)"];
     const { call, asked } = await open(cat, { ...rules, ask }, { ...options, workspace: files }, more);
     expect((await call({ file: "secret/key" })).textResultForLlm).toBe("TOP\n");
     expect(asked).toMatchObject([{ kind: "custom-tool", toolName: "t", fullCommandText: "cat -- secret/key" }]);
   });
 
-  test("is allowed by rules about the tool, and by none about commands", async () => {
+  test("a program is allowed by rules for the tool, not by rules for commands", async () => {
     const byTool = await open(cat, { allow: ["t"] }, { workspace: files });
     expect((await byTool.call({ file: "open.txt" })).resultType).toBe("success");
     const byCommand = await open(cat, { allow: ["shell", "shell(cat:*)", "read"] }, { workspace: files });
@@ -278,21 +278,21 @@ describe("the program of a tool that is written in JSON", () => {
     return call({});
   };
 
-  test("that may reach anything is denied where the machine cannot keep it from what a rule protects", async () => {
-    // More than limits can express: what does not exist yet.
+  test("a program that may access anything is denied where the system cannot confine it", async () => {
+    // Limits cannot express this: the file does not exist yet.
     const { call } = await open(unknown, { deny: ["write(new/*.txt)"] }, { files: script, workspace: files });
     expect((await call({})).resultType).toBe("denied");
     expect((await shown({ deny: ["write(new/*.txt)"] })).resultType).toBe("denied");
   });
 
-  test.skipIf(!canConfine)("that may reach anything runs, and the operating system keeps it from what rules protect", async () => {
+  test.skipIf(!canConfine)("a program that may access anything runs confined to what the rules allow", async () => {
     const result = await shown({ deny: ["read(secret/**)"] });
     expect(result.resultType).toBe("success");
     expect(result.textResultForLlm).toContain("TODO");
     expect(result.textResultForLlm).not.toContain("TOP");
   });
 
-  test.skipIf(!canConfine)("that may connect to anything runs without a network where a rule is about addresses", async () => {
+  test.skipIf(!canConfine)("a program that may connect to anything runs without network under rules for addresses", async () => {
     const { origin, seen } = await serve();
     const fetching = `fetch("${origin}/x").then(() => console.log("IN"), () => console.log("OUT"))`;
     const handler = { command: process.execPath, args: ["-e", fetching] };

@@ -14,7 +14,7 @@ function open(root: string, watchBackend: (typeof backends)[number] = "directory
   return openKit([root], { watchBackend });
 }
 
-describe.each(backends)("with the %s backend, one save is one reload:", (backend) => {
+describe.each(backends)("with the %s backend, one save causes one reload:", (backend) => {
   test("a tool module", async () => {
     const root = tempFolder();
     putAll(join(root, "greeter"), greeter("hello"));
@@ -50,7 +50,7 @@ describe.each(backends)("with the %s backend, one save is one reload:", (backend
     expect(kit.session.tools.find((tool) => tool.name === "ask")?.description).toBe("New.");
   });
 
-  test("an editor's rename-save, and a truncate before the write", async () => {
+  test("an editor's save by rename, and one that truncates before it writes", async () => {
     const root = tempFolder();
     putAll(join(root, "greeter"), greeter("hello"));
     const kit = await open(root, backend);
@@ -69,7 +69,7 @@ describe.each(backends)("with the %s backend, one save is one reload:", (backend
     expect(await kit.says("greet")).toBe("by truncate");
   });
 
-  test("a folder that is added, renamed, deleted and made again", async () => {
+  test("a folder that is added, renamed, deleted and created again", async () => {
     const root = tempFolder({ "other/SKILL.md": skillMd("other") });
     const kit = await open(root, backend);
     const added = await kit.saved(() => putAll(join(root, "greeter"), greeter("hello")));
@@ -93,7 +93,7 @@ describe.each(backends)("with the %s backend, one save is one reload:", (backend
     expect(await kit.says("greet")).toBe("again");
   });
 
-  test("a folder that is a link, edited behind the link, and the link turned elsewhere", async () => {
+  test("a linked folder that is edited in its target, and a link that is changed", async () => {
     const root = tempFolder({ "other/SKILL.md": skillMd("other") });
     const [first, second] = [tempFolder(greeter("first")), tempFolder(greeter("second"))];
     putAll(first, { "tools/said.json": JSON.stringify({ name: "said", description: "First." }) });
@@ -112,7 +112,7 @@ describe.each(backends)("with the %s backend, one save is one reload:", (backend
     expect(kit.session.tools.find((tool) => tool.name === "said")?.description).toBe("Second.");
   });
 
-  test("a root that is not there yet, nor the folder above it", async () => {
+  test("a root that does not exist yet, nor does its parent folder", async () => {
     const place = tempFolder();
     const root = join(place, "later/still/skills");
     const kit = await open(root, backend);
@@ -130,7 +130,7 @@ describe.each(backends)("with the %s backend, one save is one reload:", (backend
     expect(await kit.says("greet")).toBe("back");
   });
 
-  test("a helper in a folder outside, which two skills share", async () => {
+  test("a helper in an external folder that two skills share", async () => {
     const place = tempFolder({ "shared/words.ts": 'export const word = "old";\n' });
     const root = join(place, "skills");
     for (const name of ["one", "two"])
@@ -169,7 +169,7 @@ describe.each(backends)("with the %s backend, one save is one reload:", (backend
     for (const skill of kit.host.skills.filter(({ name }) => /^s\d$/.test(name))) expect(skill.stale).toBe(false);
   });
 
-  test("nothing is reloaded by a touch, a README or a log in the folder", async () => {
+  test("touching files, a README and a log in the folder cause no reload", async () => {
     const root = tempFolder({ "noisy/README.md": "1", "noisy/assets/run.log": "1" });
     putAll(join(root, "noisy"), {
       ...greeter("hello"),

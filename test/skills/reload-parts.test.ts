@@ -12,7 +12,7 @@ function open(root: string): Promise<Kit> {
   return openKit([root], { watchBackend: "directory" });
 }
 
-describe("the parts that a tool module is made of", () => {
+describe("files that a tool module is made of", () => {
   const helpers: [extension: string, statement: string, source: (word: string) => string][] = [
     ["ts", 'import { word } from "./part.ts";', (word) => `export const word: string = "${word}";`],
     ["mts", 'import { word } from "./part.mts";', (word) => `export const word: string = "${word}";`],
@@ -29,7 +29,7 @@ describe("the parts that a tool module is made of", () => {
     ["json", 'import part from "./part.json" with { type: "json" };\nconst { word } = part;', (word) => JSON.stringify({ word })],
   ];
 
-  test.each(helpers)("a helper that ends in .%s, imported through another", async (extension, statement, source) => {
+  test.each(helpers)("saving an indirectly imported .%s helper reloads the tool", async (extension, statement, source) => {
     const root = tempFolder({
       "package.json": '{ "type": "module" }',
       "s/SKILL.md": skillMd("s"),
@@ -47,7 +47,7 @@ describe("the parts that a tool module is made of", () => {
   test.each([
     ["that has been called", true],
     ["that has never been called", false],
-  ])("the handler module of a tool JSON %s, and a helper of it", async (_title, isCalled) => {
+  ])("saving a handler module %s, or a helper of it, reloads the JSON tool", async (_title, isCalled) => {
     const root = tempFolder({
       "s/SKILL.md": skillMd("s"),
       "s/tools/say.json": JSON.stringify({ name: "say", description: "Says.", handler: { module: "../lib/say.ts" } }),
@@ -66,7 +66,7 @@ describe("the parts that a tool module is made of", () => {
     expect(await kit.says("say")).toBe("two new");
   });
 
-  test("a tool JSON gets and loses the module beside it", async () => {
+  test("a JSON tool gains and loses the module beside it", async () => {
     const root = tempFolder({
       "s/SKILL.md": skillMd("s"),
       "s/tools/say.json": JSON.stringify({ name: "say", description: "Says." }),
@@ -81,7 +81,7 @@ describe("the parts that a tool module is made of", () => {
     expect(isCallable()).toBe(false);
   });
 
-  test("a module that is added, and one that is deleted", async () => {
+  test("added and deleted modules add and remove their tools", async () => {
     const root = tempFolder();
     putAll(join(root, "greeter"), greeter("hello"));
     const kit = await open(root);
@@ -92,7 +92,7 @@ describe("the parts that a tool module is made of", () => {
     expect(await kit.says("part")).toBe("bye");
   });
 
-  test("a tool written into the manifest is left alone when another line of it changes", async () => {
+  test("an inline tool of the manifest is unaffected by edits of other lines", async () => {
     const manifest = (version: string, description: string): string =>
       JSON.stringify({
         name: "s",
@@ -108,7 +108,7 @@ describe("the parts that a tool module is made of", () => {
     expect((await kit.saved(() => put(join(root, "s/skill.json"), manifest("1.0.1", "Another.")))).map(short)).toEqual(["~s: ~b"]);
   });
 
-  test("enabled in the manifest, off and on", async () => {
+  test("enabled in the manifest disables and enables the skill", async () => {
     const root = tempFolder({
       "s/skill.json": JSON.stringify({ name: "s" }),
       "s/tools/say.ts": toolSource("say", '"hello"'),
@@ -121,7 +121,7 @@ describe("the parts that a tool module is made of", () => {
     expect(await kit.says("say")).toBe("hello");
   });
 
-  test("a root that is a skill itself, and one that becomes one", async () => {
+  test("a root that is a skill itself and one that becomes a skill are loaded", async () => {
     const root = tempFolder({ "SKILL.md": skillMd("alone"), "tools/say.ts": toolSource("say", '"one"') });
     const kit = await open(root);
     await kit.saved(() => put(join(root, "tools/say.ts"), toolSource("say", '"two"')));
@@ -132,7 +132,7 @@ describe("the parts that a tool module is made of", () => {
     expect(back.map(short)).toEqual(["+alone: +say"]);
   });
 
-  test("a pattern of roots: a folder that fits it from now on", async () => {
+  test("a new folder that matches a pattern of roots is loaded", async () => {
     const place = tempFolder({ "teams/a/skills/one/SKILL.md": skillMd("one") });
     const kit = await open(join(place, "teams/*/skills"));
     expect(kit.skill("one").state).toBe("active");
@@ -140,7 +140,7 @@ describe("the parts that a tool module is made of", () => {
     expect(changes.map(short)).toEqual(["+two"]);
   });
 
-  test("an empty folder becomes a skill when its SKILL.md comes", async () => {
+  test("an empty folder becomes a skill when a SKILL.md is added", async () => {
     const root = tempFolder({ "other/SKILL.md": skillMd("other") });
     mkdirSync(join(root, "s/tools"), { recursive: true });
     const kit = await open(root);
@@ -151,7 +151,7 @@ describe("the parts that a tool module is made of", () => {
 });
 
 describe("a host that does not watch", () => {
-  test("loads what changed when it is told to, and only that", async () => {
+  test("reload loads changed files, and only those, in a host that does not watch", async () => {
     const root = tempFolder({ "s/SKILL.md": skillMd("s"), "s/lib/word.ts": 'export const word = "old";\n' });
     putAll(join(root, "s/tools"), {
       "say.ts": toolSource("say", "word", 'import { word } from "../lib/word.ts";'),

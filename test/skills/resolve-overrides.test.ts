@@ -26,8 +26,8 @@ const twoToolsOneName = snapshotOf({
   "/host": { a: { name: "alpha", tools: { find: "a's" } }, b: { name: "beta", tools: { find: "b's" } } },
 });
 
-describe("two skills with one name", () => {
-  test("the one in the later root replaces the earlier one as a whole, and the loser stays visible", () => {
+describe("two skills with the same name", () => {
+  test("the skill in the later root replaces the earlier one as a whole, and the loser stays visible", () => {
     expect(resolve(twoSkillsOneName)).toEqual({
       active: ["/session/lint"],
       states: { "/host/lint": "shadowed", "/session/lint": "active" },
@@ -37,7 +37,7 @@ describe("two skills with one name", () => {
     });
   });
 
-  test("the order of the roots is the order of precedence, whatever was loaded first", () => {
+  test("the order of the roots decides precedence, whatever was loaded first", () => {
     expect(resolve(twoSkillsOneName, { roots: ["/session", "/host"] }).active).toEqual(["/host/lint"]);
   });
 
@@ -46,22 +46,22 @@ describe("two skills with one name", () => {
     ["rename", "/session/lint", ["warning SKILL_NAME_CLASH"]],
     ["keep-first", "/host/lint", ["warning SKILL_NAME_CLASH"]],
     ["error", "/host/lint", ["error SKILL_NAME_CLASH"]],
-  ] as const)("policy %s leaves %s", (conflicts, winner, diagnostics) => {
+  ] as const)("policy %s for skills resolves to %s", (conflicts, winner, diagnostics) => {
     expect(resolve(twoSkillsOneName, { conflicts })).toMatchObject({ active: [winner], diagnostics });
   });
 
-  test("identical copies do not warn", () => {
+  test("identical copies of a skill cause no warning", () => {
     const copies = snapshotOf({ "/one": { x: { name: "x", tools: { t: "same" } } }, "/two": { x: { name: "x", tools: { t: "same" } } } });
     expect(resolve(copies)).toMatchObject({ active: ["/two/x"], diagnostics: [] });
   });
 
-  test("a disabled skill leaves the name to the other", () => {
+  test("a disabled skill leaves its name to the other one", () => {
     const off = snapshotOf({ "/one": { x: { name: "x" } }, "/two": { x: { name: "x", enabled: false } } });
     expect(resolve(off)).toMatchObject({ active: ["/one/x"], states: { "/two/x": "disabled" }, diagnostics: [] });
   });
 });
 
-describe("two skills' tools with one name", () => {
+describe("two tools of skills with the same name", () => {
   test.each([
     ["override", { find: "/host/b" }, ["alpha: the later skill's tool replaces the earlier skill's"], "warning"],
     ["keep-first", { find: "/host/a" }, ["beta: the first skill's tool keeps the name"], "warning"],
@@ -72,18 +72,18 @@ describe("two skills' tools with one name", () => {
       ["alpha: the later skill's tool takes the name, the earlier one is renamed: alpha-find"],
       "warning",
     ],
-  ] as const)("policy %s", (conflicts, tools, shadowed, severity) => {
+  ] as const)("policy %s for tools", (conflicts, tools, shadowed, severity) => {
     expect(resolve(twoToolsOneName, { conflicts })).toMatchObject({ tools, shadowed, diagnostics: [`${severity} TOOL_NAME_CLASH`] });
   });
 
-  test("a policy can be set for one name", () => {
+  test("a policy can be set for a single name", () => {
     expect(resolve(twoToolsOneName, { conflicts: { default: "override", names: { find: "keep-first" } } }).tools).toEqual({
       find: "/host/a",
     });
     expect(resolve(twoToolsOneName, { conflicts: { names: { other: "keep-first" } } }).tools).toEqual({ find: "/host/b" });
   });
 
-  test("a renamed tool takes no name that is in use, and three of one name all stay", () => {
+  test("a renamed tool never takes a used name, and three tools with the same name are all kept", () => {
     const three = snapshotOf({
       "/r": {
         a: { name: "s", tools: { t: "1", "s-t": "taken" } },
@@ -94,13 +94,13 @@ describe("two skills' tools with one name", () => {
     expect(resolve(three, { conflicts: "rename" }).tools).toEqual({ t: "/r/c", "s-t": "/r/a", "s-t-2": "/r/a", "s2-t": "/r/b" });
   });
 
-  test("names of prototype members are names like any other", () => {
+  test("names of prototype members are ordinary names", () => {
     const odd = snapshotOf({ "/r": { a: { name: "constructor", tools: { __proto__x: "p", toString: "q" } } } });
     expect(resolve(odd, { conflicts: { names: {} } }).tools).toEqual({ __proto__x: "/r/a", toString: "/r/a" });
   });
 });
 
-test("disabled skills contribute nothing and are listed as such", () => {
+test("disabled skills contribute nothing and are listed as disabled", () => {
   expect(resolve(twoToolsOneName, { disabled: ["beta"] })).toMatchObject({
     active: ["/host/a"],
     states: { "/host/a": "active", "/host/b": "disabled" },
@@ -109,7 +109,7 @@ test("disabled skills contribute nothing and are listed as such", () => {
   });
 });
 
-test("a folder that two roots bring counts once, where it comes last", () => {
+test("a folder in two roots counts once, at its last position", () => {
   const snapshot = snapshotOf({ "/one": { x: { name: "x" } }, "/two": { y: { name: "y" } } });
   const both = new Map(snapshot.roots).set("/again", { root: "/again", folders: ["/one/x"], diagnostics: [] });
   expect(resolve({ ...snapshot, roots: both }).active).toEqual(["/two/y", "/one/x"]);

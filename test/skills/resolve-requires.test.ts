@@ -31,7 +31,7 @@ const given = (name: string, version?: string, requires: Record<string, string> 
 });
 
 describe("a skill that requires others", () => {
-  test("serves when they are there in a version that will do, wherever they lie", () => {
+  test("a skill is active if its requirements exist in suitable versions in any root", () => {
     const { states, tools, diagnostics, standings } = resolve({
       "/a": { top: given("top", "1.0.0", { base: "^1.2.0", any: "*" }), any: given("any") },
       "/b": { base: given("base", "1.4.0") },
@@ -54,23 +54,26 @@ describe("a skill that requires others", () => {
     ],
     ["without a version", { "/b": { base: given("base") } }, [], "it names no version of its own"],
     ["switched off", { "/b": { base: given("base", "2.1.0") } }, ["base"], "that skill is disabled: its name is in disabledSkills"],
-  ] as const)("contributes nothing when one is %s, and says which range met what", (_how, others, disabled, words) => {
-    const { states, tools, ruleOf, told } = resolve({ "/a": { top: given("top", "1.0.0", { base: "^2.0.0" }) }, ...others }, disabled);
-    expect(states["a/top"]).toBe("refused");
-    expect(ruleOf("/a/top")).toContain(words);
-    expect(tools.map(({ definition }) => definition.name)).not.toContain("top_tool");
-    expect(told("SKILL_REQUIRES")).toEqual([
-      {
-        severity: disabled.length > 0 ? "warning" : "error",
-        code: "SKILL_REQUIRES",
-        source: "top",
-        file: join("/a/top", "skill.json"),
-        message: expect.stringContaining(words),
-      },
-    ]);
-  });
+  ] as const)(
+    "a skill contributes nothing when a requirement is %s, and the reason names range and version",
+    (_how, others, disabled, words) => {
+      const { states, tools, ruleOf, told } = resolve({ "/a": { top: given("top", "1.0.0", { base: "^2.0.0" }) }, ...others }, disabled);
+      expect(states["a/top"]).toBe("refused");
+      expect(ruleOf("/a/top")).toContain(words);
+      expect(tools.map(({ definition }) => definition.name)).not.toContain("top_tool");
+      expect(told("SKILL_REQUIRES")).toEqual([
+        {
+          severity: disabled.length > 0 ? "warning" : "error",
+          code: "SKILL_REQUIRES",
+          source: "top",
+          file: join("/a/top", "skill.json"),
+          message: expect.stringContaining(words),
+        },
+      ]);
+    },
+  );
 
-  test("counts only the version that has the name, and says of one that would do and lost it", () => {
+  test("only the version that owns the name counts, and a suitable one that lost it is reported", () => {
     const roots = {
       "/a": { base: given("base", "2.0.0"), top: given("top", "1.0.0", { base: "^2.0.0" }) },
       "/b": { base: given("base", "1.0.0") },
@@ -81,7 +84,7 @@ describe("a skill that requires others", () => {
     expect(resolve({ "/b": roots["/b"], "/a": roots["/a"] }).states["a/top"]).toBe("active");
   });
 
-  test("is refused for what those lack that it requires, by what it all comes from", () => {
+  test("a skill is refused for missing indirect requirements, with the whole chain as the reason", () => {
     const chain = {
       "/a": { a: given("a", "1.0.0", { b: "*" }), b: given("b", "1.1.0", { c: "*" }), c: given("c", "1.2.0", { d: "^1.0.0" }) },
     };
@@ -93,7 +96,7 @@ describe("a skill that requires others", () => {
     expect(standings[0]!.requires).toMatchObject([{ name: "b", isMet: false }]);
   });
 
-  test("and is required by it in turn serves, and the circle is told once; what one of them lacks takes all out", () => {
+  test("skills that require each other are active, the circle is reported once, and a missing requirement disables all", () => {
     const circle = { a: given("a", "1.0.0", { b: "*" }), b: given("b", "1.0.0", { c: "*" }), c: given("c", "1.0.0", { a: "*" }) };
     const { states, told } = resolve({ "/r": circle });
     expect(Object.values(states)).toEqual(["active", "active", "active"]);
@@ -106,7 +109,7 @@ describe("a skill that requires others", () => {
   });
 });
 
-test("the outcome, and each reason, is the same in whatever order the folders come", () => {
+test("the outcome and its reasons do not depend on the order of the folders", () => {
   const names = ["a", "b", "c", "d", "e", "f"];
   const skill = fc.record({
     version: fc.constantFrom(undefined, "1.0.0", "2.0.0"),
@@ -122,7 +125,7 @@ test("the outcome, and each reason, is the same in whatever order the folders co
       };
       const shuffled = [...all].sort((a, b) => orderOf(a[0]) - orderOf(b[0]));
       expect(outcome(shuffled)).toEqual(outcome(all));
-      // Whoever serves has all that it requires from others that serve.
+      // Every active skill has only active requirements.
       const { skills: serving } = resolve({ "/r": Object.fromEntries(all) });
       for (const { requires } of serving)
         for (const name of Object.keys(requires)) expect(serving.map((other) => other.name)).toContain(name);
@@ -131,7 +134,7 @@ test("the outcome, and each reason, is the same in whatever order the folders co
   );
 });
 
-test("a chain of a thousand skills is resolved, and told of in few words", () => {
+test("a chain of a thousand skills is resolved and reported briefly", () => {
   const chain = Object.fromEntries(
     Array.from({ length: 1_000 }, (_, n) => [`s${n}`, given(`s${n}`, "1.0.0", { [`s${n + 1}`]: "^1.0.0" })]),
   );
@@ -140,10 +143,10 @@ test("a chain of a thousand skills is resolved, and told of in few words", () =>
   expect(Math.max(...diagnostics.map(({ message }) => message.length))).toBeLessThan(300);
 });
 
-describe("in a host", () => {
+describe("requirements in a host", () => {
   const manifest = (name: string, version: string, more: object = {}) => JSON.stringify({ name, version, ...more });
 
-  test("a skill comes alive when what it requires appears, and goes when that goes; explain says why", async () => {
+  test("a skill becomes active with its requirement and inactive without it, and explain gives the reason", async () => {
     const root = tempFolder({
       "top/skill.json": manifest("top", "1.0.0", { requires: { base: "^2.0.0" } }),
       "top/tools/hi.ts": toolSource("hi", '"hi"'),
@@ -166,7 +169,7 @@ describe("in a host", () => {
     expect(other.describeSkills().find(({ name }) => name === "top")).toMatchObject({ isActive: false });
   });
 
-  test("explain says of a skill that needs another skillhost which range met which version", async () => {
+  test("explain shows which range of skillhost versions a skill needs and which version runs", async () => {
     const root = tempFolder({
       "new/skill.json": manifest("brand-new", "1.0.0", { engines: { skillhost: ">=99" } }),
       "user/SKILL.md": skillMd("user"),

@@ -25,7 +25,7 @@ const logged = () => {
   return { lines, log: createLogger({ level: "debug", write: (line) => lines.push((JSON.parse(line) as { message: string }).message) }) };
 };
 
-test("waits for what was retired and reports disposers that failed", async () => {
+test("retirement waits for retired generations and reports disposers that failed", async () => {
   const { lines, log } = logged();
   const retirement = new Retirement(log);
   retirement.retire([unit(Promise.resolve([new Error("bad disposer")]))]);
@@ -33,7 +33,7 @@ test("waits for what was retired and reports disposers that failed", async () =>
   expect(lines).toEqual(["A disposer of a replaced tool failed."]);
 });
 
-test("a call that never ends is left behind after the grace, and what its tool opened is closed", async () => {
+test("a call that never ends is abandoned after the grace period, and its tool's resources are closed", async () => {
   const { lines, log } = logged();
   const retirement = new Retirement(log);
   let isClosed = false;

@@ -12,7 +12,7 @@ test.each([
     "a CommonJS script",
     (at: string) => `require("node:fs").writeFileSync(${JSON.stringify(at)}, "ran");\nmodule.exports = { helper: () => 1 };\n`,
   ],
-])("of a skill without a manifest, %s in tools/ is a file and is not run", async (_, source) => {
+])("in a skill without a manifest, %s in tools/ is a file and is not run", async (_, source) => {
   const root = tempFolder({ "s/SKILL.md": skillMd("s"), "s/tools/works.ts": toolSource("works", '"works"') });
   const ran = join(root, "ran.txt");
   put(
@@ -32,13 +32,13 @@ test.each([
   expect(kit.session.listResources().map(({ uri }) => uri)).toEqual(expect.arrayContaining([expect.stringContaining("tools/run.mjs")]));
 });
 
-test("of a skill with a manifest, every module in tools/ is loaded, and one without a tool is reported", async () => {
+test("in a skill with a manifest, every module in tools/ is loaded, and one without a tool is reported", async () => {
   const root = tempFolder({ "s/skill.json": '{ "name": "s", "description": "x" }', "s/tools/run.mjs": "const a = 1;\n" });
   const kit = await openKit([root], { watch: false });
   expect(kit.found("MODULE_NO_TOOLS")).toHaveLength(1);
 });
 
-test("a tool whose file is saved without its export stays as it was, with an error", async () => {
+test("a tool whose file is saved without its export stays unchanged, with an error", async () => {
   const root = tempFolder({ "s/SKILL.md": skillMd("s"), "s/tools/t.ts": toolSource("t", '"first"') });
   const kit = await openKit([root]);
   await kit.saved(

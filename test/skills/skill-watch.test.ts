@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { TreeWatcher } from "../../src/io/watch/watch-tree.ts";
 import { SkillWatch } from "../../src/skills/store/watched-paths.ts";
 
-/** A watcher that only remembers what it is to watch, and how deep. */
+/** A watcher that only records what it should watch, and how deep. */
 function rememberingWatcher(): { watched: Map<string, number | undefined>; watcher: TreeWatcher } {
   const watched = new Map<string, number | undefined>();
   const watcher: TreeWatcher = {
@@ -15,7 +15,7 @@ function rememberingWatcher(): { watched: Map<string, number | undefined>; watch
   return { watched, watcher };
 }
 
-test("the folder of a file outside is watched, by itself, as long as some skill is made of it", () => {
+test("the folder of an external file is watched alone as long as a skill depends on the file", () => {
   const { watched, watcher } = rememberingWatcher();
   const watch = new SkillWatch(watcher);
   watch.addRoot("/skills");
@@ -37,7 +37,7 @@ test("the folder of a file outside is watched, by itself, as long as some skill 
   expect([...watch.foldersOf("/shared/x.ts")]).toEqual([]);
 });
 
-test("what lies in a root needs no watch of its own, until the root goes", () => {
+test("a folder inside a root needs no watch of its own until the root is removed", () => {
   const { watched, watcher } = rememberingWatcher();
   const watch = new SkillWatch(watcher);
   watch.addRoot("/one");
@@ -51,7 +51,7 @@ test("what lies in a root needs no watch of its own, until the root goes", () =>
   ]);
 });
 
-test("a folder that becomes a root is watched with all that is below it", () => {
+test("a folder that becomes a root is watched with all folders below it", () => {
   const { watched, watcher } = rememberingWatcher();
   const watch = new SkillWatch(watcher);
   watch.addRoot("/one");
@@ -63,7 +63,7 @@ test("a folder that becomes a root is watched with all that is below it", () => 
   expect(watched.has("/shared")).toBe(true);
 });
 
-test("without a watcher it still knows whose a file is", () => {
+test("without a watcher, files still have known owners", () => {
   const watch = new SkillWatch(undefined);
   watch.addRoot("/one");
   watch.setFiles("/one/a", ["/shared/x.ts"]);

@@ -1,7 +1,7 @@
 import type { LoadedFolder, Skill, SkillsSnapshot } from "../../src/skills/skill.ts";
 import { createTool } from "../../src/tools/create-tool.ts";
 
-/** A skill of a snapshot, as far as a test cares. */
+/** The parts of a snapshot's skill that tests use. */
 export interface Given {
   readonly name: string;
   /** Tool name → description. */
@@ -41,7 +41,7 @@ function skillIn(folder: string, { name, tools = {}, enabled = true, version, re
   };
 }
 
-/** `{ "/root": { "folder": skill } }`, roots and folders in this order. */
+/** Builds a snapshot of `{ "/root": { "folder": skill } }` with roots and folders in this order. */
 export function snapshotOf(roots: Readonly<Record<string, Readonly<Record<string, Given>>>>): SkillsSnapshot {
   const folders = new Map<string, LoadedFolder>();
   const listings = Object.entries(roots).map(([root, children]) => {

@@ -25,7 +25,7 @@ async function open(files: Files): Promise<TestHost & { readonly folder: string;
   return { ...kit, folder: join(root, "s"), errors };
 }
 
-// Types, decorators, line breaks and long signatures that leave no trace: no compiled line is where the source has it.
+// Types, decorators, line breaks and long signatures that compile to nothing, so that no compiled line has its source position.
 const greet = `import { defineTool } from "skillhost";
 
 interface Arguments {
@@ -43,8 +43,8 @@ export default defineTool("greet", { description: "Greets.", parameters: { type:
 
 const throwing = (line: number, head = ""): string => `${"\n".repeat(line - 1)}${head}throw new Error("boom");`;
 
-describe("what a tool throws", () => {
-  test("is logged with the line of its source, and the model is told none of it", async () => {
+describe("errors that a tool throws", () => {
+  test("a thrown error is logged with its source line, and the model sees nothing of it", async () => {
     const kit = await open({ "tools/greet.ts": greet });
     const events: { type: string; data: unknown }[] = [];
     kit.session.on("tool.execution_complete", (event) => void events.push(event));
@@ -58,7 +58,7 @@ describe("what a tool throws", () => {
     expect(told).toContain(`${JSON.stringify(file).slice(1, -1)}:10:9`);
     const [message, place, ...others] = result.sessionLog?.replace("Object.", "").split("\n") ?? [];
     expect([message, place]).toEqual(["Error: No greeting for Ada.", `    at handler (${file}:10:9)`]);
-    // Frames of this package say nothing to the author of the tool; that of the caller may follow.
+    // Frames of this package do not help the author of the tool; the caller's frame may follow.
     expect(others.filter((frame) => !frame.includes("thrown-errors.test.ts"))).toEqual([]);
   });
 
@@ -118,13 +118,13 @@ describe("what a tool throws", () => {
       "tools/_late.ts",
     ],
   ];
-  test.each(modules)("is logged with line 10 of %s", async (_, files, file) => {
+  test.each(modules)("a thrown error is logged with line 10 of %s", async (_, files, file) => {
     const kit = await open(files);
     await kit.call("say");
     expect(kit.errors).toMatchObject([{ place: { file: join(kit.folder, file), line: 10 } }]);
   });
 
-  test("is logged with the line that ran, though the file is another by then", async () => {
+  test("a thrown error is logged with the line that ran, although the file has changed", async () => {
     const kit = await open({ "tools/greet.ts": greet });
     put(join(kit.folder, "tools/greet.ts"), `// one\n// two\n${greet}`);
     await kit.call("greet");
@@ -133,7 +133,7 @@ describe("what a tool throws", () => {
     expect(kit.errors.map(({ place }) => place?.line)).toEqual([10, 12]);
   });
 
-  test("is logged when it is no error, or one with a stack that cannot be read", async () => {
+  test("a thrown value is logged if it is not an error or has an unreadable stack", async () => {
     const kit = await open({
       "tools/odd.mjs": `import { defineTool } from "skillhost";
         const hostile = Object.defineProperty(new Error("hidden"), "stack", { get() { throw new Error("no"); } });
@@ -148,7 +148,7 @@ describe("what a tool throws", () => {
   });
 });
 
-test("an execute function may return whatever can be awaited", async () => {
+test("an execute function may return any awaitable value", async () => {
   const kit = await open({
     "tools/later.mjs": `export const SCHEMA = { name: "later", description: "Answers later.", inputSchema: { type: "object" } };
       export const execute = () => ({ then: (settle) => void setImmediate(settle, { result: "success", message: "done" }) });`,

@@ -26,7 +26,7 @@ async function allAnswer(kit: Kit): Promise<void> {
   expect(kit.skill("desk").prompts).toEqual([{ path: "prompts/rules.md", text: "Old rules." }]);
 }
 
-describe("a save that breaks something leaves the last good generation serving", () => {
+describe("a save that breaks something leaves the last good generation active", () => {
   const breaks: [what: string, code: string, file: string, line: number | undefined, destroy: (path: (file: string) => string) => void][] =
     [
       ["a module that does not parse", "MODULE_SYNTAX", "tools/module.ts", 1, (path) => put(path("tools/module.ts"), "export default ((")],
@@ -103,7 +103,7 @@ describe("a save that breaks something leaves the last good generation serving",
     expect(kit.skill("desk")).toMatchObject({ stale: true, generation: 1, state: "active" });
     await allAnswer(kit);
 
-    // Back to the very text that serves.
+    // Restores the text of the active generation.
     rmSync(path(file), { recursive: true, force: true });
     const mended = await kit.saved(
       () => put(path(file), served[file] as string),
@@ -115,7 +115,7 @@ describe("a save that breaks something leaves the last good generation serving",
     await allAnswer(kit);
   });
 
-  test("and another save can mend it otherwise", async () => {
+  test("a broken skill can be fixed by a different save", async () => {
     const { kit, path } = await openDesk();
     await kit.saved(() => put(path("tools/module.ts"), "export default (("));
     const changes = await kit.saved(() => put(path("tools/module.ts"), toolSource("module", '"mended"')));
@@ -123,7 +123,7 @@ describe("a save that breaks something leaves the last good generation serving",
     expect(await kit.says("module")).toBe("mended");
   });
 
-  test("and it is told of once, until its files change again", async () => {
+  test("a fault is reported once until its files change again", async () => {
     const { kit, path } = await openDesk();
     await kit.saved(() => put(path("tools/module.ts"), "export default (("));
     expect(await kit.unnoticed(() => put(path("assets/picture.txt"), "new"))).toEqual([]);
@@ -131,7 +131,7 @@ describe("a save that breaks something leaves the last good generation serving",
     expect(again.map(short)).toEqual(["!desk"]);
   });
 
-  test("of two broken files, to mend one is not enough", async () => {
+  test("fixing one of two broken files is not enough", async () => {
     const { kit, path } = await openDesk();
     await kit.saved(() => put(path("tools/module.ts"), "export default (("));
     await kit.saved(() => put(path("tools/json.json"), "{"));
@@ -143,13 +143,13 @@ describe("a save that breaks something leaves the last good generation serving",
     expect(await kit.says("module")).toBe("new");
   });
 
-  test("what the author takes out on purpose goes, although something else is broken", async () => {
+  test("a part that the author removes on purpose is removed despite another fault", async () => {
     const { kit, path } = await openDesk({ "tools/faulty.ts": "export default ((" });
     const changes = await kit.saved(() => unlinkSync(path("tools/sibling.ts")));
     expect(changes.map(short)).toEqual(["~desk: -sibling"]);
   });
 
-  test("a helper that two skills share breaks, and both serve on", async () => {
+  test("when a helper of two skills breaks, both stay active", async () => {
     const place = tempFolder({ "shared/word.ts": 'export const word = "old";\n' });
     const root = join(place, "skills");
     for (const name of ["one", "two"])
@@ -173,8 +173,8 @@ describe("a save that breaks something leaves the last good generation serving",
   });
 });
 
-describe("on a cold start there is no last good generation", () => {
-  test("the faulty tool is missing with a diagnostic, its siblings and the other skills load", async () => {
+describe("a cold start without a last good generation", () => {
+  test("a faulty tool is missing with a diagnostic, and its siblings and other skills load", async () => {
     const { kit, path } = await openDesk({ "tools/faulty.ts": "export const a = 1;\nexport default ((" });
     await allAnswer(kit);
     expect(kit.skill("desk")).toMatchObject({ state: "active", stale: false, tools: ["json", "module", "sibling"] });
@@ -184,14 +184,14 @@ describe("on a cold start there is no last good generation", () => {
     expect(kit.found("MODULE_SYNTAX")).toEqual([]);
   });
 
-  test("a save that only moves the fault is told of, too", async () => {
+  test("a save that only moves the fault is reported, too", async () => {
     const { kit, path } = await openDesk({ "tools/faulty.ts": "export default ((" });
     const changes = await kit.saved(() => put(path("tools/faulty.ts"), "\n\nexport default (("));
     expect(changes.map(short)).toEqual(["~desk"]);
     expect(kit.found("MODULE_SYNTAX")).toMatchObject([{ range: { start: { line: 3 } } }]);
   });
 
-  test("a manifest that cannot be read makes no tools: it may have said that there are none", async () => {
+  test("an unreadable manifest provides no tools, because it may exclude all of them", async () => {
     const { kit, path } = await openDesk({ "skill.json": '{ "name": "desk", "tools": [], }' });
     expect(kit.skill("desk")).toMatchObject({ state: "active", tools: [], prompts: [] });
     expect(kit.found("JSON_SYNTAX")).toMatchObject([{ file: path("skill.json"), severity: "error" }]);
@@ -199,7 +199,7 @@ describe("on a cold start there is no last good generation", () => {
     await allAnswer(kit);
   });
 
-  test("a skill of which nothing can be read has failed, and loads when it is mended", async () => {
+  test("a skill without any readable file has failed and loads when it is fixed", async () => {
     const root = tempFolder({ "desk/skill.json": "{", "other/SKILL.md": skillMd("other") });
     const kit = await openKit([root]);
     expect(kit.skill("desk")).toMatchObject({ state: "failed", folder: join(root, "desk") });

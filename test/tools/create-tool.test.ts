@@ -20,7 +20,7 @@ const context: ToolContext = {
     signal: new AbortController().signal,
     workingDirectory: "/",
   },
-  ask: () => Promise.reject(new Error("nobody")),
+  ask: () => Promise.reject(new Error("no client")),
   callTool: () => Promise.reject(new Error("no tools")),
   progress: () => undefined,
   fileChanged: () => undefined,
@@ -35,8 +35,8 @@ function createReporting(
   return { tool: createTool(source, origin, { ...options, onDiagnostic: (diagnostic) => diagnostics.push(diagnostic) }), diagnostics };
 }
 
-describe("the definition", () => {
-  test("is a frozen copy that later changes of what it was made of do not reach", () => {
+describe("the definition of a tool", () => {
+  test("a tool's definition is a frozen copy that later changes of its source do not affect", () => {
     const metadata = { list: [{ a: 1 }] };
     const parameters = structuredClone(object);
     const { definition } = createTool({ name: "forecast", parameters, metadata }, origin);
@@ -47,7 +47,7 @@ describe("the definition", () => {
     expect(Object.isFrozen(definition)).toBe(true);
   });
 
-  test("has every field that was given, and no other", () => {
+  test("a tool's definition has exactly the given fields", () => {
     const all = {
       name: "forecast",
       title: "Forecast",
@@ -68,12 +68,12 @@ describe("the definition", () => {
     expect(Object.keys(createTool({ name: "now", title: undefined, handler: undefined }, origin).definition)).toEqual(["name"]);
   });
 
-  test("takes a TypeBox schema as the JSON Schema that it is", () => {
+  test("a TypeBox schema is taken as the JSON Schema that it is", () => {
     const { definition } = createTool(defineTool("forecast", { parameters: Type.Object({ city: Type.String() }) }), origin);
     expect(definition.parameters).toEqual({ type: "object", properties: { city: { type: "string" } }, required: ["city"] });
   });
 
-  test("leaves open what a library cannot express, and says so", async () => {
+  test("what a library cannot express as JSON Schema stays open and is reported", async () => {
     const { tool, diagnostics } = createReporting({ name: "forecast", description: "d", parameters: z.object({ day: z.coerce.date() }) });
     expect(tool.definition.parameters).toEqual({ type: "object", properties: { day: {} }, required: ["day"] });
     expect(diagnostics).toMatchObject([{ severity: "warning", code: "SCHEMA_PARTIAL" }]);
@@ -81,7 +81,7 @@ describe("the definition", () => {
   });
 });
 
-describe("what can be left out is left out with a diagnostic:", () => {
+describe("unusable options of a tool are omitted with a diagnostic:", () => {
   const cyclic: Record<string, unknown> = {};
   cyclic["self"] = { again: cyclic };
   const big = Array.from({ length: 50 }).reduce<unknown>((inner) => [inner, inner], "x");
@@ -120,7 +120,7 @@ describe("what can be left out is left out with a diagnostic:", () => {
   });
 });
 
-describe("what a tool cannot do without throws TOOL_INVALID:", () => {
+describe("options that a tool requires throw TOOL_INVALID:", () => {
   const cyclic: Record<string, unknown> = { type: "object" };
   cyclic["not"] = cyclic;
 
@@ -202,8 +202,8 @@ describe("what a tool cannot do without throws TOOL_INVALID:", () => {
   });
 });
 
-describe("diagnostics", () => {
-  test("name the tool, its skill and file when it has no description", () => {
+describe("diagnostics of tools", () => {
+  test("a diagnostic about a missing description names the tool, its skill and its file", () => {
     expect(createReporting({ name: "forecast", description: " " }).diagnostics).toEqual([
       {
         severity: "warning",
@@ -215,7 +215,7 @@ describe("diagnostics", () => {
     ]);
   });
 
-  test("tell of faulty schemas before the first call, unless that check is switched off", () => {
+  test("invalid schemas are reported before the first call unless that check is disabled", () => {
     const source = {
       name: "forecast",
       description: "d",
@@ -231,7 +231,7 @@ describe("diagnostics", () => {
     expect(createReporting(source, { checkSchemas: false }).diagnostics).toEqual([]);
   });
 
-  test("tell at the first call of a schema that cannot be compiled", () => {
+  test("a schema that cannot be compiled is reported on the first call", () => {
     const parameters = { type: "object", properties: { a: { $ref: "other.json" } } };
     const { tool, diagnostics } = createReporting({ name: "forecast", description: "d", parameters }, { checkSchemas: false });
     expect(diagnostics).toEqual([]);
@@ -240,14 +240,14 @@ describe("diagnostics", () => {
   });
 });
 
-describe("a call", () => {
-  test("gives the handler the arguments, the invocation and the context", () => {
+describe("a call of a tool", () => {
+  test("the handler gets the arguments, the invocation and the context", () => {
     const tool = createTool({ name: "forecast", handler: (...all: unknown[]) => all }, origin);
     const args = { city: "Oslo" };
     expect(tool.execute(args, context)).toEqual([args, context.invocation, context]);
   });
 
-  test("keeps the handler's own object as this", () => {
+  test("the handler is called with its own object as this", () => {
     const source = {
       name: "forecast",
       greeting: "hello",
@@ -258,7 +258,7 @@ describe("a call", () => {
     expect(createTool(source, origin).execute({}, context)).toBe("hello");
   });
 
-  test("returns and throws just what the handler does", async () => {
+  test("a call returns and throws exactly what the handler does", async () => {
     const error = new Error("no");
     const throwing = createTool(
       {
@@ -274,13 +274,13 @@ describe("a call", () => {
     await expect(rejecting.execute({}, context)).rejects.toBe(error);
   });
 
-  test("of a declaration is refused", () => {
+  test("calling a client tool directly is refused", () => {
     const tool = createTool({ name: "forecast" }, origin);
     expect(tool.hasHandler).toBe(false);
     expect(() => tool.execute({}, context)).toThrow(expect.objectContaining({ code: "TOOL_WITHOUT_HANDLER" }));
   });
 
-  test("reads the handler only once, when the tool is made", () => {
+  test("the handler is read only once, when the tool is created", () => {
     let reads = 0;
     const source = {
       name: "a",
@@ -295,13 +295,13 @@ describe("a call", () => {
     expect(reads).toBe(1);
   });
 
-  test("without parameters takes absent arguments as none", () => {
+  test("a tool without parameters accepts absent arguments as none", () => {
     const tool = createTool({ name: "now" }, origin);
     expect(tool.validate(undefined)).toEqual({ ok: true, value: {} });
     expect(tool.validate({ a: 1 })).toEqual({ ok: true, value: { a: 1 } });
   });
 
-  test("asks the tool itself what it is about to do, if it says so", () => {
+  test("a tool can describe what a call is about to do", () => {
     const tool = createTool(
       {
         name: "a",
@@ -313,14 +313,14 @@ describe("a call", () => {
     expect("permission" in createTool({ name: "a" }, origin)).toBe(false);
   });
 
-  test("is validated by the schema library, asynchronously when the schema is", async () => {
+  test("the schema library validates arguments, asynchronously if the schema is asynchronous", async () => {
     const parameters = z.object({ city: z.string().refine((city) => Promise.resolve(city !== "Atlantis"), "is not a place") });
     const tool = createTool({ name: "forecast", parameters }, origin);
     expect(await tool.validate({ city: "Oslo" })).toEqual({ ok: true, value: { city: "Oslo" } });
     expect(await tool.validate({ city: "Atlantis" })).toEqual({ ok: false, issues: [{ path: "city", message: "is not a place" }] });
   });
 
-  test("whose schema throws is refused without telling what it threw", async () => {
+  test("a schema that throws refuses the call without showing the error", async () => {
     const throwing = z.object({
       city: z.string().refine(() => {
         throw new Error("secret");
@@ -340,7 +340,7 @@ describe("a call", () => {
     }
   });
 
-  test("has issues with paths as people write them, and eight at most", async () => {
+  test("issues have readable paths, and at most eight are listed", async () => {
     const parameters = z.object({ range: z.object({ "two words": z.array(z.number()) }) });
     const tool = createTool({ name: "forecast", parameters }, origin);
     const validated = await tool.validate({ range: { "two words": [1, "2", ...new Array(20).fill("x")] } });
@@ -351,25 +351,25 @@ describe("a call", () => {
     expect(validated.ok ? [] : validated.issues).toHaveLength(8);
   });
 
-  test("of a stranger's tool is matched in bounded time", () => {
+  test("the patterns of an untrusted tool are matched in bounded time", () => {
     const parameters = { type: "object", properties: { text: { type: "string", pattern: "^(a+)+$" } } };
     const tool = createTool({ name: "a", parameters }, { ...origin, kind: "mcp" });
     expect(tool.validate({ text: `${"a".repeat(5_000)}!` })).toMatchObject({ ok: false });
   });
 });
 
-describe("signature and revision", () => {
+describe("the signature and revision of a tool", () => {
   const handler = (): string => "x";
   const source = { name: "forecast", description: "d", parameters: object, handler };
 
-  test("are the same for the same tool made twice, and the tool is frozen", () => {
+  test("signature and revision are equal for the same tool created twice, and the tool is frozen", () => {
     const [a, b] = [createTool({ ...source }, origin), createTool({ ...source }, origin)];
     expect(a.signature).toBe(b.signature);
     expect(a.revision).toBe(b.revision);
     expect(Object.isFrozen(a) && Object.isFrozen(a.origin)).toBe(true);
   });
 
-  test("tell a new generation, another handler and a field outside the contract by the revision only", () => {
+  test("a new generation, another handler and a field outside the contract change only the revision", () => {
     const first = createTool(source, origin, { generation: 1 });
     const others = [
       createTool(source, origin, { generation: 2 }),
@@ -382,13 +382,13 @@ describe("signature and revision", () => {
   });
 });
 
-describe("a tool made of another", () => {
+describe("a tool derived from another tool", () => {
   const tool = createTool(
     { name: "forecast", description: "d", parameters: object, handler: () => "x", permission: () => ({ kind: "read" }) },
     origin,
   );
 
-  test("can have another name and is otherwise the same", () => {
+  test("a derived tool can have another name and is otherwise the same", () => {
     const renamed = renameTool(tool, "weather-forecast");
     expect(renamed.definition).toEqual({ ...tool.definition, name: "weather-forecast" });
     expect(renamed.origin).toBe(tool.origin);
@@ -400,7 +400,7 @@ describe("a tool made of another", () => {
     expect(() => renameTool(tool, "a.b")).toThrow(expect.objectContaining({ code: "TOOL_INVALID" }));
   });
 
-  test("can have something around its execution, with the same contract and revision", () => {
+  test("a derived tool can wrap the execution without changing contract and revision", () => {
     let calls = 0;
     const counted = wrapExecute(tool, (execute) => (args, api) => {
       calls++;
@@ -412,7 +412,7 @@ describe("a tool made of another", () => {
   });
 });
 
-describe("null for what may be left out", () => {
+describe("null for an optional argument", () => {
   const parameters = {
     type: "object",
     required: ["city", "code"],
@@ -427,7 +427,7 @@ describe("null for what may be left out", () => {
   } as const;
   const validate = (args: unknown) => createTool({ name: "forecast", parameters }, origin).validate(args);
 
-  test("counts as left out, at any depth, and the default takes its place", () => {
+  test("null counts as absent at any depth, and the default applies", () => {
     const args = Object.freeze({ city: "Oslo", code: null, units: null, filter: { tag: null, min: null }, list: [{ n: null }] });
     expect(validate(args)).toEqual({
       ok: true,
@@ -436,13 +436,13 @@ describe("null for what may be left out", () => {
     expect(args.filter).toEqual({ tag: null, min: null });
   });
 
-  test("is refused where it may not be left out, and beside other faults", () => {
+  test("null is refused for required arguments and beside other issues", () => {
     expect(validate({ city: null, code: null })).toMatchObject({ ok: false, issues: [{ path: "city" }] });
     expect(validate({ city: "Oslo", code: 7, units: null })).toMatchObject({ ok: false, issues: [{ path: "code" }, { path: "units" }] });
     expect(validate({ city: "Oslo", code: null, list: [null] })).toMatchObject({ ok: false, issues: [{ path: "list[0]" }] });
   });
 
-  test("is left to a library that takes it, and left out for one that does not", async () => {
+  test("null is passed to a library schema that accepts it and omitted for one that does not", async () => {
     const schema = z.object({
       city: z.string(),
       day: z.string().optional(),

@@ -16,8 +16,8 @@ function made(reply: unknown): Promise<PromptResult> {
 
 const user = (content: object) => ({ role: "user", content });
 
-describe("a prompt", () => {
-  test("has its arguments typed by what it declares, and gets those that it declares", async () => {
+describe("a prompt made with definePrompt", () => {
+  test("a prompt's handler gets the declared arguments with their types", async () => {
     const defined = definePrompt("weather", {
       title: "Weather",
       description: "Asks for the weather.",
@@ -48,7 +48,7 @@ describe("a prompt", () => {
     ["a number", { city: 1 }, /city must be text, not a number/],
     ["a list instead", ["Oslo"], /must be an object/],
     ["one that is only inherited", Object.create({ city: "Oslo" }), /needs city/],
-  ])("refuses %s", async (_what, args, message) => {
+  ])("a prompt refuses %s", async (_what, args, message) => {
     const prompt = promptOf(
       definePrompt("weather", { arguments: [{ name: "city", required: true }, { name: "days" }], handler: () => "" }),
     );
@@ -80,11 +80,11 @@ describe("a prompt", () => {
     ],
     ["a link", { type: "resource_link", uri: "x://y", name: "y" }, [user({ type: "resource_link", uri: "x://y", name: "y" })]],
     ["no messages", [], []],
-  ])("may give %s", async (_what, reply, messages) => {
+  ])("a prompt may return %s", async (_what, reply, messages) => {
     expect(await made(reply)).toEqual({ messages });
   });
 
-  test("may give a whole result, with a description of its own", async () => {
+  test("a prompt may return a whole result with its own description", async () => {
     expect(await made({ description: "About it.", messages: ["Hi"] })).toEqual({
       description: "About it.",
       messages: [user({ type: "text", text: "Hi" })],
@@ -101,11 +101,11 @@ describe("a prompt", () => {
     ["no media type", { type: "audio", data: "AQ==" }, /needs the field mimeType/],
     ["a resource without contents", { type: "resource", resource: { uri: "x:y" } }, /needs text, or a blob/],
     ["what JSON cannot hold", { type: "text", text: "x", _meta: { f: () => 1 } }, /holds something that JSON cannot/],
-  ])("may not give %s", async (_what, reply, message) => {
+  ])("a prompt must not return %s", async (_what, reply, message) => {
     await expect(made(reply)).rejects.toMatchObject({ code: "PROMPT_RESULT", message: expect.stringMatching(message) });
   });
 
-  test("rejects with what its handler throws", async () => {
+  test("a prompt rejects with the error that its handler throws", async () => {
     const prompt = promptOf(
       definePrompt("p", {
         handler: () => {
@@ -116,14 +116,14 @@ describe("a prompt", () => {
     await expect(prompt.get({}, context)).rejects.toThrow(RangeError);
   });
 
-  test("is another one when its code or its definition is another", () => {
+  test("a prompt with other code or another definition has another revision", () => {
     const define = (description: string) => definePrompt("p", { description, handler: () => "" });
     expect(promptOf(define("a")).revision).toBe(promptOf(define("a")).revision);
     expect(promptOf(define("a")).revision).not.toBe(promptOf(define("b")).revision);
     expect(promptOf(define("a"), "1").revision).not.toBe(promptOf(define("a"), "2").revision);
   });
 
-  test("is no tool, though it has a name and a handler", () => {
+  test("a prompt is not a tool, although it has a name and a handler", () => {
     const defined = definePrompt("p", { handler: () => "" });
     expect([isDefinedPrompt(defined), isToolLike(defined), isDefinedPrompt({ ...defined }), Object.isFrozen(defined)]).toEqual([
       true,
@@ -161,12 +161,12 @@ describe("a prompt", () => {
       /complete of the argument "a"/,
     ],
     ["options that cannot be read", () => definePrompt("p", throwingOptions()), /a getter throws/],
-  ])("cannot be defined with %s", (_what, define, message) => {
+  ])("a prompt cannot be defined with %s", (_what, define, message) => {
     expect(define).toThrow(expect.objectContaining({ code: "PROMPT_INVALID", message: expect.stringMatching(message) }));
   });
 });
 
-describe("completion of an argument", () => {
+describe("completion of a prompt's argument", () => {
   const signal = new AbortController().signal;
   const prompt = promptOf(
     definePrompt("p", {
@@ -184,7 +184,7 @@ describe("completion of an argument", () => {
   );
   const complete = (argument: string, value = "") => prompt.complete?.(argument, value, { arguments: { land: "Norway" }, signal });
 
-  test("comes from a function, which knows what else is filled in, or from a list", async () => {
+  test("completions come from a list or from a function that knows the other arguments", async () => {
     expect(await complete("city", "O")).toEqual({ values: ["Oslo", "Norway"] });
     expect(await complete("unit", "c")).toEqual({ values: ["Celsius"] });
     expect(await complete("whole")).toEqual({ values: ["a"], total: 7, hasMore: true });
@@ -193,18 +193,18 @@ describe("completion of an argument", () => {
     expect(await complete("unknown")).toEqual({ values: [] });
   });
 
-  test("is cut at 100 values, and refused when it is none", async () => {
+  test("completions are limited to 100 values, and invalid ones are refused", async () => {
     const { values, ...rest } = (await complete("many"))!;
     expect([values.length, rest]).toEqual([100, { total: 250, hasMore: true }]);
     await expect(complete("wrong")).rejects.toThrow("must give a list of texts");
   });
 
-  test("is absent when no argument has one", () => {
+  test("completion is absent if no argument supports it", () => {
     expect(promptOf(definePrompt("p", { arguments: { a: {} }, handler: () => "" })).complete).toBeUndefined();
   });
 });
 
-test("any name becomes a legal one, and different names stay different", () => {
+test("every name is converted to a valid name, and different names stay different", () => {
   expect(promptName("review-code.v2")).toBe("review-code.v2");
   const names = ["Größe ändern", "Grosse andern", "Größe/ändern", "日本語", "", "x".repeat(300), `${"x".repeat(299)}y`].map(promptName);
   expect(new Set(names).size).toBe(names.length);

@@ -15,8 +15,8 @@ function templateOf(uri: string, options: ResourceOptions) {
   return createResourceTemplate(defineResource(uri, options), place);
 }
 
-describe("a resource", () => {
-  test("is described by what its author says, and by its address", () => {
+describe("a resource made with defineResource", () => {
+  test("a resource is described by its definition and its URI", () => {
     const about = { title: "Today", description: "What was noted today.", annotations: { audience: ["user"], priority: 0.5 }, size: 12 };
     expect(resourceOf("notes://today.md", { ...about, read: () => "" }).definition).toEqual({
       uri: "notes://today.md",
@@ -48,11 +48,11 @@ describe("a resource", () => {
       ],
     ],
     ["none", [], []],
-  ])("may be read as %s", async (_what, reply, contents) => {
+  ])("a resource may be read as %s", async (_what, reply, contents) => {
     expect(await resourceOf(uri, { read: () => reply as string }).read(uri, context)).toEqual(contents);
   });
 
-  test("says of its contents what it says of itself, or what its address says", async () => {
+  test("contents have their own metadata or that of the resource", async () => {
     expect(await resourceOf("x://a.svg", { read: () => "<svg/>" }).read("x://a.svg", context)).toMatchObject([
       { mimeType: "image/svg+xml" },
     ]);
@@ -69,37 +69,37 @@ describe("a resource", () => {
     ["a blob that is none", { blob: "!" }, "RESOURCE_RESULT"],
     ["text that is none", { text: 7 }, "RESOURCE_RESULT"],
     ["a list in a list", [["a"]], "RESOURCE_RESULT"],
-  ])("read as %s is an error", async (_what, reply, code) => {
+  ])("a resource read as %s is an error", async (_what, reply, code) => {
     await expect(resourceOf(uri, { read: () => reply as string }).read(uri, context)).rejects.toMatchObject({ code });
   });
 
-  test("is watched until the watch is ended, whatever the author ends it by", async () => {
+  test("a resource is watched until the watch is disposed of, whatever form of disposer the author returns", async () => {
     for (const kind of ["function", "disposable", "async disposable", "nothing"]) {
       const seen: string[] = [];
-      let tell: () => void = () => {};
+      let notify: () => void = () => {};
       const end = (): void => void seen.push("ended");
       const resource = resourceOf(uri, {
         read: () => "",
         watch: async (address, changed) => {
           seen.push(address);
-          tell = changed;
+          notify = changed;
           if (kind === "function") return end;
           if (kind === "disposable") return { [Symbol.dispose]: end };
           return kind === "nothing" ? undefined : { [Symbol.asyncDispose]: async () => end() };
         },
       });
       const watch = (await resource.watch?.(uri, () => void seen.push("changed"))) as AsyncDisposable;
-      tell();
+      notify();
       await watch[Symbol.asyncDispose]();
-      tell();
+      notify();
       expect(seen, kind).toEqual([uri, "changed", ...(kind === "nothing" ? [] : ["ended"])]);
     }
     expect(resourceOf(uri, { read: () => "" }).watch).toBeUndefined();
   });
 });
 
-describe("a template", () => {
-  test("reads by the values in the address, and only what fits", async () => {
+describe("a resource template", () => {
+  test("a template reads the values in the URI and rejects URIs that do not match", async () => {
     const template = templateOf("notes://{year}/{name}.md", {
       description: "Notes.",
       read: (uri, { year, name }) => `${uri} ${year} ${name}`,
@@ -112,7 +112,7 @@ describe("a template", () => {
     await expect(template.read("notes://2026", context)).rejects.toMatchObject({ code: "RESOURCE_UNKNOWN" });
   });
 
-  test("suggests values for its variables", async () => {
+  test("a template suggests values for its variables", async () => {
     const template = templateOf("x://{unit}/{other}", { read: () => "", complete: { unit: ["celsius", "kelvin"] } });
     const completing = { arguments: {}, signal: context.signal };
     expect(await template.complete?.("unit", "k", completing)).toEqual({ values: ["kelvin"] });
@@ -120,7 +120,7 @@ describe("a template", () => {
     expect(templateOf("x://{a}", { read: () => "" }).complete).toBeUndefined();
   });
 
-  test("makes resources of what it lists, if it could read them", async () => {
+  test("a template creates resources from its listing if it can read them", async () => {
     const defined = defineResource("x://{a}", { mimeType: "x/y", read: (_uri, { a }) => a });
     const listed = createListedResource({ uri: "x://1", title: "One", size: 1 }, defined, place);
     expect(listed.definition).toEqual({ uri: "x://1", name: "1", title: "One", mimeType: "x/y", size: 1 });
@@ -148,11 +148,11 @@ test.each<[what: string, define: () => unknown, message: RegExp]>([
   expect(define).toThrow(expect.objectContaining({ code: "RESOURCE_INVALID", message: expect.stringMatching(message) }));
 });
 
-test("a template that is none is refused by its own code", () => {
+test("an invalid template is refused with its own error code", () => {
   expect(() => defineResource("x:{y", { read: () => "" })).toThrow(expect.objectContaining({ code: "URI_TEMPLATE" }));
 });
 
-test("only what defineResource made counts as one", () => {
+test("only the result of defineResource counts as a resource", () => {
   expect([
     isDefinedResource(defineResource("x:y", { read: () => "" })),
     isDefinedResource({ uri: "x:y" }),

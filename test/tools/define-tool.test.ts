@@ -21,7 +21,7 @@ const invocation: ToolInvocation = {
 };
 const context = { invocation } as ToolContext;
 
-/** The same tool in each library: `city` is needed, `units` has a default. */
+/** The same tool in each library: `city` is required, `units` has a default. */
 const libraries = {
   zod: defineTool("forecast", {
     parameters: z.object({ city: z.string(), units: z.enum(["celsius", "fahrenheit"]).default("celsius") }),
@@ -59,13 +59,13 @@ const libraries = {
 describe.each(Object.entries(libraries))("a tool whose schema is of %s", (_, defined) => {
   const tool = createTool(defined, origin);
 
-  test("has a JSON Schema in input form, without what has a default among the required", () => {
+  test("the JSON Schema describes the input: arguments with a default are not required", () => {
     expect(tool.definition.parameters).toMatchObject({ type: "object", required: ["city"] });
     expect(Object.keys(tool.definition.parameters?.["properties"] as object)).toEqual(["city", "units"]);
     expect(JSON.stringify(tool.definition.parameters)).not.toContain("draft/2020-12");
   });
 
-  test("gives its handler the arguments with defaults applied", async () => {
+  test("the handler gets the arguments with defaults applied", async () => {
     const given = { city: "Oslo" };
     const validated = await tool.validate(given);
     expect(validated).toEqual({ ok: true, value: { city: "Oslo", units: "celsius" } });
@@ -73,7 +73,7 @@ describe.each(Object.entries(libraries))("a tool whose schema is of %s", (_, def
     expect(tool.execute(validated.ok && validated.value, context)).toBe("Oslo celsius");
   });
 
-  test("refuses arguments that break a rule, naming the argument", async () => {
+  test("invalid arguments are refused with the name of the argument", async () => {
     for (const [args, path] of [
       [{}, "city"],
       [undefined, "city"],
@@ -88,13 +88,13 @@ describe.each(Object.entries(libraries))("a tool whose schema is of %s", (_, def
     }
   });
 
-  test("answers at once, without a promise", () => {
+  test("a valid call is answered synchronously, without a promise", () => {
     expect(tool.validate({ city: "Oslo" })).not.toBeInstanceOf(Promise);
   });
 });
 
 describe("the types of a handler's arguments", () => {
-  test("follow the schema's output, not its input", () => {
+  test("the argument types follow the schema's output, not its input", () => {
     defineTool("count", {
       parameters: z.object({ text: z.string().transform((text) => text.length) }),
       handler: ({ text }) => {
@@ -104,7 +104,7 @@ describe("the types of a handler's arguments", () => {
     });
   });
 
-  test("are named by the caller for a plain JSON Schema, and open otherwise", () => {
+  test("the argument types of a plain JSON Schema are given by the caller, and open otherwise", () => {
     defineTool<{ query: string }>("search", {
       parameters: { type: "object", properties: { query: { type: "string" } } },
       handler: (args, called, api) => {
@@ -124,15 +124,15 @@ describe("the types of a handler's arguments", () => {
     expectTypeOf(all).toExtend<readonly ToolLike[]>();
   });
 
-  test("make a handler that wants other arguments than the schema gives a type error", () => {
+  test("a handler that expects other arguments than the schema's is a type error", () => {
     const parameters = z.object({ city: z.string() });
     // @ts-expect-error: the schema says that city is a string
     defineTool("forecast", { parameters, handler: (args: { city: number }) => args.city });
-    // @ts-expect-error: there is no such deferral
+    // @ts-expect-error: not a valid value of defer
     defineTool("forecast", { parameters, defer: "always" });
   });
 
-  test("take a schema object of any maker that has toJSONSchema", () => {
+  test("any object with toJSONSchema is accepted as a schema", () => {
     const parameters = { _output: { city: "" }, toJSONSchema: () => ({ type: "object", required: ["city"] }) };
     const defined = defineTool("forecast", {
       parameters,
@@ -146,8 +146,8 @@ describe("the types of a handler's arguments", () => {
   });
 });
 
-describe("defineTool", () => {
-  test("returns a frozen value that spreads and prints as a plain object", () => {
+describe("the result of defineTool", () => {
+  test("defineTool returns a frozen value that spreads and prints as a plain object", () => {
     const defined = defineTool("now", { description: "Tells the time.", handler: () => 1 });
     expect(Object.isFrozen(defined)).toBe(true);
     expect(Object.keys(defined)).toEqual(["name", "description", "handler"]);
@@ -171,7 +171,7 @@ describe("defineTool", () => {
         }),
       /"x": title cannot be read/,
     ],
-  ])("throws for %s", (_, define, message) => {
+  ])("defineTool throws for %s", (_, define, message) => {
     expect(define).toThrow(expect.objectContaining({ name: "HostError", code: "TOOL_INVALID", message: expect.stringMatching(message) }));
   });
 });
@@ -197,12 +197,12 @@ describe("isToolLike", () => {
     [null, false],
     ["tool", false],
     [hostile, false],
-  ])("tells tools from other values (%#)", (value, expected) => {
+  ])("isToolLike distinguishes tools from other values (%#)", (value, expected) => {
     expect(isToolLike(value)).toBe(expected);
   });
 });
 
-describe("the names that MCP and other libraries have for options", () => {
+describe("aliases of options in MCP and other libraries", () => {
   const schema = { type: "object", properties: { city: { type: "string" } }, required: ["city"] } as const;
   const execute = ({ city }: { city: string }): string => city;
   const forms: Readonly<Record<string, ToolLike>> = {
@@ -231,7 +231,7 @@ describe("the names that MCP and other libraries have for options", () => {
     );
   });
 
-  test("do not count beside the usual ones, which is reported", () => {
+  test("an alias beside the usual option is ignored and reported", () => {
     const told: string[] = [];
     const both = defineTool("forecast", {
       description: "x",

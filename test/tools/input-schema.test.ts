@@ -11,13 +11,13 @@ const object = (properties: Record<string, unknown>, more: Record<string, unknow
   ...more,
 });
 
-/** What is said of arguments: "path: message" for each issue, none when they are fine. */
+/** The issues of arguments as "path: message"; empty for valid arguments. */
 function issues(schema: JsonSchema, args: unknown, options = {}): readonly string[] {
   const validated = validateNow(schema, args, options);
   return validated.ok ? [] : validated.issues.map(({ path, message }) => `${path}: ${message}`);
 }
 
-/** What is small is answered at once. */
+/** Small arguments are checked synchronously. */
 function validateNow(schema: JsonSchema, args: unknown, options = {}): Validated {
   const validated = compileSchema(schema, options)(args);
   if (validated instanceof Promise) throw new Error("It was checked in slices.");
@@ -130,7 +130,7 @@ test.each<[string, JsonSchema, unknown, readonly string[]]>([
     { a: ["x", 1] },
     ["a: must have at most 1 item"],
   ],
-])("refuses %s, naming the argument and the rule", (_, schema, args, expected) => {
+])("an input schema refuses %s and names the argument and the rule", (_, schema, args, expected) => {
   expect(issues(schema, args)).toEqual(expected);
 });
 
@@ -153,12 +153,12 @@ test.each<[string, JsonSchema, unknown]>([
   expect(issues(schema, args)).toEqual([]);
 });
 
-test("an asynchronous schema is still checked", () => {
+test("an asynchronous schema is checked, too", () => {
   expect(issues({ $async: true, ...object({}, { required: ["a"] }) }, {})).toEqual(["a: is required"]);
 });
 
-describe("defaults", () => {
-  test("are applied to a copy, as deep as they are", () => {
+describe("defaults of an input schema", () => {
+  test("defaults are applied to a copy at every depth", () => {
     const schema = object({
       units: { default: "celsius" },
       range: object({ end: { default: 9 } }),
@@ -170,14 +170,14 @@ describe("defaults", () => {
     expect(args).toEqual({ range: { start: 1 }, list: [{}] });
   });
 
-  test("are applied where a reference leads, without changing what was given", () => {
+  test("defaults are applied behind references without changing the given arguments", () => {
     const schema: JsonSchema = { ...object({ a: { $ref: "#/x-shared/a" } }), "x-shared": { a: object({ n: { default: 1 } }) } };
     const args = { a: {} };
     expect(compileSchema(schema)(args)).toEqual({ ok: true, value: { a: { n: 1 } } });
     expect(args).toEqual({ a: {} });
   });
 
-  test("are fresh objects for each call", () => {
+  test("defaults are new objects for each call", () => {
     const schema = object({ list: { default: [] } });
     const first = validateNow(schema, {});
     const second = validateNow(schema, {});
@@ -194,14 +194,14 @@ describe("defaults", () => {
       const validated = validate(JSON.parse(JSON.stringify({ query, ...args }))) as Extract<Validated, { ok: true }>;
       return validated.value as object;
     };
-    // V8 copies objects in its fast way once a function has run some times.
+    // V8 copies objects in its fast way only after a function has run several times.
     for (let n = 0; n < 1_000; n++) valueFor(`${n}`);
     const [one, other] = [valueFor("one"), valueFor("other")];
     expect(haveOneHiddenClass(one, other)).toBe(true);
     if (one.range !== undefined) expect(haveOneHiddenClass(one.range, other.range as object)).toBe(true);
   });
 
-  test("cost no copy when the schema has none", () => {
+  test("a schema without defaults needs no copy of the arguments", () => {
     const args = { default: 1 };
     const validated = validateNow(object({ default: { type: "number" } }), args);
     expect(validated.ok && validated.value).toBe(args);
@@ -218,12 +218,12 @@ describe("hostile arguments", () => {
   test.each([
     ["that contain themselves", cyclic],
     ["of endless depth", deep],
-  ])("%s are refused, not followed", (_, args) => {
+  ])("%s are refused without being followed", (_, args) => {
     expect(issues(tree, args)).toEqual([": is nested too deeply, or contains itself"]);
     expect(issues({ ...object({ child: { $ref: "#" } }) }, args)).toEqual([": is nested too deeply, or contains itself"]);
   });
 
-  test("with a getter that throws are refused", () => {
+  test("arguments with a getter that throws are refused", () => {
     const args = {
       get city(): string {
         throw new Error("secret");
@@ -232,17 +232,17 @@ describe("hostile arguments", () => {
     expect(issues(object({ city: { type: "string" } }), args)).toEqual([": cannot be read"]);
   });
 
-  test("with a million faults name a few", () => {
+  test("arguments with a million issues report only a few", () => {
     const args = { list: new Array(1_000_000).fill(1) };
     expect(issues(object({ list: { items: { type: "string" } } }), args)).toEqual(["list[0]: must be a string, not a number"]);
   });
 
-  test("with many faults name eight", () => {
+  test("arguments with many issues report eight", () => {
     const names = Array.from({ length: 30 }, (_, i) => `arg${i}`);
     expect(issues(object({}, { required: names }), {})).toHaveLength(8);
   });
 
-  test("keep an own __proto__ member where it is", () => {
+  test("an own __proto__ member of arguments is preserved", () => {
     const args: unknown = JSON.parse('{"__proto__": {"polluted": true}, "a": 1}');
     const validated = validateNow(object({ b: { default: 2 } }), args);
     expect(validated.ok).toBe(true);
@@ -251,17 +251,17 @@ describe("hostile arguments", () => {
   });
 });
 
-describe("schemas from strangers", () => {
+describe("schemas from untrusted sources", () => {
   const untrusted = { untrustedPatterns: true };
 
-  test("cannot make a pattern run for ever", () => {
+  test("a pattern of an untrusted schema cannot run forever", () => {
     const schema = object({ text: { pattern: "^(a+)+$" } }, { patternProperties: { "^(b|bb)+$": { type: "string" } } });
     expect(issues(schema, { text: `${"a".repeat(5_000)}!`, [`${"b".repeat(5_000)}!`]: 1 }, untrusted)).toEqual([
       'text: must match the pattern "^(a+)+$"',
     ]);
   });
 
-  test("lose patterns that cannot be matched in bounded time, and nothing else", () => {
+  test("untrusted schemas lose only the patterns that cannot be matched in bounded time", () => {
     const schema = object(
       { a: { type: "string", pattern: "^(?=.*x).+$" } },
       { patternProperties: { "^(?!a)": { type: "number" } }, additionalProperties: false },
@@ -271,14 +271,14 @@ describe("schemas from strangers", () => {
     expect(issues(schema, { a: "no" })).toEqual(['a: must match the pattern "^(?=.*x).+$"']);
   });
 
-  test("cannot multiply work by references", async () => {
+  test("references in an untrusted schema cannot multiply the work", async () => {
     const $defs: Record<string, unknown> = { d0: { type: "string" } };
     for (let i = 1; i < 40; i++) $defs[`d${i}`] = { anyOf: [{ $ref: `#/$defs/d${i - 1}` }, { $ref: `#/$defs/d${i - 1}` }] };
     const validated = await compileSchema(object({ a: { $ref: "#/$defs/d39" } }, { $defs }))({ a: 1 });
     expect(validated).toEqual({ ok: false, issues: [{ path: "", message: expect.stringMatching(/^cannot be checked: .*too long/) }] });
   });
 
-  test("may be long chains of references", () => {
+  test("long chains of references are supported", () => {
     const $defs: Record<string, unknown> = { d0: { type: "string" } };
     for (let i = 1; i < 40; i++) $defs[`d${i}`] = { anyOf: [{ type: "number" }, { $ref: `#/$defs/d${i - 1}` }] };
     const schema = object({ a: { $ref: "#/$defs/d39" } }, { $defs });
@@ -286,7 +286,7 @@ describe("schemas from strangers", () => {
     expect(issues(schema, { a: true }, untrusted)).toEqual(["a: must be a number or a string"]);
   });
 
-  test("may refer to themselves", () => {
+  test("recursive references are supported", () => {
     const schema = object({ name: { type: "string" }, children: { type: "array", items: { $ref: "#" } } }, { required: ["name"] });
     expect(issues(schema, { name: "a", children: [{ name: "b" }, {}] }, untrusted)).toEqual(["children[1].name: is required"]);
   });
@@ -296,7 +296,7 @@ describe("a schema that cannot be compiled", () => {
   test.each([
     ["a reference to elsewhere", object({ a: { $ref: "https://example.com/a.json" } }), "SCHEMA_REF_UNRESOLVED", /example\.com.*\$defs/],
     ["a keyword with a value that means nothing", object({ a: { minLength: "three" } }), "SCHEMA_INVALID", /minLength/],
-  ])("refuses every call and says why to its author: %s", (_, schema, code, message) => {
+  ])("a schema that cannot be compiled refuses every call and reports the reason to its author: %s", (_, schema, code, message) => {
     const diagnostics: Diagnostic[] = [];
     const validate = compileSchema(schema, { onDiagnostic: (diagnostic) => diagnostics.push(diagnostic) });
     expect(diagnostics).toEqual([]);
@@ -310,7 +310,7 @@ describe("a schema that cannot be compiled", () => {
     expect(diagnostics).toEqual([{ severity: "error", code, message: expect.stringMatching(message) }]);
   });
 
-  test("because it is cyclic refuses calls too", () => {
+  test("a cyclic schema refuses every call", () => {
     const schema: Record<string, unknown> = { type: "object" };
     schema["properties"] = { self: schema };
     expect(issues(schema, {})).toEqual([": cannot be checked: the schema of this tool is faulty"]);
@@ -338,27 +338,27 @@ describe("checkSchema", () => {
     ],
     ["a pattern that is none", object({ a: { pattern: "(" } }), ["warning SCHEMA_PATTERN_UNSUPPORTED"]],
     ["data that looks like a schema", object({ a: { default: { $ref: "nowhere" }, examples: [{ pattern: "(" }] } }), []],
-  ])("of %s", (_, schema, expected) => {
+  ])("checkSchema of %s", (_, schema, expected) => {
     expect(codes(schema)).toEqual(expected);
   });
 
-  test("names where the fault is and what to do", () => {
+  test("checkSchema names the place of the fault and the fix", () => {
     expect(checkSchema(object({ a: { type: "strin" } }))[0]?.message).toMatch(/^parameters\.properties\.a\.type .*"string"/);
     expect(checkSchema(object({ a: { $ref: "#/$defs/b" } }))[0]?.message).toMatch(
       /^parameters\.properties\.a: "\$ref": "#\/\$defs\/b" leads nowhere/,
     );
   });
 
-  test("tells which patterns of a stranger will not be checked", () => {
+  test("checkSchema reports the patterns of untrusted schemas that are not checked", () => {
     expect(codes(object({ a: { pattern: "(?=a)" } }))).toEqual([]);
     expect(codes(object({ a: { pattern: "(?=a)" } }), { untrustedPatterns: true })).toEqual(["warning SCHEMA_PATTERN_UNSUPPORTED"]);
   });
 
-  test("lets output be of any type", () => {
+  test("checkSchema accepts output schemas of any type", () => {
     expect(codes({ type: "array" }, { of: "output" })).toEqual([]);
   });
 
-  test("survives schemas that cannot be read", () => {
+  test("checkSchema survives schemas that cannot be read", () => {
     const cyclic: Record<string, unknown> = { type: "object" };
     cyclic["not"] = cyclic;
     expect(codes(cyclic)).toEqual(["error SCHEMA_INVALID"]);
@@ -372,7 +372,7 @@ describe("checkSchema", () => {
   });
 });
 
-test("compiling schemas that change all the time keeps little memory", () => {
+test("compiling many different schemas keeps little memory", () => {
   const schemaNumber = (i: number): JsonSchema => object({ text: { type: "string", description: `state ${i}` } }, { required: ["text"] });
   const compileMany = (from: number, count: number): number => {
     for (let i = from; i < from + count; i++) {

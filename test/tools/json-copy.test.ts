@@ -15,14 +15,14 @@ const json: fc.Arbitrary<unknown> = fc.letrec<{ value: unknown }>((tie) => ({
   ),
 })).value;
 
-/** As `JSON.parse` makes it: `__proto__` is a key like others. */
+/** As `JSON.parse` returns it: `__proto__` is an ordinary key. */
 function recordOf(entries: readonly (readonly [string, unknown])[]): object {
   const record = {};
   for (const [name, value] of entries) Object.defineProperty(record, name, { value, enumerable: true, configurable: true, writable: true });
   return record;
 }
 
-test("a copy that is made ahead, in slices, is the copy that is made at once", async () => {
+test("a copy made in slices equals the copy made at once", async () => {
   await fc.assert(
     fc.asyncProperty(json, fc.integer({ min: 1, max: 8 }), async (value, perSlice) => {
       const atOnce = copyJson(value);
@@ -34,14 +34,14 @@ test("a copy that is made ahead, in slices, is the copy that is made at once", a
   );
 });
 
-test("what cannot be copied says the same, ahead or at once", async () => {
+test("values that cannot be copied give the same error in slices and at once", async () => {
   const deep = (): unknown => JSON.parse(`{"a":[1,${"[".repeat(110)}1${"]".repeat(110)}]}`);
   const value = deep();
   await copyAhead(value, 10);
   expect(copyJson(value)).toEqual(copyJson(deep()));
 });
 
-test("twice as many records are copied in twice as many slices", async () => {
+test("copying twice as many records takes twice as many slices", async () => {
   const slicesOf = async (count: number): Promise<number> => {
     let [slices, isDone] = [0, false];
     const tick = (): void => {
@@ -59,7 +59,7 @@ test("twice as many records are copied in twice as many slices", async () => {
   expect(twice / once).toBeLessThan(2.4);
 });
 
-test("the large data of a result is copied once", () => {
+test("large data of a result is copied once", () => {
   const result = callToolResult({ content: [], structuredContent: { rows: rows(5_000) } });
   expect(normalizeResult(result).structuredContent).toBe(result.structuredContent);
 });

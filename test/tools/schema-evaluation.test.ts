@@ -9,7 +9,7 @@ import { boundedPattern } from "../../src/tools/schema/schema-pattern.ts";
 import { rounds } from "../rounds.ts";
 
 const limit = 50_000_000;
-/** For generated schemas, of which some are endless: what needs more is not compared. */
+/** Generated schemas may be endless: evaluations that need more steps are not compared. */
 const limitOfGenerated = 20_000;
 
 function evaluatorOf(schema: unknown): SchemaEvaluator {
@@ -32,7 +32,7 @@ function evaluate(schema: unknown, value: unknown, options: Partial<RunOptions> 
   }
 }
 
-/** Small, so that schemas and values meet often. */
+/** Small, so that schemas and values often match. */
 const key = fc.constantFrom("a", "b", "c", "__proto__");
 const json: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
   value: fc.oneof(
@@ -43,7 +43,7 @@ const json: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
   ),
 })).value;
 
-/** As `JSON.parse` makes it: `__proto__` is a key like others. */
+/** As `JSON.parse` returns it: `__proto__` is an ordinary key. */
 function record(entries: readonly (readonly [string, unknown])[]): unknown {
   return JSON.parse(`{${entries.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join()}}`);
 }
@@ -52,7 +52,7 @@ const types = ["string", "number", "integer", "boolean", "object", "array", "nul
 const count = fc.integer({ min: 0, max: 3 });
 const names = fc.uniqueArray(fc.constantFrom("a", "b", "c"), { maxLength: 2 });
 
-/** Each keyword that all the drafts have in one form. */
+/** Every keyword that has the same form in all drafts. */
 function schemas(more: (schema: fc.Arbitrary<unknown>) => Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<unknown> {
   return fc.letrec((tie) => {
     const schema = tie("schema");
@@ -144,14 +144,14 @@ describe.each(drafts)("schemas of %s", (_name, dialect, Validator, schema) => {
     allOf: [root],
   }));
 
-  test("are judged as another implementation judges them", () => {
+  test("schemas are evaluated as by another implementation", () => {
     const ajv = (): Ajv => new Validator({ strict: false, logger: false, validateFormats: false, ownProperties: true });
     fc.assert(
       fc.property(whole, fc.array(json, { minLength: 1, maxLength: 4 }), (root, values) => {
         fc.pre(!hasContainsBesideTuple(root));
-        // It also takes a member of this name for evaluated.
+        // Ajv also treats a member of this name as evaluated.
         fc.pre(!(hasKey(root, "unevaluatedProperties") && hasKey(values, "__proto__")));
-        // And it takes no item for evaluated by `contains`, as 2020-12 has it.
+        // Ajv does not treat items as evaluated by `contains`, as 2020-12 requires.
         fc.pre(!(hasKey(root, "unevaluatedItems") && hasKey(root, "contains")));
         const expected = verdictsOf(ajv(), root, values);
         fc.pre(expected !== undefined);
@@ -163,13 +163,13 @@ describe.each(drafts)("schemas of %s", (_name, dialect, Validator, schema) => {
     );
   });
 
-  test("are judged the same in one slice and in many, with the same faults", () => {
+  test("schemas give the same result and issues in one slice and in many", () => {
     fc.assert(
       fc.property(whole, json, fc.integer({ min: 1, max: 7 }), (root, value, slice) => {
         for (const faults of [undefined, "first", "all"] as const) {
           const options = faults === undefined ? {} : { faults };
           const atOnce = outcomeOf(root, value, options);
-          // With small slices, resuming takes as many steps as the evaluation is deep, each time.
+          // With small slices, each resumption takes as many steps as the evaluation is deep.
           const sliced = atOnce === "endless" ? atOnce : outcomeOf(root, value, { ...options, slice, limit });
           expect(sliced).toEqual(atOnce);
         }
@@ -182,7 +182,7 @@ describe.each(drafts)("schemas of %s", (_name, dialect, Validator, schema) => {
 test.each<[string, object]>([
   ["patternProperties", { patternProperties: { a: {} } }],
   ["additionalProperties beside patternProperties", { patternProperties: { b: {} }, additionalProperties: { type: "string" } }],
-])("%s: a name whose match takes a whole slice does not keep the evaluation from its member", (_keywords, schema) => {
+])("%s: a name whose match takes a whole slice does not prevent the evaluation of its member", (_keywords, schema) => {
   const name = "a".repeat(1_000);
   for (const value of [{ [name]: "x" }, { [name]: {} }]) {
     for (const slice of [1, 2, 100]) expect(outcomeOf(schema, value, { slice })).toEqual(outcomeOf(schema, value));
@@ -192,7 +192,7 @@ test.each<[string, object]>([
 test.each([
   { prefixItems: [{ properties: {} }] },
   { $schema: "https://json-schema.org/draft/2019-09/schema", items: [{ type: "object" }] },
-])("an empty array contains nothing, also beside %j", (tuple) => {
+])("contains rejects an empty array beside %j, too", (tuple) => {
   expect([[], [{}]].map((value) => verdictOf({ ...tuple, contains: {} }, value))).toEqual([false, true]);
   expect([[], [null]].map((value) => verdictOf({ ...tuple, contains: {}, minContains: 0 }, value))).toEqual([
     true,
@@ -200,17 +200,17 @@ test.each([
   ]);
 });
 
-test("a member named __proto__ is evaluated like others", () => {
+test("a member named __proto__ is evaluated like other members", () => {
   const schema = { unevaluatedProperties: { type: "string" }, oneOf: [{ patternProperties: { a: false } }, false] };
   expect(['{"__proto__":{}}', '{"__proto__":""}'].map((text) => verdictOf(schema, JSON.parse(text)))).toEqual([false, true]);
 });
 
-test("what contains accepts is evaluated in 2020-12", () => {
+test("items that contains accepts are evaluated in 2020-12", () => {
   const schema = { contains: { type: "number" }, unevaluatedItems: { type: "string" } };
   expect([[1, "a"], [1, true], ["a"]].map((value) => verdictOf(schema, value))).toEqual([true, false, false]);
 });
 
-/** The other implementation (ajv 8.20.0) looks for `contains` only in arrays that are as long as the tuple beside it. */
+/** Ajv 8.20.0 checks `contains` only in arrays that are as long as the tuple beside it. */
 function hasContainsBesideTuple(node: unknown): boolean {
   if (typeof node !== "object" || node === null) return false;
   const hasTuple = "prefixItems" in node || ("items" in node && Array.isArray(node.items));
@@ -222,13 +222,13 @@ function hasKey(value: unknown, name: string): boolean {
   return Object.hasOwn(value, name) || Object.values(value).some((member) => hasKey(member, name));
 }
 
-/** Undefined: that implementation cannot say. */
+/** Undefined: Ajv cannot evaluate it. */
 function verdictsOf(ajv: Ajv, schema: object, values: readonly unknown[]): readonly boolean[] | undefined {
   try {
     const validate = ajv.compile(schema);
     return values.map((value) => validate(value));
   } catch {
-    // References that lead to themselves.
+    // References to themselves.
     return undefined;
   }
 }
@@ -250,7 +250,7 @@ function outcomeOf(schema: unknown, value: unknown, options: Partial<RunOptions>
 const records = (length: number): readonly unknown[] => Array.from({ length }, (_, id) => ({ id, name: `n${id}`, tags: [{ id }] }));
 const text = (length: number): string => "a".repeat(length);
 
-describe("the work of a check grows with what is checked, not faster:", () => {
+describe("the work of a check grows linearly with the checked value:", () => {
   const each = { type: "object", required: ["id"], properties: { id: { type: "integer" } } };
   test.each<readonly [string, unknown, (n: number) => unknown]>([
     ["unique records", { uniqueItems: true }, records],
@@ -273,7 +273,7 @@ describe("the work of a check grows with what is checked, not faster:", () => {
     expect(costs[2]! / costs[1]!).toBeLessThan(2.2);
   });
 
-  test("members of a schema that nobody uses", () => {
+  test("members of a schema that is never referenced", () => {
     const costs = [500, 1_000, 2_000].map((n) => {
       const properties = Object.fromEntries(records(n).map((_, id) => [`m${id}`, each]));
       return evaluate({ properties }, {}).steps;

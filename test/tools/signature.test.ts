@@ -19,7 +19,7 @@ test("a tool's signature has 64 hexadecimal digits", () => {
   expect(signatureOf({ name: "lint" })).toMatch(/^[0-9a-f]{64}$/);
 });
 
-test("does not depend on the order of keys, at any depth", () => {
+test("a tool's signature does not depend on the order of keys at any depth", () => {
   fc.assert(
     fc.property(signed, (fields) => {
       expect(signatureOf(definitionOf(reversed(fields) as typeof fields))).toBe(signatureOf(definitionOf(fields)));
@@ -27,7 +27,7 @@ test("does not depend on the order of keys, at any depth", () => {
   );
 });
 
-test("does not depend on white space of the document it came from", () => {
+test("a tool's signature does not depend on the white space of its source", () => {
   fc.assert(
     fc.property(signed, (fields) => {
       const definition = definitionOf(fields);
@@ -36,7 +36,7 @@ test("does not depend on white space of the document it came from", () => {
   );
 });
 
-test("takes an absent flag for false, and an absent field for an undefined one", () => {
+test("a tool's signature treats an absent flag as false and an undefined field as absent", () => {
   fc.assert(
     fc.property(signed, (fields) => {
       const { overridesBuiltInTool = false, skipPermission = false } = fields;
@@ -46,7 +46,7 @@ test("takes an absent flag for false, and an absent field for an undefined one",
   );
 });
 
-test("changes with any of the six fields, and is equal only for equal ones", () => {
+test("a tool's signature changes with each of the six fields of the contract", () => {
   fc.assert(
     fc.property(
       signed,
@@ -62,7 +62,7 @@ test("changes with any of the six fields, and is equal only for equal ones", () 
   );
 });
 
-test("does not change with fields that are no part of the contract; the revision does", () => {
+test("fields outside the contract change the revision but not the signature", () => {
   const base: ToolDefinition = { name: "lint", description: "Finds faults.", parameters: { type: "object" } };
   const others: Partial<ToolDefinition>[] = [
     { outputSchema: { type: "object" } },
@@ -99,7 +99,7 @@ function definitionOf(fields: Signed): ToolDefinition {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as unknown as ToolDefinition;
 }
 
-/** What two definitions must share to be the same contract, by another road than the code's. */
+/** What equal contracts must have in common, computed in another way than in the code. */
 function meaning(fields: Signed): string {
   const { name, title, description, parameters } = fields;
   const flags = [fields.overridesBuiltInTool === true, fields.skipPermission === true];

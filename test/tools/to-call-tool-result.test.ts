@@ -30,7 +30,7 @@ const block = fc.oneof(
   }),
 );
 
-test("what came from a server goes out as it came", () => {
+test("a result that came from a server is sent unchanged", () => {
   const result = fc.record(
     {
       content: fc.array(block, { maxLength: 4 }),
@@ -42,7 +42,7 @@ test("what came from a server goes out as it came", () => {
   );
   fc.assert(
     fc.property(result, (given) => {
-      // `__proto__` keys are left out on purpose, and -0 is 0 in JSON.
+      // `__proto__` keys are omitted on purpose, and -0 is 0 in JSON.
       fc.pre(!JSON.stringify(given).includes("__proto__"));
       const came = JSON.parse(JSON.stringify(given));
       expect(JSON.parse(JSON.stringify(toCallToolResult(callToolResult(came))))).toEqual(came);
@@ -51,7 +51,7 @@ test("what came from a server goes out as it came", () => {
   );
 });
 
-test("a text is a text block, and what is only for the log stays here", () => {
+test("text becomes a text block, and fields for the log are not sent", () => {
   const result: ToolResult = {
     resultType: "success",
     textResultForLlm: "Done.",
@@ -64,12 +64,12 @@ test("a text is a text block, and what is only for the log stays here", () => {
   expect(toCallToolResult({ resultType: "success", textResultForLlm: "" })).toEqual({ content: [{ type: "text", text: "" }] });
 });
 
-test.each(["failure", "rejected", "denied", "timeout"] as const)("a %s is an error", (resultType) => {
+test.each(["failure", "rejected", "denied", "timeout"] as const)("a result of type %s is an error", (resultType) => {
   const wire = toCallToolResult({ resultType, textResultForLlm: "No." });
   expect(wire).toEqual({ content: [{ type: "text", text: "No." }], isError: true });
 });
 
-test("binaries become images, sounds and files with an address", () => {
+test("binary results become images, audio and embedded resources with a URI", () => {
   const binary = (mimeType: string, description?: string) => ({
     data: "AAAA",
     mimeType,
@@ -90,7 +90,7 @@ test("binaries become images, sounds and files with an address", () => {
   ]);
 });
 
-test("JSON is structured content where the tool has a schema for it", () => {
+test("JSON becomes structured content if the tool has an output schema", () => {
   const json: ToolResult = { resultType: "success", textResultForLlm: '{"metres":3}' };
   expect(toCallToolResult(json)).not.toHaveProperty("structuredContent");
   expect(toCallToolResult(json, { hasOutputSchema: true })).toMatchObject({
@@ -101,7 +101,7 @@ test("JSON is structured content where the tool has a schema for it", () => {
   expect(toCallToolResult({ ...json, resultType: "failure" }, { hasOutputSchema: true })).not.toHaveProperty("structuredContent");
 });
 
-test("what a hook took out of a result does not go out beside it", () => {
+test("what a hook removed from a result is not sent in another field", () => {
   const came = callToolResult({
     content: [
       { type: "text", text: "the password is hunter2" },
@@ -119,7 +119,7 @@ test("what a hook took out of a result does not go out beside it", () => {
   expect(JSON.stringify(toCallToolResult(withoutImage).content)).not.toContain("AAAA");
 });
 
-test("a block that lacks what the protocol demands does not go out", () => {
+test("a block that lacks required fields of the protocol is not sent", () => {
   for (const block of [{ type: "image", data: "AAAA" }, { type: "resource", resource: { uri: "file:///a" } }, { type: "other" }]) {
     const wire = toCallToolResult(callToolResult({ content: [{ type: "text", text: "Seen." }, block] }));
     expect(wire).toEqual({ content: [{ type: "text", text: "Seen." }] });

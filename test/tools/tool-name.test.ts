@@ -21,16 +21,16 @@ test.each<[unknown, string]>([
   ["__proto__.x", "__proto___x"],
   [undefined, "tool"],
   [7, "tool"],
-])("the tool name %j is refused with the nearest valid name", (name, nearest) => {
+])("the invalid tool name %j is refused with the nearest valid name", (name, nearest) => {
   const check = checkToolName(name);
   expect(check).toEqual({ ok: false, nearest, message: expect.stringContaining(`Name it "${nearest}".`) });
 });
 
-test("the nearest name of anything is one that models can call", () => {
+test("the nearest valid name of any text can be called by models", () => {
   fc.assert(fc.property(fc.string({ unit: "binary", maxLength: 100 }), (name) => checkToolName(nearestToolName(name)).ok));
 });
 
-test("a message does not repeat a name of any length", () => {
+test("a message does not repeat overlong names", () => {
   const check = checkToolName("é".repeat(100_000));
   expect(check.ok ? "" : check.message.length).toBeLessThan(400);
 });

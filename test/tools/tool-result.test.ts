@@ -279,21 +279,21 @@ const executeCases: typeof cases = [
   ["nothing", undefined, failure("Tool returned no result")],
 ];
 
-test.each(cases)("a handler's %s becomes its result", (_, raw, expected) => {
+test.each(cases)("a handler's %s is converted to its result", (_, raw, expected) => {
   expect(normalizeResult(raw)).toEqual(expected);
   expect(normalizeResult(raw, { form: "wire" })).toEqual(expected);
 });
 
-test.each(executeCases)("an execute module's %s becomes its result", (_, raw, expected) => {
+test.each(executeCases)("an execute module's %s is converted to its result", (_, raw, expected) => {
   expect(normalizeResult(raw, { form: "execute" })).toEqual(expected);
 });
 
-test.each([...cases, ...executeCases])("a result made of %s is taken over unchanged when it is normalised again", (_, raw) => {
+test.each([...cases, ...executeCases])("a result made from %s does not change when it is normalized again", (_, raw) => {
   const once = normalizeResult(raw, { form: "execute" });
   expect(normalizeResult(once)).toEqual(once);
 });
 
-test("what was left out of a result is a diagnostic too", () => {
+test("parts that were omitted from a result are reported as diagnostics", () => {
   const diagnostics: Diagnostic[] = [];
   const raw = { textResultForLlm: "hi", resultType: "ok", binaryResultsForLlm: [{ data: "?", mimeType: "image/png" }], toolTelemetry: [] };
   normalizeResult(raw, { onDiagnostic: (diagnostic) => diagnostics.push(diagnostic) });
@@ -304,7 +304,7 @@ test("what was left out of a result is a diagnostic too", () => {
   ]);
 });
 
-test("a result keeps nothing that can still change", () => {
+test("a result is deeply immutable", () => {
   const telemetry = { tries: 1 };
   const result = normalizeResult({ textResultForLlm: "hi", toolTelemetry: telemetry });
   telemetry.tries = 2;
@@ -316,20 +316,20 @@ test("an MCP result without content is empty", () => {
   expect(callToolResult({ structuredContent: [1], isError: false })).toEqual(success("[1]", { structuredContent: [1] }));
 });
 
-describe("what a thrown value says", () => {
+describe("the text of a thrown value", () => {
   test.each<[unknown, string]>([
     [new Error("postgres://admin:secret@10.0.0.5"), "postgres://admin:secret@10.0.0.5"],
     ["a string", "a string"],
     [undefined, "A value that is not an Error was thrown: undefined"],
     [Object.create(null), "A value that cannot be shown was thrown."],
-  ])("is for the log, never for the model (%#)", (thrown, message) => {
+  ])("a thrown value is logged and never shown to the model (%#)", (thrown, message) => {
     expect(resultOfThrow(thrown)).toEqual(
       failure("Invoking this tool produced an error. Detailed information is not available.", { error: message }),
     );
   });
 });
 
-test("tool results can be made by hand", () => {
+test("tool results can be created by hand", () => {
   expect(successResult("x")).toEqual(success("x"));
   expect(failureResult("late", { resultType: "timeout", error: "120 s" })).toEqual({
     resultType: "timeout",
@@ -338,7 +338,7 @@ test("tool results can be made by hand", () => {
   });
 });
 
-test("whatever a tool returns, the result can be sent as JSON and no error text reaches the model", () => {
+test("every result can be sent as JSON and contains no error text for the model", () => {
   const forms: readonly NormalizeOptions["form"][] = ["handler", "execute", "wire"];
   const hostile = fc.record(
     {

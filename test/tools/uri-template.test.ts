@@ -45,7 +45,7 @@ describe("a URI template", () => {
     expect(match(template, uri)).toEqual(values);
   });
 
-  test("names its variables in their order", () => {
+  test("a template lists its variables in order", () => {
     expect(parseUriTemplate("x://{b}/{+a}{?d,c*}").variables).toEqual(["b", "a", "d", "c"]);
   });
 
@@ -60,21 +60,21 @@ describe("a URI template", () => {
     ["x://{1a}", /no name/],
     [`x://${"{a}".repeat(60)}`, /more than 50 variables/],
     [`x://${"a".repeat(3000)}`, /longer than 2000 characters/],
-  ])("%s is refused", (template, message) => {
+  ])("the template %s is refused", (template, message) => {
     expect(() => parseUriTemplate(template)).toThrow(
       expect.objectContaining({ code: "URI_TEMPLATE", message: expect.stringMatching(message) }),
     );
   });
 
-  test("what would be ambiguous is found without trying everything", () => {
-    // A backtracking matcher needs more steps for these than there are atoms.
+  test("ambiguous matches are found without trying every combination", () => {
+    // A backtracking matcher would need more steps for these than there are atoms.
     const template = parseUriTemplate(`x://${Array.from({ length: 40 }, (_, index) => `{+v${index}}`).join("a")}!`);
     expect(template.match(`x://${"a".repeat(8000)}`)).toBeUndefined();
     expect(Object.keys(template.match(`x://${"a".repeat(8000)}!`) ?? {})).toHaveLength(40);
     expect(template.match(`x://${"a".repeat(9000)}!`)).toBeUndefined();
   });
 
-  test("gives back the values that an address was made of, and never throws", () => {
+  test("a template returns the values from which a URI was expanded, and never throws", () => {
     const value = fc.string({ minLength: 1, maxLength: 30, unit: "grapheme" });
     fc.assert(
       fc.property(value, value, (year, name) => {

@@ -184,7 +184,10 @@ interface StoredEvent {
 const maxEvents = 256;
 const maxCharacters = 512 * 1024;
 
-/** The newest events of one session, for clients that resume a stream with `Last-Event-ID`. The oldest give way to new ones. */
+/**
+ * The newest events of one session, for clients that resume a stream with `Last-Event-ID`. The oldest give way to new ones.
+ * @internal
+ */
 export class ReplayStore implements EventStore {
   /** Oldest first. */
   readonly #events = new Map<string, StoredEvent>();

@@ -68,8 +68,8 @@ function moduleHandler(file: string, toolName: string, exportName: string | unde
 
   const load = async (): Promise<Handler> => {
     try {
-      const expired = () => new HostError("MODULE_TIMEOUT", `${file} did not finish loading within ${place.importTimeout} ms.`);
-      const limits = { milliseconds: place.importTimeout, signal: place.scope.signal, expired };
+      const expired = () => new HostError("MODULE_TIMEOUT", `${file} did not finish loading within ${place.importTimeout} ms of waiting.`);
+      const limits = { milliseconds: place.importTimeout, countsWaiting: true, signal: place.scope.signal, expired };
       const loaded = await waitFor(prepared.evaluate(place.scope), limits);
       for (const path of loaded.files) place.files.add(path);
       ready = pickHandler(loaded.exports, toolName, exportName, file);

@@ -121,9 +121,9 @@ async function stageModule(file: string, files: Set<string>, context: StageConte
     const expired = () =>
       new HostError(
         "MODULE_TIMEOUT",
-        `It did not finish loading within ${context.importTimeout} ms: something it awaits while importing never settles.`,
+        `It did not finish loading within ${context.importTimeout} ms of waiting: something it awaits while importing never settles.`,
       );
-    const limits = { milliseconds: context.importTimeout, signal: context.signal, expired };
+    const limits = { milliseconds: context.importTimeout, countsWaiting: true, signal: context.signal, expired };
     const loaded = await waitFor(runner.load(file, context.target, scope), limits);
     for (const path of loaded.files) files.add(path);
     return loaded;

@@ -1,6 +1,6 @@
-import type { Logger } from "../../../base/logger.ts";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { Logger } from "../../../base/logger.ts";
 import { statFile } from "../../../io/module-loader/read-source.ts";
 import { minimalEnvironment } from "../../../io/process/child-environment.ts";
 import { type ManagedProcess, type ProcessExit, spawnProcess } from "../../../io/process/child-process.ts";
@@ -141,6 +141,7 @@ const sdkName = "@github/copilot-sdk";
  * The folder with the modules of the Copilot SDK (`index.js`, `extension.js`) for an extension: the first of those that were
  * named in which there is one, else the SDK that is installed for the extension or for the working directory. `workingDirectory`
  * undefined: it is not trusted.
+ * @internal
  */
 export function findSdk(
   named: readonly (string | undefined)[],

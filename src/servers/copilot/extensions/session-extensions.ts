@@ -3,8 +3,8 @@ import { dirname, join } from "node:path";
 import { errorMessage, HostError } from "../../../base/errors.ts";
 import { Lifetime } from "../../../base/lifetime.ts";
 import { statFile } from "../../../io/module-loader/read-source.ts";
-import { trustRootOf, untrustedFolder } from "../../../trust/folder-trust.ts";
 import type { Session } from "../../../session/session.ts";
+import { trustRootOf, untrustedFolder } from "../../../trust/folder-trust.ts";
 import { type ExtensionHost, type ExtensionProcess, type FoundExtension, launchExtension } from "./extension-process.ts";
 
 /** An extension as clients list it. */
@@ -201,6 +201,7 @@ interface ExtensionPlaces {
 /**
  * Finds the extensions of a project, in `.github/extensions` at the top of its git checkout, and those of the user. Of one
  * name, the project's counts.
+ * @internal
  */
 export function discoverExtensions({ workingDirectory, userDirectory }: ExtensionPlaces): readonly FoundExtension[] {
   const ofProject = findIn(join(topOf(workingDirectory), ".github", "extensions"), "project");

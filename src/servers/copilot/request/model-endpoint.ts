@@ -7,8 +7,8 @@ import type { Session } from "../../../session/session.ts";
 import { isPluginProvider, type SessionProvider } from "../../../session/turns/turn-options.ts";
 import type { Client } from "../clients/client.ts";
 import type { Params } from "../connection/params.ts";
-import type { Environment } from "../copilot-options.ts";
 import type { ServerContext } from "../context.ts";
+import type { Environment } from "../copilot-options.ts";
 import { pick } from "./session-options.ts";
 
 /** Where a session's model is served, and what it is called there. */
