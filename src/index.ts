@@ -50,7 +50,7 @@ export {
 } from "./servers/mcp/serve-mcp.ts";
 export type { AgentOptions } from "./session/agents/agent-options.ts";
 export type { CustomAgentOptions, DefaultAgentOptions } from "./session/agents/agent-profiles.ts";
-export type { CallOutcome, OutcomeCode, Prepared, ProgressListener, ToolCall } from "./session/calls/tool-call.ts";
+export type { CallOutcome, OutcomeCode, PreparedCall, ProgressListener, ToolCall } from "./session/calls/tool-call.ts";
 export type { ListedTool } from "./session/catalog/assemble-catalog.ts";
 export type { ModelToolOptions, ModelToolTable, ToolSearchOptions } from "./session/catalog/model-tool-options.ts";
 export type { FilterPrecedence } from "./session/catalog/tool-filter.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import type { CallOutcome, Logger, Prepared, Session } from "skillhost";
+import type { CallOutcome, Logger, PreparedCall, Session } from "skillhost";
 import { isDenied, isWrapperOf, withoutExtras } from "./confirmation.ts";
 import { cancelledReply, errorReply, toReply } from "./tool-reply.ts";
 import {
@@ -28,7 +28,7 @@ export type ConfirmationResult = { readonly result: "accept" | "dismiss" };
 
 /** A call that was asked about and has not been made yet. */
 interface Confirmed {
-  readonly prepared: Prepared;
+  readonly prepared: PreparedCall;
   readonly input: Fields;
   readonly stop: AbortController;
   /** What it came to, where it is not going to run. */
@@ -106,7 +106,7 @@ export class CallDesk {
     for (const [key, confirmed] of this.#confirmed) this.#drop(key, confirmed);
   }
 
-  async #run(prepared: Prepared): Promise<{ readonly outcome: CallOutcome; readonly written: string | undefined }> {
+  async #run(prepared: PreparedCall): Promise<{ readonly outcome: CallOutcome; readonly written: string | undefined }> {
     const { id } = prepared.call;
     this.#written.set(id, undefined);
     try {
@@ -117,7 +117,7 @@ export class CallDesk {
     }
   }
 
-  async #prepare({ name, toolCallId, turnId }: Invocation, input: Fields, signal: AbortSignal): Promise<Prepared> {
+  async #prepare({ name, toolCallId, turnId }: Invocation, input: Fields, signal: AbortSignal): Promise<PreparedCall> {
     const { session } = this.#parts;
     const scope = session.createScope({ signal, ...(turnId !== "" && { turnId }) });
     const [prepared] = await session.prepare([{ id: toolCallId || randomUUID(), name, arguments: input }], scope);

@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
-import type { Place } from "../io/module-loader/source-positions.ts";
+import type { SourcePlace } from "../io/module-loader/source-positions.ts";
 
 /** Ends a command: 1, it ran and failed; 2, it was used wrongly. */
 export class CliError extends HostError {
@@ -32,7 +32,7 @@ interface StrayError {
   readonly message: string;
   readonly stack: string;
   /** Where it came from, if the stack tells. */
-  readonly place: Place | undefined;
+  readonly place: SourcePlace | undefined;
 }
 
 /** Names the file that an error came from. Where its stack names none, nobody is blamed: it may be ours. */

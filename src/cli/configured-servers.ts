@@ -19,26 +19,26 @@ export interface ConfiguredServer {
   readonly start: Position | undefined;
 }
 
-export interface ConfiguredServers {
+export interface CommandServers {
   /** No two have one name: of those the last counts. */
   readonly all: readonly ConfiguredServer[];
   readonly diagnostics: readonly Diagnostic[];
 }
 
-const read = new WeakMap<CommandContext, ConfiguredServers>();
+const read = new WeakMap<CommandContext, CommandServers>();
 
 /**
  * Reads the MCP servers of the configuration, then those of each `--mcp-config`. A file that cannot be read at all ends the
  * command; a server that cannot be used takes none of the others along.
  * @throws CliError `MCP_CONFIG`
  */
-export function readConfiguredServers(context: CommandContext): ConfiguredServers {
+export function readConfiguredServers(context: CommandContext): CommandServers {
   const known = read.get(context) ?? readAll(context);
   read.set(context, known);
   return known;
 }
 
-function readAll(context: CommandContext): ConfiguredServers {
+function readAll(context: CommandContext): CommandServers {
   const { io, options, config } = context;
   const byName = new Map<string, ConfiguredServer>();
   const diagnostics: Diagnostic[] = [];
@@ -116,7 +116,7 @@ function refuse(file: string, diagnostics: readonly Diagnostic[]): never {
 }
 
 /** The servers as the options of a host take them: literal. One that was refused says why. */
-export function toHostServers({ all, diagnostics }: ConfiguredServers): Readonly<Record<string, unknown>> {
+export function toHostServers({ all, diagnostics }: CommandServers): Readonly<Record<string, unknown>> {
   const servers: Record<string, unknown> = Object.create(null);
   for (const { server } of all) servers[server.name] = toHostServer(server, diagnostics);
   return servers;

@@ -4,7 +4,7 @@ import type { Drift } from "../packages/compare-locks.ts";
 import type { Preview, PreviewedPackage, PreviewedSkill } from "../packages/preview.ts";
 import type { PluginInfo } from "../plugin-host/plugin-entry.ts";
 import type { ServerInfo, ServerStatus } from "../session/mcp/server-connections.ts";
-import type { ConfiguredServers } from "./configured-servers.ts";
+import type { CommandServers } from "./configured-servers.ts";
 import type { Output } from "./output.ts";
 import { visibleLine } from "./terminal-style.ts";
 
@@ -130,7 +130,7 @@ export interface ListedServer extends ServerInfo {
 }
 
 /** Adds the files that the command line read the servers from. */
-export function withFiles(servers: readonly ServerInfo[], { all }: ConfiguredServers): readonly ListedServer[] {
+export function withFiles(servers: readonly ServerInfo[], { all }: CommandServers): readonly ListedServer[] {
   const read = new Map(all.map((one) => [one.server.name, one]));
   return servers.map((info) => {
     const found = info.origin.kind === "host" ? read.get(info.name) : undefined;

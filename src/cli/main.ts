@@ -3,7 +3,7 @@ import { CliError, describeStrayError, exitCodeOf } from "./cli-error.ts";
 import type { CommandContext } from "./command-context.ts";
 import { createOutput, type Output } from "./output.ts";
 import type { CliIo } from "./process-io.ts";
-import { type ParsedCommand, parseCommandLine } from "./program.ts";
+import { type CommandAction, parseCommandLine } from "./program.ts";
 import { visibleText } from "./terminal-style.ts";
 
 /**
@@ -24,7 +24,7 @@ export async function main(argv: readonly string[], io: CliIo): Promise<number> 
   }
 }
 
-async function run(parsed: Extract<ParsedCommand, { kind: "command" }>, io: CliIo, out: Output): Promise<number> {
+async function run(parsed: Extract<CommandAction, { kind: "command" }>, io: CliIo, out: Output): Promise<number> {
   const [{ loadConfig }, { logChoice, openLog }, { readConsent, requireConsent }] = await Promise.all([
     import("./config.ts"),
     import("./command-log.ts"),

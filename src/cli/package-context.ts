@@ -9,11 +9,11 @@ import { loadTrustSettings } from "../trust/trust-settings.ts";
 import type { CommandContext } from "./command-context.ts";
 import { toHostOptions } from "./open-host.ts";
 
-export interface ScopeOptions {
+export interface PackageScopeOptions {
   readonly user?: boolean;
 }
 
-export interface PackageOptions extends ScopeOptions {
+export interface PackageOptions extends PackageScopeOptions {
   /** Whether modules whose tools are computed are run. */
   readonly run?: boolean;
 }

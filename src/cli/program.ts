@@ -11,12 +11,12 @@ import type { McpCommandOptions } from "./commands/mcp.ts";
 import type { PackCommandOptions, PublishCommandOptions } from "./commands/pack.ts";
 import type { RunCommandOptions } from "./commands/run.ts";
 import type { SignOptions } from "./commands/sign.ts";
-import type { ScopeOptions } from "./package-context.ts";
+import type { PackageScopeOptions } from "./package-context.ts";
 import type { CliIo } from "./process-io.ts";
 import type { CodeUse } from "./project-consent.ts";
 
 /** A command line that was understood, or what it came to at once: help, the version, or a complaint. */
-export type ParsedCommand =
+export type CommandAction =
   | {
       readonly kind: "command";
       readonly name: string;
@@ -28,7 +28,7 @@ export type ParsedCommand =
   | { readonly kind: "ended"; readonly exitCode: number };
 
 /** Parses the arguments after the program's name. What is wrong with them has been said when this returns. */
-export function parseCommandLine(argv: readonly string[], io: CliIo): ParsedCommand {
+export function parseCommandLine(argv: readonly string[], io: CliIo): CommandAction {
   // Before anything is parsed: the complaint about what cannot be parsed has a form too.
   const json = argv.includes("--json");
   let chosen: { name: string; run: RunCommand; code: CodeUse | undefined } | undefined;
@@ -358,7 +358,7 @@ function addLocks(program: Command, choose: Choose): void {
     .description("Writes skillhost-lock.json: versions, the digest of every file, and how each tool is defined.")
     .option("--run", "run the modules whose tools are computed, to know those, too")
     .option(...user)
-    .action((options: ScopeOptions & { run?: boolean }) =>
+    .action((options: PackageScopeOptions & { run?: boolean }) =>
       choose("lock", async (context) => (await import("./commands/lock.ts")).lock(context, options), options.run === true ? {} : undefined),
     );
   program
@@ -366,7 +366,7 @@ function addLocks(program: Command, choose: Choose): void {
     .description("compare every byte of the skills with skillhost-lock.json")
     .option("--run", "run the modules whose tools are computed, and compare those, too")
     .option(...user)
-    .action((options: ScopeOptions & { run?: boolean }) =>
+    .action((options: PackageScopeOptions & { run?: boolean }) =>
       choose(
         "verify",
         async (context) => (await import("./commands/lock.ts")).verify(context, options),

@@ -7,11 +7,11 @@ import type { PluginHost } from "../plugin-host/plugin-host.ts";
 import type { CatalogView } from "../session/catalog/catalog-view.ts";
 import type { ServerOrigin } from "../session/mcp/server-connections.ts";
 import {
-  type ConfiguredServer,
   isStartable,
   type ResolvedServers,
   readServers,
   type ServersRead,
+  type SessionServer,
 } from "../session/mcp/session-server-options.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import type { Skill } from "../skills/skill.ts";
@@ -185,7 +185,7 @@ const never: AbortSignal = new AbortController().signal;
 
 /** A server with whoever configured it. */
 interface OwnedServer {
-  readonly server: ConfiguredServer;
+  readonly server: SessionServer;
   readonly origin: ServerOrigin;
 }
 

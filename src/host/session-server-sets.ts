@@ -9,14 +9,14 @@ import type { ServerLease, SupervisedServer } from "../mcp/supervisor/server-lea
 import { McpSupervisor } from "../mcp/supervisor/supervisor.ts";
 import { createServerView, type ServerView } from "../mcp/views/server-view.ts";
 import type { AskForToken, AskToSignIn, ServerPolicy } from "../session/mcp/server-connections.ts";
-import { type ConfiguredServer, isStartable } from "../session/mcp/session-server-options.ts";
+import { isStartable, type SessionServer } from "../session/mcp/session-server-options.ts";
 import type { ApprovalStore } from "../trust/approvals.ts";
 import type { ResolvedHostOptions } from "./host-options.ts";
 
 /** A set of servers with what it offers, for all who have the same set. */
 export interface ServerSet {
   readonly key: string;
-  readonly servers: readonly ConfiguredServer[];
+  readonly servers: readonly SessionServer[];
   readonly lease: ServerLease;
   readonly view: ServerView;
 }
@@ -64,7 +64,7 @@ export class ServerSets implements AsyncDisposable {
   }
 
   /** Takes hold of a set; nothing is started by that. Give it back with `release`. */
-  hold(servers: readonly ConfiguredServer[]): ServerSet {
+  hold(servers: readonly SessionServer[]): ServerSet {
     const key = sha256(canonicalJson(servers));
     const set = this.#sets.get(key) ?? this.#make(key, servers);
     set.users++;
@@ -148,7 +148,7 @@ export class ServerSets implements AsyncDisposable {
     }
   }
 
-  #make(key: string, servers: readonly ConfiguredServer[]): SharedSet {
+  #make(key: string, servers: readonly SessionServer[]): SharedSet {
     const { log, mcp } = this.#options;
     const lease = this.#supervisor.acquire(servers);
     const view = createServerView(lease, {

@@ -1,5 +1,5 @@
 import { isPlainRecord } from "../base/read-fields.ts";
-import type { Fault, ModelError, ModelErrorCode, ModelErrorDetails } from "./model-error.ts";
+import type { ModelError, ModelErrorCode, ModelErrorDetails, RequestErrors } from "./model-error.ts";
 
 export interface RefusedAnswer {
   readonly status: number;
@@ -10,7 +10,7 @@ export interface RefusedAnswer {
 }
 
 /** What an answer with an error status comes to. */
-export function errorOfStatus(answer: RefusedAnswer, fault: Fault): ModelError {
+export function errorOfStatus(answer: RefusedAnswer, fault: RequestErrors): ModelError {
   const { status, header, retryAfter, requestId } = answer;
   if (status >= 300 && status < 400) return redirected(status, header("location"), fault);
   const said = readTrouble(parse(answer.body), fault.quote) ?? plainTrouble(answer.body, fault.quote);
@@ -29,7 +29,7 @@ export function errorOfStatus(answer: RefusedAnswer, fault: Fault): ModelError {
  * The trouble that an answer tells of in its body although its status says success, as gateways do once a stream has
  * begun; undefined when there is none.
  */
-export function errorOfBody(body: unknown, fault: Fault): ModelError | undefined {
+export function errorOfBody(body: unknown, fault: RequestErrors): ModelError | undefined {
   if (!isPlainRecord(body) || body["error"] === undefined || body["error"] === null) return undefined;
   const said = readTrouble(body, fault.quote) ?? {};
   const status = Number(said.providerCode);
@@ -42,7 +42,7 @@ export function errorOfBody(body: unknown, fault: Fault): ModelError | undefined
 type Said = Pick<ModelErrorDetails, "providerCode" | "providerType" | "providerMessage">;
 type Quote = (text: string) => string;
 
-function redirected(status: number, location: string | undefined, fault: Fault): ModelError {
+function redirected(status: number, location: string | undefined, fault: RequestErrors): ModelError {
   const to = location !== undefined && URL.canParse(location) ? ` to ${fault.quote(new URL(location).origin)}` : "";
   return fault("MODEL_HTTP", `redirects${to} (${status}), which is not followed. Use the address it leads to as the base URL.`, {
     status,

@@ -1,8 +1,8 @@
+import { type Clock, sleep } from "../base/clock.ts";
 import { onAbort, waitFor } from "../base/wait-for.ts";
-import { type Clock, sleep } from "./clock.ts";
 import { errorOfStatus } from "./http-error.ts";
 import type { ModelRetry, RequestOrigin } from "./model.ts";
-import { createFault, type Fault, ModelError } from "./model-error.ts";
+import { createRequestErrors, ModelError, type RequestErrors } from "./model-error.ts";
 import { readBytes, readText, receiveFailure } from "./receive-bytes.ts";
 
 /** What carries requests: the global `fetch`, or anything that does the same. */
@@ -24,7 +24,7 @@ interface ModelFetchResponse {
   readonly body: AsyncIterable<Uint8Array> | null;
 }
 
-export interface HttpOptions extends RetryPolicy {
+export interface ModelHttpOptions extends RetryPolicy {
   readonly fetch: ModelFetch;
   readonly clock: Clock;
   /** A number from 0 to 1, for the spread of the waits. */
@@ -57,7 +57,7 @@ export interface HttpAnswer {
   readonly attempt: number;
   /** When the try began, by the clock. */
   readonly startedAt: number;
-  readonly fault: Fault;
+  readonly fault: RequestErrors;
   /** To be called when nothing more is wanted: what is left may come for so many milliseconds, so that the connection can be used again. */
   readonly expectEnd: (milliseconds: number) => void;
   /** To be called when part of the answer leaves our hands: from then on nothing is tried again. */
@@ -68,7 +68,7 @@ export interface HttpAnswer {
  * One exchange with a model endpoint, tried again while that makes sense. `read` takes in the answer, and is called
  * once for each try that got one; what it throws other than a `ModelError` comes out as it is.
  */
-export async function exchange<T>(call: HttpCall, options: HttpOptions, read: (answer: HttpAnswer) => Promise<T>): Promise<T> {
+export async function exchange<T>(call: HttpCall, options: ModelHttpOptions, read: (answer: HttpAnswer) => Promise<T>): Promise<T> {
   let isHandedOn = false;
   const handOn = (): void => {
     isHandedOn = true;
@@ -84,10 +84,10 @@ export async function exchange<T>(call: HttpCall, options: HttpOptions, read: (a
   }
 }
 
-async function waitToRepeat(call: HttpCall, options: HttpOptions, error: ModelError, attempt: number): Promise<void> {
+async function waitToRepeat(call: HttpCall, options: ModelHttpOptions, error: ModelError, attempt: number): Promise<void> {
   const delay = retryDelay(attempt, error.details.retryAfter, options, options.random);
   call.onRetry?.({ error, attempt, delay });
-  const fault = createFault(call.url, {}, attempt);
+  const fault = createRequestErrors(call.url, {}, attempt);
   const controller = new AbortController();
   const waiting = onAbort(call.signal, () => controller.abort(aborted(fault)));
   try {
@@ -99,14 +99,14 @@ async function waitToRepeat(call: HttpCall, options: HttpOptions, error: ModelEr
 
 type Try = Pick<HttpAnswer, "attempt" | "handOn">;
 
-async function attemptOnce<T>(call: HttpCall, options: HttpOptions, which: Try, read: (answer: HttpAnswer) => Promise<T>): Promise<T> {
+async function attemptOnce<T>(call: HttpCall, options: ModelHttpOptions, which: Try, read: (answer: HttpAnswer) => Promise<T>): Promise<T> {
   // The caller's signal may live long: nothing of the runtime's is left on it.
   const controller = new AbortController();
-  let fault = createFault(call.url, {}, which.attempt);
+  let fault = createRequestErrors(call.url, {}, which.attempt);
   const waiting = onAbort(call.signal, () => controller.abort(aborted(fault)));
   try {
     const headers = await waitFor(call.headers(), { signal: controller.signal });
-    fault = createFault(call.url, headers, which.attempt);
+    fault = createRequestErrors(call.url, headers, which.attempt);
     return await send(call, options, { ...which, fault, headers, controller }, read);
   } finally {
     waiting[Symbol.dispose]();
@@ -119,12 +119,12 @@ async function attemptOnce<T>(call: HttpCall, options: HttpOptions, which: Try, 
 const errorBodyTime = 5_000;
 
 interface Sending extends Try {
-  readonly fault: Fault;
+  readonly fault: RequestErrors;
   readonly headers: Record<string, string>;
   readonly controller: AbortController;
 }
 
-async function send<T>(call: HttpCall, options: HttpOptions, sending: Sending, read: (answer: HttpAnswer) => Promise<T>): Promise<T> {
+async function send<T>(call: HttpCall, options: ModelHttpOptions, sending: Sending, read: (answer: HttpAnswer) => Promise<T>): Promise<T> {
   const { fault, controller, attempt, handOn } = sending;
   const { clock } = options;
   const expectEnd = (milliseconds: number): void => {
@@ -155,7 +155,7 @@ async function send<T>(call: HttpCall, options: HttpOptions, sending: Sending, r
   return read({ contentType, requestId, bytes, receivedBytes: () => received, attempt, startedAt, fault, expectEnd, handOn });
 }
 
-async function respond(call: HttpCall, options: HttpOptions, { fault, controller, headers }: Sending): Promise<ModelFetchResponse> {
+async function respond(call: HttpCall, options: ModelHttpOptions, { fault, controller, headers }: Sending): Promise<ModelFetchResponse> {
   const { method, body, url, origin } = call;
   const timer = options.clock.after(options.responseTimeout, () => {
     controller.abort(fault("MODEL_UNREACHABLE", `did not answer within ${options.responseTimeout} ms.`, { retryable: true }));
@@ -181,11 +181,11 @@ async function respond(call: HttpCall, options: HttpOptions, { fault, controller
   }
 }
 
-function aborted(fault: Fault): ModelError {
+function aborted(fault: RequestErrors): ModelError {
   return fault("MODEL_ABORTED", "was no longer waited for: the request was aborted.", { retryable: false });
 }
 
-function requestIdOf(header: (name: string) => string | undefined, fault: Fault): string | undefined {
+function requestIdOf(header: (name: string) => string | undefined, fault: RequestErrors): string | undefined {
   const id = header("x-request-id") ?? header("request-id") ?? header("x-github-request-id") ?? header("apim-request-id");
   return id === undefined ? undefined : fault.quote(id);
 }

@@ -1,6 +1,6 @@
 import { isPlainRecord } from "../base/read-fields.ts";
-import type { Endpoint } from "./endpoint.ts";
 import { errorOfBody } from "./http-error.ts";
+import type { Endpoint } from "./provider-endpoint.ts";
 import { readAnswer } from "./read-answer.ts";
 
 /** What an endpoint tells of a model. Most tell no more than its id. */

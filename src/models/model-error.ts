@@ -67,14 +67,14 @@ export class ModelError extends HostError {
 }
 
 /** Makes the errors of one exchange. Whatever text they are given, they leave it without secrets, and start with where it happened. */
-export interface Fault {
+export interface RequestErrors {
   (code: ModelErrorCode, happened: string, details: Omit<ModelErrorDetails, "attempts">): ModelError;
   /** Takes the secrets out of a text from outside and makes it one line of bounded length. */
   readonly quote: (text: string) => string;
 }
 
 /** `headers` and `url` are what is sent: their secrets are what must not come out. */
-export function createFault(url: URL, headers: Readonly<Record<string, string>>, attempts: number): Fault {
+export function createRequestErrors(url: URL, headers: Readonly<Record<string, string>>, attempts: number): RequestErrors {
   const secrets = findSecrets(url, headers);
   const quote = (text: string): string => shorten(redactText(withoutSecrets(text.slice(0, 10_000), secrets)));
   const fault = (code: ModelErrorCode, happened: string, details: Omit<ModelErrorDetails, "attempts">): ModelError => {

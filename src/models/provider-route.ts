@@ -1,8 +1,8 @@
 import { mustBe, readText } from "../base/read-fields.ts";
 import { anthropicMessages } from "./anthropic-messages.ts";
 import { chatCompletions } from "./chat-completions.ts";
-import type { Credential } from "./endpoint.ts";
 import type { ChatModel } from "./model.ts";
+import type { Credential } from "./provider-endpoint.ts";
 import { responses } from "./responses.ts";
 import { createWireModel, type WireModelOptions } from "./wire-model.ts";
 

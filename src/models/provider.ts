@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from "../base/clock.ts";
 import { HostError } from "../base/errors.ts";
 import {
   type FieldReaders,
@@ -10,12 +11,18 @@ import {
   readPositive,
   readText,
 } from "../base/read-fields.ts";
-import { type Clock, systemClock } from "./clock.ts";
-import { type Credential, createEndpoint, type EndpointOptions, isHeaderValue, readHeaders, type Secret } from "./endpoint.ts";
 import type { ModelFetch } from "./http.ts";
 import { fetchModels, type ModelInfo } from "./list-models.ts";
 import type { ChatModel } from "./model.ts";
 import { nodeFetch } from "./node-fetch.ts";
+import {
+  type Credential,
+  createEndpoint,
+  isHeaderValue,
+  type ProviderEndpointOptions,
+  readHeaders,
+  type Secret,
+} from "./provider-endpoint.ts";
 import {
   createModelFor,
   type ProviderType,
@@ -138,7 +145,7 @@ function toRouteOptions(given: ProviderOptions, model: string | undefined): Rout
   return { type, wireApi, baseUrl: readBaseUrl(given.baseUrl, "baseUrl"), apiVersion: azure?.apiVersion, model };
 }
 
-function resolveProvider(given: ProviderOptions, options: RouteOptions): EndpointOptions {
+function resolveProvider(given: ProviderOptions, options: RouteOptions): ProviderEndpointOptions {
   const { baseUrl, bases, keyHeader, headers } = routeTo(options);
   return {
     baseUrl,

@@ -1,6 +1,6 @@
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { HttpAnswer } from "./http.ts";
-import type { Fault } from "./model-error.ts";
+import type { RequestErrors } from "./model-error.ts";
 
 /** A part of an answer: one event of a stream, the end that a stream announces, or the whole answer as one JSON value. */
 export type AnswerPart =
@@ -48,9 +48,9 @@ interface FormReader {
 
 class JsonReader implements FormReader {
   readonly #pieces: string[] = [];
-  readonly #fault: Fault;
+  readonly #fault: RequestErrors;
 
-  constructor(fault: Fault) {
+  constructor(fault: RequestErrors) {
     this.#fault = fault;
   }
 
@@ -69,13 +69,13 @@ class JsonReader implements FormReader {
 
 class EventReader implements FormReader {
   readonly #contentType: string;
-  readonly #fault: Fault;
+  readonly #fault: RequestErrors;
   readonly #events: EventSourceMessage[] = [];
   readonly #parser = createParser({ onEvent: (event) => void this.#events.push(event) });
   #lineLength = 0;
   #eventCount = 0;
 
-  constructor(contentType: string, fault: Fault) {
+  constructor(contentType: string, fault: RequestErrors) {
     this.#contentType = contentType;
     this.#fault = fault;
   }

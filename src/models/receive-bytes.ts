@@ -1,10 +1,10 @@
+import type { Clock } from "../base/clock.ts";
 import { errorMessage, toError } from "../base/errors.ts";
 import { waitFor } from "../base/wait-for.ts";
-import type { Clock } from "./clock.ts";
-import { type Fault, ModelError } from "./model-error.ts";
+import { ModelError, type RequestErrors } from "./model-error.ts";
 
 export interface Receiving {
-  readonly fault: Fault;
+  readonly fault: RequestErrors;
   readonly clock: Clock;
   readonly idleTimeout: number;
   readonly maxBytes: number;
@@ -60,7 +60,7 @@ export async function readText(bytes: AsyncIterable<Uint8Array>, maxBytes: numbe
 }
 
 /** What an exchange comes to that the transport ended: the reason it was aborted for, or what the transport says. */
-export function receiveFailure(error: unknown, signal: AbortSignal, fault: Fault, happened: string): ModelError {
+export function receiveFailure(error: unknown, signal: AbortSignal, fault: RequestErrors, happened: string): ModelError {
   if (signal.reason instanceof ModelError) return signal.reason;
   const trouble = troubleOf(error);
   const cause = new Error(fault.quote(errorMessage(trouble)));

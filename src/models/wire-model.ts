@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
-import type { Clock } from "./clock.ts";
-import type { Endpoint } from "./endpoint.ts";
+import type { Clock } from "../base/clock.ts";
 import type { HttpAnswer } from "./http.ts";
 import { errorOfBody } from "./http-error.ts";
 import type { ChatMessage, ChatModel, CompleteOptions, ModelDelta, ModelReply, ModelRequest } from "./model.ts";
 import { ModelError } from "./model-error.ts";
+import type { Endpoint } from "./provider-endpoint.ts";
 import { readAnswer, timeToClose } from "./read-answer.ts";
 import type { NewPart, ReplyAssembly } from "./reply-assembly.ts";
 import { ToolCallAssembly } from "./tool-arguments.ts";

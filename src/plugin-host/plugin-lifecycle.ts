@@ -11,7 +11,7 @@ import { bundleOf } from "./bundles/bundle-plugin.ts";
 import { type Contributions, countContributions, type PluginPlace } from "./contributions.ts";
 import { type ActivePlugin, isReloadable, type PluginEntry } from "./plugin-entry.ts";
 import type { PluginSessions } from "./plugin-sessions.ts";
-import { type Candidate, type Prepared, type PrepareOptions, preparePlugin, unmetRequirement } from "./prepare-plugin.ts";
+import { type Candidate, type PreparedPlugin, type PrepareOptions, preparePlugin, unmetRequirement } from "./prepare-plugin.ts";
 import { PublishedSource } from "./published-source.ts";
 import { brokenByReplacing, inCircle, requiresItself, standingIn } from "./requirement-status.ts";
 
@@ -46,7 +46,7 @@ export class PluginLifecycle {
   }
 
   /** Finds a slot's plugin and checks it. What is wrong with it is not noted yet. */
-  prepare(slot: PluginEntry, signal?: AbortSignal): Promise<Prepared> {
+  prepare(slot: PluginEntry, signal?: AbortSignal): Promise<PreparedPlugin> {
     return preparePlugin(slot.use, this.#options, this.#limits(signal));
   }
 

@@ -37,7 +37,7 @@ export interface Candidate {
 }
 
 /** What preparing came to. Of a failure, the name if anything told it, and the files that may mend it. */
-export type Prepared =
+export type PreparedPlugin =
   | { readonly kind: "ready"; readonly candidate: Candidate }
   | {
       readonly kind: "failed";
@@ -62,7 +62,11 @@ export interface PrepareOptions extends Omit<FindOptions, "onDiagnostic"> {
  * Finds a plugin and checks what can be checked before any of its activation: first what its manifest says, while nothing
  * of it has run, then what its code says. Never rejects.
  */
-export async function preparePlugin({ use, config }: PluginUse, options: PrepareOptions, limits: ActivationLimits): Promise<Prepared> {
+export async function preparePlugin(
+  { use, config }: PluginUse,
+  options: PrepareOptions,
+  limits: ActivationLimits,
+): Promise<PreparedPlugin> {
   const attempt: Attempt = { scope: createScope(), diagnostics: [], files: new Set(), name: undefined };
   try {
     const found =

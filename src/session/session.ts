@@ -12,7 +12,7 @@ import {
   type CallOutcome,
   type FileChange,
   listenTo,
-  type Prepared,
+  type PreparedCall,
   type ScopeOptions,
   type ToolCall,
 } from "./calls/tool-call.ts";
@@ -154,13 +154,13 @@ export class Session implements AsyncDisposable {
   }
 
   /** Takes the calls of one message of a model through their gates, in order. @throws HostError `SESSION_CLOSED` */
-  async prepare(calls: readonly ToolCall[], agent: AgentScope = this.#scope): Promise<readonly Prepared[]> {
+  async prepare(calls: readonly ToolCall[], agent: AgentScope = this.#scope): Promise<readonly PreparedCall[]> {
     this.#parts.assertOpen();
     return this.#parts.pipeline.prepare(calls, agent);
   }
 
   /** Runs what `prepare` returned, each once; all at the same time if you like. @throws HostError `SESSION_CLOSED`, `CALL_TAKEN` */
-  async run(prepared: Prepared): Promise<CallOutcome> {
+  async run(prepared: PreparedCall): Promise<CallOutcome> {
     this.#parts.assertOpen();
     return this.#parts.pipeline.run(prepared);
   }

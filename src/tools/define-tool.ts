@@ -143,7 +143,7 @@ export function checkShapes(name: string, fields: Readonly<Record<PropertyKey, u
 }
 
 /** What of a tool counts, by the names that the rest of the host knows, and what of it does not. */
-export interface ReadOptions {
+export interface DefinitionReadOptions {
   readonly fields: Readonly<Record<string, unknown>>;
   readonly leftOut: LeftOutKeys;
 }
@@ -152,7 +152,7 @@ export interface ReadOptions {
  * Reads the options of a tool, each once.
  * @throws HostError `TOOL_INVALID` when reading one throws.
  */
-export function readOptions(from: object, name: string): ReadOptions {
+export function readOptions(from: object, name: string): DefinitionReadOptions {
   const fields: Record<string, unknown> = {};
   for (const key of optionKeys) fields[key] = readOption(from, key, name);
   const twice: string[] = [];

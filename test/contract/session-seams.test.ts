@@ -1,5 +1,5 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
-import type { AgentScope, CallOutcome, Prepared, ToolCall } from "../../src/session/calls/tool-call.ts";
+import type { AgentScope, CallOutcome, PreparedCall, ToolCall } from "../../src/session/calls/tool-call.ts";
 import type { ClientRequest } from "../../src/session/clients/client-requests.ts";
 import type { ToolsDiff } from "../../src/session/clients/pushed-tools.ts";
 import type { Attachment } from "../../src/session/clients/session-client.ts";
@@ -18,8 +18,8 @@ interface SessionSeams {
   readonly asks: { readonly pending: readonly ClientRequest[]; answer(id: string, answer: unknown, from: string): boolean };
   attach(client: { level: "host" | "connection" | "extension"; answers: readonly (keyof Asks)[] }): Attachment;
   update(change: SessionChange): Promise<void>;
-  prepare(calls: readonly ToolCall[], agent?: AgentScope): Promise<readonly Prepared[]>;
-  run(call: Prepared): Promise<CallOutcome>;
+  prepare(calls: readonly ToolCall[], agent?: AgentScope): Promise<readonly PreparedCall[]>;
+  run(call: PreparedCall): Promise<CallOutcome>;
 }
 
 test("a session has the seams that others are built on", () => {

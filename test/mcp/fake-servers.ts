@@ -2,7 +2,7 @@ import type { LocalServerSpec, McpServerSpec, UnconfiguredServer } from "../../s
 import type { CallRequestOptions, RequestOptions } from "../../src/mcp/connection/connection.ts";
 import type { ServerChange, ServerLease, SupervisedServer } from "../../src/mcp/supervisor/server-lease.ts";
 import type { ServerLists } from "../../src/mcp/supervisor/server-lists.ts";
-import type { ServerState, ServerStatus } from "../../src/mcp/supervisor/server-state.ts";
+import type { ServerState, SharedServerStatus } from "../../src/mcp/supervisor/server-state.ts";
 import type { ToolContext } from "../../src/tools/tool.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -47,9 +47,9 @@ export class FakeServer implements SupervisedServer {
     this.lists = lists && listsOf(lists);
   }
 
-  get status(): ServerStatus {
+  get status(): SharedServerStatus {
     const { name, state, error } = this;
-    return { name, id: `id of ${name}`, state, error } as unknown as ServerStatus;
+    return { name, id: `id of ${name}`, state, error } as unknown as SharedServerStatus;
   }
 
   callTool(name: string, args: Json, options: CallRequestOptions = {}): Promise<Json> {

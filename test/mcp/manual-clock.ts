@@ -1,4 +1,4 @@
-import type { Clock } from "../../src/mcp/supervisor/clock.ts";
+import type { Clock } from "../../src/base/clock.ts";
 
 interface Timer {
   readonly at: number;
@@ -14,10 +14,18 @@ export class ManualClock implements Clock {
     return this.#now;
   }
 
-  after(milliseconds: number, run: () => void): Disposable {
-    const timer = { at: this.#now + milliseconds, run };
-    this.#timers.add(timer);
-    return { [Symbol.dispose]: () => void this.#timers.delete(timer) };
+  after(milliseconds: number, run: () => void): ReturnType<Clock["after"]> {
+    let timer: Timer | undefined;
+    const stop = (): void => {
+      if (timer !== undefined) this.#timers.delete(timer);
+    };
+    const restart = (): void => {
+      stop();
+      timer = { at: this.#now + milliseconds, run };
+      this.#timers.add(timer);
+    };
+    restart();
+    return { restart, [Symbol.dispose]: stop };
   }
 
   get pending(): number {

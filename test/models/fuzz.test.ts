@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { chatCompletions } from "../../src/models/chat-completions.ts";
-import { createEndpoint } from "../../src/models/endpoint.ts";
 import type { ModelDelta, ModelReply } from "../../src/models/model.ts";
 import { ModelError } from "../../src/models/model-error.ts";
+import { createEndpoint } from "../../src/models/provider-endpoint.ts";
 import { parseArguments } from "../../src/models/tool-arguments.ts";
 import { createWireModel } from "../../src/models/wire-model.ts";
 import { chatChunks, sse } from "../doubles/scripted-model.ts";

@@ -3,7 +3,7 @@ import { Ajv2019 } from "ajv/dist/2019.js";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { EvaluationRun, type Fault, pause, type RunOptions } from "../../src/tools/schema/evaluation-run.ts";
+import { EvaluationRun, pause, type RunOptions, type SchemaFault } from "../../src/tools/schema/evaluation-run.ts";
 import { SchemaEvaluator } from "../../src/tools/schema/schema-evaluator.ts";
 import { boundedPattern } from "../../src/tools/schema/schema-pattern.ts";
 import { rounds } from "../rounds.ts";
@@ -20,7 +20,7 @@ interface Outcome {
   readonly fits: boolean;
   readonly steps: number;
   readonly slices: number;
-  readonly faults: readonly Fault[] | null;
+  readonly faults: readonly SchemaFault[] | null;
 }
 
 function evaluate(schema: unknown, value: unknown, options: Partial<RunOptions> = {}): Outcome {

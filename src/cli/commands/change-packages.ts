@@ -14,11 +14,11 @@ import { confirm } from "../confirm.ts";
 import { counted, describePreview } from "../describe.ts";
 import { didYouMean } from "../nearest-names.ts";
 import { recoveredText } from "../open-host.ts";
-import { type ScopeOptions, withPackages } from "../package-context.ts";
+import { type PackageScopeOptions, withPackages } from "../package-context.ts";
 import { visibleLine } from "../terminal-style.ts";
 import { reportDrift, totals } from "./lock.ts";
 
-export interface ChangeCommandOptions extends ScopeOptions {
+export interface ChangeCommandOptions extends PackageScopeOptions {
   readonly yes?: boolean;
   readonly exact?: boolean;
   readonly latest?: boolean;

@@ -1,16 +1,16 @@
-import type { DialectRules, Place } from "./mcp-dialects.ts";
+import type { ConfigPlace, DialectRules } from "./mcp-dialects.ts";
 
 /** What a placeholder stands for. `input` and `setting` are asked of a person. */
 export type VariableReference =
   | { readonly kind: "environment" | "input" | "setting"; readonly name: string }
-  | { readonly kind: "place"; readonly name: Place };
+  | { readonly kind: "place"; readonly name: ConfigPlace };
 
 /** The value that a placeholder is filled with, or undefined where there is none. */
 export type VariableLookup = (reference: VariableReference) => string | undefined;
 
 export interface VariableValues {
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  readonly places?: Readonly<Partial<Record<Place, string>>>;
+  readonly places?: Readonly<Partial<Record<ConfigPlace, string>>>;
   readonly inputs?: Readonly<Record<string, string>>;
   readonly settings?: Readonly<Record<string, string>>;
 }

@@ -22,7 +22,7 @@ export type McpDialect =
   | "agent-plugins";
 
 /** Something that whoever reads a file knows the place of. `folder`: that of the skill or plugin; `data`: where a plugin may write. */
-export type Place = "workspace" | "home" | "folder" | "data" | "separator";
+export type ConfigPlace = "workspace" | "home" | "folder" | "data" | "separator";
 
 /** The parts of a server's entry that variables can be filled into. */
 export type FilledField = "command" | "args" | "env" | "cwd" | "url" | "headers";
@@ -36,7 +36,7 @@ export interface DialectRules {
   readonly environment: readonly EnvironmentForm[];
   /** `${NAME:-default}` */
   readonly defaults: boolean;
-  readonly places: Readonly<Record<string, Place>>;
+  readonly places: Readonly<Record<string, ConfigPlace>>;
   /** What stands before the name of something that a person is asked for. */
   readonly asks: Readonly<Record<string, "input" | "setting">>;
   /** Programs start in the folder of the skill or plugin, unless `cwd` says otherwise. */

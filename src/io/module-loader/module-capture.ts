@@ -6,7 +6,7 @@ import type { LoadedModule, PreparedModule } from "./module-loader.ts";
 import type { FolderConfig } from "./package-config.ts";
 import { parseJson } from "./read-source.ts";
 import type { ImportKind, Resolved } from "./resolve-module.ts";
-import { compileSync, type Prepared, trialName } from "./transform-source.ts";
+import { compileSync, type TransformedSource, trialName } from "./transform-source.ts";
 
 /** An entry and the local files below it, as they were when they were read. Nothing of it has run. */
 export interface Capture {
@@ -82,7 +82,7 @@ function addFile(file: string, capture: OpenCapture, parts: GraphParts): void {
   for (const specifier of literalRequires(prepared.code)) addEdge("require", file, specifier, capture, parts);
 }
 
-function prepareIn(capture: Capture, { transforms, configs }: GraphParts, file: string, text: string): Prepared {
+function prepareIn(capture: Capture, { transforms, configs }: GraphParts, file: string, text: string): TransformedSource {
   return transforms.prepare(file, text, (capture.configs.get(file) ?? configs.of(file)).settings);
 }
 
@@ -101,7 +101,7 @@ function literalRequires(code: string): string[] {
   return [...code.matchAll(/\brequire\s*\(\s*(["'])([^"'\n]+)\1\s*\)/g)].map((match) => match[2]!);
 }
 
-function awaitsAtTop({ kind, code, usesCommonJs }: Prepared): boolean {
+function awaitsAtTop({ kind, code, usesCommonJs }: TransformedSource): boolean {
   if (kind !== "esm" || !/\bawait\b/.test(code.replace(/^.*await __vite_ssr_import__\(.*$/gm, ""))) return false;
   try {
     compileSync(code, trialName(), usesCommonJs);

@@ -17,9 +17,9 @@ import {
   compileSync,
   isTypeScript,
   type ModuleBindings,
-  type Prepared,
   type ScriptName,
   type TransformCache,
+  type TransformedSource,
 } from "./transform-source.ts";
 
 export interface GraphParts {
@@ -85,7 +85,7 @@ export class ModuleGraph {
   }
 
   /** Reads and transforms a file as its package and compiler settings say. */
-  prepare(record: ModuleRecord): Prepared {
+  prepare(record: ModuleRecord): TransformedSource {
     const config = this.parts.configs.of(record.file);
     for (const input of config.inputs) record.inputs.add(input);
     const text = this.parts.read(record.file);
@@ -233,7 +233,7 @@ function dependsOn(record: ModuleRecord, paths: ReadonlySet<string>): boolean {
 }
 
 /** Evaluates an ES module; static imports first, in order, each to its end. */
-async function runAsync(graph: ModuleGraph, record: ModuleRecord, prepared: Prepared): Promise<void> {
+async function runAsync(graph: ModuleGraph, record: ModuleRecord, prepared: TransformedSource): Promise<void> {
   const run = compileAsync(prepared.code, nameOf(record), prepared.usesCommonJs);
   const importModule: ModuleBindings["importModule"] = (specifier, metadata) =>
     graph.import(record, specifier, metadata?.importedNames, prepared.reexports);
@@ -241,7 +241,7 @@ async function runAsync(graph: ModuleGraph, record: ModuleRecord, prepared: Prep
 }
 
 /** Evaluates JSON, CommonJS, or an ES module without top-level await, before it returns. */
-function runSync(graph: ModuleGraph, record: ModuleRecord, prepared: Prepared): void {
+function runSync(graph: ModuleGraph, record: ModuleRecord, prepared: TransformedSource): void {
   if (prepared.kind === "json") runJson(record, prepared.code);
   else if (prepared.kind === "commonjs") runCommonJs(graph, record, prepared.code);
   else runEsmSync(graph, record, prepared);
@@ -282,13 +282,13 @@ function runCommonJs(graph: ModuleGraph, record: ModuleRecord, code: string): vo
   fillFromCommonJs(record.namespace, module.exports);
 }
 
-function runEsmSync(graph: ModuleGraph, record: ModuleRecord, prepared: Prepared): void {
+function runEsmSync(graph: ModuleGraph, record: ModuleRecord, prepared: TransformedSource): void {
   const run = compileForRequire(record, prepared);
   const importModule = (specifier: string): unknown => requireFrom(graph, record, record.file, specifier, "namespace");
   run({ ...commonBindings(graph, record, prepared), importModule });
 }
 
-function compileForRequire(record: ModuleRecord, { code, usesCommonJs }: Prepared): ReturnType<typeof compileSync> {
+function compileForRequire(record: ModuleRecord, { code, usesCommonJs }: TransformedSource): ReturnType<typeof compileSync> {
   try {
     return compileSync(code, nameOf(record), usesCommonJs);
   } catch (error) {
@@ -302,7 +302,7 @@ function nameOf({ script, url }: ModuleRecord): ScriptName {
   return { address: script?.address ?? url, commentFor: (code, head) => (script === undefined ? "" : debugComment(code, head, script)) };
 }
 
-function commonBindings(graph: ModuleGraph, record: ModuleRecord, prepared: Prepared): Omit<ModuleBindings, "importModule"> {
+function commonBindings(graph: ModuleGraph, record: ModuleRecord, prepared: TransformedSource): Omit<ModuleBindings, "importModule"> {
   const { namespace, file } = record;
   return {
     exports: namespace,

@@ -6,7 +6,7 @@ import { errorMessage } from "../../base/errors.ts";
 import { foreignFrames, ModuleError, stackFrames } from "./module-error.ts";
 import { MODULE_LINE_OFFSET, type SourceSettings, transformSource } from "./transform-source.ts";
 
-export interface Place extends Position {
+export interface SourcePlace extends Position {
   readonly file: string;
 }
 
@@ -14,9 +14,9 @@ export interface Place extends Position {
  * A stack in terms of the sources, and its first place in a module that a loader ran. Maps are made here, from the text that
  * was compiled, because errors are rare and modules are many.
  */
-export function mapStack(stack: string): { readonly stack: string; readonly place: Place | undefined } {
+export function mapStack(stack: string): { readonly stack: string; readonly place: SourcePlace | undefined } {
   const translators = new Map<string, { readonly script: ModuleScript; readonly translate: Translate } | undefined>();
-  let place: Place | undefined;
+  let place: SourcePlace | undefined;
   const mapped = stack.replace(FRAME, (all: string, address: string, line: string, column: string) => {
     if (!translators.has(address)) translators.set(address, translatorAt(address));
     const found = translators.get(address);
@@ -29,7 +29,7 @@ export function mapStack(stack: string): { readonly stack: string; readonly plac
 }
 
 /** The first frame of a stack that lies in one of the files, for code whose lines are those of its source. */
-export function placeIn(stack: string, files: ReadonlySet<string>): Place | undefined {
+export function placeIn(stack: string, files: ReadonlySet<string>): SourcePlace | undefined {
   return stackFrames(stack).find(({ file }) => files.has(file));
 }
 
@@ -123,7 +123,7 @@ function toVlq(value: number): string {
 }
 
 /** Finds a stack's first place in a module, and the stack in terms of the sources. */
-type Locate = (stack: string) => { readonly stack: string; readonly place: Place | undefined };
+type Locate = (stack: string) => { readonly stack: string; readonly place: SourcePlace | undefined };
 
 /** Whatever went wrong while `entry` was loaded, as a `ModuleError` that knows which paths may mend it. */
 export function toModuleError(thrown: unknown, entry: string, files: Iterable<string>, locate: Locate): ModuleError {
@@ -135,7 +135,7 @@ export function toModuleError(thrown: unknown, entry: string, files: Iterable<st
 }
 
 // Reading the stack also has V8 turn its frames into text; until then they keep the module's functions alive.
-function relocate(thrown: unknown, locate: Locate): Place | undefined {
+function relocate(thrown: unknown, locate: Locate): SourcePlace | undefined {
   try {
     if (!(thrown instanceof Error) || typeof thrown.stack !== "string") return undefined;
     const { stack, place } = locate(thrown.stack);
@@ -151,7 +151,7 @@ function relocate(thrown: unknown, locate: Locate): Place | undefined {
 export interface ReadableStack {
   readonly stack: string;
   /** The innermost frame in a file that is not of this package or Node.js, and of no installed package if there is another. */
-  readonly place: Place | undefined;
+  readonly place: SourcePlace | undefined;
 }
 
 /** The stack of something that was thrown, with the lines and columns of the files that people wrote. Never throws. */

@@ -19,7 +19,7 @@ export interface SourceSettings {
 }
 
 /** A module's text, ready to be compiled. `code` is the same for the same text and settings, wherever the file lies. */
-export interface Prepared {
+export interface TransformedSource {
   readonly kind: "esm" | "commonjs" | "json";
   readonly code: string;
   /** What it imports by static imports, as written. */
@@ -39,7 +39,7 @@ const PARSER: string = createRequire(import.meta.url).resolve("oxc-transform");
 export const isTypeScript = (file: string): boolean => TYPESCRIPT.test(file);
 
 /** Transforms one file's text. Throws `MODULE_SYNTAX` with the place of the first fault. */
-export function transformSource(file: string, text: string, settings: SourceSettings, withMaps = false): Prepared {
+export function transformSource(file: string, text: string, settings: SourceSettings, withMaps = false): TransformedSource {
   const extension = extname(file);
   if (extension === ".json") return { ...NOTHING, kind: "json", code: text };
   if (!SOURCE.test(extension)) throw unknownKind(file, extension);
@@ -61,7 +61,7 @@ interface Step {
 const DYNAMIC_IMPORT = /\bimport\s*\(/;
 const NOTHING = { imports: [], reexports: new Set<string>(), usesCommonJs: false, maps: [] };
 
-function plainCommonJs(file: string, text: string): Prepared {
+function plainCommonJs(file: string, text: string): TransformedSource {
   const code = text.startsWith("#!") ? `//${text}` : text;
   const failure = failureOf(() => compileCommonJs(code, trialName()));
   if (failure !== undefined) {
@@ -100,7 +100,7 @@ function moduleKind(extension: string, packageType: string | undefined, step: St
   return /\bawait\b/.test(step.code) && failureOf(() => compileSync(step.code, trialName(), true)) !== undefined ? "esm" : "commonjs";
 }
 
-function lowered(file: string, kind: "esm" | "commonjs", plain: Step, withMaps: boolean): Prepared {
+function lowered(file: string, kind: "esm" | "commonjs", plain: Step, withMaps: boolean): TransformedSource {
   const prepared = toPrepared(kind, plain);
   const failure = compileFailure(prepared);
   if (failure === undefined) return prepared;
@@ -123,7 +123,7 @@ function tryLower(file: string, code: string, failure: unknown): ReturnType<type
   }
 }
 
-function toPrepared(kind: "esm" | "commonjs", step: Step): Prepared {
+function toPrepared(kind: "esm" | "commonjs", step: Step): TransformedSource {
   const { code, deps, map } = step.runner;
   const reexports = new Set([...code.matchAll(REEXPORT)].map((match) => match[1]!));
   const usesCommonJs = kind === "commonjs" || COMMONJS.test(code);
@@ -134,7 +134,7 @@ const REEXPORT = /^\t\treturn __vite_ssr_import_\d+__\.([\w$]+);$/gm;
 // TypeScript's `import x = require("y")` becomes a require, and much of it was written to be compiled to CommonJS.
 const COMMONJS = /\b(?:require|__filename|__dirname)\b/;
 
-function compileFailure({ kind, code }: Prepared): unknown {
+function compileFailure({ kind, code }: TransformedSource): unknown {
   return failureOf(() => (kind === "esm" ? compileAsync(code, trialName(), true) : compileCommonJs(code, trialName())));
 }
 
@@ -268,10 +268,10 @@ const MAX_CHARACTERS = 1_000_000;
  * loading it costs one transform. Small on purpose: it only ever saves a tenth of a millisecond.
  */
 export class TransformCache {
-  readonly #entries = new Map<string, Prepared>();
+  readonly #entries = new Map<string, TransformedSource>();
   #characters = 0;
 
-  prepare(file: string, text: string, settings: SourceSettings): Prepared {
+  prepare(file: string, text: string, settings: SourceSettings): TransformedSource {
     const key = `${extname(file)} ${settings.key} ${sha256(text)}`;
     const known = this.#entries.get(key);
     if (known !== undefined) this.#entries.delete(key);

@@ -1,11 +1,11 @@
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
+import type { Clock } from "../../base/clock.ts";
 import { KeyedQueue } from "../../base/keyed-queue.ts";
 import type { Logger } from "../../base/logger.ts";
 import { writeFileAtomic } from "../../io/atomic-write.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
-import type { Clock } from "./clock.ts";
 import type { DatedProtocol } from "./server-connector.ts";
 import { listNames, type ServerLists } from "./server-lists.ts";
 

@@ -1,7 +1,7 @@
+import type { Clock } from "../../base/clock.ts";
 import { HostError } from "../../base/errors.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { McpConnection, ProtocolEra } from "../connection/connection.ts";
-import type { Clock } from "./clock.ts";
 import { CircuitBreaker, type RespawnPolicy, type ServerError } from "./server-state.ts";
 import type { StartSlots } from "./start-slots.ts";
 

@@ -1,12 +1,12 @@
 import { canonicalJson } from "../../base/canonical-json.ts";
+import { type Clock, endsWithin } from "../../base/clock.ts";
 import { Emitter } from "../../base/emitter.ts";
 import { HostError } from "../../base/errors.ts";
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
 import type { CallRequestOptions, McpConnection, RequestOptions } from "../connection/connection.ts";
-import { type Clock, endsWithin } from "./clock.ts";
 import type { ReadyOptions, ServerChange, ServerLease, SupervisedServer } from "./server-lease.ts";
 import type { ServerLists } from "./server-lists.ts";
-import type { ServerState, ServerStatus } from "./server-state.ts";
+import type { ServerState, SharedServerStatus } from "./server-state.ts";
 import type { SharedServer, SharedServerUser } from "./shared-server.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -50,7 +50,7 @@ class ServerHandle implements SupervisedServer, SharedServerUser {
     return this.#isReleased ? "stopped" : this.#keeper.state;
   }
 
-  get status(): ServerStatus {
+  get status(): SharedServerStatus {
     if (this.#keeper === undefined) return restingStatus(this.spec, this.state, this.#since);
     return { ...this.#keeper.status(this.name), state: this.state };
   }
@@ -133,7 +133,7 @@ function isStartable(spec: McpServerSpec | UnconfiguredServer): spec is McpServe
   return isConfigured(spec) && !spec.isDisabled && spec.tools?.length !== 0;
 }
 
-function restingStatus(spec: McpServerSpec | UnconfiguredServer, state: ServerState, since: number): ServerStatus {
+function restingStatus(spec: McpServerSpec | UnconfiguredServer, state: ServerState, since: number): SharedServerStatus {
   return {
     name: spec.name,
     id: undefined,

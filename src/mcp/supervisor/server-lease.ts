@@ -1,7 +1,7 @@
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
 import type { CallRequestOptions, RequestOptions } from "../connection/connection.ts";
 import type { ServerLists } from "./server-lists.ts";
-import type { ServerState, ServerStatus } from "./server-state.ts";
+import type { ServerState, SharedServerStatus } from "./server-state.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -12,7 +12,7 @@ export interface SupervisedServer {
   /** The same with the folder that a local one runs in. Undefined: it is never started. */
   readonly resolvedSpec?: McpServerSpec | undefined;
   readonly state: ServerState;
-  readonly status: ServerStatus;
+  readonly status: SharedServerStatus;
   /**
    * What it offers; the same object until that changes. Undefined: it never told, or it is disabled, stopped or not
    * configured. A server that is starting anew, has failed or needs somebody to sign in keeps what it offered last.

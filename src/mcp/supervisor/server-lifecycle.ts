@@ -1,13 +1,13 @@
+import { type Clock, endsWithin } from "../../base/clock.ts";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { StderrTail } from "../../io/process/stderr-tail.ts";
 import type { McpConnection } from "../connection/connection.ts";
-import { type Clock, endsWithin } from "./clock.ts";
 import { ListRefresher, type ListRefresherParts } from "./list-refresher.ts";
 import { type IdentityMemory, openConnection, type ServerConnector } from "./server-connector.ts";
 import type { ServerLists } from "./server-lists.ts";
-import type { ServerError, ServerState, ServerStatus } from "./server-state.ts";
+import type { ServerError, ServerState, SharedServerStatus } from "./server-state.ts";
 import type { StartSlots } from "./start-slots.ts";
 
 /** What is being ended may take so long before the next one is started beside it. */
@@ -73,7 +73,7 @@ export class ServerLifecycle {
     return this.#live !== undefined || this.#attempt !== undefined;
   }
 
-  status(): Omit<ServerStatus, "name" | "users"> {
+  status(): Omit<SharedServerStatus, "name" | "users"> {
     const connection = this.#live?.connection;
     const { breaker } = this.#parts.memory;
     return {

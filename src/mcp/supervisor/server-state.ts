@@ -1,6 +1,6 @@
+import type { Clock } from "../../base/clock.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { McpConnection, ProtocolEra } from "../connection/connection.ts";
-import type { Clock } from "./clock.ts";
 
 /**
  * Where a server stands:
@@ -23,7 +23,7 @@ export interface ServerError {
 }
 
 /** How a server is doing, as of when it was asked for. */
-export interface ServerStatus {
+export interface SharedServerStatus {
   readonly name: string;
   /** The same for all who use one connection. Undefined: it has none, since it cannot be started. */
   readonly id: string | undefined;

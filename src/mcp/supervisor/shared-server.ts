@@ -1,12 +1,12 @@
+import { endsWithin } from "../../base/clock.ts";
 import { HostError, toError } from "../../base/errors.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { McpConnection } from "../connection/connection.ts";
-import { endsWithin } from "./clock.ts";
+import { LastingSubscriptions } from "./lasting-subscriptions.ts";
 import { type ListCache, toCachedServer } from "./list-cache.ts";
 import { type LifecycleOwner, type LifecycleParts, type LiveConnection, ServerLifecycle } from "./server-lifecycle.ts";
 import type { ServerLists } from "./server-lists.ts";
-import { LastingSubscriptions } from "./server-resource-subscriptions.ts";
-import type { ServerState, ServerStatus } from "./server-state.ts";
+import type { ServerState, SharedServerStatus } from "./server-state.ts";
 
 export interface SharedServerParts extends LifecycleParts {
   readonly cache: ListCache | undefined;
@@ -77,7 +77,7 @@ export class SharedServer {
     return this.#isClosed;
   }
 
-  status(name: string): ServerStatus {
+  status(name: string): SharedServerStatus {
     return { name, ...this.#life.status(), users: this.#users.size };
   }
 

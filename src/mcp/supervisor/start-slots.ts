@@ -1,5 +1,5 @@
+import type { Clock } from "../../base/clock.ts";
 import { onAbort } from "../../base/wait-for.ts";
-import type { Clock } from "./clock.ts";
 
 /**
  * Bounds how many servers start at a time: a hundred programs that start at once starve each other until none is in

@@ -1,15 +1,15 @@
+import { type Clock, endsWithin, systemClock } from "../../base/clock.ts";
 import { Emitter } from "../../base/emitter.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
-import { type Clock, endsWithin, systemClock } from "./clock.ts";
 import { ListCache } from "./list-cache.ts";
 import { IdentityMemories, IdentityMemory, type ServerConnector } from "./server-connector.ts";
 import { Lease } from "./server-handle.ts";
 import { identityOf, resolveServer } from "./server-identity.ts";
 import type { ServerLease } from "./server-lease.ts";
 import { PendingShutdowns } from "./server-lifecycle.ts";
-import { defaultRespawn, type RespawnPolicy, type ServerStatus } from "./server-state.ts";
+import { defaultRespawn, type RespawnPolicy, type SharedServerStatus } from "./server-state.ts";
 import { SharedServer } from "./shared-server.ts";
 import { StartSlots } from "./start-slots.ts";
 
@@ -57,7 +57,7 @@ export class McpSupervisor implements AsyncDisposable {
   readonly #memories: IdentityMemories;
   readonly #keepers = new Map<string, SharedServer>();
   readonly #leases = new Set<Lease>();
-  readonly #changes: Emitter<{ status: ServerStatus }>;
+  readonly #changes: Emitter<{ status: SharedServerStatus }>;
   /** Of connections that nobody uses any more, by identity. */
   readonly #closing = new Map<string, Promise<void>>();
   readonly #endings = new PendingShutdowns();
@@ -95,12 +95,12 @@ export class McpSupervisor implements AsyncDisposable {
   }
 
   /** All connections that are held, whoever holds them, each under the name that its first user has for it. */
-  list(): readonly ServerStatus[] {
+  list(): readonly SharedServerStatus[] {
     return [...this.#keepers.values()].map((keeper) => keeper.status(keeper.name));
   }
 
   /** Hears of each connection whose state or error is another. */
-  subscribe(listener: (status: ServerStatus) => void): Disposable {
+  subscribe(listener: (status: SharedServerStatus) => void): Disposable {
     return this.#changes.on("status", listener);
   }
 

@@ -4,7 +4,7 @@ import { type HeldDefinition, sameList } from "./held-definition.ts";
 import type { ServerFeatures } from "./server-features.ts";
 
 /** What connected servers say about their use, as the system message tells it. */
-export interface ServerInstructions {
+export interface StatedInstructions {
   readonly server: string;
   readonly text: string;
 }
@@ -12,7 +12,7 @@ export interface ServerInstructions {
 /** What a set of servers offers: each list, and the whole, is the same object until something in it changes. */
 export interface ServerViewSnapshot extends Required<SourceSnapshot> {
   readonly servers: readonly ServerFeatures[];
-  readonly instructions: readonly ServerInstructions[];
+  readonly instructions: readonly StatedInstructions[];
   readonly held: readonly HeldDefinition[];
 }
 
@@ -46,10 +46,10 @@ export function snapshotOf(servers: readonly ServerFeatures[], before: ServerVie
   });
 }
 
-function saidBy({ name: server, instructions: text }: ServerFeatures): readonly ServerInstructions[] {
+function saidBy({ name: server, instructions: text }: ServerFeatures): readonly StatedInstructions[] {
   return text === undefined ? [] : [Object.freeze({ server, text })];
 }
 
-function isSameSaying(a: ServerInstructions, b: ServerInstructions): boolean {
+function isSameSaying(a: StatedInstructions, b: StatedInstructions): boolean {
   return a.server === b.server && a.text === b.text;
 }

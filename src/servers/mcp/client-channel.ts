@@ -8,13 +8,13 @@ import { type ClientQuestion, type DeclaredCapabilities, missingCapabilities, to
 
 /** Has the work for a request done in a conversation with the client that sent it. */
 export type WithClient = <T extends object>(
-  request: ClientRequest,
+  request: IncomingRequest,
   context: ServerContext,
   work: (conversation: ClientChannel) => Promise<T>,
 ) => Promise<T>;
 
 /** What tells one request from others, beside the client. */
-export interface ClientRequest {
+export interface IncomingRequest {
   readonly method: string;
   /** The tool, prompt or resource. */
   readonly name: string;

@@ -13,7 +13,7 @@ import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
 import { HostError } from "../../base/errors.ts";
 import { onAbort } from "../../base/wait-for.ts";
 import { noResult } from "../../session/clients/request-kinds.ts";
-import { type AskedQuestion, ClientChannel, type ClientChannelOptions, type ClientRequest, type WithClient } from "./client-channel.ts";
+import { type AskedQuestion, ClientChannel, type ClientChannelOptions, type IncomingRequest, type WithClient } from "./client-channel.ts";
 import type { DeclaredCapabilities } from "./client-questions.ts";
 
 interface InputRequiredLimits {
@@ -80,7 +80,7 @@ export class InputRequiredCalls implements Disposable {
   }
 
   /** Each ticket opens its call once: a second request with it would answer questions that are answered. */
-  async #resume(state: unknown, request: ClientRequest, context: ServerContext): Promise<SuspendedCall<object>> {
+  async #resume(state: unknown, request: IncomingRequest, context: ServerContext): Promise<SuspendedCall<object>> {
     const { id } = await this.#verify(state, context);
     const waiting = this.#waiting.get(id);
     if (waiting === undefined || waiting.digest !== digestOf(request)) throw staleState();
@@ -150,7 +150,7 @@ function declaredIn({ mcpReq }: ServerContext): Readonly<Record<string, unknown>
   return (envelope[CLIENT_CAPABILITIES_META_KEY] as Readonly<Record<string, unknown>> | undefined) ?? {};
 }
 
-function digestOf({ method, name, arguments: args }: ClientRequest): string {
+function digestOf({ method, name, arguments: args }: IncomingRequest): string {
   return sha256(canonicalJson([method, name, args ?? null]));
 }
 

@@ -4,8 +4,8 @@ import { packageVersion } from "../../base/package-version.ts";
 import type { Host } from "../../host/host.ts";
 import type { Session } from "../../session/session.ts";
 import type { EndpointOptions } from "./endpoint.ts";
-import type { HttpOptions, McpHttpServer } from "./http.ts";
-import type { LineOutput, McpStdioServer } from "./stdio.ts";
+import type { HttpOptions, McpHttpServer } from "./serve-http.ts";
+import type { LineOutput, McpStdioServer } from "./serve-stdio.ts";
 
 export type { McpHttpServer, McpStdioServer };
 
@@ -44,9 +44,9 @@ export async function serveMcp(source: Host | Session, options: McpStdioOptions 
   // The protocol's library takes a quarter of a second to load; who serves nothing does not pay for it.
   const { createEndpoint } = await import("./endpoint.ts");
   const face = createEndpoint(source, { session, asksPermission, instructions, identity: { name, title, version } }, logger);
-  if (options.transport === "http") return (await import("./http.ts")).serveHttp(face, options, logger);
+  if (options.transport === "http") return (await import("./serve-http.ts")).serveHttp(face, options, logger);
   const { input = process.stdin, output = processOutput() } = options;
-  return (await import("./stdio.ts")).serveStdio(face, { input, output }, logger);
+  return (await import("./serve-stdio.ts")).serveStdio(face, { input, output }, logger);
 }
 
 /** Where nobody reads any more, there is nobody to serve either. */

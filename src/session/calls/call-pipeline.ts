@@ -14,7 +14,7 @@ import { executeCall, executeRemote, type RemoteCallHost } from "./execute-call.
 import { concludeCall } from "./finalize-call.ts";
 import { decideCall, gateCall } from "./prepare-call.ts";
 import { type CallRegistry, RunningCall } from "./running-call.ts";
-import type { AgentScope, CallOutcome, FileChange, Pipeline, Prepared, ToolCall } from "./tool-call.ts";
+import type { AgentScope, CallOutcome, FileChange, Pipeline, PreparedCall, ToolCall } from "./tool-call.ts";
 
 export interface PipelineHost extends RemoteCallHost {
   /** For the tools that the session brings itself. */
@@ -45,14 +45,14 @@ class CallPipeline implements Pipeline, ContextServices {
     this.telemetry = createTelemetry(host.sessionId, host.log);
   }
 
-  prepare(calls: readonly ToolCall[], agent: AgentScope): readonly Prepared[] | Promise<readonly Prepared[]> {
+  prepare(calls: readonly ToolCall[], agent: AgentScope): readonly PreparedCall[] | Promise<readonly PreparedCall[]> {
     const { catalog } = agent;
     const runs = calls.map((call) => this.#begin(call, agent, catalog, undefined));
     const gated = this.#gateFrom(runs, 0);
     return gated instanceof Promise ? this.#track(gated.then(() => this.#decideAll(runs))) : this.#decideAll(runs);
   }
 
-  run(prepared: Prepared): CallOutcome | Promise<CallOutcome> {
+  run(prepared: PreparedCall): CallOutcome | Promise<CallOutcome> {
     if (!(prepared instanceof RunningCall)) throw new HostError("CALL_FOREIGN", "Only what prepare returned can be run.");
     if (prepared.isTaken) throw new HostError("CALL_TAKEN", `The call ${prepared.call.id} was run before. Prepare it again.`);
     prepared.isTaken = true;
@@ -98,7 +98,7 @@ class CallPipeline implements Pipeline, ContextServices {
     }
   }
 
-  #decideAll(runs: readonly RunningCall[]): readonly Prepared[] {
+  #decideAll(runs: readonly RunningCall[]): readonly PreparedCall[] {
     for (const run of runs) {
       decideCall(run, this.#host);
       if (run.decided !== undefined) void this.#track(run.decided);

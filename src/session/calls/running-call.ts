@@ -3,7 +3,7 @@ import type { Tool, ToolContext, ToolResult } from "../../tools/tool.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
 import type { ReachFound } from "../permissions/permission-reach.ts";
 import type { TracedStep } from "../telemetry.ts";
-import type { AgentScope, OutcomeCode, Prepared, ToolCall } from "./tool-call.ts";
+import type { AgentScope, OutcomeCode, PreparedCall, ToolCall } from "./tool-call.ts";
 
 export type InterruptReason = "timeout" | "closed" | "cancelled";
 
@@ -33,7 +33,7 @@ export interface SettledCall {
  * One call on its way through the pipeline: what is known of it so far, its clock, and the one wait that it is in.
  * Where nothing is asynchronous, neither a promise nor a signal nor a timer is made for it.
  */
-export class RunningCall implements Prepared, Timed {
+export class RunningCall implements PreparedCall, Timed {
   readonly call: ToolCall;
   readonly agent: AgentScope;
   /** The catalog that this message's calls see, whatever is published meanwhile. */
@@ -41,7 +41,7 @@ export class RunningCall implements Prepared, Timed {
   readonly parent: RunningCall | undefined;
   readonly depth: number;
 
-  kind: Prepared["kind"] = "run";
+  kind: PreparedCall["kind"] = "run";
   isTaken = false;
   /** Its handler has answered, or nobody waits for it any more. */
   isOver = false;

@@ -44,7 +44,7 @@ export type ProgressListener = (update: Progress, call: { readonly toolCallId: s
  * A call that its gates have seen: it will run, it is settled without running, or it waits for a permission that is
  * being asked for, and then does one or the other. `run` takes each once.
  */
-export interface Prepared {
+export interface PreparedCall {
   readonly kind: "run" | "settled" | "waiting";
   readonly call: ToolCall;
   /** While it waits: settles when `kind` says which of the two it came to. Never rejects. */
@@ -119,9 +119,9 @@ export interface Pipeline {
   /** Undefined while tracing is off. */
   readonly telemetry?: Telemetry | undefined;
   /** Takes the calls of one message through their gates, in order. Permissions are asked for all of them at once. */
-  prepare(calls: readonly ToolCall[], agent: AgentScope): readonly Prepared[] | Promise<readonly Prepared[]>;
+  prepare(calls: readonly ToolCall[], agent: AgentScope): readonly PreparedCall[] | Promise<readonly PreparedCall[]>;
   /** @throws HostError `CALL_TAKEN` when it was run before. */
-  run(prepared: Prepared): CallOutcome | Promise<CallOutcome>;
+  run(prepared: PreparedCall): CallOutcome | Promise<CallOutcome>;
   /** One call, prepared and run with the tools of a catalog of the agent. */
   call(call: ToolCall, agent: AgentScope, catalog: ToolCatalog): CallOutcome | Promise<CallOutcome>;
   /** Ends the calls that wait for something, and waits until each has its outcome. */

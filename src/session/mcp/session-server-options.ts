@@ -33,13 +33,13 @@ export interface ServerOptions {
 }
 
 /** A server that can be started, or one that is only known by name. */
-export type ConfiguredServer = McpServerSpec | UnconfiguredServer;
+export type SessionServer = McpServerSpec | UnconfiguredServer;
 
 /** The servers that a session itself brings, checked. */
 export interface ResolvedServers {
-  readonly own: readonly ConfiguredServer[];
+  readonly own: readonly SessionServer[];
   /** Those that only one agent has, by its name. */
-  readonly ofAgents: ReadonlyMap<string, readonly ConfiguredServer[]>;
+  readonly ofAgents: ReadonlyMap<string, readonly SessionServer[]>;
   readonly disabled: ReadonlySet<string>;
   readonly github: GithubMcpToolConfig | undefined;
   /** Whose tokens they are signed in to with, where they are not everybody's. */
@@ -93,18 +93,18 @@ function ownedBy(owner: string | undefined, { servers, diagnostics }: ServersRea
   return { servers: Object.freeze(owned), diagnostics };
 }
 
-function adviceOn(servers: readonly ConfiguredServer[]): readonly Diagnostic[] {
+function adviceOn(servers: readonly SessionServer[]): readonly Diagnostic[] {
   return servers.length === 0 ? [] : adviseServers(servers.filter(isStartable), process.env);
 }
 
 export interface ServersRead {
-  readonly servers: readonly ConfiguredServer[];
+  readonly servers: readonly SessionServer[];
   readonly diagnostics: readonly Diagnostic[];
 }
 
 /** Reads a map of servers; programs start in `workingDirectory`, unless they say otherwise. */
 export function readServers(map: Readonly<Record<string, unknown>>, options: ServerSpecOptions, workingDirectory: string): ServersRead {
-  const servers: ConfiguredServer[] = [];
+  const servers: SessionServer[] = [];
   const diagnostics: Diagnostic[] = [];
   for (const name of Object.keys(map)) {
     const read = parseServerSpec(name, map[name], options);
@@ -121,6 +121,6 @@ function startingIn(spec: McpServerSpec, workingDirectory: string): McpServerSpe
   return Object.freeze({ ...spec, cwd: resolve(workingDirectory, spec.cwd ?? "") });
 }
 
-export function isStartable(server: ConfiguredServer): server is McpServerSpec {
+export function isStartable(server: SessionServer): server is McpServerSpec {
   return "tools" in server;
 }

@@ -14,7 +14,7 @@ export interface ApprovableCall {
 }
 
 /** What may be remembered of an answer. */
-export interface Grant extends ApprovalKey {
+export interface ApprovalGrant extends ApprovalKey {
   /** For people who review what they approved. */
   readonly detail: {
     readonly tool: string;
@@ -62,7 +62,7 @@ export function outdatedApprovals({ tool, request }: ApprovableCall): readonly A
  * be approved for longer. Without a pattern of its own it is about the tool of this call only; with one, about all
  * tools of the same source, as with "all reading" in the Copilot SDK.
  */
-export function grantsOf(decision: PermissionDecision, call: ApprovableCall): readonly Grant[] | undefined {
+export function grantsOf(decision: PermissionDecision, call: ApprovableCall): readonly ApprovalGrant[] | undefined {
   const own = patternsOf(call);
   if (own === undefined || !("kind" in decision)) return undefined;
   const { approval, domain } = decision as { readonly approval?: unknown; readonly domain?: unknown };
@@ -73,7 +73,7 @@ export function grantsOf(decision: PermissionDecision, call: ApprovableCall): re
 }
 
 /** What an approval covers that answers no call: of the tools that it can be about, every source once. None: it is about none of them. */
-export function grantsFor(approval: unknown, tools: Iterable<Tool>): readonly Grant[] {
+export function grantsFor(approval: unknown, tools: Iterable<Tool>): readonly ApprovalGrant[] {
   const fields = isPlainRecord(approval) ? approval : {};
   const patterns = approvedPatterns(fields);
   const concerned = patterns === undefined ? [] : [...tools].filter((tool) => isConcerned(fields, tool));
@@ -170,7 +170,7 @@ function readMcpApproval({ serverName, toolName }: Readonly<Record<string, unkno
   return toolName === nativeName || toolName === tool.definition.name ? [mcpPattern(tool, nativeName)] : undefined;
 }
 
-function grantOf(call: ApprovableCall, approval: Pattern, isWide: boolean): Grant {
+function grantOf(call: ApprovableCall, approval: Pattern, isWide: boolean): ApprovalGrant {
   const { definition, origin, signature } = call.tool;
   const { identity } = origin;
   const detail = {

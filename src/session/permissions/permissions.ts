@@ -7,7 +7,7 @@ import { locationOf } from "../../trust/folder-identity.ts";
 import type { AskHandler, AskHandlers, ClientRequests } from "../clients/client-requests.ts";
 import type { AskOutcome } from "../clients/request-kinds.ts";
 import type { SessionEvents } from "../history/events.ts";
-import { type ApprovableCall, approvalsFor, type Grant, grantsFor, grantsOf, outdatedApprovals } from "./permission-approvals.ts";
+import { type ApprovableCall, type ApprovalGrant, approvalsFor, grantsFor, grantsOf, outdatedApprovals } from "./permission-approvals.ts";
 import { findReach, type ReachFound, type RuledReach } from "./permission-reach.ts";
 import type { PermissionRule, PermissionRules, RuleVerdict } from "./permission-rules.ts";
 
@@ -264,11 +264,11 @@ class SessionPermissions implements Permissions {
     return Promise.all([inMemory, this.#keep(approvals, grants, scope, approvedAt)]).then(() => {}, failed);
   }
 
-  async #keep(store: ApprovalStore, grants: readonly Grant[], scope: ApprovalScope, approvedAt: string): Promise<void> {
+  async #keep(store: ApprovalStore, grants: readonly ApprovalGrant[], scope: ApprovalScope, approvedAt: string): Promise<void> {
     await Promise.all(grants.map((grant) => store.remember({ ...grant, scope, approvedAt })));
   }
 
-  #read(decision: PermissionDecision, call: ApprovableCall): readonly Grant[] | undefined {
+  #read(decision: PermissionDecision, call: ApprovableCall): readonly ApprovalGrant[] | undefined {
     const { name } = call.tool.definition;
     try {
       const grants = grantsOf(decision, call);

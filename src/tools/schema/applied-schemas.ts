@@ -1,4 +1,4 @@
-import { Evaluated, type EvaluationRun, type Fault, pause } from "./evaluation-run.ts";
+import { Evaluated, type EvaluationRun, pause, type SchemaFault } from "./evaluation-run.ts";
 import type { Check, KeywordCompiler, SchemaContext } from "./keyword-compiler.ts";
 import { isRecord, type SchemaNode } from "./walk-schema.ts";
 
@@ -18,7 +18,7 @@ function notCheck(schema: unknown, parent: SchemaNode, evaluator: SchemaContext)
 interface UnionProgress {
   readonly at: number;
   readonly fitting: number[];
-  readonly branches: Fault[];
+  readonly branches: SchemaFault[];
   readonly own: Evaluated | null;
 }
 
@@ -97,7 +97,7 @@ function tryOut(
   value: unknown,
   run: EvaluationRun,
   seen: Evaluated | null,
-  branches: Fault[] | null,
+  branches: SchemaFault[] | null,
   evaluator: SchemaContext,
 ): boolean {
   const { faults } = run;

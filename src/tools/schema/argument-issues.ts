@@ -1,12 +1,12 @@
 import type { ArgumentIssue } from "../tool.ts";
-import type { Fault } from "./evaluation-run.ts";
+import type { SchemaFault } from "./evaluation-run.ts";
 
 export const maxIssues = 8;
 const maxValuesListed = 20;
 const maxPathLength = 120;
 
 /** Says in plain words what is wrong with the arguments: the first eight faults, each with the argument's path. */
-export function issuesOf(faults: readonly Fault[], args: unknown): readonly ArgumentIssue[] {
+export function issuesOf(faults: readonly SchemaFault[], args: unknown): readonly ArgumentIssue[] {
   const issues: ArgumentIssue[] = [];
   const known = new Set<string>();
   for (const error of faults) {
@@ -33,7 +33,7 @@ export function pathText(segments: readonly PropertyKey[], root: unknown): strin
   return text.length > maxPathLength ? `${text.slice(0, maxPathLength)}…` : text;
 }
 
-function toIssue(error: Fault, args: unknown): ArgumentIssue {
+function toIssue(error: SchemaFault, args: unknown): ArgumentIssue {
   const extra =
     error.params["missingProperty"] ??
     error.params["additionalProperty"] ??
@@ -45,7 +45,7 @@ function toIssue(error: Fault, args: unknown): ArgumentIssue {
 
 const memberKeywords = new Set(["required", "additionalProperties", "unevaluatedProperties", "propertyNames"]);
 
-function describe(error: Fault, args: unknown): string {
+function describe(error: SchemaFault, args: unknown): string {
   const { keyword, params } = error;
   const simple = sentences[keyword];
   if (simple !== undefined) return simple(params, error);
@@ -55,7 +55,7 @@ function describe(error: Fault, args: unknown): string {
 
 type Params = Readonly<Record<string, unknown>>;
 
-const sentences: Readonly<Record<string, (params: Params, error: Fault) => string>> = {
+const sentences: Readonly<Record<string, (params: Params, error: SchemaFault) => string>> = {
   required: () => "is required",
   additionalProperties: (_, error) => `is not known${knownNames(error)}`,
   unevaluatedProperties: () => "is not known",
@@ -87,7 +87,7 @@ const sentences: Readonly<Record<string, (params: Params, error: Fault) => strin
   not: () => "must not have the form that the schema excludes",
 };
 
-function describeUnion(error: Fault, args: unknown): string {
+function describeUnion(error: SchemaFault, args: unknown): string {
   if (Array.isArray(error.params["passingSchemas"])) return "fits more than one of the forms of which exactly one must fit";
   const branches = flat(error.branches ?? []);
   const isPlain = branches.every((branch) => branch.path.length === error.path.length && plainKeywords.has(branch.keyword));
@@ -100,13 +100,13 @@ function describeUnion(error: Fault, args: unknown): string {
 }
 
 /** A union in a union offers its branches like the outer one. */
-function flat(branches: readonly Fault[]): readonly Fault[] {
+function flat(branches: readonly SchemaFault[]): readonly SchemaFault[] {
   return branches.flatMap((branch) => (branch.branches === undefined ? [branch] : flat(branch.branches)));
 }
 
 const plainKeywords = new Set(["type", "const", "enum"]);
 
-function wanted(branch: Fault): string {
+function wanted(branch: SchemaFault): string {
   const params: Params = branch.params;
   if (branch.keyword === "type") return listOfTypes([params["type"]].flat());
   return listOfValues(branch.keyword === "enum" ? params["allowedValues"] : [params["allowedValue"]]);
@@ -127,7 +127,7 @@ function listOfTypes(types: readonly unknown[]): string {
 }
 
 /** Only the type of what was given: its value may be long, or not for others' eyes. */
-function whatItIs(error: Fault): string {
+function whatItIs(error: SchemaFault): string {
   const { data } = error;
   if (typeof data === "number" && !Number.isFinite(data)) return `, not ${data}`;
   if (typeof data === "number" && error.params["type"] === "integer") return "";
@@ -135,7 +135,7 @@ function whatItIs(error: Fault): string {
   return type === "boolean" ? ", not a boolean" : `, not ${typeNames.get(type) ?? `a ${type}`}`;
 }
 
-function knownNames(error: Fault): string {
+function knownNames(error: SchemaFault): string {
   const properties: unknown = error.parentSchema["properties"];
   if (typeof properties !== "object" || properties === null) return "";
   const names = Object.keys(properties);

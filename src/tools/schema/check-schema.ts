@@ -6,7 +6,7 @@ import { SchemaIndex } from "./schema-index.ts";
 import { boundedPattern, nativePattern } from "./schema-pattern.ts";
 import { type Dialect, dialectOf, isRecord, type SchemaNode, walkSchema } from "./walk-schema.ts";
 
-export interface CheckOptions {
+export interface SchemaCheckOptions {
   /** What the schema describes. Arguments must be an object; output may be anything. */
   readonly of?: "parameters" | "output";
   /** The schema comes from a stranger: patterns that cannot be matched in bounded time are named. */
@@ -17,7 +17,7 @@ export interface CheckOptions {
  * Says what is wrong with a schema before anybody uses it, without compiling it: against the meta-schema of its draft,
  * references that lead nowhere, patterns that cannot be matched, and for parameters the type of the whole.
  */
-export function checkSchema(schema: unknown, options: CheckOptions = {}): readonly Diagnostic[] {
+export function checkSchema(schema: unknown, options: SchemaCheckOptions = {}): readonly Diagnostic[] {
   const what = options.of === "output" ? "outputSchema" : "parameters";
   try {
     return [...checkType(schema, what), ...checkAgainstMeta(schema, what), ...checkParts(schema, what, options.untrustedPatterns === true)];

@@ -1,13 +1,13 @@
 import type { SchemaNode } from "./walk-schema.ts";
 
 /** What does not fit, where, and by which keyword. That of a union none of whose branches fits holds the branches' faults. */
-export interface Fault {
+export interface SchemaFault {
   readonly keyword: string;
   readonly path: readonly (string | number)[];
   readonly params: Readonly<Record<string, unknown>>;
   readonly data: unknown;
   readonly parentSchema: SchemaNode;
-  readonly branches?: readonly Fault[];
+  readonly branches?: readonly SchemaFault[];
 }
 
 /** Ends an evaluation that takes more steps than it may. */
@@ -46,7 +46,7 @@ export interface RunOptions {
  * takes back what it saved, innermost last.
  */
 export class EvaluationRun {
-  faults: Fault[] | null;
+  faults: SchemaFault[] | null;
   readonly wantsAll: boolean;
   readonly #omitsNulls: boolean;
   /** Frames are to take back what they saved. */
@@ -140,7 +140,7 @@ export class EvaluationRun {
   }
 
   /** Notes a fault, and says "does not fit". */
-  fail(keyword: string, parentSchema: SchemaNode, data: unknown, params: Fault["params"], branches?: readonly Fault[]): false {
+  fail(keyword: string, parentSchema: SchemaNode, data: unknown, params: SchemaFault["params"], branches?: readonly SchemaFault[]): false {
     if (this.faults !== null && this.faults.length < maxFaults) {
       this.faults.push({ keyword, path: [...this.path], params, data, parentSchema, ...(branches && { branches }) });
     }

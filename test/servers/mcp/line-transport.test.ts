@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { expect, test } from "vitest";
-import { LineTransport } from "../../../src/servers/mcp/stdio.ts";
+import { LineTransport } from "../../../src/servers/mcp/serve-stdio.ts";
 
 interface Wired {
   readonly input: PassThrough;

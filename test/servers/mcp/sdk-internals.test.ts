@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import { Server } from "@modelcontextprotocol/server";
 import { expect, test } from "vitest";
 import { FastPathServer } from "../../../src/servers/mcp/fast-path-server.ts";
-import { LineTransport } from "../../../src/servers/mcp/stdio.ts";
+import { LineTransport } from "../../../src/servers/mcp/serve-stdio.ts";
 
 // Neither is part of the SDK's interface. When one changes, look at lean-server.ts: calls would be checked twice again.
 test("the SDK's server still has the members that ours goes around", () => {

@@ -1,7 +1,7 @@
 import { HostError } from "../base/errors.ts";
 import { packageVersion } from "../base/package-version.ts";
-import { exchange, type HttpAnswer, type HttpCall, type HttpOptions } from "./http.ts";
-import { createFault, ModelError } from "./model-error.ts";
+import { exchange, type HttpAnswer, type HttpCall, type ModelHttpOptions } from "./http.ts";
+import { createRequestErrors, ModelError } from "./model-error.ts";
 
 /** A key or token, or what gives one. */
 export type Secret = string | (() => string | Promise<string>);
@@ -14,7 +14,7 @@ export interface Credential {
 }
 
 /** A place that serves models, as resolved from options. */
-export interface EndpointOptions extends HttpOptions {
+export interface ProviderEndpointOptions extends ModelHttpOptions {
   /** Of its path, only what `bases` say is used. */
   readonly baseUrl: URL;
   /** The paths below which the endpoint may be. They are tried in order, and the one that was found is kept. */
@@ -36,7 +36,7 @@ export interface Endpoint {
   exchange<T>(call: EndpointCall, read: (answer: HttpAnswer) => Promise<T>): Promise<T>;
 }
 
-export function createEndpoint(options: EndpointOptions): Endpoint {
+export function createEndpoint(options: ProviderEndpointOptions): Endpoint {
   let { bases } = options;
   return {
     exchange: async (call, read) => {
@@ -82,7 +82,12 @@ function headerTrouble(name: string, value: unknown): string | undefined {
   return isHeaderValue(value) ? undefined : "has a value that is not text, or holds characters that headers cannot";
 }
 
-function toHttpCall(options: EndpointOptions, call: EndpointCall, headers: Readonly<Record<string, string>>, base: string): HttpCall {
+function toHttpCall(
+  options: ProviderEndpointOptions,
+  call: EndpointCall,
+  headers: Readonly<Record<string, string>>,
+  base: string,
+): HttpCall {
   const url = new URL(options.baseUrl);
   url.pathname = base + call.path;
   for (const [name, value] of Object.entries(call.query ?? {})) url.searchParams.set(name, value);
@@ -115,7 +120,7 @@ async function proof(
 }
 
 async function askFor(secret: () => string | Promise<string>, url: URL): Promise<string> {
-  const fault = createFault(url, {}, 0);
+  const fault = createRequestErrors(url, {}, 0);
   let key: unknown;
   try {
     key = await secret();

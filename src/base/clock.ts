@@ -1,4 +1,4 @@
-import { onAbort } from "../base/wait-for.ts";
+import { onAbort } from "./wait-for.ts";
 
 /** What waits go by, so that tests need not wait. */
 export interface Clock {
@@ -46,4 +46,23 @@ function withResolvers(): { promise: Promise<void>; resolve: () => void; reject:
     reject = no;
   });
   return { promise, resolve, reject };
+}
+
+/** Whether the work ended before so many milliseconds had passed. Rejects as the work does, or with the signal's reason. */
+export async function endsWithin(work: Promise<unknown>, milliseconds: number, clock: Clock, signal?: AbortSignal): Promise<boolean> {
+  signal?.throwIfAborted();
+  let timer: Disposable | undefined;
+  let waiting: Disposable | undefined;
+  const over = new Promise<boolean>((resolve, reject) => {
+    timer = clock.after(milliseconds, () => resolve(false));
+    if (signal !== undefined) waiting = onAbort(signal, () => reject(signal.reason));
+  });
+  // Whoever loses must not become an unhandled rejection.
+  work.catch(() => {});
+  try {
+    return await Promise.race([work.then(() => true), over]);
+  } finally {
+    timer?.[Symbol.dispose]();
+    waiting?.[Symbol.dispose]();
+  }
 }
