@@ -37,7 +37,7 @@ export class StderrTail {
 const isTrimming =
   /^(?:at |\^|~+$|[{}\])]|\.{3}|Node\.js v\d|Bun v\d|note: run with|goroutine \d|exit status|Traceback |File "|npm (?:error|ERR!)\s*(?:$|A complete log|\S*_logs))|^[\w$]+: .*[,{[]$|^(?:code|errno|syscall|requireStack|\[\w+\]): /;
 
-export const limit = 16 * 1024;
+const limit = 16 * 1024;
 
 /** An error as the runtimes of servers write it: `TypeError: …`, `error: …`, `panic: …`, `thread 'main' panicked at …`. */
 const namesError =

@@ -6,7 +6,7 @@ import { isPlainRecord } from "../../base/read-fields.ts";
 import { JsonTooDeep, SlicedJson } from "../../base/sliced-json.ts";
 import { settlesWithin } from "../../base/wait-for.ts";
 import type { ManagedProcess, ProcessExit } from "../../io/process/child-process.ts";
-import { limit, StderrTail } from "../../io/process/stderr-tail.ts";
+import { StderrTail } from "../../io/process/stderr-tail.ts";
 import type { ConnectionEnd } from "./connection.ts";
 import type { ServerLink } from "./server-link.ts";
 
