@@ -70,7 +70,7 @@ const maxSteps = 100_000_000;
 /**
  * Finds deferred tools by a regular expression over their names and descriptions, case ignored. The pattern comes from
  * a model: it is matched by an engine whose time grows with the text only (RE2), within a budget of steps: what is found depends on
- * the tools and the pattern, never on how busy the machine is.
+ * the tools and the pattern, never on how busy the machine is. @internal
  */
 export function searchTools(catalog: ToolCatalog, pattern: string): ToolSearchOutcome {
   if (pattern.trim() === "") return { kind: "refused", why: "empty" };

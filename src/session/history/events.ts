@@ -173,7 +173,7 @@ class EventDoor implements SessionEvents {
 
 /**
  * Whether events of this type are told but not kept. Types that are not in the table are kept: losing history is worse
- * than keeping too much of it.
+ * than keeping too much of it. @internal
  */
 export function isEphemeral(type: string): boolean {
   return ephemeralTypes.has(type);

@@ -134,7 +134,7 @@ function isThisMachine(host: string): boolean {
 
 /**
  * The hosts that a word of a command line may name, in any notation: `host`, `host:80`, `user@host:path`, `//host/x`,
- * `http:host`, addresses in decimal, octal or hexadecimal, encoded ones. More may be given than the word names.
+ * `http:host`, addresses in decimal, octal or hexadecimal, encoded ones. More may be given than the word names. @internal
  */
 export function hostsIn(word: string): readonly string[] {
   const hosts = new Set<string>();

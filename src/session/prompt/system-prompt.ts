@@ -143,7 +143,7 @@ export function estimateTokens(characters: number): number {
 
 /**
  * The skills that a model may use, as the block that agents of the field know. Where they need more tokens than there
- * are, those go first whose prompts the model has already, then those of lowest precedence; how many is said.
+ * are, those go first whose prompts the model has already, then those of lowest precedence; how many is said. @internal
  */
 export function listSkills(skills: readonly SkillEntry[], maxTokens: number): string {
   const listed = skills.filter((skill) => skill.hiddenFromModel !== true);
