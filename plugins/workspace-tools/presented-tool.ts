@@ -1,8 +1,8 @@
 import type { PermissionRequest, ToolContext, ToolLike } from "skillhost";
 import { outsideText, unreadableText } from "./fault-texts.ts";
 import { type Located, locate, type Place, type Roots } from "./operations/places.ts";
-import type { SearchSteps } from "./operations/search-steps.ts";
 import type { SearchBounds } from "./operations/search-tree.ts";
+import type { SearchSteps } from "./operations/walk-files.ts";
 
 /** One call, as the tools see it. */
 export interface Call {

@@ -1,6 +1,6 @@
 import { faultText } from "../fault-texts.ts";
+import { maxEditedBytes } from "../operations/open-file.ts";
 import type { Place } from "../operations/places.ts";
-import { maxEditedBytes } from "../operations/read-text.ts";
 import { passageDiff, unifiedDiff } from "../operations/unified-diff.ts";
 import { type EditFault, type FileEdit, type FileWriter, type Passage, type PlannedEdit, planEdit } from "../operations/write-files.ts";
 import { failure, type PresentedTool, placeFor } from "../presented-tool.ts";

@@ -1,6 +1,6 @@
 import type { GlobPattern } from "../operations/glob-pattern.ts";
-import { SearchSteps } from "../operations/search-steps.ts";
 import { filesOf, namesHidden, parseNames } from "../operations/search-tree.ts";
+import { SearchSteps } from "../operations/walk-files.ts";
 import { boundsOf, type Call, failure, type PresentedTool } from "../presented-tool.ts";
 import { describeSearch, placeParameters, rootsFor, type SearchPlaces, type ShownRoot } from "./search-roots.ts";
 import { noFilesText } from "./texts.ts";

@@ -1,7 +1,7 @@
 import { type FoundLine, searchFile } from "../operations/search-files.ts";
 import { parseSearchPattern, type SearchPattern } from "../operations/search-pattern.ts";
-import { SearchSteps } from "../operations/search-steps.ts";
 import { type FileFilter, filesOf, parseFileFilter } from "../operations/search-tree.ts";
+import { SearchSteps } from "../operations/walk-files.ts";
 import { boundsOf, type Call, failure, type PresentedTool } from "../presented-tool.ts";
 import { describeSearch, placeParameters, rootsFor, type SearchPlaces, type ShownRoot } from "./search-roots.ts";
 import { noMatchesText } from "./texts.ts";

@@ -1,6 +1,5 @@
 import { stat } from "node:fs/promises";
 import { faultText } from "../fault-texts.ts";
-import { imageTypeOf } from "../operations/image-type.ts";
 import { listFolder } from "../operations/list-folder.ts";
 import { openFile, readHead, readWhole } from "../operations/open-file.ts";
 import type { Place } from "../operations/places.ts";
@@ -106,4 +105,16 @@ function viewImage(bytes: Buffer | undefined, mimeType: string, { path }: Place)
   if (bytes === undefined) return failure(`The image ${path} is larger than the ${maxImageBytes / 1024 / 1024} MB that can be shown.`);
   const binary = { data: bytes.toString("base64"), mimeType, type: "image", description: path };
   return { textResultForLlm: imageText, resultType: "success", binaryResultsForLlm: [binary] };
+}
+
+const signatures: readonly (readonly [mimeType: string, at: number, bytes: string])[] = [
+  ["image/png", 0, "\x89PNG\r\n\x1a\n"],
+  ["image/jpeg", 0, "\xff\xd8\xff"],
+  ["image/gif", 0, "GIF8"],
+  ["image/webp", 8, "WEBP"],
+];
+
+/** What kind of image this is that models can see, by its first bytes. Undefined: none. */
+function imageTypeOf(head: Buffer): string | undefined {
+  return signatures.find(([, at, bytes]) => head.toString("latin1", at, at + bytes.length) === bytes)?.[0];
 }

@@ -1,5 +1,4 @@
-import { type FetchedPage, fetchPage, type WebMachine } from "../operations/fetch-page.ts";
-import { addressFault, pageFaultText, shortened } from "../page-texts.ts";
+import { addressFault, type FetchedPage, fetchPage, pageFaultText, shortened, type WebMachine } from "../operations/fetch-page.ts";
 import { failure, type PresentedTool } from "../presented-tool.ts";
 import { cutFetchText, fetchEndText, fetchedText } from "./texts.ts";
 

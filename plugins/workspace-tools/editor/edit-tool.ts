@@ -1,7 +1,7 @@
 import { dirname, sep } from "node:path";
 import { Draft, type FileChange } from "../operations/draft.ts";
+import type { TextFault } from "../operations/open-file.ts";
 import type { Place } from "../operations/places.ts";
-import type { TextFault } from "../operations/read-text.ts";
 import { unifiedDiff } from "../operations/unified-diff.ts";
 import type { FileWriter } from "../operations/write-files.ts";
 import { type Call, type Described, failure, type PresentedTool, placeFor, type Refusal } from "../presented-tool.ts";

@@ -1,6 +1,5 @@
-import { type FetchedPage, fetchPage, type WebMachine } from "../operations/fetch-page.ts";
+import { addressFault, type FetchedPage, fetchPage, pageFaultText, type WebMachine } from "../operations/fetch-page.ts";
 import { selectPassages } from "../operations/select-passages.ts";
-import { addressFault, pageFaultText } from "../page-texts.ts";
 import { failure, type PresentedTool } from "../presented-tool.ts";
 
 interface FetchArgs {

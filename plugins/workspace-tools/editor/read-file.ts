@@ -1,8 +1,7 @@
 import { extname } from "node:path";
 import { faultText } from "../fault-texts.ts";
-import { openFile, readWhole } from "../operations/open-file.ts";
+import { maxEditedBytes, openFile, readWhole } from "../operations/open-file.ts";
 import { readLines } from "../operations/read-lines.ts";
-import { maxEditedBytes } from "../operations/read-text.ts";
 import { decodeText } from "../operations/text-encoding.ts";
 import { type Call, failure, type PresentedTool, placeFor } from "../presented-tool.ts";
 

@@ -1,8 +1,8 @@
 import { join, sep } from "node:path";
 import { missingText } from "../fault-texts.ts";
 import type { Place } from "../operations/places.ts";
-import { SearchSteps } from "../operations/search-steps.ts";
 import { type FileFilter, filesOf, toSearchRoot } from "../operations/search-tree.ts";
+import { SearchSteps } from "../operations/walk-files.ts";
 import { boundsOf, type Call, type Described, placeFor, type Refusal } from "../presented-tool.ts";
 
 /** Where a search begins, and the pattern from there on. */

@@ -1,7 +1,7 @@
 import { faultText } from "../fault-texts.ts";
 import type { FileFault } from "../operations/open-file.ts";
+import { maxEditedBytes, type TextFault } from "../operations/open-file.ts";
 import type { Place } from "../operations/places.ts";
-import { maxEditedBytes, type TextFault } from "../operations/read-text.ts";
 
 // What the tools answer: by the words of Copilot's language server for those of its own, so that its models read on as they are used to.
 

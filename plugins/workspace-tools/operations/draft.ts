@@ -1,5 +1,5 @@
+import { readText, type TextFault } from "./open-file.ts";
 import type { Place } from "./places.ts";
-import { readText, type TextFault } from "./read-text.ts";
 import type { DecodedText } from "./text-encoding.ts";
 
 /** A file as it is and as it is to be. */

@@ -1,7 +1,7 @@
 import { openFile, readWhole } from "./open-file.ts";
 import type { SearchPattern } from "./search-pattern.ts";
-import type { SearchSteps } from "./search-steps.ts";
 import { decodeText } from "./text-encoding.ts";
+import type { SearchSteps } from "./walk-files.ts";
 
 /** A line that is shown: one that fits, or one near to it. */
 export interface FoundLine {

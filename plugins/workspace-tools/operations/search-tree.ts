@@ -1,5 +1,4 @@
 import { stat } from "node:fs/promises";
-import { globsOfType } from "./file-types.ts";
 import { type GlobPattern, parseGlob } from "./glob-pattern.ts";
 import type { Place } from "./places.ts";
 import { type FoundFile, type WalkOptions, walkFiles } from "./walk-files.ts";
@@ -79,4 +78,55 @@ export async function* filesOf(root: SearchRoot, filter: FileFilter, bounds: Sea
     if (done === true) return value.isPart;
     if (filter.accepts(value.names)) yield value;
   }
+}
+
+/** Names of kinds of files, as ripgrep has them, and the patterns that their names meet. */
+const globs: Readonly<Record<string, readonly string[]>> = Object.assign(Object.create(null), {
+  c: ["*.c", "*.h"],
+  cpp: ["*.cpp", "*.cc", "*.cxx", "*.hpp", "*.hh", "*.hxx", "*.h", "*.inl"],
+  cs: ["*.cs"],
+  css: ["*.css", "*.scss"],
+  csv: ["*.csv"],
+  dart: ["*.dart"],
+  docker: ["*Dockerfile*", "*.dockerfile"],
+  elixir: ["*.ex", "*.exs", "*.eex", "*.heex"],
+  go: ["*.go"],
+  graphql: ["*.graphql", "*.graphqls"],
+  haskell: ["*.hs", "*.lhs"],
+  html: ["*.html", "*.htm", "*.ejs"],
+  java: ["*.java", "*.jsp"],
+  js: ["*.js", "*.jsx", "*.mjs", "*.cjs", "*.vue"],
+  json: ["*.json", "*.jsonl", "*.sarif"],
+  kotlin: ["*.kt", "*.kts"],
+  lua: ["*.lua"],
+  make: ["Makefile", "makefile", "GNUmakefile", "*.mk", "*.mak"],
+  markdown: ["*.md", "*.markdown", "*.mdx"],
+  md: ["*.md", "*.markdown", "*.mdx"],
+  perl: ["*.pl", "*.pm", "*.t"],
+  php: ["*.php", "*.phtml"],
+  protobuf: ["*.proto"],
+  ps: ["*.ps1", "*.psm1", "*.psd1"],
+  py: ["*.py", "*.pyi"],
+  python: ["*.py", "*.pyi"],
+  r: ["*.R", "*.r", "*.Rmd"],
+  ruby: ["*.rb", "*.gemspec", "Gemfile", "Rakefile"],
+  rust: ["*.rs"],
+  scala: ["*.scala", "*.sbt"],
+  sh: ["*.sh", "*.bash", "*.zsh", ".bashrc", ".zshrc", ".profile"],
+  sql: ["*.sql"],
+  svelte: ["*.svelte", "*.svelte.ts"],
+  swift: ["*.swift"],
+  toml: ["*.toml", "Cargo.lock"],
+  ts: ["*.ts", "*.tsx", "*.mts", "*.cts"],
+  txt: ["*.txt"],
+  typescript: ["*.ts", "*.tsx", "*.mts", "*.cts"],
+  vue: ["*.vue"],
+  xml: ["*.xml", "*.xsd", "*.xsl", "*.xslt", "*.svg"],
+  yaml: ["*.yaml", "*.yml"],
+  zig: ["*.zig"],
+});
+
+/** The patterns of a type; undefined: there is none of this name. */
+function globsOfType(type: string): readonly string[] | undefined {
+  return globs[type];
 }

@@ -4,8 +4,8 @@ import type { FileChange } from "./draft.ts";
 import { replaceOnce, type TextEdit } from "./edit-text.ts";
 import { HeldFolder } from "./held-folder.ts";
 import type { Machine } from "./machine.ts";
+import { readText, type TextFault } from "./open-file.ts";
 import type { Place } from "./places.ts";
-import { readText, type TextFault } from "./read-text.ts";
 import { type DecodedText, encodeText } from "./text-encoding.ts";
 
 export type Creation = { readonly kind: "created" } | { readonly kind: "exists" } | { readonly kind: "failed"; readonly cause: unknown };

@@ -5,7 +5,7 @@ import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { afterAll, afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { jsonFaultAt } from "../../../../plugins/workspace-tools/operations/json-fault.ts";
+import { jsonFaultAt } from "../../../../plugins/workspace-tools/operations/file-checks.ts";
 import { selectPassages } from "../../../../plugins/workspace-tools/operations/select-passages.ts";
 import { put, tempFolder } from "../../../skills/kit.ts";
 import { closeEditors, openEditor } from "../workspace-kit.ts";
