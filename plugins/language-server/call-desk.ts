@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import type { CallOutcome, Logger, Prepared, Session } from "skillhost";
-import { isDenied, isWrapperOf, withoutExtras } from "./confirmation.ts";
+import type { CallOutcome, Logger, Prepared, Session, Tool } from "skillhost";
 import { cancelledReply, errorReply, toReply } from "./tool-reply.ts";
 import {
   type ClientToolResult,
@@ -184,4 +183,27 @@ const dismissed: Reply<ConfirmationResult> = [{ result: "dismiss" }, null];
 
 function keyOf({ conversationId, toolCallId, name }: Invocation): string {
   return `${conversationId}\n${toolCallId}\n${name}`;
+}
+
+/** Whether the server asks about a tool that it works out itself, and then has ours write the outcome. */
+function isWrapperOf(tools: ReadonlyMap<string, Tool>, name: string): boolean {
+  const own = name.replace("copilot.", "");
+  return wrapped.has(own) && tools.has(own);
+}
+
+const wrapped: ReadonlySet<string> = new Set(["create_file", "insert_edit_into_file", "replace_string_in_file", "apply_patch"]);
+
+/** Whether somebody or some rule kept a call from running, and not what is wrong with it. */
+function isDenied({ code, result: { resultType } }: CallOutcome): boolean {
+  return resultType === "denied" || resultType === "rejected" || /^(permission|denied)_/.test(code);
+}
+
+// What the server adds to the arguments when it asks.
+const extras = ["toolType", "filePath", "commandLineType", "mcpServerName", "mcpToolName", "mcpType"];
+
+/** The arguments alone. What the tool has for its own stays, whatever it is called. */
+function withoutExtras(input: Fields, parameters: Fields | undefined): Fields {
+  const properties = parameters?.["properties"];
+  const isOwn = (key: string): boolean => typeof properties === "object" && properties !== null && Object.hasOwn(properties, key);
+  return Object.fromEntries(Object.entries(input).filter(([key]) => !extras.includes(key) || isOwn(key)));
 }

@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { HostError } from "skillhost";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { HostError, type Session, type SkillEntry } from "skillhost";
 import { type AgentTurn, type TurnListener, TurnProgress } from "./agent-turn.ts";
 import type { RunningServer } from "./running-server.ts";
 import { workspaceFolder } from "./server-requests.ts";
@@ -103,4 +105,71 @@ export async function defaultModel({ rpc }: RunningServer): Promise<string> {
   const id = textOf(chosen?.["id"]);
   if (id !== "") return id;
   throw new HostError("LANGUAGE_SERVER_NO_MODEL", "The language server lists no model that works with tools. Name one.");
+}
+
+/** The turns that run, by what the server calls them. */
+export class OpenTurns {
+  readonly #open = new Map<string | number, OpenTurn>();
+
+  async run(prompt: string, place: TurnPlace, options: SendOptions): Promise<AgentTurn> {
+    const { signal } = options;
+    const turn = new OpenTurn(place.server, options);
+    this.#open.set(turn.token, turn);
+    const stop = (): void => turn.stop();
+    signal?.addEventListener("abort", stop, { once: true });
+    try {
+      return await turn.run(prompt, place, options);
+    } finally {
+      signal?.removeEventListener("abort", stop);
+      this.#open.delete(turn.token);
+      place.server.desk.stop(turn.conversationId);
+    }
+  }
+
+  hear(token: string | number, value: unknown): void {
+    this.#open.get(token)?.hear(value);
+  }
+
+  /** A call of a conversation was the last one of its turn. */
+  endAfter(conversationId: string): void {
+    for (const turn of this.#open.values()) if (turn.conversationId === conversationId) turn.endAfterCall();
+  }
+
+  stop(): void {
+    for (const turn of this.#open.values()) turn.stop();
+  }
+}
+
+const maxListing = 8_000;
+
+/**
+ * What the server's agent is told of the session's skills when a conversation begins: texts that are context for every turn,
+ * and of the others name, description and file, which it reads when it needs one. Undefined: there is nothing to tell.
+ */
+export function skillContext(session: Session): string | undefined {
+  const skills = session.listSkills().filter(({ hiddenFromModel }) => hiddenFromModel !== true);
+  const eager = skills.flatMap(({ name, promptMode, prompts = [] }) =>
+    promptMode === "eager" ? prompts.map(({ text }) => `<skill name="${name}">\n${text.trim()}\n</skill>`) : [],
+  );
+  const listing = listed(skills.flatMap((skill) => lineFor(skill) ?? []));
+  const parts = [...eager, ...(listing === "" ? [] : [listing])];
+  return parts.length === 0 ? undefined : parts.join("\n\n");
+}
+
+function lineFor({ name, description, folder, hasInstructions }: SkillEntry): string | undefined {
+  const file = folder === undefined ? undefined : join(folder, "SKILL.md");
+  if (hasInstructions === false || file === undefined || !existsSync(file)) return undefined;
+  return `- ${name}: ${description.replaceAll(/\s+/g, " ").trim()} (${file})`;
+}
+
+function listed(lines: readonly string[]): string {
+  let [text, count] = ["", 0];
+  for (const line of lines) {
+    if (text.length + line.length > maxListing) break;
+    text += `${line}\n`;
+    count++;
+  }
+  if (count === 0) return "";
+  const more = count < lines.length ? `and ${lines.length - count} more\n` : "";
+  return `<available_skills>\nRead the file of a skill with read_file before you work on what it is about, and do as it says.\n${text}${more}</available_skills>`;
 }

@@ -1,14 +1,12 @@
 import { type Diagnostic, HostError, Lifetime, type PluginApi, type Session } from "skillhost";
 import type { AgentTurn } from "./agent-turn.ts";
-import { defaultModel, type SendOptions } from "./conversation.ts";
+import { defaultModel, OpenTurns, type SendOptions, skillContext } from "./conversation.ts";
 import { Documents } from "./documents.ts";
-import { OpenTurns } from "./open-turns.ts";
 import type { LanguageServerOptions } from "./options.ts";
 import type { ToolStatus } from "./registrar.ts";
 import { RunningServer, type ServerPlace } from "./running-server.ts";
 import { permitServerTool } from "./server-permissions.ts";
 import { assertSignedIn, readStatus, type SignInStatus } from "./sign-in.ts";
-import { skillContext } from "./skill-context.ts";
 import type { RegisteredTool } from "./wire.ts";
 
 export interface LanguageServerParts {

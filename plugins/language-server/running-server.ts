@@ -2,10 +2,10 @@ import { HostError, type Logger, type ManagedProcess, type PluginApi, type Sessi
 import { CallDesk, type CallDeskParts } from "./call-desk.ts";
 import { findServer } from "./find-server.ts";
 import type { LanguageServerOptions } from "./options.ts";
+import { toSettings } from "./options.ts";
 import { Registrar, type ToolStatus } from "./registrar.ts";
 import { Rpc } from "./rpc.ts";
 import { editorAnswers, logNotification, workspaceFolder } from "./server-requests.ts";
-import { toSettings } from "./settings.ts";
 import { isFields, textOf } from "./wire.ts";
 
 export interface ServerPlace {

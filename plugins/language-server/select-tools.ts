@@ -1,7 +1,6 @@
-import type { Diagnostic, Tool } from "skillhost";
-import { lintRegistration } from "./lint-registration.ts";
-import { toRegistration } from "./to-registration.ts";
-import type { ToolRegistration } from "./wire.ts";
+import type { Diagnostic, Tool, ToolDefinition } from "skillhost";
+import { type SchemaChange, sanitizeSchema } from "./sanitize-schema.ts";
+import { type Fields, isFields, type ToolRegistration } from "./wire.ts";
 
 export interface Selection {
   /** What the server is given, by name. */
@@ -71,4 +70,90 @@ function changed(name: string, pointer: string, what: string): Diagnostic {
 function invalid(name: string, pointer: string, problem: string): Diagnostic {
   const message = `Tool "${name}" is not offered to the language server, which would refuse it: ${pointer} ${problem}.`;
   return { severity: "error", code: "LANGUAGE_SERVER_TOOL_INVALID", source: name, message };
+}
+
+/** What is sent for a tool, and what had to be changed for that. It may still have issues. */
+interface PreparedRegistration {
+  readonly registration: ToolRegistration;
+  readonly changes: readonly SchemaChange[];
+}
+
+/**
+ * A tool as it is registered. `repair` fills in what the server insists on; otherwise it goes as its author wrote it.
+ * `metadata.confirmationMessages` holds the texts with which servers up to 1.4xx ask whoever must confirm a call.
+ */
+function toRegistration(definition: ToolDefinition, repair: boolean): PreparedRegistration {
+  const { name, title, description, parameters, metadata } = definition;
+  const sanitized = parameters === undefined ? undefined : repair ? sanitizeSchema(parameters) : { schema: parameters, changes: [] };
+  const changes = [...(sanitized?.changes ?? [])];
+  const isDescribed = typeof description === "string" || !repair;
+  if (!isDescribed) changes.push({ pointer: "/description", what: "was missing" });
+  const confirmationMessages = metadata?.["confirmationMessages"];
+  const registration = {
+    name,
+    ...(isDescribed ? description !== undefined && { description } : { description: title ?? name }),
+    ...(sanitized !== undefined && { inputSchema: sanitized.schema }),
+    ...(isFields(confirmationMessages) && { confirmationMessages }),
+  };
+  // Whether it truly is one is for the lint to say.
+  return { registration: registration as ToolRegistration, changes };
+}
+
+/** Why the server would refuse a tool. */
+export interface RegistrationIssue {
+  /** JSON pointer into the registration. */
+  readonly pointer: string;
+  readonly message: string;
+}
+
+/**
+ * The reasons for which the server would reject a registration. It rejects a whole request for one of them, so nothing that has an issue is sent.
+ * @internal Exported for tests.
+ */
+export function lintRegistration(registration: unknown): readonly RegistrationIssue[] {
+  if (!isFields(registration)) return [{ pointer: "", message: "must be an object" }];
+  const { name, description, inputSchema, confirmationMessages } = registration;
+  return [
+    ...text("/name", name),
+    ...text("/description", description),
+    ...(inputSchema === undefined || inputSchema === null ? [] : lintSchema(inputSchema)),
+    ...(confirmationMessages === undefined || confirmationMessages === null ? [] : lintMessages(confirmationMessages)),
+  ];
+}
+
+function lintSchema(schema: unknown): readonly RegistrationIssue[] {
+  if (!isFields(schema)) return [{ pointer: "/inputSchema", message: "must be an object" }];
+  const { type, properties, required } = schema;
+  return [
+    ...text("/inputSchema/type", type),
+    ...(isFields(properties) ? lintProperties(properties) : [missing("/inputSchema/properties", properties, "an object")]),
+    ...lintRequired(required),
+  ];
+}
+
+function lintProperties(properties: Fields): readonly RegistrationIssue[] {
+  return Object.entries(properties).flatMap(([name, property]) => {
+    const pointer = `/inputSchema/properties/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+    if (!isFields(property)) return [{ pointer, message: "must be an object" }];
+    return [...text(`${pointer}/type`, property["type"]), ...text(`${pointer}/description`, property["description"])];
+  });
+}
+
+function lintRequired(required: unknown): readonly RegistrationIssue[] {
+  const pointer = "/inputSchema/required";
+  if (!Array.isArray(required)) return [missing(pointer, required, "a list, if only an empty one")];
+  return required.flatMap((name: unknown, index) => text(`${pointer}/${index}`, name));
+}
+
+function lintMessages(messages: unknown): readonly RegistrationIssue[] {
+  if (!isFields(messages)) return [{ pointer: "/confirmationMessages", message: "must be an object" }];
+  return [...text("/confirmationMessages/title", messages["title"]), ...text("/confirmationMessages/message", messages["message"])];
+}
+
+function text(pointer: string, value: unknown): readonly RegistrationIssue[] {
+  return typeof value === "string" ? [] : [missing(pointer, value, "a text")];
+}
+
+function missing(pointer: string, value: unknown, what: string): RegistrationIssue {
+  return { pointer, message: `${value === undefined ? "is missing: it " : ""}must be ${what}` };
 }

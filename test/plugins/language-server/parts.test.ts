@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import { describe, expect, test } from "vitest";
 import { TurnProgress } from "../../../plugins/language-server/agent-turn.ts";
 import { Documents } from "../../../plugins/language-server/documents.ts";
-import { toSettings } from "../../../plugins/language-server/settings.ts";
+import { toSettings } from "../../../plugins/language-server/options.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: what goes over the wire
 type Json = any;
