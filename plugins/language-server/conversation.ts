@@ -18,7 +18,7 @@ export interface SendOptions extends TurnListener {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface TurnPlace {
+export interface TurnTarget {
   readonly server: RunningServer;
   readonly folder: string;
   readonly model: string;
@@ -27,7 +27,7 @@ export interface TurnPlace {
 }
 
 /** A turn that runs. */
-export class OpenTurn {
+export class RunningTurn {
   readonly token: string = randomUUID();
   conversationId = "";
   readonly #server: RunningServer;
@@ -64,7 +64,7 @@ export class OpenTurn {
     setImmediate(() => this.stop());
   }
 
-  async run(prompt: string, { folder, model, context }: TurnPlace, options: SendOptions): Promise<AgentTurn> {
+  async run(prompt: string, { folder, model, context }: TurnTarget, options: SendOptions): Promise<AgentTurn> {
     const { mode = "Agent", conversationId } = options;
     const { uri, name } = workspaceFolder(folder);
     const common = {
@@ -89,7 +89,7 @@ export class OpenTurn {
 
   #cancel(): void {
     this.#server.rpc.notify("window/workDoneProgress/cancel", { token: this.token });
-    if (this.conversationId !== "") this.#server.desk.stop(this.conversationId);
+    if (this.conversationId !== "") this.#server.toolCalls.stop(this.conversationId);
   }
 }
 
@@ -108,12 +108,12 @@ export async function defaultModel({ rpc }: RunningServer): Promise<string> {
 }
 
 /** The turns that run, by what the server calls them. */
-export class OpenTurns {
-  readonly #open = new Map<string | number, OpenTurn>();
+export class RunningTurns {
+  readonly #open = new Map<string | number, RunningTurn>();
 
-  async run(prompt: string, place: TurnPlace, options: SendOptions): Promise<AgentTurn> {
+  async run(prompt: string, place: TurnTarget, options: SendOptions): Promise<AgentTurn> {
     const { signal } = options;
-    const turn = new OpenTurn(place.server, options);
+    const turn = new RunningTurn(place.server, options);
     this.#open.set(turn.token, turn);
     const stop = (): void => turn.stop();
     signal?.addEventListener("abort", stop, { once: true });
@@ -122,7 +122,7 @@ export class OpenTurns {
     } finally {
       signal?.removeEventListener("abort", stop);
       this.#open.delete(turn.token);
-      place.server.desk.stop(turn.conversationId);
+      place.server.toolCalls.stop(turn.conversationId);
     }
   }
 

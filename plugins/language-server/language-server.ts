@@ -1,10 +1,10 @@
 import { type Diagnostic, HostError, Lifetime, type PluginApi, type Session } from "skillhost";
 import type { AgentTurn } from "./agent-turn.ts";
-import { defaultModel, OpenTurns, type SendOptions, skillContext } from "./conversation.ts";
+import { defaultModel, RunningTurns, type SendOptions, skillContext } from "./conversation.ts";
 import { Documents } from "./documents.ts";
 import type { LanguageServerOptions } from "./options.ts";
 import type { ToolStatus } from "./registrar.ts";
-import { RunningServer, type ServerPlace } from "./running-server.ts";
+import { RunningServer, type ServerParts } from "./running-server.ts";
 import { permitServerTool } from "./server-permissions.ts";
 import { assertSignedIn, readStatus, type SignInStatus } from "./sign-in.ts";
 import type { RegisteredTool } from "./wire.ts";
@@ -28,7 +28,7 @@ export class LanguageServer implements AsyncDisposable {
   readonly #options: LanguageServerOptions;
   readonly #documents: Documents;
   readonly #statuses = new Map<string, ToolStatus>();
-  readonly #turns = new OpenTurns();
+  readonly #turns = new RunningTurns();
   readonly #listening: Disposable[] = [];
   readonly #life = new Lifetime(() => new HostError("LANGUAGE_SERVER_CLOSED", "This language server is closed. Connect another."));
   #server: RunningServer | undefined;
@@ -46,7 +46,7 @@ export class LanguageServer implements AsyncDisposable {
       session.onChanged(() => void this.synchronize().catch((error: unknown) => api.log.debug("Tools were not told.", { error }))),
       session.onFileChanged((change) => {
         this.#documents.sync(change.path, change.content, change.languageId);
-        this.#server?.desk.noteWritten(change);
+        this.#server?.toolCalls.noteWritten(change);
       }),
     );
   }
@@ -173,7 +173,7 @@ export class LanguageServer implements AsyncDisposable {
   }
 
   #launch(closing: AbortSignal): Promise<RunningServer> {
-    const place: ServerPlace = {
+    const place: ServerParts = {
       api: this.#api,
       session: this.#session,
       options: this.#options,

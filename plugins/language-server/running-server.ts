@@ -1,5 +1,5 @@
 import { HostError, type Logger, type ManagedProcess, type PluginApi, type Session } from "skillhost";
-import { CallDesk, type CallDeskParts } from "./call-desk.ts";
+import { ClientToolCalls, type ClientToolCallsParts } from "./client-tool-calls.ts";
 import { findServer } from "./find-server.ts";
 import type { LanguageServerOptions } from "./options.ts";
 import { toSettings } from "./options.ts";
@@ -8,13 +8,13 @@ import { Rpc } from "./rpc.ts";
 import { editorAnswers, logNotification, workspaceFolder } from "./server-requests.ts";
 import { isFields, textOf } from "./wire.ts";
 
-export interface ServerPlace {
+export interface ServerParts {
   readonly api: Pick<PluginApi, "log" | "startProcess">;
   readonly session: Session;
   readonly options: LanguageServerOptions;
   readonly statuses: Map<string, ToolStatus>;
-  permit: CallDeskParts["permit"];
-  onTurnOver: CallDeskParts["onTurnOver"];
+  permit: ClientToolCallsParts["permit"];
+  onTurnOver: ClientToolCallsParts["onTurnOver"];
   progressed(token: string | number, value: unknown): void;
 }
 
@@ -25,7 +25,7 @@ const defaultOutputLimit = 4_000;
 /** One server from its start to its end. A new start is another one of these. */
 export class RunningServer implements AsyncDisposable {
   readonly rpc: Rpc;
-  readonly desk: CallDesk;
+  readonly toolCalls: ClientToolCalls;
   readonly registrar: Registrar;
   readonly pid: number;
   /** Settles when the program has ended, with why. */
@@ -36,17 +36,17 @@ export class RunningServer implements AsyncDisposable {
   #stderr = "";
   #isStopping = false;
 
-  private constructor(process: ManagedProcess, { api, session, options, statuses, permit, onTurnOver, progressed }: ServerPlace) {
+  private constructor(process: ManagedProcess, { api, session, options, statuses, permit, onTurnOver, progressed }: ServerParts) {
     const { log } = api;
     const { outputLimit = defaultOutputLimit, schemas = "repair" } = options;
     this.#process = process;
     this.#log = log;
     this.pid = process.pid;
-    this.desk = new CallDesk({ session, outputLimit, log, permit, onTurnOver });
+    this.toolCalls = new ClientToolCalls({ session, outputLimit, log, permit, onTurnOver });
     const requests = {
       ...editorAnswers(session.config.workingDirectory),
-      "conversation/invokeClientTool": this.desk.invoke.bind(this.desk),
-      "conversation/invokeClientToolConfirmation": this.desk.confirm.bind(this.desk),
+      "conversation/invokeClientTool": this.toolCalls.invoke.bind(this.toolCalls),
+      "conversation/invokeClientToolConfirmation": this.toolCalls.confirm.bind(this.toolCalls),
     };
     const notified = (method: string, params: unknown): void => logNotification(log, method, params);
     this.rpc = new Rpc(process, { requests, notified, progressed }, log);
@@ -59,7 +59,7 @@ export class RunningServer implements AsyncDisposable {
    * Starts the program and shakes hands with it, unless the signal ends it before.
    * @throws HostError `LANGUAGE_SERVER_NOT_FOUND`, `LANGUAGE_SERVER_START`, `LANGUAGE_SERVER_TIMEOUT`, `LANGUAGE_SERVER_EXITED`.
    */
-  static async start(place: ServerPlace, signal: AbortSignal): Promise<RunningServer> {
+  static async start(place: ServerParts, signal: AbortSignal): Promise<RunningServer> {
     const { api, session, options } = place;
     const folder = session.config.workingDirectory;
     const { hostEnvironment = process.env, env, environment, startTimeout = defaultStartTimeout } = options;
@@ -90,7 +90,7 @@ export class RunningServer implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isStopping) return void (await this.ended);
     this.#isStopping = true;
-    this.desk.close();
+    this.toolCalls.close();
     if (!(await this.#askToEnd())) await this.#kill();
   }
 
@@ -135,7 +135,7 @@ export class RunningServer implements AsyncDisposable {
     const reason = this.#isStopping
       ? new HostError("LANGUAGE_SERVER_CLOSED", "The language server was stopped.")
       : new HostError("LANGUAGE_SERVER_EXITED", `The language server ended ${how}.${said}`);
-    this.desk.close();
+    this.toolCalls.close();
     this.rpc.end(reason);
     if (!this.#isStopping) this.#log.error(reason.message, { code: reason.code });
     return reason;

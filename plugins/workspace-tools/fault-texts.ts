@@ -1,4 +1,4 @@
-import type { Limits } from "./operations/confined-lines.ts";
+import type { Limits } from "./operations/command-confinement.ts";
 import type { FileFault } from "./operations/open-file.ts";
 import type { Place } from "./operations/places.ts";
 

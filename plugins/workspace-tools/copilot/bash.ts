@@ -1,9 +1,9 @@
 import { limitsNote } from "../fault-texts.ts";
-import type { ConfinedLines } from "../operations/confined-lines.ts";
+import type { CommandConfinement } from "../operations/command-confinement.ts";
 import type { Shell } from "../operations/shell.ts";
 import type { ShellStart, Shells } from "../operations/shells.ts";
-import { type Call, failure, type PresentedTool } from "../presented-tool.ts";
-import { detachedText, exitText, interruptedText, runningText, startedText } from "./texts.ts";
+import { type Call, failure, type WorkspaceTool } from "../workspace-tool.ts";
+import { detachedText, exitText, interruptedText, runningText, startedText } from "./copilot-texts.ts";
 
 interface BashArgs {
   readonly command: string;
@@ -17,7 +17,7 @@ interface BashArgs {
 const defaultWait = 30;
 export const maxWait = 600;
 
-export function createBashTool(shells: Shells, lines: ConfinedLines): PresentedTool<BashArgs> {
+export function createBashTool(shells: Shells, confinement: CommandConfinement): WorkspaceTool<BashArgs> {
   return {
     name: "bash",
     description: `Runs a command with bash in the working directory. Each command runs in a new shell: variables and the current directory are not kept.
@@ -46,13 +46,13 @@ export function createBashTool(shells: Shells, lines: ConfinedLines): PresentedT
     // Longer than it ever waits: what takes longer goes on, and is no failure.
     timeout: (maxWait + 30) * 1000,
     async describe({ command, description }, call) {
-      return { request: { kind: "shell", intention: description, ...(await lines.describe(command, call)) } };
+      return { request: { kind: "shell", intention: description, ...(await confinement.describe(command, call)) } };
     },
     async run(args, call) {
       const { mode = "sync", detach = false } = args;
       const isDetached = mode === "async" && detach;
       const { command, shellId: id } = args;
-      const limits = await lines.limits(command, call);
+      const limits = await confinement.limits(command, call);
       const started = await shells.start(call.sessionId, {
         command,
         workingDirectory: call.workingDirectory,

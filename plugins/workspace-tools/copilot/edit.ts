@@ -3,8 +3,8 @@ import { maxEditedBytes } from "../operations/open-file.ts";
 import type { Place } from "../operations/places.ts";
 import { passageDiff, unifiedDiff } from "../operations/unified-diff.ts";
 import { type EditFault, type FileEdit, type FileWriter, type Passage, type PlannedEdit, planEdit } from "../operations/write-files.ts";
-import { failure, type PresentedTool, placeFor } from "../presented-tool.ts";
-import { ambiguousText, editedText, noPassageText } from "./texts.ts";
+import { failure, placeFor, type WorkspaceTool } from "../workspace-tool.ts";
+import { ambiguousText, editedText, noPassageText } from "./copilot-texts.ts";
 
 interface EditArgs {
   readonly path: string;
@@ -12,7 +12,7 @@ interface EditArgs {
   readonly new_str?: string;
 }
 
-export function createEditTool(writer: FileWriter): PresentedTool<EditArgs> {
+export function createEditTool(writer: FileWriter): WorkspaceTool<EditArgs> {
   return {
     name: "edit",
     description: `Replaces one passage of a text file.

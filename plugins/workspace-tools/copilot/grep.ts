@@ -2,9 +2,9 @@ import { type FoundLine, searchFile } from "../operations/search-files.ts";
 import { parseSearchPattern, type SearchPattern } from "../operations/search-pattern.ts";
 import { type FileFilter, filesOf, parseFileFilter } from "../operations/search-tree.ts";
 import { SearchSteps } from "../operations/walk-files.ts";
-import { boundsOf, type Call, failure, type PresentedTool } from "../presented-tool.ts";
+import { boundsOf, type Call, failure, type WorkspaceTool } from "../workspace-tool.ts";
+import { noMatchesText } from "./copilot-texts.ts";
 import { describeSearch, placeParameters, rootsFor, type SearchPlaces, type ShownRoot } from "./search-roots.ts";
-import { noMatchesText } from "./texts.ts";
 
 interface GrepArgs extends SearchPlaces {
   readonly pattern: string;
@@ -22,7 +22,7 @@ interface GrepArgs extends SearchPlaces {
 
 const contextLines = { type: "integer", minimum: 0, maximum: 100 } as const;
 
-export const grepTool: PresentedTool<GrepArgs> = {
+export const grepTool: WorkspaceTool<GrepArgs> = {
   name: "grep",
   description: `Searches the text of files for a regular expression (RE2 syntax: no look-around, no back-references).
 - Hidden files, binary files and files ignored by .gitignore are skipped.

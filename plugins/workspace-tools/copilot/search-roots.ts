@@ -2,7 +2,7 @@ import { sep } from "node:path";
 import { missingText } from "../fault-texts.ts";
 import type { Place } from "../operations/places.ts";
 import { type SearchRoot, toSearchRoot } from "../operations/search-tree.ts";
-import { type Call, type Described, placeFor, type Refusal } from "../presented-tool.ts";
+import { type Call, type Described, placeFor, type Refusal } from "../workspace-tool.ts";
 
 /** The arguments that say where to search; models also write `path`. */
 export interface SearchPlaces {

@@ -4,8 +4,8 @@ import { listFolder } from "../operations/list-folder.ts";
 import { openFile, readHead, readWhole } from "../operations/open-file.ts";
 import type { Place } from "../operations/places.ts";
 import { type LineRange, readLines } from "../operations/read-lines.ts";
-import { type Call, failure, type PresentedTool, placeFor } from "../presented-tool.ts";
-import { cutViewText, imageText, largeFileText } from "./texts.ts";
+import { type Call, failure, placeFor, type WorkspaceTool } from "../workspace-tool.ts";
+import { cutViewText, imageText, largeFileText } from "./copilot-texts.ts";
 
 interface ViewArgs {
   readonly path: string;
@@ -13,7 +13,7 @@ interface ViewArgs {
   readonly forceReadLargeFiles?: boolean;
 }
 
-export const viewTool: PresentedTool<ViewArgs> = {
+export const viewTool: WorkspaceTool<ViewArgs> = {
   name: "view",
   description: `Shows a file or folder.
 - A text file is shown with line numbers, as "N. line". They are not part of the file.

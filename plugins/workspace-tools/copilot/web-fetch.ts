@@ -1,6 +1,6 @@
 import { addressFault, type FetchedPage, fetchPage, pageFaultText, shortened, type WebMachine } from "../operations/fetch-page.ts";
-import { failure, type PresentedTool } from "../presented-tool.ts";
-import { cutFetchText, fetchEndText, fetchedText } from "./texts.ts";
+import { failure, type WorkspaceTool } from "../workspace-tool.ts";
+import { cutFetchText, fetchEndText, fetchedText } from "./copilot-texts.ts";
 
 interface WebFetchArgs {
   readonly url: string;
@@ -12,7 +12,7 @@ interface WebFetchArgs {
 const defaultLength = 5_000;
 const maxLength = 20_000;
 
-export function createWebFetchTool(machine: WebMachine): PresentedTool<WebFetchArgs> {
+export function createWebFetchTool(machine: WebMachine): WorkspaceTool<WebFetchArgs> {
   return {
     name: "web_fetch",
     description: `Fetches a page over HTTP and returns its content as Markdown, one part at a time.

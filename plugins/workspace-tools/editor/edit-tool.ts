@@ -4,11 +4,11 @@ import type { TextFault } from "../operations/open-file.ts";
 import type { Place } from "../operations/places.ts";
 import { unifiedDiff } from "../operations/unified-diff.ts";
 import type { FileWriter } from "../operations/write-files.ts";
-import { type Call, type Described, failure, type PresentedTool, placeFor, type Refusal } from "../presented-tool.ts";
-import { textFaultText, unwritableText } from "./texts.ts";
+import { type Call, type Described, failure, placeFor, type Refusal, type WorkspaceTool } from "../workspace-tool.ts";
+import { textFaultText, unwritableText } from "./editor-texts.ts";
 
 /** A tool that changes files. It drafts what it does: once to tell what that would be, and again to do it. */
-export interface EditTool<Args> extends Pick<PresentedTool<Args>, "name" | "description" | "parameters"> {
+export interface EditTool<Args> extends Pick<WorkspaceTool<Args>, "name" | "description" | "parameters"> {
   /** The files that a call is about. */
   paths(args: Args): readonly string[] | Refusal;
   draft(args: Args, files: DraftedFiles): Promise<Refusal | undefined>;
@@ -68,7 +68,7 @@ export class DraftedFiles {
   }
 }
 
-export function toPresented<Args>(tool: EditTool<Args>, writer: FileWriter): PresentedTool<Args> {
+export function toWorkspaceTool<Args>(tool: EditTool<Args>, writer: FileWriter): WorkspaceTool<Args> {
   const { name, description, parameters } = tool;
   return {
     name,

@@ -1,6 +1,6 @@
 import { addressFault, type FetchedPage, fetchPage, pageFaultText, type WebMachine } from "../operations/fetch-page.ts";
 import { selectPassages } from "../operations/select-passages.ts";
-import { failure, type PresentedTool } from "../presented-tool.ts";
+import { failure, type WorkspaceTool } from "../workspace-tool.ts";
 
 interface FetchArgs {
   readonly urls: readonly string[];
@@ -25,7 +25,7 @@ const parameters = {
   required: ["urls"],
 } as const;
 
-export function createFetchTool(machine: WebMachine): PresentedTool<FetchArgs> {
+export function createFetchTool(machine: WebMachine): WorkspaceTool<FetchArgs> {
   return {
     name: "fetch_web_page",
     description: `Fetches web pages and returns their content as Markdown; for long pages, the parts relevant to the query.

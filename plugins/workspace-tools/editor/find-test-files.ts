@@ -1,14 +1,14 @@
 import { relative, sep } from "node:path";
 import type { Place } from "../operations/places.ts";
 import type { FileFilter } from "../operations/search-tree.ts";
-import { type Call, failure, type PresentedTool, placeFor, type Refusal } from "../presented-tool.ts";
+import { type Call, failure, placeFor, type Refusal, type WorkspaceTool } from "../workspace-tool.ts";
 import { describeSearch, type SearchedFile, searchFiles } from "./search-base.ts";
 
 interface FindTestsArgs {
   readonly filePaths: readonly string[];
 }
 
-export const findTestFilesTool: PresentedTool<FindTestsArgs> = {
+export const findTestFilesTool: WorkspaceTool<FindTestsArgs> = {
   name: "find_test_files",
   description: "Finds the test files of source files, and the source files of test files, by name.",
   parameters: {

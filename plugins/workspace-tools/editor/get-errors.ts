@@ -3,13 +3,13 @@ import type { ToolContext } from "skillhost";
 import { missingText } from "../fault-texts.ts";
 import { type CheckOptions, checkPython } from "../operations/check-python.ts";
 import { checkTypes, compilerLine, findProject, type TypeScriptProject } from "../operations/check-types.ts";
-import type { ConfinedLines } from "../operations/confined-lines.ts";
+import type { CommandConfinement } from "../operations/command-confinement.ts";
 import { checkSyntax, type FilesChecked, type SyntaxCheck, syntaxCheckOf } from "../operations/file-checks.ts";
 import type { Machine } from "../operations/machine.ts";
 import type { Place } from "../operations/places.ts";
 import { filesOf, toSearchRoot } from "../operations/search-tree.ts";
 import { SearchSteps } from "../operations/walk-files.ts";
-import { boundsOf, type Call, failure, type PresentedTool, placeFor, type Refusal } from "../presented-tool.ts";
+import { boundsOf, type Call, failure, placeFor, type Refusal, type WorkspaceTool } from "../workspace-tool.ts";
 
 interface ErrorsArgs {
   readonly filePaths?: readonly string[];
@@ -19,7 +19,7 @@ type Programs = Pick<Machine, "startProcess">;
 
 interface Parts {
   readonly machine: Programs;
-  readonly lines: ConfinedLines;
+  readonly confinement: CommandConfinement;
 }
 
 const timeout = 120_000;
@@ -39,7 +39,7 @@ const parameters = {
 } as const;
 
 /** Without a machine no programs are run: neither the TypeScript compiler nor Python. */
-export function createErrorsTool(parts: Parts | undefined): PresentedTool<ErrorsArgs> {
+export function createErrorsTool(parts: Parts | undefined): WorkspaceTool<ErrorsArgs> {
   // A compiler that comes to be there while somebody is asked was not what they were asked about.
   const machine = parts?.machine;
   const permitted = new WeakMap<ToolContext, ReadonlySet<string>>();
@@ -59,7 +59,7 @@ export function createErrorsTool(parts: Parts | undefined): PresentedTool<Errors
       const intention = "Check files for errors";
       // The compiler is a program of the workspace; all else only reads.
       if (lines.length > 0)
-        return { request: { kind: "shell", intention, ...(await parts!.lines.describe(lines.join(" && "), call)) }, places };
+        return { request: { kind: "shell", intention, ...(await parts!.confinement.describe(lines.join(" && "), call)) }, places };
       const reals = places.map(({ real }) => real);
       return { request: { kind: "read", intention, path: reals[0], ...(reals.length > 1 && { possiblePaths: reals }) }, places };
     },
@@ -67,7 +67,7 @@ export function createErrorsTool(parts: Parts | undefined): PresentedTool<Errors
       const found = await findTargets(args, call, machine !== undefined);
       if ("refusal" in found) return failure(found.refusal);
       const { groups, root, isPart } = found;
-      const limits = await parts?.lines.limits("", call);
+      const limits = await parts?.confinement.limits("", call);
       const options = { cwd: root.real, signal: call.context.invocation.signal, timeout, limits };
       const mayRun = (line: string): boolean => permitted.get(call.context)?.has(line) !== false;
       const checks: FilesChecked[] = [];

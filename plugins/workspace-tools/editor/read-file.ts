@@ -3,7 +3,7 @@ import { faultText } from "../fault-texts.ts";
 import { maxEditedBytes, openFile, readWhole } from "../operations/open-file.ts";
 import { readLines } from "../operations/read-lines.ts";
 import { decodeText } from "../operations/text-encoding.ts";
-import { type Call, failure, type PresentedTool, placeFor } from "../presented-tool.ts";
+import { type Call, failure, placeFor, type WorkspaceTool } from "../workspace-tool.ts";
 
 interface ReadArgs {
   readonly filePath: string;
@@ -16,7 +16,7 @@ interface ReadArgs {
 const maxLines = 2_000;
 const maxChars = 50_000;
 
-export const readFileTool: PresentedTool<ReadArgs> = {
+export const readFileTool: WorkspaceTool<ReadArgs> = {
   name: "read_file",
   description: `Reads a text file or a range of its lines, at most ${maxLines} at once. Prefer one large range to several small ones.`,
   parameters: {

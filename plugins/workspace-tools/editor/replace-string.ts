@@ -1,8 +1,8 @@
 import { replaceOnce } from "../operations/edit-text.ts";
 import { passageDiff } from "../operations/unified-diff.ts";
-import type { Refusal } from "../presented-tool.ts";
+import type { Refusal } from "../workspace-tool.ts";
 import type { DraftedFiles, EditTool } from "./edit-tool.ts";
-import { editedText, emptyOldText, identicalText, notFoundText, severalText } from "./texts.ts";
+import { editedText, emptyOldText, identicalText, notFoundText, severalText } from "./editor-texts.ts";
 
 interface Replacement {
   readonly filePath: string;

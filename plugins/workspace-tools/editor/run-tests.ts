@@ -1,13 +1,13 @@
 import { relative, sep } from "node:path";
 import type { ToolContext } from "skillhost";
 import { limitsNote } from "../fault-texts.ts";
-import type { ConfinedLines, Limits } from "../operations/confined-lines.ts";
+import type { CommandConfinement, Limits } from "../operations/command-confinement.ts";
 import type { Machine } from "../operations/machine.ts";
 import type { Place } from "../operations/places.ts";
 import { type ProgramRun, runProgram } from "../operations/run-program.ts";
 import { findTestRun, knownRunners } from "../operations/test-runners.ts";
-import { type Call, failure, type PresentedTool, placeFor, type Refusal } from "../presented-tool.ts";
-import { middleCut } from "./texts.ts";
+import { type Call, failure, placeFor, type Refusal, type WorkspaceTool } from "../workspace-tool.ts";
+import { middleCut } from "./editor-texts.ts";
 
 interface RunTestsArgs {
   readonly command?: string;
@@ -18,7 +18,7 @@ interface RunTestsArgs {
 
 export interface RunTestsParts {
   readonly machine: Pick<Machine, "startProcess">;
-  readonly lines: ConfinedLines;
+  readonly confinement: CommandConfinement;
   /** Undefined: there is none, so only what the project says is run. */
   readonly bash: string | undefined;
 }
@@ -48,7 +48,7 @@ const parameters = {
   required: [],
 } as const;
 
-export function createRunTestsTool({ machine, lines, bash }: RunTestsParts): PresentedTool<RunTestsArgs> {
+export function createRunTestsTool({ machine, confinement, bash }: RunTestsParts): WorkspaceTool<RunTestsArgs> {
   // What was permitted is what is run, whatever becomes of the project's files meanwhile.
   const permitted = new WeakMap<ToolContext, Plan>();
   return {
@@ -65,7 +65,7 @@ export function createRunTestsTool({ machine, lines, bash }: RunTestsParts): Pre
       if ("refusal" in planned) return planned;
       permitted.set(call.context, planned);
       return {
-        request: { kind: "shell", intention: args.explanation ?? "Run tests", ...(await lines.describe(planned.line, call)) },
+        request: { kind: "shell", intention: args.explanation ?? "Run tests", ...(await confinement.describe(planned.line, call)) },
         places: planned.places,
       };
     },
@@ -74,7 +74,7 @@ export function createRunTestsTool({ machine, lines, bash }: RunTestsParts): Pre
       if ("refusal" in planned) return failure(planned.refusal);
       const { timeout = defaultTimeout } = args;
       const { signal } = call.context.invocation;
-      const limits = await lines.limits(planned.line, call);
+      const limits = await confinement.limits(planned.line, call);
       const run = await runProgram({ ...planned.program, cwd: call.workingDirectory, timeout, signal, limits }, machine);
       return signal.aborted ? failure("The tests were interrupted.") : toResult(planned, run, { timeout, limits });
     },

@@ -3,7 +3,7 @@ import { missingText } from "../fault-texts.ts";
 import type { Place } from "../operations/places.ts";
 import { type FileFilter, filesOf, toSearchRoot } from "../operations/search-tree.ts";
 import { SearchSteps } from "../operations/walk-files.ts";
-import { boundsOf, type Call, type Described, placeFor, type Refusal } from "../presented-tool.ts";
+import { boundsOf, type Call, type Described, placeFor, type Refusal } from "../workspace-tool.ts";
 
 /** Where a search begins, and the pattern from there on. */
 export interface SearchBase {

@@ -1,4 +1,4 @@
-import type { Limits } from "./confined-lines.ts";
+import type { Limits } from "./command-confinement.ts";
 import type { FileProblem, FilesChecked } from "./file-checks.ts";
 import type { Machine } from "./machine.ts";
 import { runProgram } from "./run-program.ts";

@@ -1,6 +1,6 @@
 import { basename, dirname } from "node:path";
 import type { FileChange } from "./draft.ts";
-import { HeldFolder } from "./held-folder.ts";
+import { FolderHandle } from "./folder-handle.ts";
 import type { Machine } from "./machine.ts";
 import type { Place } from "./places.ts";
 import { encodeText } from "./text-encoding.ts";
@@ -41,13 +41,13 @@ async function put({ place: { real }, before, after, mode }: FileChange, undo: U
   undo.push(() => within(real, (folder) => folder.replace(name, original, machine)));
 }
 
-async function within(real: string, step: (folder: HeldFolder) => Promise<void>): Promise<void> {
-  await using folder = await HeldFolder.open(dirname(real));
+async function within(real: string, step: (folder: FolderHandle) => Promise<void>): Promise<void> {
+  await using folder = await FolderHandle.open(dirname(real));
   await step(folder);
 }
 
 async function create(real: string, text: string, mode: number | undefined, undo: Undo[]): Promise<void> {
-  const { folder, made } = await HeldFolder.make(dirname(real));
+  const { folder, made } = await FolderHandle.make(dirname(real));
   await using held = folder;
   if (made.length > 0) undo.push(() => removeFolders(made));
   const name = basename(real);

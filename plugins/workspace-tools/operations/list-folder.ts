@@ -1,5 +1,5 @@
 import { opendir } from "node:fs/promises";
-import { HeldFolder } from "./held-folder.ts";
+import { FolderHandle } from "./folder-handle.ts";
 import type { Place } from "./places.ts";
 
 export interface FolderListing {
@@ -16,7 +16,7 @@ export async function listFolder({ real }: Place, max: number): Promise<FolderLi
   const names: string[] = [];
   const folders = new Set<string>();
   try {
-    await using folder = await HeldFolder.open(real);
+    await using folder = await FolderHandle.open(real);
     for await (const entry of await opendir(folder.pathOf("."))) {
       // One more than is given: then it is known that there are more.
       if (names.length > max) break;

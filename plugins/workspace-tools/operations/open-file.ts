@@ -1,6 +1,6 @@
 import { constants } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
-import { openExactly } from "./held-folder.ts";
+import { openExactly } from "./folder-handle.ts";
 import type { Place } from "./places.ts";
 import { type DecodedText, decodeText } from "./text-encoding.ts";
 

@@ -1,4 +1,4 @@
-import type { Limits } from "./confined-lines.ts";
+import type { Limits } from "./command-confinement.ts";
 import type { Machine } from "./machine.ts";
 import { Shell } from "./shell.ts";
 

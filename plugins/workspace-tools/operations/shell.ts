@@ -1,6 +1,6 @@
 import { constants } from "node:os";
 import { StringDecoder } from "node:string_decoder";
-import type { Limits } from "./confined-lines.ts";
+import type { Limits } from "./command-confinement.ts";
 
 /** What a shell is started with. */
 export interface ShellSpec {

@@ -1,7 +1,7 @@
 import type { Dirent } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { append } from "./append.ts";
-import { HeldFolder } from "./held-folder.ts";
+import { FolderHandle } from "./folder-handle.ts";
 import { type IgnoreRules, isIgnored, parseIgnoreFile } from "./ignore-rules.ts";
 import { openFile, readWhole } from "./open-file.ts";
 
@@ -88,7 +88,7 @@ async function startAt(folder: string, top: string): Promise<Level> {
 
 async function readFolder(path: string): Promise<readonly Dirent[]> {
   try {
-    await using folder = await HeldFolder.open(path);
+    await using folder = await FolderHandle.open(path);
     const entries = await folder.entries();
     return entries.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   } catch {

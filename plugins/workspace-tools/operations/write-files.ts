@@ -2,7 +2,7 @@ import { basename, dirname } from "node:path";
 import { type CommitFault, commitChanges } from "./commit-changes.ts";
 import type { FileChange } from "./draft.ts";
 import { replaceOnce, type TextEdit } from "./edit-text.ts";
-import { HeldFolder } from "./held-folder.ts";
+import { FolderHandle } from "./folder-handle.ts";
 import type { Machine } from "./machine.ts";
 import { readText, type TextFault } from "./open-file.ts";
 import type { Place } from "./places.ts";
@@ -38,7 +38,7 @@ export class FileWriter {
     const { real } = place;
     return this.alone([place], async () => {
       try {
-        const { folder } = await HeldFolder.make(dirname(real));
+        const { folder } = await FolderHandle.make(dirname(real));
         await using held = folder;
         await held.create(basename(real), text);
         return { kind: "created" };
@@ -54,7 +54,7 @@ export class FileWriter {
       const planned = await planEdit(place, passage);
       if (planned.kind !== "edited") return planned;
       try {
-        await using folder = await HeldFolder.open(dirname(place.real));
+        await using folder = await FolderHandle.open(dirname(place.real));
         await folder.replace(basename(place.real), encodeText(planned.text, planned.before), this.#machine);
         return planned;
       } catch (cause) {

@@ -24,7 +24,7 @@ export interface Described {
 }
 
 /** A tool by its two steps. What it runs on is looked up in both: files change while somebody is asked. */
-export interface PresentedTool<Args> extends Omit<ToolLike, "handler" | "permission"> {
+export interface WorkspaceTool<Args> extends Omit<ToolLike, "handler" | "permission"> {
   /** Absent: its calls need no permission. */
   describe?(args: Args, call: Call): Promise<Described | Refusal> | Described | Refusal;
   run(args: Args, call: Call): Promise<unknown>;
@@ -33,7 +33,7 @@ export interface PresentedTool<Args> extends Omit<ToolLike, "handler" | "permiss
 /** What the first step of a call came to; the second one goes by it. */
 const firstSteps = new WeakMap<ToolContext, Refusal | { readonly places: ReadonlySet<string> }>();
 
-export function toToolLike<Args>(tool: PresentedTool<Args>, rootsOf: (context: ToolContext) => Roots): ToolLike {
+export function toToolLike<Args>(tool: WorkspaceTool<Args>, rootsOf: (context: ToolContext) => Roots): ToolLike {
   const { describe, run, ...definition } = tool;
   const callOf = (context: ToolContext): Call => {
     const { sessionId, workingDirectory } = context.invocation;

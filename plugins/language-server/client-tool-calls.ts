@@ -12,7 +12,7 @@ import {
   readInvocation,
 } from "./wire.ts";
 
-export interface CallDeskParts {
+export interface ClientToolCallsParts {
   readonly session: Session;
   /** Characters of a result. */
   readonly outputLimit: number;
@@ -38,8 +38,8 @@ interface Confirmed {
  * Answers the server's calls of our tools, and its questions whether something may run. Every call goes through the
  * session: hooks, checks, permission. Whatever happens, the answer has the form that the server takes.
  */
-export class CallDesk {
-  readonly #parts: CallDeskParts;
+export class ClientToolCalls {
+  readonly #parts: ClientToolCallsParts;
   readonly #confirmed = new Map<string, Confirmed>();
   /** What is under way, by conversation: the server does not say when it wants no answer any more. */
   readonly #running = new Map<string, Set<AbortController>>();
@@ -47,7 +47,7 @@ export class CallDesk {
   readonly #written = new Map<string, string | undefined>();
   #isClosed = false;
 
-  constructor(parts: CallDeskParts) {
+  constructor(parts: ClientToolCallsParts) {
     this.#parts = parts;
   }
 

@@ -50,7 +50,7 @@ function isSame(one: BigIntStats, other: BigIntStats): boolean {
  * A folder that is held open: what is done in it is done there, wherever its path leads by then. On systems other than Linux
  * its path is checked before and after instead, so that a short time remains in which it may be exchanged.
  */
-export class HeldFolder implements AsyncDisposable {
+export class FolderHandle implements AsyncDisposable {
   readonly path: string;
   readonly #handle: FileHandle | undefined;
 
@@ -60,15 +60,15 @@ export class HeldFolder implements AsyncDisposable {
   }
 
   /** `path`: links followed. @throws ExchangedError; the system's error. */
-  static async open(path: string): Promise<HeldFolder> {
-    if (hasHandles) return new HeldFolder(path, await openExactly(path, constants.O_RDONLY | constants.O_DIRECTORY));
-    const folder = new HeldFolder(path, undefined);
+  static async open(path: string): Promise<FolderHandle> {
+    if (hasHandles) return new FolderHandle(path, await openExactly(path, constants.O_RDONLY | constants.O_DIRECTORY));
+    const folder = new FolderHandle(path, undefined);
     await folder.assertInPlace();
     return folder;
   }
 
   /** Makes the folders that are missing as well; `made` are those, the outermost first. */
-  static async make(path: string): Promise<{ readonly folder: HeldFolder; readonly made: readonly string[] }> {
+  static async make(path: string): Promise<{ readonly folder: FolderHandle; readonly made: readonly string[] }> {
     const missing: string[] = [];
     let folder = await openDeepest(path, missing);
     const made: string[] = [];
@@ -180,11 +180,11 @@ export class HeldFolder implements AsyncDisposable {
     }
   }
 
-  async #openFolder(name: string): Promise<HeldFolder> {
+  async #openFolder(name: string): Promise<FolderHandle> {
     const path = join(this.path, name);
-    if (this.#handle === undefined) return HeldFolder.open(path);
+    if (this.#handle === undefined) return FolderHandle.open(path);
     const handle = await open(this.pathOf(name), constants.O_RDONLY | constants.O_DIRECTORY | noFollow);
-    const folder = new HeldFolder(path, handle);
+    const folder = new FolderHandle(path, handle);
     try {
       await folder.assertInPlace();
       return folder;
@@ -196,10 +196,10 @@ export class HeldFolder implements AsyncDisposable {
 }
 
 /** The deepest folder on the way that is there; `missing` gets the names below it, the innermost first. */
-async function openDeepest(path: string, missing: string[]): Promise<HeldFolder> {
+async function openDeepest(path: string, missing: string[]): Promise<FolderHandle> {
   for (let at = path; ; at = dirname(at)) {
     try {
-      return await HeldFolder.open(at);
+      return await FolderHandle.open(at);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT" || at === dirname(at)) throw error;
       missing.push(basename(at));

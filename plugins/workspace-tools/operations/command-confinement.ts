@@ -13,7 +13,7 @@ interface LineCall {
 }
 
 /** Keeps the lines of calls to what rules allow, where the machine can do that: then the rules need not guess. */
-export class ConfinedLines {
+export class CommandConfinement {
   readonly #machine: Pick<Machine, "confinement">;
   readonly #isOn: boolean;
   /** What a call was described with is what its line runs with, whatever has become of files and rules meanwhile. */
