@@ -8,13 +8,13 @@ import { workspaceFolder } from "./server-requests.ts";
 import { isFields, textOf } from "./wire.ts";
 
 export interface SendOptions extends TurnListener {
-  /** Default: the model of the options of the server, else the one that it says is its default. */
+  /** Default: the model in the server's options, else the default of the server. */
   readonly model?: string | undefined;
   /** `Agent`, the default, works with tools; `Ask` only talks. */
   readonly mode?: "Agent" | "Ask" | undefined;
-  /** A conversation to go on with: that of an earlier turn. Default: a new one. */
+  /** The conversation of an earlier turn to continue. Default: a new one. */
   readonly conversationId?: string | undefined;
-  /** Stops the turn and the calls in it. */
+  /** Stops the turn and its calls. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -22,18 +22,17 @@ export interface TurnTarget {
   readonly server: RunningServer;
   readonly folder: string;
   readonly model: string;
-  /** What a new conversation begins with. */
+  /** Text at the start of a new conversation. */
   readonly context: string | undefined;
 }
 
-/** A turn that runs. */
+/** A running turn. */
 export class RunningTurn {
   readonly token: string = randomUUID();
   conversationId = "";
   readonly #server: RunningServer;
   readonly #progress: TurnProgress;
   #isStopped = false;
-  /** What the turn is, when it was one of its calls that ended it. */
   /** A tool that ends turns has succeeded. */
   #isComplete = false;
 
@@ -42,7 +41,7 @@ export class RunningTurn {
     this.conversationId = conversationId;
     this.#progress = new TurnProgress({ onText, onCall, onNotice }, (id) => {
       this.conversationId = id;
-      // It was stopped before there was anything to stop.
+      // It was stopped before the server named the conversation.
       if (this.#isStopped) this.#cancel();
     });
   }
@@ -51,14 +50,14 @@ export class RunningTurn {
     this.#progress.hear(value);
   }
 
-  /** Stops the turn. The server does not cancel calls that run, so that they are ended here. */
+  /** Stops the turn and its running calls, which the server does not cancel. */
   stop(): void {
     if (this.#isStopped) return;
     this.#isStopped = true;
     this.#cancel();
   }
 
-  /** Ends the turn after the answer to the call that is being answered. */
+  /** Ends the turn once the current call is answered. */
   endAfterCall(): void {
     this.#isComplete = true;
     setImmediate(() => this.stop());
@@ -72,7 +71,7 @@ export class RunningTurn {
       source: "panel",
       chatMode: mode,
       needToolCallConfirmation: true,
-      // Newer servers know the first, older ones the second.
+      // Newer servers read the first, older ones the second.
       modelInfo: { id: model },
       model,
       workspaceFolder: uri,
@@ -94,7 +93,7 @@ export class RunningTurn {
 }
 
 /**
- * The model that the server would take for an agent.
+ * The model that the server uses for an agent by default.
  * @throws HostError `LANGUAGE_SERVER_NO_MODEL`.
  */
 export async function defaultModel({ rpc }: RunningServer): Promise<string> {
@@ -104,10 +103,10 @@ export async function defaultModel({ rpc }: RunningServer): Promise<string> {
   const chosen = forAgents.find(({ isChatDefault }) => isChatDefault === true) ?? forAgents[0];
   const id = textOf(chosen?.["id"]);
   if (id !== "") return id;
-  throw new HostError("LANGUAGE_SERVER_NO_MODEL", "The language server lists no model that works with tools. Name one.");
+  throw new HostError("LANGUAGE_SERVER_NO_MODEL", "The language server lists no model for agents. Set the option `model`.");
 }
 
-/** The turns that run, by what the server calls them. */
+/** The running turns by progress token. */
 export class RunningTurns {
   readonly #open = new Map<string | number, RunningTurn>();
 
@@ -130,7 +129,7 @@ export class RunningTurns {
     this.#open.get(token)?.hear(value);
   }
 
-  /** A call of a conversation was the last one of its turn. */
+  /** Ends the turn of a conversation after the current call. */
   endAfter(conversationId: string): void {
     for (const turn of this.#open.values()) if (turn.conversationId === conversationId) turn.endAfterCall();
   }
@@ -143,8 +142,8 @@ export class RunningTurns {
 const maxListing = 8_000;
 
 /**
- * What the server's agent is told of the session's skills when a conversation begins: texts that are context for every turn,
- * and of the others name, description and file, which it reads when it needs one. Undefined: there is nothing to tell.
+ * Describes the session's skills to the server's agent at the start of a conversation: the texts of eager skills, and the
+ * name, description and file of the others, which it reads on demand. Undefined: there are no skills.
  */
 export function skillContext(session: Session): string | undefined {
   const skills = session.listSkills().filter(({ hiddenFromModel }) => hiddenFromModel !== true);
@@ -171,5 +170,5 @@ function listed(lines: readonly string[]): string {
   }
   if (count === 0) return "";
   const more = count < lines.length ? `and ${lines.length - count} more\n` : "";
-  return `<available_skills>\nRead the file of a skill with read_file before you work on what it is about, and do as it says.\n${text}${more}</available_skills>`;
+  return `<available_skills>\nBefore you work on a task that a skill covers, read its file with read_file and follow it.\n${text}${more}</available_skills>`;
 }

@@ -3,14 +3,14 @@ import { type SchemaChange, sanitizeSchema } from "./sanitize-schema.ts";
 import { type Fields, isFields, type ToolRegistration } from "./wire.ts";
 
 export interface Selection {
-  /** What the server is given, by name. */
+  /** The tools to register, by name. */
   readonly registrations: ReadonlyMap<string, ToolRegistration>;
   readonly diagnostics: readonly Diagnostic[];
 }
 
 /**
- * The server's own tools, and those that an editor is expected to bring. A tool of such a name takes the place of what
- * the server's instructions to the model speak of.
+ * The server's own tools and those that it expects of an editor. A tool with such a name replaces the one that the server's
+ * instructions to the model describe.
  * @internal Exported for tests.
  */
 export const serverOwnedNames: ReadonlySet<string> = new Set([
@@ -19,14 +19,14 @@ export const serverOwnedNames: ReadonlySet<string> = new Set([
   ...["find_test_files", "run_in_terminal", "run_tests", "fetch_web_page", "get_errors"],
 ]);
 
-/** What the model calls a tool by that is registered under a name. @internal Exported for tests. */
+/** The name that the model uses for a registered tool. @internal Exported for tests. */
 export function nameForModel(name: string): string {
   return name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64);
 }
 
 /**
- * Chooses what of a session's tools the server is given, and says why the others are not: each for itself, since the
- * server refuses a request as a whole.
+ * Selects the session's tools to register, and reports why others are left out. Checks each tool separately, since the
+ * server rejects a request as a whole.
  */
 export function selectTools(tools: Iterable<Pick<Tool, "definition" | "origin">>, repair: boolean): Selection {
   const registrations = new Map<string, ToolRegistration>();
@@ -53,7 +53,7 @@ export function selectTools(tools: Iterable<Pick<Tool, "definition" | "origin">>
 
 function guard({ definition: { name, overridesBuiltInTool }, origin }: Pick<Tool, "definition" | "origin">): Diagnostic | undefined {
   if (!serverOwnedNames.has(name) || overridesBuiltInTool === true || origin.kind === "builtin") return undefined;
-  const message = `Tool "${name}" of ${origin.kind} "${origin.source}" is not offered to the language server, which has a tool of that name. Give it another name, or overridesBuiltInTool: true to take the other's place.`;
+  const message = `Tool "${name}" of ${origin.kind} "${origin.source}" is not offered to the language server, which has a tool of that name. Rename it, or set overridesBuiltInTool: true to replace the server's tool.`;
   return { severity: "error", code: "LANGUAGE_SERVER_NAME_TAKEN", source: name, message };
 }
 
@@ -63,24 +63,24 @@ function collision(name: string, holder: string): Diagnostic {
 }
 
 function changed(name: string, pointer: string, what: string): Diagnostic {
-  const message = `Tool "${name}": ${pointer} ${what}, since the language server insists on it. The tool itself stays as it is.`;
+  const message = `Tool "${name}": ${pointer} ${what}, as the language server requires. The tool itself is not changed.`;
   return { severity: "info", code: "LANGUAGE_SERVER_SCHEMA_CHANGED", source: name, message };
 }
 
 function invalid(name: string, pointer: string, problem: string): Diagnostic {
-  const message = `Tool "${name}" is not offered to the language server, which would refuse it: ${pointer} ${problem}.`;
+  const message = `Tool "${name}" is not offered to the language server, which would reject it: ${pointer} ${problem}.`;
   return { severity: "error", code: "LANGUAGE_SERVER_TOOL_INVALID", source: name, message };
 }
 
-/** What is sent for a tool, and what had to be changed for that. It may still have issues. */
+/** The registration of a tool and the changes that it needed. It may still have issues. */
 interface PreparedRegistration {
   readonly registration: ToolRegistration;
   readonly changes: readonly SchemaChange[];
 }
 
 /**
- * A tool as it is registered. `repair` fills in what the server insists on; otherwise it goes as its author wrote it.
- * `metadata.confirmationMessages` holds the texts with which servers up to 1.4xx ask whoever must confirm a call.
+ * The registration of a tool. `repair` adds what the server requires; otherwise the definition is sent unchanged.
+ * `metadata.confirmationMessages`: the texts with which servers up to 1.4xx ask the user to confirm a call.
  */
 function toRegistration(definition: ToolDefinition, repair: boolean): PreparedRegistration {
   const { name, title, description, parameters, metadata } = definition;
@@ -95,11 +95,11 @@ function toRegistration(definition: ToolDefinition, repair: boolean): PreparedRe
     ...(sanitized !== undefined && { inputSchema: sanitized.schema }),
     ...(isFields(confirmationMessages) && { confirmationMessages }),
   };
-  // Whether it truly is one is for the lint to say.
+  // lintRegistration checks it.
   return { registration: registration as ToolRegistration, changes };
 }
 
-/** Why the server would refuse a tool. */
+/** Why the server would reject a tool. */
 export interface RegistrationIssue {
   /** JSON pointer into the registration. */
   readonly pointer: string;
@@ -107,7 +107,8 @@ export interface RegistrationIssue {
 }
 
 /**
- * The reasons for which the server would reject a registration. It rejects a whole request for one of them, so nothing that has an issue is sent.
+ * The reasons why the server would reject a registration. It rejects the whole request for one issue, so a tool with an
+ * issue is not sent.
  * @internal Exported for tests.
  */
 export function lintRegistration(registration: unknown): readonly RegistrationIssue[] {
@@ -141,7 +142,7 @@ function lintProperties(properties: Fields): readonly RegistrationIssue[] {
 
 function lintRequired(required: unknown): readonly RegistrationIssue[] {
   const pointer = "/inputSchema/required";
-  if (!Array.isArray(required)) return [missing(pointer, required, "a list, if only an empty one")];
+  if (!Array.isArray(required)) return [missing(pointer, required, "a list (may be empty)")];
   return required.flatMap((name: unknown, index) => text(`${pointer}/${index}`, name));
 }
 
@@ -151,7 +152,7 @@ function lintMessages(messages: unknown): readonly RegistrationIssue[] {
 }
 
 function text(pointer: string, value: unknown): readonly RegistrationIssue[] {
-  return typeof value === "string" ? [] : [missing(pointer, value, "a text")];
+  return typeof value === "string" ? [] : [missing(pointer, value, "a string")];
 }
 
 function missing(pointer: string, value: unknown, what: string): RegistrationIssue {

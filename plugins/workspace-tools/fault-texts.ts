@@ -15,7 +15,7 @@ function shown(path: string): string {
   return path.length > 300 || path.includes("\0") ? JSON.stringify(path.slice(0, 300)) : path;
 }
 
-/** Why a command may have failed that would have succeeded without limits. A line of its own, or nothing. */
+/** A line that explains why a command may have failed only because of its limits, or nothing. */
 export function limitsNote(exitCode: number | undefined, limits: Limits | undefined): string {
   if (exitCode === 0 || limits?.isOffline !== true) return "";
   return "\n[The command had no network access: rules for addresses apply, and the command line does not show which addresses it connects to.]";

@@ -13,7 +13,7 @@ import { FileWriter } from "./operations/write-files.ts";
 
 type Api = PluginApi<WorkspaceConfig>;
 
-/** Files, shell commands and web pages: the tools of a workspace, as the Copilot runtime or editors name them. */
+/** Tools for files, shell commands and web pages, with the names of the Copilot runtime or of editors. */
 export const workspaceTools: Plugin = definePlugin<WorkspaceConfig>({
   name: "workspace-tools",
   version: "1.0.0",

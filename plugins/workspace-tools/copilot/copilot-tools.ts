@@ -14,18 +14,18 @@ import { createListBashTool, createReadBashTool, createStopBashTool, createWrite
 import { viewTool } from "./view.ts";
 import { createWebFetchTool } from "./web-fetch.ts";
 
-/** What the tools work with. */
+/** Dependencies of the tools. */
 export interface CopilotToolsParts {
   readonly machine: WebMachine;
   readonly writer: FileWriter;
   readonly confinement: CommandConfinement;
-  /** Undefined: there is no bash here, so neither are its tools. */
+  /** Undefined: this machine has no bash, so its tools are not offered. */
   readonly shells: Shells | undefined;
-  /** The folders that a call may reach. */
+  /** The folders that a call may access. */
   rootsOf(context: ToolContext): Roots;
 }
 
-/** The operations under the names, and with the texts, of the Copilot runtime's tools. */
+/** The tools with the names and texts of the Copilot runtime. */
 export function createCopilotTools({ machine, writer, confinement, shells, rootsOf }: CopilotToolsParts): readonly ToolLike[] {
   const ofFiles = [
     toToolLike(viewTool, rootsOf),

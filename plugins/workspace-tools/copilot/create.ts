@@ -9,7 +9,7 @@ interface CreateArgs {
   readonly file_text: string;
 }
 
-/** Longer contents are not repeated beside the diff. */
+/** Longer contents are not sent in addition to the diff. */
 const maxContents = 100_000;
 
 export function createCreateTool(writer: FileWriter): WorkspaceTool<CreateArgs> {

@@ -39,7 +39,7 @@ export function createEditTool(writer: FileWriter): WorkspaceTool<EditArgs> {
         kind: "write",
         intention: `Edit ${place.path}`,
         fileName: place.real,
-        // An edit that fits nowhere may fit when one before it has been made: it is asked for all the same.
+        // An edit that does not match yet may match after an earlier one was made, so permission is requested anyway.
         diff: diffOf(place, planned, passageOf(args)),
         ...(planned.kind === "edited" && planned.text.length <= maxContents && { newFileContents: planned.text }),
         canOfferSessionApproval: true,
@@ -58,7 +58,7 @@ export function createEditTool(writer: FileWriter): WorkspaceTool<EditArgs> {
   };
 }
 
-/** Longer contents are not repeated beside the diff. */
+/** Longer contents are not sent in addition to the diff. */
 const maxContents = 100_000;
 
 function passageOf({ old_str = "", new_str = "" }: EditArgs): Passage {

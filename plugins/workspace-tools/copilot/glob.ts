@@ -36,7 +36,7 @@ export const globTool: WorkspaceTool<GlobArgs> = {
   },
 };
 
-/** A pattern that is absolute is about the folder that its names without wildcards lead to. */
+/** An absolute pattern starts at the folder that its names without wildcards lead to. */
 function fromRoot(args: GlobArgs): GlobArgs {
   const pattern = args.pattern.replace(/^(\.\/+)+/, "");
   if (!pattern.startsWith("/")) return { ...args, pattern };

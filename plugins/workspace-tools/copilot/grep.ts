@@ -63,7 +63,7 @@ export const grepTool: WorkspaceTool<GrepArgs> = {
   },
 };
 
-/** What is given when no limit is named. */
+/** The limit if the call does not set one. */
 const maxEntries = 5_000;
 const maxChars = 400_000;
 const maxShownLine = 2_000;
@@ -127,7 +127,7 @@ class Report {
   }
 
   text(isPart: boolean): string {
-    // A limit that was asked for is no news.
+    // The caller knows about a limit that it set.
     const isCut = isPart && this.#shown !== this.#limit;
     const note = isCut || this.#shown === maxEntries ? "[There may be more: name a narrower pattern, path or glob.]" : "";
     if (this.#entries.length === 0) return isCut ? `${noMatchesText} ${note}` : noMatchesText;

@@ -18,7 +18,7 @@ interface WriteArgs extends ReadArgs {
 
 const shellId = { type: "string", description: "The shellId that bash returned or was given." } as const;
 const delay = { type: "number", minimum: 0, maximum: maxWait, description: "Seconds to wait for more output or for the end." } as const;
-// Longer than they ever wait.
+// Longer than these tools ever wait.
 const timeout = (maxWait + 30) * 1000;
 
 export function createReadBashTool(shells: Shells): WorkspaceTool<ReadArgs> {
@@ -50,7 +50,7 @@ export function createWriteBashTool(shells: Shells, confinement: CommandConfinem
     async describe({ shellId: id, input }, call) {
       const shell = shells.find(call.sessionId, id);
       if (shell === undefined) return { refusal: unknownText(id, call, shells) };
-      // What reads it may be anything, so that nothing is said of commands: they may not be ones.
+      // Any program may read the input, so it is not described as commands.
       const line = toInput(input).trimEnd();
       const isConfined = await confinement.covers(shell.spec.limits, line, call);
       const facts = { ...describeCommand(line), commands: [], canOfferSessionApproval: false, ...(isConfined && { isConfined }) };

@@ -45,7 +45,7 @@ export const viewTool: WorkspaceTool<ViewArgs> = {
   run: view,
 };
 
-/** What is shown without being asked for in parts. */
+/** Larger files are shown only in ranges. */
 const maxWholeBytes = 20_000;
 const maxForcedChars = 1_000_000;
 const maxRangeChars = 50_000;
@@ -75,7 +75,7 @@ async function view(args: ViewArgs, call: Call): Promise<unknown> {
   }
 }
 
-/** A last line that is empty, as after a final line break, comes without the space behind its number. */
+/** An empty last line, as after a final line break, has no space after its number. */
 function toText(lines: readonly string[], from: number, cutAt: number | undefined): string {
   const numbered = lines.map((line, index) => `${from + index}. ${line}`).join("\n");
   const text = lines.at(-1) === "" ? numbered.trimEnd() : numbered;
@@ -114,7 +114,7 @@ const signatures: readonly (readonly [mimeType: string, at: number, bytes: strin
   ["image/webp", 8, "WEBP"],
 ];
 
-/** What kind of image this is that models can see, by its first bytes. Undefined: none. */
+/** The MIME type of an image that models can read, by its first bytes. Undefined: not such an image. */
 function imageTypeOf(head: Buffer): string | undefined {
   return signatures.find(([, at, bytes]) => head.toString("latin1", at, at + bytes.length) === bytes)?.[0];
 }

@@ -57,5 +57,5 @@ function part(
   const end = start_index + max_length;
   const shown = text.slice(start_index, end);
   if (end < text.length) return fetchedText(url, shown + cutFetchText(end));
-  return fetchedText(url, isPart ? `${shown}\n\n[The page is longer than what is read of it.]` : shown);
+  return fetchedText(url, isPart ? `${shown}\n\n[The page is larger than the limit; only its beginning was read.]` : shown);
 }

@@ -37,7 +37,7 @@ export const createDirectoryTool: WorkspaceTool<CreateDirectoryArgs> = {
       await folder[Symbol.asyncDispose]();
       return made.length === 0 ? `Folder ${path} already exists.` : `Created folder ${path}`;
     } catch {
-      // The system's words name paths of the host.
+      // The error text of the system contains paths of the host.
       const isThere = (await stat(real).catch(() => undefined)) !== undefined;
       return failure(isThere ? `${path} already exists, and is a file.` : `Folder ${path} cannot be created.`);
     }

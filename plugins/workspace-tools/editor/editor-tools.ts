@@ -22,21 +22,21 @@ import { multiReplaceTool, replaceStringTool } from "./replace-string.ts";
 import { createTerminalTool } from "./run-in-terminal.ts";
 import { createRunTestsTool } from "./run-tests.ts";
 
-/** What the tools work with. */
+/** Dependencies of the tools. */
 export interface EditorToolsParts {
   readonly machine: WebMachine & Pick<Machine, "startProcess">;
   readonly writer: FileWriter;
   readonly confinement: CommandConfinement;
-  /** Undefined: there is no bash here, so no command line can be run. */
+  /** Undefined: this machine has no bash, so command lines cannot be run. */
   readonly shells: Shells | undefined;
   readonly bash: string | undefined;
-  /** Whether programs are run: those of the project, and those that check files. */
+  /** Whether the tools may run programs: those of the project and those that check files. */
   readonly runsPrograms: boolean;
-  /** The folders that a call may reach. */
+  /** The folders that a call may access. */
   rootsOf(context: ToolContext): Roots;
 }
 
-/** The operations under the names that editors give them, as language servers and their models know them. */
+/** The tools with the names that editors use, which language servers and their models know. */
 export function createEditorTools({
   machine,
   writer,

@@ -60,5 +60,5 @@ Redirects to another host are reported, not followed.`,
 function contentOf(page: FetchedPage, query: string, room: number): string {
   if (page.kind !== "page") return `It could not be fetched: ${pageFaultText(page, "fetch_web_page")}`;
   const text = selectPassages(page.text, query, room);
-  return page.isPart ? `${text}\n\n[The page is longer than what is read of it.]` : text;
+  return page.isPart ? `${text}\n\n[The page is larger than the limit; only its beginning was read.]` : text;
 }

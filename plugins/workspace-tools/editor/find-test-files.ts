@@ -59,9 +59,9 @@ const everyFile: FileFilter = { hidden: false, accepts: () => true };
 
 interface Wanted {
   readonly place: Place;
-  /** From the working directory. */
+  /** Relative to the working directory. */
   readonly names: readonly string[];
-  /** Undefined: it is no source file. */
+  /** Undefined: not a source file. */
   readonly own: TestName | undefined;
   readonly found: { readonly shown: string; readonly nearness: number }[];
 }
@@ -91,16 +91,16 @@ function toText({ place, own, found }: Wanted): string {
   return [`The ${what} files of ${place.path}, the likeliest first:`, ...sorted.map(({ shown }) => shown)].join("\n");
 }
 
-/** What the name of a file says of what it tests. */
+/** What the name of a file says about the code that it tests. */
 export interface TestName {
-  /** What both the tested file and its tests are called by, in small letters. */
+  /** The name that a file and its tests share, in lower case. */
   readonly subject: string;
   readonly isTest: boolean;
-  /** Languages that take each other's files for one. */
+  /** Languages whose files test each other. */
   readonly family: string;
 }
 
-// As test runners and build tools find them: `a.test.ts`, `a_spec.rb`, `test_a.py`, `ATests.java`.
+// The conventions of test runners and build tools: `a.test.ts`, `a_spec.rb`, `test_a.py`, `ATests.java`.
 const before = /^test[_.-](?<subject>.+)$/i;
 const after = /^(?<subject>.+?)(?:[._-](?:test|tests|spec|specs|e2e|it)|(?<=[a-z0-9])(?:Test|Tests|Spec|IT|TestCase))$/;
 const javaBefore = /^Test(?<subject>[A-Z].*)$/;
@@ -140,12 +140,12 @@ function of(family: string, extensions: string): Readonly<Record<string, string>
   return Object.fromEntries(extensions.split(" ").map((extension) => [extension, family]));
 }
 
-/** Folders that say that what is in them are tests, or sources, and nothing of which. */
+/** Folders whose names only separate tests from sources. */
 const plain: ReadonlySet<string> = new Set(
   "test tests __tests__ spec specs e2e unit integration src main lib app java kotlin python".split(" "),
 );
 
-/** How much two paths have in common: the folders that say something, counted from the file. */
+/** How similar two paths are: common folders with a meaning, counted from the file upwards. */
 function nearness(one: readonly string[], other: readonly string[]): number {
   const [a, b] = [one, other].map((names) =>
     names

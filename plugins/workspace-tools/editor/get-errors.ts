@@ -38,9 +38,9 @@ const parameters = {
   required: [],
 } as const;
 
-/** Without a machine no programs are run: neither the TypeScript compiler nor Python. */
+/** Without `parts` it runs no programs: neither the TypeScript compiler nor Python. */
 export function createErrorsTool(parts: Parts | undefined): WorkspaceTool<ErrorsArgs> {
-  // A compiler that comes to be there while somebody is asked was not what they were asked about.
+  // A compiler that is installed while the user decides was not part of the request.
   const machine = parts?.machine;
   const permitted = new WeakMap<ToolContext, ReadonlySet<string>>();
   return {
@@ -57,7 +57,7 @@ export function createErrorsTool(parts: Parts | undefined): WorkspaceTool<Errors
       const lines = groups.flatMap(({ project }) => (project === undefined ? [] : compilerLine(project, root.real)));
       permitted.set(call.context, new Set(lines));
       const intention = "Check files for errors";
-      // The compiler is a program of the workspace; all else only reads.
+      // The compiler is a program of the workspace; all other checks only read files.
       if (lines.length > 0)
         return { request: { kind: "shell", intention, ...(await parts!.confinement.describe(lines.join(" && "), call)) }, places };
       const reals = places.map(({ real }) => real);
@@ -93,10 +93,10 @@ function check({ paths, project, syntax }: Group, options: CheckOptions, { machi
 }
 
 function notChecked(paths: readonly string[]): FilesChecked {
-  return { by: "", checked: [], unchecked: paths.map((path) => ({ path, why: "nothing here checks files of its kind" })), problems: [] };
+  return { by: "", checked: [], unchecked: paths.map((path) => ({ path, why: "there is no check for this kind of file" })), problems: [] };
 }
 
-/** Files that are checked together. Without either: they cannot be. */
+/** Files that are checked together. Without `project` and `syntax`: they cannot be checked. */
 interface Group {
   readonly paths: string[];
   readonly project?: TypeScriptProject | undefined;
@@ -107,7 +107,7 @@ interface Targets {
   readonly root: Place;
   readonly places: readonly Place[];
   readonly groups: readonly Group[];
-  /** There are more files than are checked at once. */
+  /** There are more files than one call checks. */
   readonly isPart: boolean;
 }
 
@@ -122,7 +122,7 @@ async function findTargets({ filePaths }: ErrorsArgs, call: Call, runsPrograms: 
   }
   const files = await filesIn(places, call);
   if ("refusal" in files) return files;
-  // The working directory is where programs run.
+  // Programs run in the working directory.
   return {
     root: here.place,
     places: [here.place, ...places],
@@ -176,7 +176,7 @@ async function projectOf(
   return known.get(folder);
 }
 
-/** Files with .json names that may hold comments by custom. */
+/** Files with .json names that may contain comments by convention. */
 function isCommented(path: string): boolean {
   return /(^|[\\/])(tsconfig[^\\/]*\.json|jsconfig\.json|\.vscode[\\/][^\\/]*\.json|\.eslintrc\.json)$/i.test(path);
 }
@@ -187,26 +187,26 @@ function shownFrom({ path, real }: Place, file: string): string {
 
 interface ErrorsShown {
   show(path: string): string;
-  /** There are more files than were looked at. */
+  /** There are more files than were checked. */
   readonly isPart: boolean;
-  /** Somebody named the files, rather than all that there are. */
+  /** The call names the files. */
   readonly isAsked: boolean;
 }
 
 const maxProblems = 100;
 const maxNamed = 20;
 
-/** What checking files came to: what is wrong, and what was and was not looked at. */
+/** The result of checking files: the problems, and which files were and were not checked. */
 function errorsText(checks: readonly FilesChecked[], { show, isPart, isAsked }: ErrorsShown): string {
   const problems = checks.flatMap((check) => check.problems);
   const lines = problems.slice(0, maxProblems).map(({ path, line, column, severity, message }) => {
     const place = [show(path), ...(line === undefined ? [] : [line, ...(column === undefined ? [] : [column])])].join(":");
     return `${place}: ${severity}: ${message}`;
   });
-  const more = problems.length > maxProblems ? [`[${problems.length - maxProblems} more are left out.]`] : [];
+  const more = problems.length > maxProblems ? [`[${problems.length - maxProblems} more problems are omitted.]`] : [];
   const checked = checks.filter((check) => check.checked.length > 0);
   const nothing = checked.length === 0 ? "Nothing was checked." : "No errors found.";
-  const part = isPart ? ["[There are more files than are checked at once. Name files or folders.]"] : [];
+  const part = isPart ? ["[There are more files than one call checks. Name files or folders.]"] : [];
   const head = lines.length > 0 ? [...lines, ...more] : [nothing];
   return [...head, ...checkedLines(checked), ...uncheckedLines(checks, show, isAsked), ...part].join("\n");
 }
@@ -216,7 +216,7 @@ function checkedLines(checks: readonly FilesChecked[]): readonly string[] {
   return [`Checked: ${checks.map(({ by, checked }) => `${counted(checked.length)} for ${by}`).join("; ")}.`];
 }
 
-/** By its name where somebody asked for a file, and otherwise by kinds: there may be thousands. */
+/** Files that the call names are listed; all others are counted by kind, since there may be thousands. */
 function uncheckedLines(checks: readonly FilesChecked[], show: ErrorsShown["show"], isAsked: boolean): readonly string[] {
   const unchecked = checks.flatMap((check) => check.unchecked);
   if (unchecked.length === 0) return [];
@@ -226,8 +226,8 @@ function uncheckedLines(checks: readonly FilesChecked[], show: ErrorsShown["show
     const kind = `${extname(path) || "without an extension"}, ${why}`;
     kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
   }
-  const told = [...kinds].sort(([, a], [, b]) => b - a).slice(0, maxNamed);
-  return ["Not checked:", ...told.map(([kind, count]) => `${counted(count)} (${kind})`)];
+  const shown = [...kinds].sort(([, a], [, b]) => b - a).slice(0, maxNamed);
+  return ["Not checked:", ...shown.map(([kind, count]) => `${counted(count)} (${kind})`)];
 }
 
 function counted(count: number): string {

@@ -46,7 +46,7 @@ Hidden files, binary files and files ignored by .gitignore are skipped.`,
     const most = Math.min(maxResultsAtAll, Math.max(1, Math.floor(maxResults)));
     const lines: string[] = [];
     const search = await searchFiles(folder, filter, call, async ({ shown, path, steps }) => {
-      // One more than is given: then it is known that there are more.
+      // One more than is returned shows whether there are more.
       const options = { pattern: wanted, multiline: false, before: 0, after: 0, maxLines: most + 1 - lines.length, steps };
       const found = await searchFile(path, options);
       lines.push(...(found?.lines.map(({ number, text }) => `${shown}:${number}:${shortened(text)}`) ?? []));

@@ -41,7 +41,7 @@ export const listDirTool: WorkspaceTool<ListArgs> = {
   },
 };
 
-/** A folder that could not be listed is closed to us. */
+/** A folder that could not be listed cannot be opened. */
 function faultOf<F extends string>(fault: F): Exclude<F, "folder"> | "unreadable" {
   return fault === "folder" ? "unreadable" : (fault as Exclude<F, "folder">);
 }

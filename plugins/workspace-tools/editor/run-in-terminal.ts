@@ -13,7 +13,7 @@ interface TerminalArgs {
 
 const defaultTimeout = 120_000;
 const maxTimeout = 600_000;
-/** How long a command in the background is listened to, so that one that fails at once says so. */
+/** How long to wait for a background command, so that one that fails at once reports it. */
 const firstWords = 1_000;
 
 export function createTerminalTool(shells: Shells, confinement: CommandConfinement): WorkspaceTool<TerminalArgs> {
@@ -37,7 +37,7 @@ With isBackground it keeps running until the session ends, for servers and watch
       required: ["command"],
     },
     annotations: { destructiveHint: true, openWorldHint: true },
-    // Longer than it ever waits.
+    // Longer than the tool ever waits.
     timeout: maxTimeout + 30_000,
     overridesBuiltInTool: true,
     async describe({ command, explanation = "Run a command" }, call) {

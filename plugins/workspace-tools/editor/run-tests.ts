@@ -19,7 +19,7 @@ interface RunTestsArgs {
 export interface RunTestsParts {
   readonly machine: Pick<Machine, "startProcess">;
   readonly confinement: CommandConfinement;
-  /** Undefined: there is none, so only what the project says is run. */
+  /** Undefined: this machine has no bash, so only the commands of the project are run. */
   readonly bash: string | undefined;
 }
 
@@ -49,7 +49,7 @@ const parameters = {
 } as const;
 
 export function createRunTestsTool({ machine, confinement, bash }: RunTestsParts): WorkspaceTool<RunTestsArgs> {
-  // What was permitted is what is run, whatever becomes of the project's files meanwhile.
+  // The permitted command is run, even if the project's files change in the meantime.
   const permitted = new WeakMap<ToolContext, Plan>();
   return {
     name: "run_tests",
@@ -57,7 +57,7 @@ export function createRunTestsTool({ machine, confinement, bash }: RunTestsParts
       "Runs the tests of the project and returns their output. The runner is detected: a test script or runner in package.json, pytest, Maven, Gradle, Go, Cargo. Prefer it to running tests in the terminal.",
     parameters,
     annotations: { destructiveHint: true, openWorldHint: true },
-    // Longer than it ever waits.
+    // Longer than the tool ever waits.
     timeout: maxTimeout + 30_000,
     overridesBuiltInTool: true,
     async describe(args, call) {
@@ -82,7 +82,7 @@ export function createRunTestsTool({ machine, confinement, bash }: RunTestsParts
 }
 
 interface Plan {
-  /** As a person would type it. */
+  /** As a user would type it. */
   readonly line: string;
   readonly because: string | undefined;
   readonly program: { readonly command: string; readonly args: readonly string[] };
@@ -114,7 +114,7 @@ async function plan({ command, files = [] }: RunTestsArgs, call: Call, bash: str
   return { line: [run.command, ...args].map(quoted).join(" "), because, program: { command: run.command, args }, places };
 }
 
-/** Never one that a program would take for an option. */
+/** Never a name that a program would read as an option. */
 function nameFrom({ real: folder }: Place, file: string): string {
   const name = relative(folder, file).split(sep).join("/");
   return name.startsWith("-") ? `./${name}` : name;

@@ -119,7 +119,7 @@ describe("what a server tells of a turn", () => {
       report({ reply: "late" }),
     );
     expect(turn).toEqual({ outcome: "failed", text: "", calls: [], error, conversationId: "c", turnId: "t" });
-    expect(hear({ kind: "end", error: {} }).turn.error?.message).toBe("The turn failed without a reason.");
+    expect(hear({ kind: "end", error: {} }).turn.error?.message).toBe("The turn failed without giving a reason.");
     expect(hear({ kind: "end", cancellationReason: "CancelledByUser", error }).turn).not.toHaveProperty("error");
   });
 });
