@@ -6,9 +6,8 @@ import { goal, ratio, table, title } from "./support/report.mjs";
 const rounds = 60;
 
 const { createTool } = await built("tools/create-tool.js");
-const { assembleCatalog } = await built("session/catalog/tool-catalog.js");
 const { createCatalogView } = await built("session/catalog/catalog-view.js");
-const { createCatalogMemo } = await built("session/catalog/catalog-memo.js");
+const { assembleCatalog, createCatalogMemo } = await built("session/catalog/assemble-catalog.js");
 
 title("Assembling a catalog, ms");
 const measured = [2000, 10_000].flatMap((size) => measure(size));

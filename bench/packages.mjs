@@ -100,7 +100,7 @@ function measureVerify() {
   goal(`verify ${skills} skills`, median(times), 2000, "ms");
 }
 
-await built("packages/verify.js");
+await built("packages/compare-locks.js");
 try {
   measureAdd();
   measureVerify();

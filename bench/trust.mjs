@@ -48,8 +48,8 @@ async function compare() {
 
 async function signAll(skills) {
   const { createHost } = await built("index.js");
-  const { signFolder } = await built("trust/sign-folder.js");
-  const { formatKey, publicKeyOf } = await built("trust/key-text.js");
+  const { signFolder } = await built("trust/signature-statement.js");
+  const { formatKey, publicKeyOf } = await built("trust/trusted-keys.js");
   const { privateKey } = generateKeyPairSync("ed25519");
   const publicKey = publicKeyOf(privateKey, "bench");
   const host = await createHost({ skillDirectories: [skills], watch: false, plugins: [], packageSkills: false });

@@ -63,7 +63,7 @@ function rowOf(skills, watcher, found, first) {
 
 async function measure({ watcher, root }) {
   // What either has to load from disk is no part of its set-up.
-  await built("io/watch-tree.js");
+  await built("io/watch/watch-tree.js");
   globalThis.gc();
   const rssBefore = process.memoryUsage().rss;
   const watchesBefore = inotifyWatches();
@@ -92,7 +92,7 @@ async function timeReports(root, listen) {
 }
 
 async function watchWith(backend, root, onChange) {
-  const { watchTree } = await built("io/watch-tree.js");
+  const { watchTree } = await built("io/watch/watch-tree.js");
   const watcher = watchTree({
     roots: [root],
     backend,

@@ -1,37 +1,37 @@
 import { type CallProgress, type Fields, isFields, textOf } from "./wire.ts";
 
-/** A call of the turn, as it stands. */
+/** The current state of a call in the turn. */
 export interface AgentCall {
   readonly id: string;
   readonly name: string;
-  /** `client` for tools of the session, `shared` and `mcp` for the server's. */
+  /** `client` for tools of the session, `shared` and `mcp` for those of the server. */
   readonly type: string;
   readonly status: "running" | "completed" | "error" | "cancelled";
   readonly input: unknown;
-  /** What the model was given, as far as it is text. */
+  /** The text of the result that the model received. */
   readonly result?: string;
   readonly error?: string;
   readonly roundId: number;
   readonly turnId: string;
 }
 
-/** Why a turn failed. The server answers as usual then, so that this is the only place where it says so. */
+/** Why a turn failed. The server's response does not show it, so this is the only place that does. */
 export interface TurnError {
   readonly message: string;
   /** The status of the model's answer, such as 402 for a quota that is used up. */
   readonly code?: number | string;
-  /** Seconds, or whatever the service said. */
+  /** Seconds, or the value that the service sent. */
   readonly retryAfter?: unknown;
 }
 
-/** What a turn came to. */
+/** The result of a turn. */
 export interface AgentTurn {
   readonly outcome: "completed" | "failed" | "cancelled";
-  /** Everything that the model said in it. */
+  /** All text of the model. */
   readonly text: string;
-  /** One entry for each call, in the order in which they began, as it ended. */
+  /** The final state of each call, in start order. */
   readonly calls: readonly AgentCall[];
-  /** For a turn that failed. */
+  /** Present if the turn failed. */
   readonly error?: TurnError;
   readonly conversationId: string;
   readonly turnId: string;
@@ -39,15 +39,15 @@ export interface AgentTurn {
 }
 
 export interface TurnListener {
-  /** Hears the answer piece by piece. */
+  /** Receives the answer piece by piece. */
   readonly onText?: ((text: string) => void) | undefined;
-  /** Hears of each call when it begins and when anything about it changes. */
+  /** Called when a call begins and when its state changes. */
   readonly onCall?: ((call: AgentCall) => void) | undefined;
-  /** Hears what the server says about the turn, such as that it tries again. */
+  /** Receives notices of the server about the turn, such as that it retries. */
   readonly onNotice?: ((message: string) => void) | undefined;
 }
 
-/** Puts a turn together from the progress that the server tells of it. What comes after its end is ignored. */
+/** Assembles a turn from the progress notifications of the server. Ignores what arrives after its end. */
 export class TurnProgress {
   readonly #listener: TurnListener;
   readonly #pieces: string[] = [];
@@ -70,7 +70,7 @@ export class TurnProgress {
     if (value["kind"] === "end") this.#end = value;
   }
 
-  /** The turn as it stands, once the server has answered the request for it. */
+  /** The turn, once the server has answered its request. */
   finish(answer: unknown, isCancelled: boolean): AgentTurn {
     const fields = isFields(answer) ? answer : {};
     const error = errorOf(this.#end?.["error"]);
@@ -92,7 +92,7 @@ export class TurnProgress {
       if (isFields(notice) && typeof notice["message"] === "string") this.#listener.onNotice?.(notice["message"]);
     }
     const rounds = listOf(editAgentRounds).filter(isFields);
-    // Some servers say it here, others there, and none may be heard twice.
+    // Some servers send the reply here, others in the rounds; use only one of them.
     const isInRounds = rounds.some((round) => round["reply"] !== "" && typeof round["reply"] === "string");
     if (!isInRounds && typeof reply === "string") this.#say(reply, this.#lastRound);
     for (const round of rounds) {
@@ -106,13 +106,13 @@ export class TurnProgress {
     if (text === "") return;
     const isNewRound = roundId !== this.#lastRound && this.#pieces.length > 0;
     this.#lastRound = roundId;
-    // What the model says after its calls is a paragraph of its own.
+    // Text after calls starts a new paragraph.
     const piece = isNewRound && !this.#pieces.at(-1)!.endsWith("\n") ? `\n\n${text}` : text;
     this.#pieces.push(piece);
     this.#listener.onText?.(piece);
   }
 
-  /** One call is told of again with each change: what is new takes the place of what was. */
+  /** The server repeats a call with each change: new values replace the old ones. */
   #merge({ id, name, toolType, status, input, result, error }: CallProgress, roundId: number): void {
     const before = this.#calls.get(id);
     const text = result?.flatMap(({ value }) => (typeof value === "string" ? value : [])).join("\n");
@@ -149,7 +149,7 @@ function errorOf(value: unknown): TurnError | undefined {
   if (!isFields(value)) return undefined;
   const { message, code, retryAfter } = value;
   return {
-    message: typeof message === "string" ? message : "The turn failed without a reason.",
+    message: typeof message === "string" ? message : "The turn failed without giving a reason.",
     ...((typeof code === "number" || typeof code === "string") && { code }),
     ...(retryAfter !== undefined && { retryAfter }),
   };

@@ -2,20 +2,20 @@ import { readFile } from "node:fs/promises";
 import { extname, isAbsolute, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-/** Tells the server something. */
+/** Sends a notification to the server. */
 export type Notify = (method: string, params: object) => void;
 
 interface Document {
   readonly languageId: string;
   version: number;
   text: string;
-  /** It shows what is in a file, and not what somebody is typing. */
+  /** It shows the content of a file, not text that a user is typing. */
   followsFile: boolean;
 }
 
 /**
- * The documents that are open on the server, which looks there before it looks at the disk. Versions count up from 1;
- * texts go as a whole.
+ * The documents that are open on the server, which reads them instead of the disk. Versions start at 1; texts are sent as
+ * a whole.
  */
 export class Documents {
   readonly #folder: string;
@@ -27,7 +27,7 @@ export class Documents {
     this.#notify = notify;
   }
 
-  /** Opens a document, or gives one that is open another text. */
+  /** Opens a document, or replaces the text of an open one. */
   open(uri: string, languageId: string, text: string, followsFile = false): void {
     const known = this.#open.get(uri);
     if (known !== undefined) {
@@ -40,10 +40,10 @@ export class Documents {
     this.#tellOpened(uri, document);
   }
 
-  /** A file has another content now. A path may be relative to the working directory, or the address of a document. */
+  /** Updates the content of a file. `path`: absolute, relative to the working directory, or the URI of a document. */
   sync(path: string, content: string, languageId?: string): void {
     const uri = this.uriOf(path);
-    // Whoever says the language speaks of a document in an editor, and not of a file that was written.
+    // A language is given for a document in an editor, not for a written file.
     this.open(uri, languageId ?? languageOf(uri), content, languageId === undefined && uri.startsWith("file:"));
   }
 
@@ -51,7 +51,7 @@ export class Documents {
     if (this.#open.delete(uri)) this.#notify("textDocument/didClose", { textDocument: { uri } });
   }
 
-  /** Looks at the files again: a program may have written to one without telling. */
+  /** Reads the files again, since a program may have changed one. */
   async refresh(): Promise<void> {
     const followed = Array.from(this.#open).filter(([, { followsFile }]) => followsFile);
     await Promise.all(
@@ -64,7 +64,7 @@ export class Documents {
     );
   }
 
-  /** Another server knows none of them yet. */
+  /** A new server does not know any of them yet. */
   moveTo(notify: Notify): void {
     this.#notify = notify;
     for (const [uri, document] of this.#open) {
@@ -124,7 +124,7 @@ const languages: Readonly<Record<string, string>> = {
   ".yml": "yaml",
 };
 
-/** The identifier that editors have for the language of a file. */
+/** The language identifier that editors use for a file. */
 function languageOf(path: string): string {
   return languages[extname(path).toLowerCase()] ?? "plaintext";
 }

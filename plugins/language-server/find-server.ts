@@ -14,25 +14,28 @@ const wrapper = "@github/copilot-language-server";
 const program = process.platform === "win32" ? "copilot-language-server.exe" : "copilot-language-server";
 
 /**
- * The server to start: the one that was named, or the native program of the npm package `@github/copilot-language-server`
- * as it is installed for the folder, or one in the search path.
+ * Finds the server to start: the configured one, or the native program of the npm package
+ * `@github/copilot-language-server` that is installed for the folder, or one in the search path.
  * @throws HostError `LANGUAGE_SERVER_NOT_FOUND`.
  */
 export function findServer(given: string | undefined, folder: string): ServerCommand {
   if (given !== undefined) return toCommand(named(given, folder));
   const found = installed(folder) ?? inSearchPath();
   if (found !== undefined) return toCommand(found);
-  const advice = `Install it with "npm install ${wrapper}", or name the program that you have.`;
+  const advice = `Install it with "npm install ${wrapper}", or set the option "server" to its program.`;
   throw new HostError("LANGUAGE_SERVER_NOT_FOUND", `There is no Copilot language server for ${folder}. ${advice}`);
 }
 
 function named(given: string, folder: string): string {
   const path = isAbsolute(given) ? given : resolve(folder, given);
   if (existsSync(path)) return path;
-  throw new HostError("LANGUAGE_SERVER_NOT_FOUND", `There is no language server at ${path}. Name the program itself.`);
+  throw new HostError(
+    "LANGUAGE_SERVER_NOT_FOUND",
+    `There is no language server at ${path}. Set the option "server" to the path of its program.`,
+  );
 }
 
-/** The program of the platform's package, which needs no Node.js of a certain version. */
+/** The native program of the platform package, which does not depend on a Node.js version. */
 function installed(folder: string): string | undefined {
   const native = `${wrapper}-${process.platform}-${process.arch}`;
   const fromFolder = createRequire(pathToFileURL(join(folder, "package.json")));
@@ -41,7 +44,7 @@ function installed(folder: string): string | undefined {
   return path !== undefined && existsSync(path) ? path : undefined;
 }
 
-/** The platform's package is a dependency of the one that people install, and may lie below it. */
+/** The platform package is a dependency of the installed one and may be nested in it. */
 function nested(from: NodeJS.Require, native: string): string | undefined {
   const outer = packageFolder(from, wrapper);
   return outer === undefined ? undefined : packageFolder(createRequire(join(realpathSync(outer), "package.json")), native);
@@ -51,7 +54,7 @@ function packageFolder(from: NodeJS.Require, name: string): string | undefined {
   try {
     return dirname(from.resolve(`${name}/package.json`));
   } catch {
-    // It is not installed there.
+    // Not installed there.
     return undefined;
   }
 }

@@ -1,14 +1,12 @@
 import { type Diagnostic, HostError, Lifetime, type PluginApi, type Session } from "skillhost";
 import type { AgentTurn } from "./agent-turn.ts";
-import { defaultModel, type SendOptions } from "./conversation.ts";
+import { defaultModel, RunningTurns, type SendOptions, skillContext } from "./conversation.ts";
 import { Documents } from "./documents.ts";
-import { OpenTurns } from "./open-turns.ts";
 import type { LanguageServerOptions } from "./options.ts";
 import type { ToolStatus } from "./registrar.ts";
-import { RunningServer, type ServerPlace } from "./running-server.ts";
+import { RunningServer, type ServerParts } from "./running-server.ts";
 import { permitServerTool } from "./server-permissions.ts";
 import { assertSignedIn, readStatus, type SignInStatus } from "./sign-in.ts";
-import { skillContext } from "./skill-context.ts";
 import type { RegisteredTool } from "./wire.ts";
 
 export interface LanguageServerParts {
@@ -19,9 +17,9 @@ export interface LanguageServerParts {
 }
 
 /**
- * A Copilot language server that works with the tools of a session. It is told of every tool that comes, changes or goes;
- * each call of one goes through the session, with its hooks and permissions. When the server ends by itself, what waits
- * for it is rejected, and the next message starts another. Dispose of it to end the server.
+ * A Copilot language server that uses the tools of a session. Added, changed and removed tools are sent to it, and each of
+ * its calls goes through the session with its hooks and permissions. When the server exits by itself, pending requests are
+ * rejected and the next message starts it again. Dispose of it to end the server.
  */
 export class LanguageServer implements AsyncDisposable {
   readonly #api: LanguageServerParts["api"];
@@ -30,14 +28,14 @@ export class LanguageServer implements AsyncDisposable {
   readonly #options: LanguageServerOptions;
   readonly #documents: Documents;
   readonly #statuses = new Map<string, ToolStatus>();
-  readonly #turns = new OpenTurns();
+  readonly #turns = new RunningTurns();
   readonly #listening: Disposable[] = [];
-  readonly #life = new Lifetime(() => new HostError("LANGUAGE_SERVER_CLOSED", "This language server is closed. Connect another."));
+  readonly #life = new Lifetime(() => new HostError("LANGUAGE_SERVER_CLOSED", "This language server is closed. Connect a new one."));
   #server: RunningServer | undefined;
   #starting: Promise<RunningServer> | undefined;
   #closed: Promise<void> | undefined;
 
-  /** @internal Made by the plugin. */
+  /** @internal Created by the plugin. */
   constructor({ api, session, options, onClosed }: LanguageServerParts) {
     this.#api = api;
     this.#onClosed = onClosed;
@@ -45,21 +43,26 @@ export class LanguageServer implements AsyncDisposable {
     this.#options = options;
     this.#documents = new Documents(session.config.workingDirectory, (method, params) => this.#server?.rpc.notify(method, params));
     this.#listening.push(
-      session.onChanged(() => void this.synchronize().catch((error: unknown) => api.log.debug("Tools were not told.", { error }))),
+      session.onChanged(
+        () =>
+          void this.synchronize().catch((error: unknown) =>
+            api.log.debug("The tools could not be sent to the language server.", { error }),
+          ),
+      ),
       session.onFileChanged((change) => {
         this.#documents.sync(change.path, change.content, change.languageId);
-        this.#server?.desk.noteWritten(change);
+        this.#server?.toolCalls.noteWritten(change);
       }),
     );
   }
 
-  /** `stopped`: the next message starts it anew. */
+  /** `stopped`: the next message starts it again. */
   get state(): "running" | "stopped" | "closed" {
     if (this.#closed !== undefined) return "closed";
     return this.#server === undefined ? "stopped" : "running";
   }
 
-  /** The server's own version; empty while it does not run. */
+  /** The version of the server. Empty while it is not running. */
   get version(): string {
     return this.#server?.version ?? "";
   }
@@ -68,22 +71,22 @@ export class LanguageServer implements AsyncDisposable {
     return this.#server?.pid;
   }
 
-  /** What the server offers its models: its own tools and those of the session. */
+  /** The tools that the server offers its models: its own and those of the session. */
   get tools(): readonly RegisteredTool[] {
     return this.#server?.registrar.listed ?? [];
   }
 
-  /** Tools that the server is not given, and why; and what was changed in schemas for it. */
+  /** Why tools are not offered to the server, and which schemas were changed for it. */
   get diagnostics(): readonly Diagnostic[] {
     return this.#server?.registrar.diagnostics ?? [];
   }
 
-  /** Starts the server unless it runs, and settles when it knows the session's tools. */
+  /** Starts the server unless it is running. Settles when it knows the tools of the session. */
   async start(): Promise<void> {
     await this.#running();
   }
 
-  /** Settles when the server knows the session's tools as they are now. */
+  /** Settles when the server knows the current tools of the session. */
   async synchronize(): Promise<void> {
     await this.#server?.registrar.sync();
   }
@@ -94,9 +97,9 @@ export class LanguageServer implements AsyncDisposable {
   }
 
   /**
-   * Sends a message and settles when the whole turn is over. A turn that fails is a turn, with its `error`.
+   * Sends a message and settles when the whole turn is over. A failed turn resolves, too, with its `error`.
    * @throws HostError `LANGUAGE_SERVER_SIGN_IN`, `LANGUAGE_SERVER_NO_MODEL`, `LANGUAGE_SERVER_REFUSED`,
-   * `LANGUAGE_SERVER_EXITED`, and the others of `start`; the signal's reason when it has fired before.
+   * `LANGUAGE_SERVER_EXITED`, and the others of `start`; the signal's reason if it was aborted before.
    */
   async send(prompt: string, options: SendOptions = {}): Promise<AgentTurn> {
     const { signal } = options;
@@ -110,33 +113,33 @@ export class LanguageServer implements AsyncDisposable {
     return this.#turns.run(prompt, place, options);
   }
 
-  /** Forgets a conversation. */
+  /** Deletes a conversation. */
   async forget(conversationId: string): Promise<void> {
     await this.#server?.rpc.request("conversation/destroy", { conversationId });
   }
 
-  /** Switches tools off and on, the server's own among them. One that is off is neither offered nor called. */
+  /** Disables and enables tools, including those of the server. A disabled tool is neither offered nor called. */
   async setToolStatus(statuses: Readonly<Record<string, ToolStatus>>): Promise<void> {
     const { registrar } = await this.#running();
     await registrar.setStatuses(statuses);
   }
 
-  /** Opens a document on the server, or gives an open one another text, whatever the disk has. */
+  /** Opens a document on the server or replaces the text of an open one, independent of the disk. */
   openDocument(uri: string, languageId: string, text: string): void {
     this.#documents.open(uri, languageId, text);
   }
 
-  /** Tells the server what a file holds now. What the session's tools say they wrote is told without this. */
+  /** Sends the current content of a file to the server. Writes of the session's tools are sent automatically. */
   syncFile(path: string, content: string): void {
     this.#documents.sync(path, content);
   }
 
-  /** The server looks at the disk again for this one. */
+  /** The server reads this document from the disk again. */
   closeDocument(uri: string): void {
     this.#documents.close(uri);
   }
 
-  /** Ends the server and starts another, which is told of tools and documents anew. */
+  /** Ends the server and starts a new one, which receives tools and documents again. */
   async restart(): Promise<void> {
     const server = this.#server;
     this.#server = undefined;
@@ -153,7 +156,7 @@ export class LanguageServer implements AsyncDisposable {
     return this.close();
   }
 
-  /** Concurrent first use shares one start; one that failed is tried anew. */
+  /** Concurrent first uses share one start. After a failed start the next use tries again. */
   async #running(): Promise<RunningServer> {
     this.#life.assertOpen();
     if (this.#server !== undefined) return this.#server;
@@ -175,7 +178,7 @@ export class LanguageServer implements AsyncDisposable {
   }
 
   #launch(closing: AbortSignal): Promise<RunningServer> {
-    const place: ServerPlace = {
+    const place: ServerParts = {
       api: this.#api,
       session: this.#session,
       options: this.#options,
@@ -187,7 +190,7 @@ export class LanguageServer implements AsyncDisposable {
     return RunningServer.start(place, closing);
   }
 
-  /** Tells a server what there is; from then on it is the one. */
+  /** Sends documents and tools to a server. From then on it is the current one. */
   async #introduce(server: RunningServer): Promise<void> {
     void server.ended.then(() => {
       if (this.#server === server) this.#server = undefined;
@@ -205,7 +208,7 @@ export class LanguageServer implements AsyncDisposable {
     const server = this.#server;
     this.#server = undefined;
     await server?.[Symbol.asyncDispose]();
-    // One that was being introduced is ended by whoever started it.
+    // A server that is still being introduced is ended by its start.
     await this.#starting?.catch(() => {});
     this.#onClosed();
   }

@@ -1,42 +1,42 @@
 import type { JsonSchema } from "skillhost";
 
-/** How the language server is started and dealt with. */
+/** Options for the language server. */
 export interface LanguageServerOptions {
   /**
-   * The server's program, or its JavaScript file; relative to the session's working directory. Default: the one of the npm
+   * The server's program or its JavaScript file, relative to the session's working directory. Default: that of the npm
    * package `@github/copilot-language-server` that is installed there, or one in the search path.
    */
   readonly server?: string | undefined;
-  /** Variables for the server beside those that it gets of the host's. */
+  /** Variables for the server in addition to those of the host. */
   readonly env?: Readonly<Record<string, string>> | undefined;
   /**
-   * The host's environment, of which the server gets what it reads itself: who is signed in, where it keeps its state, and
-   * the way through a proxy. Default: that of this process.
+   * The host's environment. The server receives the variables that it reads itself: sign-in, state folder and proxy.
+   * Default: that of this process.
    */
   readonly hostEnvironment?: Readonly<Record<string, string | undefined>> | undefined;
-  /** The server's whole environment instead: nothing is added to it. */
+  /** The complete environment of the server instead. Nothing is added to it. */
   readonly environment?: Readonly<Record<string, string>> | undefined;
-  /** Milliseconds that the server may take to start. Default: 90,000; older ones take half a minute on a new machine. */
+  /** Time limit for the start in milliseconds. Default: 90,000, since older servers take half a minute on a new machine. */
   readonly startTimeout?: number | undefined;
   /**
-   * Whether the server runs what it brings itself without asking. Default: false, it asks about each call and the session's
-   * permissions decide. Tools of the session go through its permissions either way.
+   * Whether the server runs its own tools without asking. Default: false, it asks for each call and the session's
+   * permissions decide. Calls of the session's tools always go through its permissions.
    */
   readonly autoApproval?: boolean | undefined;
-  /** Characters of a tool's result that the model is given at most, the note of what is left out among them. Default: 4,000. */
+  /** Maximum characters of a tool's result for the model, including the note about what is omitted. Default: 4,000. */
   readonly outputLimit?: number | undefined;
   /**
-   * What happens with a schema that the server would not take: `repair`, the default, fills in what is missing and says so;
+   * How to handle a schema that the server would reject. `repair`, the default, adds what is missing and reports it;
    * with `strict` the tool is not offered.
    */
   readonly schemas?: "repair" | "strict" | undefined;
-  /** Default: the one that the server says is its default. */
+  /** Default: the default of the server. */
   readonly model?: string | undefined;
-  /** Whether the server reports to GitHub how it is used. Default: false. */
+  /** Whether the server sends usage data to GitHub. Default: false. */
   readonly telemetry?: boolean | undefined;
 }
 
-/** The same options as the configuration of the plugin. */
+/** The same options as configuration of the plugin. */
 export const configSchema: JsonSchema = {
   type: "object",
   properties: {
@@ -52,3 +52,22 @@ export const configSchema: JsonSchema = {
   },
   additionalProperties: false,
 };
+
+/**
+ * The server's settings. By default it asks only about terminals, its own MCP servers and files outside the workspace;
+ * with `editorHandlesAllConfirmation` it asks about every call.
+ */
+export function toSettings({ autoApproval = false, telemetry = false }: LanguageServerOptions): object {
+  return {
+    telemetry: { telemetryLevel: telemetry ? "all" : "off" },
+    github: {
+      copilot: {
+        agent: {
+          editorHandlesAllConfirmation: !autoApproval,
+          toolConfirmAutoApprove: autoApproval,
+          autoApproveYoloMode: autoApproval,
+        },
+      },
+    },
+  };
+}

@@ -10,18 +10,18 @@ export type { ToolStatus } from "./registrar.ts";
 export type { SignInStatus } from "./sign-in.ts";
 export type { RegisteredTool } from "./wire.ts";
 
-/** A plugin, and the way to the language server for sessions of the hosts that have it. */
+/** The plugin, with a way to start language servers for sessions of its hosts. */
 export interface LanguageServerPlugin extends Plugin {
   /**
-   * Starts a Copilot language server that works with the tools of a session. It ends with the session, or when what this
-   * gives is closed. Options take precedence over the plugin's configuration.
+   * Starts a Copilot language server that uses the tools of a session. It ends with the session, or when the returned
+   * server is closed. Options take precedence over the plugin's configuration.
    * @throws HostError `LANGUAGE_SERVER_NOT_FOUND`, `LANGUAGE_SERVER_START`, `LANGUAGE_SERVER_TIMEOUT`,
    * `LANGUAGE_SERVER_EXITED`; `PLUGIN_INACTIVE` when the session's host does not have this plugin.
    */
   connect(session: Session, options?: LanguageServerOptions): Promise<LanguageServer>;
 }
 
-/** One activation of the plugin, with the servers that were opened for sessions of its host. */
+/** One activation of the plugin, with the servers that run for sessions of its host. */
 interface Place {
   readonly api: PluginApi<LanguageServerOptions>;
   readonly open: Map<string, Set<LanguageServer>>;
@@ -29,12 +29,12 @@ interface Place {
 
 const places = new Set<Place>();
 
-/** Has GitHub's Copilot language server work with the tools of a session. */
+/** Lets GitHub's Copilot language server use the tools of a session. */
 export const languageServer: LanguageServerPlugin = Object.freeze({
   ...definePlugin<LanguageServerOptions>({
     name: "language-server",
     version: "1.0.0",
-    // An editor's tools, under the names that the server's model knows.
+    // The tools of an editor, with the names that the server's model knows.
     requires: { "workspace-tools": "^1.0.0" },
     configSchema,
     activate(api) {

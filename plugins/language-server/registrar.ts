@@ -6,7 +6,7 @@ import { type RegisteredTool, readRegistered, type ToolRegistration } from "./wi
 export interface RegistrarParts {
   readonly session: Session;
   readonly rpc: Rpc;
-  /** Whether schemas are made to fit. */
+  /** Whether schemas are repaired. */
   readonly repair: boolean;
   readonly log: Logger;
 }
@@ -14,8 +14,8 @@ export interface RegistrarParts {
 export type ToolStatus = "enabled" | "disabled";
 
 /**
- * Keeps the server's list of our tools as the session's is. The server takes a list as a whole or not at all, so what it
- * may refuse is kept out of it; if it refuses one nevertheless, each tool is sent for itself.
+ * Synchronizes the session's tools with the server. The server accepts a list as a whole or not at all, so tools that it
+ * would reject are left out. If it rejects a list anyway, each tool is sent separately.
  */
 export class Registrar {
   readonly #parts: RegistrarParts;
@@ -26,23 +26,23 @@ export class Registrar {
   #work: Promise<void> = Promise.resolve();
   #hasListed = false;
 
-  /** `statuses`: what was switched on and off before, on another server. */
+  /** `statuses`: the tools that were enabled and disabled on an earlier server. */
   constructor(parts: RegistrarParts, statuses: Map<string, ToolStatus>) {
     this.#parts = parts;
     this.#statuses = statuses;
   }
 
-  /** What the server offers, as it told last: its own tools and ours. */
+  /** The tools of the server's last answer: its own and ours. */
   get listed(): readonly RegisteredTool[] {
     return this.#listed;
   }
 
-  /** What is wrong with the tools of now, and what was changed in them. */
+  /** Problems of the current tools, and changes to their schemas. */
   get diagnostics(): readonly Diagnostic[] {
     return this.#diagnostics;
   }
 
-  /** Sends what has changed. Rejects when the server has ended. */
+  /** Sends the changes. Rejects when the server has ended. */
   sync(): Promise<void> {
     return this.#enqueue(() => this.#sync());
   }
@@ -65,7 +65,7 @@ export class Registrar {
     const gone = [...this.#sent.keys()].filter((name) => !registrations.has(name));
     const changed = [...registrations.values()].filter((tool) => this.#sent.get(tool.name) !== JSON.stringify(tool));
     if (gone.length > 0) await this.#unregister(gone);
-    // The first time also without any: the answer lists what the server has of its own.
+    // The first time even without changes: the answer lists the server's own tools.
     const refused = changed.length > 0 || !this.#hasListed ? await this.#register(changed) : [];
     this.#hasListed = true;
     const before = new Set(this.#diagnostics.map(({ message }) => message));
@@ -99,7 +99,7 @@ export class Registrar {
   }
 
   #refused(name: string, { message }: HostError): Diagnostic {
-    // What the server had before is not what the session has now.
+    // The server may have tools of before that the session no longer has.
     this.#sent.delete(name);
     return { severity: "error", code: "LANGUAGE_SERVER_TOOL_REFUSED", source: name, message: `Tool "${name}" is not offered: ${message}` };
   }

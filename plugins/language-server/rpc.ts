@@ -10,22 +10,22 @@ import {
   StreamMessageWriter,
 } from "vscode-jsonrpc/node.js";
 
-/** Answers a request of the server; `signal` fires when the server wants no answer any more. */
+/** Answers a request of the server. `signal` aborts when the server cancels it. */
 export type RequestHandler = (params: unknown, signal: AbortSignal) => unknown;
 
 export interface RpcHandlers {
-  /** By method. A method that is not here is answered with "method not found". */
+  /** By method. Any other method is answered with "method not found". */
   readonly requests: Readonly<Record<string, RequestHandler>>;
   notified(method: string, params: unknown): void;
   progressed(token: string | number, value: unknown): void;
 }
 
 export interface RequestOptions {
-  /** Milliseconds. Default: for ever. */
+  /** Milliseconds. Default: unlimited. */
   readonly timeout?: number | undefined;
 }
 
-/** JSON-RPC with a language server over its pipes. When the server ends, whatever waits for it is rejected. */
+/** JSON-RPC with a language server over its pipes. When the server ends, pending requests are rejected. */
 export class Rpc implements Disposable {
   readonly #connection: MessageConnection;
   readonly #log: Logger;
@@ -35,7 +35,7 @@ export class Rpc implements Disposable {
     this.#log = log;
     const connection = createMessageConnection(new StreamMessageReader(stdout), new StreamMessageWriter(unfailing(stdin)));
     this.#connection = connection;
-    connection.onError(([error]) => log.warning("The language server sent something that could not be read.", { error }));
+    connection.onError(([error]) => log.warning("The language server sent an invalid message.", { error }));
     connection.onRequest((method, params, token) => {
       const handler = Object.hasOwn(handlers.requests, method) ? handlers.requests[method] : undefined;
       if (handler === undefined) return notFound(method);
@@ -49,8 +49,8 @@ export class Rpc implements Disposable {
   }
 
   /**
-   * @throws HostError `LANGUAGE_SERVER_REFUSED` with the server's words, `LANGUAGE_SERVER_TIMEOUT`, and what `end` was
-   * given when the server has ended.
+   * @throws HostError `LANGUAGE_SERVER_REFUSED` with the server's message, `LANGUAGE_SERVER_TIMEOUT`, and the error given
+   * to `end` when the server has ended.
    */
   async request(method: string, params: unknown, { timeout }: RequestOptions = {}): Promise<unknown> {
     if (this.#ended !== undefined) throw this.#ended;
@@ -80,7 +80,7 @@ export class Rpc implements Disposable {
     });
   }
 
-  /** Whatever waits for the server is rejected with this, and so is what is asked later. */
+  /** Rejects pending and later requests with this error. */
   end(reason: HostError): void {
     if (this.#ended !== undefined) return;
     this.#ended = reason;
@@ -102,8 +102,8 @@ function toRefusal(method: string, error: unknown): unknown {
 }
 
 /**
- * Takes whatever is written. When the server has gone, what waits for it is told by `end`: the connection would make a
- * rejection of each message that cannot be written, which nobody can catch.
+ * Accepts every write. When the server has ended, `end` rejects pending requests. Otherwise the connection would create an
+ * unhandled rejection for each message that cannot be written.
  */
 function unfailing(stdin: Writable): Writable {
   return new Writable({

@@ -1,20 +1,20 @@
 import { HostError, type Logger, type ManagedProcess, type PluginApi, type Session } from "skillhost";
-import { CallDesk, type CallDeskParts } from "./call-desk.ts";
+import { ClientToolCalls, type ClientToolCallsParts } from "./client-tool-calls.ts";
 import { findServer } from "./find-server.ts";
 import type { LanguageServerOptions } from "./options.ts";
+import { toSettings } from "./options.ts";
 import { Registrar, type ToolStatus } from "./registrar.ts";
 import { Rpc } from "./rpc.ts";
 import { editorAnswers, logNotification, workspaceFolder } from "./server-requests.ts";
-import { toSettings } from "./settings.ts";
 import { isFields, textOf } from "./wire.ts";
 
-export interface ServerPlace {
+export interface ServerParts {
   readonly api: Pick<PluginApi, "log" | "startProcess">;
   readonly session: Session;
   readonly options: LanguageServerOptions;
   readonly statuses: Map<string, ToolStatus>;
-  permit: CallDeskParts["permit"];
-  onTurnOver: CallDeskParts["onTurnOver"];
+  permit: ClientToolCallsParts["permit"];
+  onTurnOver: ClientToolCallsParts["onTurnOver"];
   progressed(token: string | number, value: unknown): void;
 }
 
@@ -22,13 +22,13 @@ const shutdownMs = 2_000;
 const defaultStartTimeout = 90_000;
 const defaultOutputLimit = 4_000;
 
-/** One server from its start to its end. A new start is another one of these. */
+/** One server process. Each start creates a new instance. */
 export class RunningServer implements AsyncDisposable {
   readonly rpc: Rpc;
-  readonly desk: CallDesk;
+  readonly toolCalls: ClientToolCalls;
   readonly registrar: Registrar;
   readonly pid: number;
-  /** Settles when the program has ended, with why. */
+  /** Settles with the reason when the program has ended. */
   readonly ended: Promise<HostError>;
   version = "";
   readonly #process: ManagedProcess;
@@ -36,17 +36,17 @@ export class RunningServer implements AsyncDisposable {
   #stderr = "";
   #isStopping = false;
 
-  private constructor(process: ManagedProcess, { api, session, options, statuses, permit, onTurnOver, progressed }: ServerPlace) {
+  private constructor(process: ManagedProcess, { api, session, options, statuses, permit, onTurnOver, progressed }: ServerParts) {
     const { log } = api;
     const { outputLimit = defaultOutputLimit, schemas = "repair" } = options;
     this.#process = process;
     this.#log = log;
     this.pid = process.pid;
-    this.desk = new CallDesk({ session, outputLimit, log, permit, onTurnOver });
+    this.toolCalls = new ClientToolCalls({ session, outputLimit, log, permit, onTurnOver });
     const requests = {
       ...editorAnswers(session.config.workingDirectory),
-      "conversation/invokeClientTool": this.desk.invoke.bind(this.desk),
-      "conversation/invokeClientToolConfirmation": this.desk.confirm.bind(this.desk),
+      "conversation/invokeClientTool": this.toolCalls.invoke.bind(this.toolCalls),
+      "conversation/invokeClientToolConfirmation": this.toolCalls.confirm.bind(this.toolCalls),
     };
     const notified = (method: string, params: unknown): void => logNotification(log, method, params);
     this.rpc = new Rpc(process, { requests, notified, progressed }, log);
@@ -56,10 +56,10 @@ export class RunningServer implements AsyncDisposable {
   }
 
   /**
-   * Starts the program and shakes hands with it, unless the signal ends it before.
+   * Starts the program and initializes the protocol, unless the signal aborts before.
    * @throws HostError `LANGUAGE_SERVER_NOT_FOUND`, `LANGUAGE_SERVER_START`, `LANGUAGE_SERVER_TIMEOUT`, `LANGUAGE_SERVER_EXITED`.
    */
-  static async start(place: ServerPlace, signal: AbortSignal): Promise<RunningServer> {
+  static async start(place: ServerParts, signal: AbortSignal): Promise<RunningServer> {
     const { api, session, options } = place;
     const folder = session.config.workingDirectory;
     const { hostEnvironment = process.env, env, environment, startTimeout = defaultStartTimeout } = options;
@@ -86,20 +86,20 @@ export class RunningServer implements AsyncDisposable {
     }
   }
 
-  /** Asks the server to end, and makes it. What waits for it is rejected. */
+  /** Asks the server to exit, then ends it. Pending requests are rejected. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isStopping) return void (await this.ended);
     this.#isStopping = true;
-    this.desk.close();
+    this.toolCalls.close();
     if (!(await this.#askToEnd())) await this.#kill();
   }
 
-  /** False: it must be made to end. */
+  /** False: it must be killed. */
   async #askToEnd(): Promise<boolean> {
     try {
       await this.rpc.request("shutdown", undefined, { timeout: shutdownMs });
     } catch {
-      // It has ended already, or does not listen.
+      // It has ended already, or does not respond.
       return false;
     }
     this.rpc.notify("exit", undefined);
@@ -131,17 +131,17 @@ export class RunningServer implements AsyncDisposable {
   async #watch(): Promise<HostError> {
     const { code, signal } = await this.#process.ended;
     const how = signal === null ? `with code ${code}` : `by ${signal}`;
-    const said = this.#isStopping || this.#stderr.trim() === "" ? "" : ` It said last: ${this.#stderr.trim().split("\n").at(-1)}`;
+    const said = this.#isStopping || this.#stderr.trim() === "" ? "" : ` Last line of stderr: ${this.#stderr.trim().split("\n").at(-1)}`;
     const reason = this.#isStopping
       ? new HostError("LANGUAGE_SERVER_CLOSED", "The language server was stopped.")
-      : new HostError("LANGUAGE_SERVER_EXITED", `The language server ended ${how}.${said}`);
-    this.desk.close();
+      : new HostError("LANGUAGE_SERVER_EXITED", `The language server exited ${how}.${said}`);
+    this.toolCalls.close();
     this.rpc.end(reason);
     if (!this.#isStopping) this.#log.error(reason.message, { code: reason.code });
     return reason;
   }
 
-  /** It must be read, or the server would block; nothing in it is of any meaning. */
+  /** The stream must be read, or the server would block. Its content has no meaning. */
   #drain(text: string): void {
     this.#stderr = (this.#stderr + text).slice(-500);
     this.#log.debug(`The language server writes: ${text.slice(0, 2000)}`);
@@ -158,7 +158,7 @@ function delay(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }
 
-/** What a language server reads itself, beside what every program gets. */
+/** Variables that a language server reads, in addition to those of every program. */
 function serverVariables(host: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const isWanted = /^(GH_COPILOT_|GITHUB_COPILOT_|AGENT_DEBUG_|XDG_|HOME$|(HTTPS?|ALL|NO)_PROXY$|NODE_EXTRA_CA_CERTS$)/i;
   const known = Object.entries(host).filter((entry): entry is [string, string] => entry[1] !== undefined);

@@ -1,6 +1,6 @@
 import { type Fields, isFields } from "./wire.ts";
 
-/** One change that a schema needed. */
+/** A change to a schema. */
 export interface SchemaChange {
   /** JSON pointer into the registration. */
   readonly pointer: string;
@@ -13,9 +13,9 @@ export interface SanitizedSchema {
 }
 
 /**
- * A schema as the server takes it: `type`, `properties` and `required` are there, and each property has one type, in a
- * text, and a description. Only this level is looked at; what lies deeper goes as it is. The given schema stays as it
- * was; what is not changed is shared with it.
+ * Converts a schema to the form that the server accepts: with `type`, `properties` and `required`, and with one type as a
+ * string and a description for each property. Only this level is changed. The given schema is not modified; unchanged
+ * parts are shared with it.
  */
 export function sanitizeSchema(given: Fields): SanitizedSchema {
   const changes: SchemaChange[] = [];
@@ -41,7 +41,7 @@ export function sanitizeSchema(given: Fields): SanitizedSchema {
   const properties = Object.entries(schema["properties"] as Fields).map(([name, property]) => {
     return [name, sanitizeProperty(name, property, given, (key, what) => change(`/properties/${escaped(name)}${key}`, what))] as const;
   });
-  // Own keys only, also for a property called `__proto__`.
+  // Own keys only, since a property may be named `__proto__`.
   schema["properties"] = Object.fromEntries(properties);
   return { schema, changes };
 }
@@ -66,7 +66,7 @@ function sanitizeProperty(name: string, given: unknown, root: Fields, change: Ch
 
 const maxDepth = 16;
 
-/** The one type that says most of what a value may be; null only where it is all there is. */
+/** The most specific single type of a value. null only if there is no other. */
 function typeOf(schema: unknown, root: Fields, depth = 0): string | undefined {
   if (!isFields(schema) || depth > maxDepth) return undefined;
   const { type } = schema;
@@ -101,7 +101,7 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** What a reference within the schema leads to. */
+/** The target of a reference within the schema. */
 function targetOf(ref: unknown, root: Fields): unknown {
   if (typeof ref !== "string" || !ref.startsWith("#/")) return undefined;
   let at: unknown = root;
@@ -117,7 +117,7 @@ function decoded(step: string): string {
   try {
     return decodeURIComponent(step);
   } catch {
-    // A stray percent sign means itself.
+    // A percent sign without an escape stands for itself.
     return step;
   }
 }

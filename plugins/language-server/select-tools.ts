@@ -1,17 +1,16 @@
-import type { Diagnostic, Tool } from "skillhost";
-import { lintRegistration } from "./lint-registration.ts";
-import { toRegistration } from "./to-registration.ts";
-import type { ToolRegistration } from "./wire.ts";
+import type { Diagnostic, Tool, ToolDefinition } from "skillhost";
+import { type SchemaChange, sanitizeSchema } from "./sanitize-schema.ts";
+import { type Fields, isFields, type ToolRegistration } from "./wire.ts";
 
 export interface Selection {
-  /** What the server is given, by name. */
+  /** The tools to register, by name. */
   readonly registrations: ReadonlyMap<string, ToolRegistration>;
   readonly diagnostics: readonly Diagnostic[];
 }
 
 /**
- * The server's own tools, and those that an editor is expected to bring. A tool of such a name takes the place of what
- * the server's instructions to the model speak of.
+ * The server's own tools and those that it expects of an editor. A tool with such a name replaces the one that the server's
+ * instructions to the model describe.
  * @internal Exported for tests.
  */
 export const serverOwnedNames: ReadonlySet<string> = new Set([
@@ -20,14 +19,14 @@ export const serverOwnedNames: ReadonlySet<string> = new Set([
   ...["find_test_files", "run_in_terminal", "run_tests", "fetch_web_page", "get_errors"],
 ]);
 
-/** What the model calls a tool by that is registered under a name. @internal Exported for tests. */
+/** The name that the model uses for a registered tool. @internal Exported for tests. */
 export function nameForModel(name: string): string {
   return name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64);
 }
 
 /**
- * Chooses what of a session's tools the server is given, and says why the others are not: each for itself, since the
- * server refuses a request as a whole.
+ * Selects the session's tools to register, and reports why others are left out. Checks each tool separately, since the
+ * server rejects a request as a whole.
  */
 export function selectTools(tools: Iterable<Pick<Tool, "definition" | "origin">>, repair: boolean): Selection {
   const registrations = new Map<string, ToolRegistration>();
@@ -54,7 +53,7 @@ export function selectTools(tools: Iterable<Pick<Tool, "definition" | "origin">>
 
 function guard({ definition: { name, overridesBuiltInTool }, origin }: Pick<Tool, "definition" | "origin">): Diagnostic | undefined {
   if (!serverOwnedNames.has(name) || overridesBuiltInTool === true || origin.kind === "builtin") return undefined;
-  const message = `Tool "${name}" of ${origin.kind} "${origin.source}" is not offered to the language server, which has a tool of that name. Give it another name, or overridesBuiltInTool: true to take the other's place.`;
+  const message = `Tool "${name}" of ${origin.kind} "${origin.source}" is not offered to the language server, which has a tool of that name. Rename it, or set overridesBuiltInTool: true to replace the server's tool.`;
   return { severity: "error", code: "LANGUAGE_SERVER_NAME_TAKEN", source: name, message };
 }
 
@@ -64,11 +63,98 @@ function collision(name: string, holder: string): Diagnostic {
 }
 
 function changed(name: string, pointer: string, what: string): Diagnostic {
-  const message = `Tool "${name}": ${pointer} ${what}, since the language server insists on it. The tool itself stays as it is.`;
+  const message = `Tool "${name}": ${pointer} ${what}, as the language server requires. The tool itself is not changed.`;
   return { severity: "info", code: "LANGUAGE_SERVER_SCHEMA_CHANGED", source: name, message };
 }
 
 function invalid(name: string, pointer: string, problem: string): Diagnostic {
-  const message = `Tool "${name}" is not offered to the language server, which would refuse it: ${pointer} ${problem}.`;
+  const message = `Tool "${name}" is not offered to the language server, which would reject it: ${pointer} ${problem}.`;
   return { severity: "error", code: "LANGUAGE_SERVER_TOOL_INVALID", source: name, message };
+}
+
+/** The registration of a tool and the changes that it needed. It may still have issues. */
+interface PreparedRegistration {
+  readonly registration: ToolRegistration;
+  readonly changes: readonly SchemaChange[];
+}
+
+/**
+ * The registration of a tool. `repair` adds what the server requires; otherwise the definition is sent unchanged.
+ * `metadata.confirmationMessages`: the texts with which servers up to 1.4xx ask the user to confirm a call.
+ */
+function toRegistration(definition: ToolDefinition, repair: boolean): PreparedRegistration {
+  const { name, title, description, parameters, metadata } = definition;
+  const sanitized = parameters === undefined ? undefined : repair ? sanitizeSchema(parameters) : { schema: parameters, changes: [] };
+  const changes = [...(sanitized?.changes ?? [])];
+  const isDescribed = typeof description === "string" || !repair;
+  if (!isDescribed) changes.push({ pointer: "/description", what: "was missing" });
+  const confirmationMessages = metadata?.["confirmationMessages"];
+  const registration = {
+    name,
+    ...(isDescribed ? description !== undefined && { description } : { description: title ?? name }),
+    ...(sanitized !== undefined && { inputSchema: sanitized.schema }),
+    ...(isFields(confirmationMessages) && { confirmationMessages }),
+  };
+  // lintRegistration checks it.
+  return { registration: registration as ToolRegistration, changes };
+}
+
+/** Why the server would reject a tool. */
+export interface RegistrationIssue {
+  /** JSON pointer into the registration. */
+  readonly pointer: string;
+  readonly message: string;
+}
+
+/**
+ * The reasons why the server would reject a registration. It rejects the whole request for one issue, so a tool with an
+ * issue is not sent.
+ * @internal Exported for tests.
+ */
+export function lintRegistration(registration: unknown): readonly RegistrationIssue[] {
+  if (!isFields(registration)) return [{ pointer: "", message: "must be an object" }];
+  const { name, description, inputSchema, confirmationMessages } = registration;
+  return [
+    ...text("/name", name),
+    ...text("/description", description),
+    ...(inputSchema === undefined || inputSchema === null ? [] : lintSchema(inputSchema)),
+    ...(confirmationMessages === undefined || confirmationMessages === null ? [] : lintMessages(confirmationMessages)),
+  ];
+}
+
+function lintSchema(schema: unknown): readonly RegistrationIssue[] {
+  if (!isFields(schema)) return [{ pointer: "/inputSchema", message: "must be an object" }];
+  const { type, properties, required } = schema;
+  return [
+    ...text("/inputSchema/type", type),
+    ...(isFields(properties) ? lintProperties(properties) : [missing("/inputSchema/properties", properties, "an object")]),
+    ...lintRequired(required),
+  ];
+}
+
+function lintProperties(properties: Fields): readonly RegistrationIssue[] {
+  return Object.entries(properties).flatMap(([name, property]) => {
+    const pointer = `/inputSchema/properties/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+    if (!isFields(property)) return [{ pointer, message: "must be an object" }];
+    return [...text(`${pointer}/type`, property["type"]), ...text(`${pointer}/description`, property["description"])];
+  });
+}
+
+function lintRequired(required: unknown): readonly RegistrationIssue[] {
+  const pointer = "/inputSchema/required";
+  if (!Array.isArray(required)) return [missing(pointer, required, "a list (may be empty)")];
+  return required.flatMap((name: unknown, index) => text(`${pointer}/${index}`, name));
+}
+
+function lintMessages(messages: unknown): readonly RegistrationIssue[] {
+  if (!isFields(messages)) return [{ pointer: "/confirmationMessages", message: "must be an object" }];
+  return [...text("/confirmationMessages/title", messages["title"]), ...text("/confirmationMessages/message", messages["message"])];
+}
+
+function text(pointer: string, value: unknown): readonly RegistrationIssue[] {
+  return typeof value === "string" ? [] : [missing(pointer, value, "a string")];
+}
+
+function missing(pointer: string, value: unknown, what: string): RegistrationIssue {
+  return { pointer, message: `${value === undefined ? "is missing: it " : ""}must be ${what}` };
 }

@@ -4,8 +4,8 @@ import type { Confirmation, Fields } from "./wire.ts";
 type ToolOrigin = Tool["origin"];
 
 /**
- * Decides about a call of a tool that the server brings itself, or of one that the server starts for others, by the
- * permissions of the session: the same rules and the same people as for its own tools. Nobody there to decide is a no.
+ * Decides about a call of the server's own tools, or of tools of its MCP servers, by the permissions of the session: the
+ * same rules and the same user as for the session's tools. Without a user to decide, the call is denied.
  */
 export async function permitServerTool(session: Session, asked: Confirmation, signal: AbortSignal): Promise<boolean> {
   const request = requestOf(asked);
@@ -24,7 +24,7 @@ export async function permitServerTool(session: Session, asked: Confirmation, si
   return allowed;
 }
 
-/** Stands for the server's tool before rules and people; it is never called. */
+/** Represents the server's tool in permission requests. It is never called. */
 function toTool({ name, title, input }: Confirmation, request: PermissionRequest): Tool {
   const { toolType, mcpServerName, mcpToolName } = input;
   const own = name.slice(name.lastIndexOf(".") + 1).replaceAll(/[^a-zA-Z0-9_-]/g, "_");
@@ -44,7 +44,7 @@ function toTool({ name, title, input }: Confirmation, request: PermissionRequest
   };
 }
 
-/** What the call is about to do, in the words that permission rules know. */
+/** What the call would do, in the terms of permission rules. */
 function requestOf({ input, message, name }: Confirmation): PermissionRequest {
   const { toolType, filePath, command, url, mcpServerName, mcpToolName } = input;
   switch (toolType) {

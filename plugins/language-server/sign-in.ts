@@ -1,7 +1,7 @@
 import { HostError } from "skillhost";
 import { isFields, textOf } from "./wire.ts";
 
-/** Whether somebody is signed in to GitHub on the server. */
+/** Whether a user is signed in to GitHub on the server. */
 export interface SignInStatus {
   /** `OK`, `NotSignedIn`, `NotAuthorized`, … */
   readonly status: string;

@@ -1,17 +1,17 @@
 import type { CallOutcome, ToolResult } from "skillhost";
 import type { ClientToolResult, Reply } from "./wire.ts";
 
-/** What a call came to, in the form that the server takes: always a list of two, with text only. */
+/** The outcome of a call in the format of the server: always a list of two, with text only. */
 export function toReply({ code, result, messages, toolName }: CallOutcome, limit: number, written?: string): Reply<ClientToolResult> {
   const isContent = written !== undefined && result.resultType === "success" && writesFile.has(toolName);
   const text = [isContent ? written : textOf(result), ...messages].filter((part) => part !== "").join("\n\n");
   return reply(code === "cancelled" ? "cancelled" : statusOf(result), limited(text, limit, tellsLast.has(toolName)));
 }
 
-/** The server shows its model the text of these as what the file holds now. */
+/** The server shows its model the text of these as the current content of the file. */
 const writesFile: ReadonlySet<string> = new Set(["create_file", "insert_edit_into_file"]);
 
-/** What matters of these comes last. */
+/** The important part of these results comes last. */
 const tellsLast: ReadonlySet<string> = new Set(["run_in_terminal", "run_tests"]);
 
 export function errorReply(text: string): Reply<ClientToolResult> {
@@ -22,10 +22,10 @@ export function cancelledReply(): Reply<ClientToolResult> {
   return reply("cancelled", "The call was cancelled.");
 }
 
-/** What fits of a text that is too long, with a note of what is missing; both together keep to the limit. @internal Exported for tests. */
+/** Shortens a text to the limit, including a note about what is omitted. @internal Exported for tests. */
 export function limited(text: string, limit: number, keepsEnd = false): string {
   if (text.length <= limit) return text;
-  // The note says how many characters are missing, which takes as many digits as the whole has at most.
+  // The note counts the omitted characters, with at most as many digits as the length of the whole text.
   const room = Math.max(0, limit - note(text.length).length);
   const head = headOf(text, keepsEnd ? Math.floor(room / 3) : room);
   const tail = keepsEnd ? tailOf(text, room - head.length) : "";
@@ -40,7 +40,7 @@ function statusOf({ resultType }: ToolResult): ClientToolResult["status"] {
   return resultType === "success" ? "success" : "error";
 }
 
-/** The server passes text on and nothing else, so that of everything else there is a note. */
+/** The server passes on text only, so other content is replaced by a note. */
 function textOf({ textResultForLlm, binaryResultsForLlm = [] }: ToolResult): string {
   const notes = binaryResultsForLlm.map(({ mimeType, description, data }) => {
     const bytes = Math.floor((data.length * 3) / 4);
@@ -53,7 +53,7 @@ function note(missing: number): string {
   return `\n[${missing} more characters were left out. Ask for a smaller part.]\n`;
 }
 
-/** Characters of two units are not torn apart. */
+/** Does not split surrogate pairs. */
 function headOf(text: string, length: number): string {
   return text.slice(0, /[\ud800-\udbff]/.test(text.charAt(length - 1)) ? length - 1 : length);
 }

@@ -1,6 +1,6 @@
-/** What goes to and comes from the Copilot language server, as far as this plugin uses it. */
+/** The messages of the Copilot language server that this plugin uses. */
 
-/** A tool as `conversation/registerTools` takes it. */
+/** A tool for `conversation/registerTools`. */
 export interface ToolRegistration {
   readonly name: string;
   readonly description: string;
@@ -8,13 +8,13 @@ export interface ToolRegistration {
   readonly confirmationMessages?: { readonly title: string; readonly message: string };
 }
 
-/** A tool as the server lists it. */
+/** A tool in the server's list. */
 export interface RegisteredTool {
   readonly type: string;
   readonly name: string;
-  /** `copilot-editor.<name>` for ours. */
+  /** `copilot-editor.<name>` for our tools. */
   readonly id: string;
-  /** What the model calls it by. */
+  /** The name that the model uses. */
   readonly nameForModel: string;
   readonly status: string;
   readonly description?: string;
@@ -36,16 +36,16 @@ export interface Confirmation extends Invocation {
   readonly message: string;
 }
 
-/** What the server takes for the outcome of a call. */
+/** The outcome of a call in the server's format. */
 export interface ClientToolResult {
   readonly content: readonly { readonly value: string }[];
   readonly status: "success" | "error" | "cancelled";
 }
 
-/** The answers to both requests are lists of two, whatever happened. */
+/** The answers to both requests are always lists of two. */
 export type Reply<T> = readonly [T, null];
 
-/** How a call stands, as `$/progress` tells it again and again. */
+/** The state of a call, which `$/progress` repeats. */
 export interface CallProgress {
   readonly id: string;
   readonly name: string;
@@ -63,7 +63,7 @@ export function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Undefined: the request cannot be understood. */
+/** Undefined: the request is not valid. */
 export function readInvocation(params: unknown): Invocation | undefined {
   if (!isFields(params) || typeof params["name"] !== "string") return undefined;
   const { name, input } = params;
@@ -83,7 +83,7 @@ export function readConfirmation(params: unknown): Confirmation | undefined {
   return { ...read, title: textOf(title), message: textOf(message) };
 }
 
-/** The tools of an answer that are described well enough. */
+/** The valid tools of an answer. */
 export function readRegistered(answer: unknown): readonly RegisteredTool[] {
   if (!Array.isArray(answer)) return [];
   return answer.filter((tool): tool is RegisteredTool => {

@@ -1,13 +1,13 @@
 import type { PluginApi } from "skillhost";
 
 export interface Context7Options {
-  /** Default `https://context7.com/api`. */
+  /** Default: `https://context7.com/api`. */
   readonly baseUrl: string;
   /** Sent as a bearer token. */
   readonly apiKey?: string | undefined;
 }
 
-/** What came of asking: what was asked for, nothing of that kind, a word of the service's own, or no answer at all. */
+/** Outcome of a request: the result, not found, a message of the service, or no answer. */
 export type Asked<Value> =
   | { readonly kind: "found"; readonly value: Value }
   | { readonly kind: "nothing" }
@@ -27,8 +27,8 @@ const maxLibraries = 10;
 const idPattern = /^\/[^/\s]+\/[^/\s]+(?:[/@][^/\s]+)?$/;
 
 /**
- * Asks Context7 for libraries and their documentation. The requests and answers are those of its public API, version 2
- * (`/v2/libs/search`, `/v2/context`). Nothing here rejects.
+ * Requests libraries and their documentation from the public API of Context7, version 2 (`/v2/libs/search`,
+ * `/v2/context`). Never rejects.
  */
 export class Context7 {
   readonly #options: Context7Options;
@@ -47,7 +47,7 @@ export class Context7 {
     return this.#address("/v2/context", { libraryId, query, type: "txt" });
   }
 
-  /** Whether this can be the id of one of its libraries: `/owner/name`, with a version or not. */
+  /** Whether this can be a library id of Context7: `/owner/name`, optionally with a version. */
   isId(id: string): boolean {
     return idPattern.test(id);
   }
@@ -59,7 +59,7 @@ export class Context7 {
     return found.length === 0 ? { kind: "nothing" } : { kind: "found", value: found };
   }
 
-  /** A library that has moved is asked for once more under its new id. */
+  /** A moved library is requested once more with its new id. */
   async docs(libraryId: string, query: string, signal: AbortSignal): Promise<Asked<string>> {
     const answer = await this.#get(this.docsAddress(libraryId, query), docsTimeout, signal);
     const last = answer.kind === "moved" ? await this.#get(this.docsAddress(answer.to, query), docsTimeout, signal) : answer;
@@ -79,7 +79,7 @@ export class Context7 {
       headers: { accept: "application/json, text/plain", ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }) },
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeout)]),
       maxBytes,
-      // Where a library has gone stands in the body, which is no address.
+      // The body, not a header, contains the new id of a moved library.
       maxRedirects: 0,
     });
     return answer.kind === "failed" ? { kind: "unreachable", message: answer.message } : judge(answer);
@@ -108,7 +108,7 @@ function fallbackWords(status: number): string {
   return status === 429 ? "There were too many requests." : "There was no explanation.";
 }
 
-/** The answer has been a bare list, with `name` for `title`. */
+/** Earlier answers were a bare list with `name` instead of `title`. */
 function librariesIn(body: unknown): readonly FoundLibrary[] {
   const list = Array.isArray(body) ? body : (body as { readonly results?: unknown } | null | undefined)?.results;
   if (!Array.isArray(list)) return [];
@@ -130,7 +130,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Some gateway's page: it has no fields.
+    // The page of a gateway, not JSON.
     return undefined;
   }
 }

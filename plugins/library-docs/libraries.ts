@@ -1,6 +1,6 @@
-/** A library whose documentation comes with the plugin. */
+/** A library whose documentation is bundled. */
 export interface Library {
-  /** What `get_library_docs` takes; its folder's name, too. */
+  /** The id for `get_library_docs`, and the name of its folder. */
   readonly id: string;
   readonly title: string;
   readonly description: string;
@@ -40,12 +40,12 @@ export const libraries: readonly Library[] = Object.freeze([
   },
 ]);
 
-/** A single letter is part of every other name. */
+/** A single letter would match too many names. */
 const minLength = 2;
 
 /**
- * The libraries that a name may mean: the one whose id or alias it is, else those that share a part with it which begins
- * and, where it is theirs, ends with a word. So "javascript" is not "java", and "java-streams" is.
+ * Finds libraries by name: the one with this id or alias, else those that share a part with it at word boundaries. So
+ * "java-streams" matches "java", and "javascript" does not.
  */
 export function findLibraries(name: string, among: readonly Library[] = libraries): readonly Library[] {
   const wanted = name.trim().toLowerCase();
@@ -55,7 +55,7 @@ export function findLibraries(name: string, among: readonly Library[] = librarie
   return among.filter((library) => namesOf(library).some((known) => beginsAWord(known, wanted) || isWordOf(wanted, known)));
 }
 
-/** The library behind an id: its own, or one such as `/microsoft/playwright`. A version may follow the id. */
+/** Finds a library by its own id or by one such as `/microsoft/playwright`, optionally with a version. */
 export function libraryOfId(id: string, among: readonly Library[] = libraries): Library | undefined {
   const wanted = id.trim().toLowerCase().replace(/^\/+/, "");
   const bare = lastPart(wanted.replace(/@[^/]*$/, ""));

@@ -4,13 +4,13 @@ import type { Asked, Context7, FoundLibrary } from "./context7.ts";
 import { findLibraries, type Library, libraries, libraryOfId } from "./libraries.ts";
 import { cut, searchDocs } from "./search-docs.ts";
 
-/** What a model reads of one look-up, at most. */
+/** Maximum characters of one answer to the model. */
 const maxChars = 4000;
 
 export interface LibraryToolsOptions {
-  /** Absent: only what is bundled. */
+  /** Absent: bundled documentation only. */
   readonly context7?: Context7 | undefined;
-  /** Where the bundled documents are: a folder for each library. */
+  /** The folder of the bundled documents, with a folder for each library. */
   readonly documents: URL;
 }
 
@@ -77,7 +77,7 @@ function lookUp(url: string): PermissionRequest {
   return { kind: "url", intention: "Look up a library's documentation", url };
 }
 
-/** Read at each call: they are small, and a new version of the package is a new folder. */
+/** Read at each call, since the files are small and an update of the package replaces them. */
 function documentsOf({ id }: Library, documents: URL): readonly string[] {
   const folder = new URL(`${id}/`, documents);
   const names = readdirSync(folder).filter((name) => name.endsWith(".md"));

@@ -1,6 +1,6 @@
 export interface DocsSearch {
   readonly query: string;
-  /** No answer is longer, whatever it holds. */
+  /** The maximum length of an answer. */
   readonly maxChars: number;
 }
 
@@ -11,9 +11,9 @@ const maxOverviewChars = 800;
 const separator = "\n\n---\n\n";
 
 /**
- * The sections of Markdown documents that say most about a query, best first. A section begins with a `## ` heading; it
- * scores 1 for each term that it holds, and 2 more for each that its first line holds, however often. When none holds
- * any, the first sections are the overview. "" when there are no sections.
+ * Returns the sections of Markdown documents that match a query best. A section begins with a `## ` heading. It scores 1
+ * for each term that it contains, and 2 more for each term in its first line, regardless of repetitions. Without a match
+ * it returns the first sections as an overview. "" when there are no sections.
  */
 export function searchDocs(documents: readonly string[], { query, maxChars }: DocsSearch): string {
   const sections = documents.flatMap(sectionsOf);
@@ -39,14 +39,14 @@ function scoreOf(section: string, terms: readonly string[]): number {
   return terms.reduce((score, term) => score + (section.includes(term) ? 1 : 0) + (heading.includes(term) ? 2 : 0), 0);
 }
 
-/** What does not fit is counted, so that the model knows that there is more. */
+/** Counts the sections that do not fit, so that the model knows about them. */
 function bestThatFit(found: readonly string[], maxChars: number): string {
   for (let count = fittingCount(found, maxChars); count > 0; count--) {
     const text = [...found.slice(0, count), ...hint(found.length - count)].join(separator);
     if (text.length <= maxChars) return text;
   }
   const [only = ""] = found;
-  // Nothing fits as a whole: rather the head of the best one than none.
+  // If no section fits, returns the beginning of the best one.
   return cut([only, ...hint(found.length - 1)].join(separator), maxChars);
 }
 
@@ -73,7 +73,7 @@ function overview(sections: readonly string[], maxChars: number): string {
   );
 }
 
-/** At most so many UTF-16 units, and no half of a pair at the end. */
+/** Cuts to a number of UTF-16 units without splitting a surrogate pair. */
 export function cut(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;
   const last = text.charCodeAt(maxChars - 1);

@@ -1,11 +1,11 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-/** What the text of a Python file shows. */
+/** What the text of a Python file contains. */
 export type InspectedPython =
   | { readonly kind: "parsed"; readonly tools: readonly PythonTool[]; readonly isComputed: boolean }
   | { readonly kind: "faulty"; readonly code: string; readonly message: string; readonly line?: number; readonly column?: number }
-  /** No Python was found that could parse it. */
+  /** No suitable Python was found. */
   | { readonly kind: "unread" };
 
 interface PythonTool {
@@ -25,7 +25,8 @@ const workerFolder = fileURLToPath(new URL("./worker/", import.meta.url));
 const names = process.platform === "win32" ? ["python3", "python", "py"] : ["python3", "python"];
 
 /**
- * Parses a Python file without running it, with the Python of the PATH: a skill's virtual environment could run code of the skill.
+ * Parses a Python file without running it. Uses the Python in PATH, since a skill's virtual environment could run code of
+ * the skill.
  */
 export async function inspectPython(file: string, signal: AbortSignal): Promise<InspectedPython> {
   for (const name of names) {
@@ -35,7 +36,7 @@ export async function inspectPython(file: string, signal: AbortSignal): Promise<
   return { kind: "unread" };
 }
 
-/** Isolated, without packages and without writing: only Python's own library and the script are loaded. */
+/** Isolated, without packages and without writing files: loads only the standard library and the script. */
 function ask(python: string, file: string, signal: AbortSignal): Promise<Answer | undefined> {
   const options = { cwd: workerFolder, timeout: 30_000, maxBuffer: 4 * 1024 * 1024, windowsHide: true, signal };
   return new Promise((resolve, reject) => {

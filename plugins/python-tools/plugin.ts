@@ -9,21 +9,26 @@ interface Config {
   readonly killAfter: number;
 }
 
-/** Has skills define tools in Python. */
+/** Lets skills define tools in Python. */
 export const pythonTools: Plugin = definePlugin<Config>({
   name: "python-tools",
   version: "1.0.0",
   configSchema: {
     type: "object",
     properties: {
-      python: { type: "string", minLength: 1, description: "The interpreter. Default: the skill's .venv, else python3 of the PATH." },
+      python: { type: "string", minLength: 1, description: "The interpreter. Default: the skill's .venv, else python3 in PATH." },
       environment: {
         type: "array",
         items: { type: "string", minLength: 1 },
         default: [],
-        description: "Names of the host's environment variables that Python gets, beside the few that every program gets.",
+        description: "Names of the host's environment variables that Python receives in addition to the default ones.",
       },
-      killAfter: { type: "integer", minimum: 0, default: 1000, description: "Milliseconds that a cancelled call may continue." },
+      killAfter: {
+        type: "integer",
+        minimum: 0,
+        default: 1000,
+        description: "Milliseconds until the process of a cancelled call is ended.",
+      },
     },
     additionalProperties: false,
   },

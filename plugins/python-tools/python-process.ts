@@ -1,7 +1,7 @@
 import { StringDecoder } from "node:string_decoder";
 import type { Logger, ManagedProcess } from "skillhost";
 
-/** What went wrong in Python, as the worker reports it. */
+/** An error in Python, as the worker reports it. */
 export interface Fault {
   readonly kind: "syntax" | "untrusted" | "threw" | "arguments" | "not-json" | "cancelled" | "ended";
   readonly message: string;
@@ -9,15 +9,15 @@ export interface Fault {
   readonly line?: number | null;
   readonly column?: number | null;
   readonly files?: readonly string[];
-  /** From the innermost outwards. */
+  /** Innermost first. */
   readonly frames?: readonly { readonly file: string; readonly line: number | null; readonly name: string }[];
 }
 
 export type Reply = { readonly value: unknown } | { readonly fault: Fault };
 
-/** What a running call reports to and asks of its host. */
+/** Receives the notifications and requests of a running call. */
 export interface CallListener {
-  tell(what: string, data: Readonly<Record<string, unknown>>): void;
+  notify(what: string, data: Readonly<Record<string, unknown>>): void;
   ask(what: string, data: Readonly<Record<string, unknown>>): Promise<unknown>;
 }
 
@@ -31,20 +31,20 @@ interface Message {
   readonly value?: unknown;
   readonly fault?: Fault;
   readonly call?: number;
-  readonly tell?: string;
+  readonly notify?: string;
   readonly ask?: number;
   readonly what?: string;
   readonly data?: Readonly<Record<string, unknown>>;
   readonly ready?: { readonly version: string; readonly executable: string };
 }
 
-// The worker sends no line that is longer, so a longer one is not from the worker.
+// The worker sends no longer lines, so a longer one is not from the worker.
 const maxLine = 40 * 1024 * 1024;
-/** Of one call: however much the earlier ones printed, what a call prints is logged. */
+/** Per call: output of a call is logged, however much earlier calls printed. */
 const maxLoggedLines = 1000;
 const maxLoggedChars = 2000;
 
-/** A Python process, and the lines to and from it. Requests never reject: what goes wrong is a fault. */
+/** A Python process and its line protocol. Requests never reject: errors are returned as faults. */
 export class PythonProcess {
   readonly #process: ManagedProcess;
   readonly #log: Logger;
@@ -52,9 +52,9 @@ export class PythonProcess {
   #count = 0;
   #ended: string | undefined;
   #tail = "";
-  /** Lines of stderr that were logged since the latest request. */
+  /** The number of lines of stderr that were logged since the latest request. */
   #logged = 0;
-  /** Fulfilled with the interpreter's own path, or with why there is none. */
+  /** Fulfilled with the interpreter's path, or with the reason why it did not start. */
   readonly ready: Promise<Reply>;
   #settleReady!: (reply: Reply) => void;
 
@@ -97,7 +97,7 @@ export class PythonProcess {
     return this.#pending.has(id);
   }
 
-  /** Ends it with all that it started. What runs in it fails, saying why. */
+  /** Ends it and its child processes. Running requests fail with the reason. */
   async stop(why: string, graceMs?: number): Promise<void> {
     this.#end(why);
     await this.#process.stop(graceMs);
@@ -110,10 +110,10 @@ export class PythonProcess {
   #receive(line: string): void {
     const message = parsed(line);
     const listener = message?.call === undefined ? undefined : this.#pending.get(message.call)?.listener;
-    if (message === undefined) void this.stop("The Python process broke its protocol.", 0);
+    if (message === undefined) void this.stop("The Python process sent an invalid message.", 0);
     else if (message.ready !== undefined) this.#settleReady({ value: message.ready });
     else if (message.id !== undefined) this.#settle(message.id, message);
-    else if (message.tell !== undefined) listener?.tell(message.tell, message.data ?? {});
+    else if (message.notify !== undefined) listener?.notify(message.notify, message.data ?? {});
     else if (message.ask !== undefined) void this.#answer(message.ask, message, listener);
   }
 
@@ -133,7 +133,7 @@ export class PythonProcess {
 
   #end(why: string): void {
     if (this.#ended !== undefined) return;
-    this.#ended = this.#tail === "" ? why : `${why} Its last words: ${this.#tail}`;
+    this.#ended = this.#tail === "" ? why : `${why} Last line of stderr: ${this.#tail}`;
     this.#log.debug(this.#ended);
     this.#settleReady(ended(this.#ended));
     for (const { settle } of this.#pending.values()) settle(ended(this.#ended));
@@ -150,12 +150,12 @@ function parsed(line: string): Message | undefined {
     const message: unknown = JSON.parse(line);
     return typeof message === "object" && message !== null ? (message as Message) : undefined;
   } catch {
-    // Something else than the worker has written to its pipe.
+    // Another writer than the worker has used the pipe.
     return undefined;
   }
 }
 
-/** Calls back for each line; one that is longer than `max` is given up to there. */
+/** Calls back for each line. Cuts a line that is longer than `max`. */
 function readLines(stream: NodeJS.ReadableStream, onLine: (line: string) => void, max = maxLoggedChars): void {
   const decoder = new StringDecoder("utf8");
   let parts: string[] = [];

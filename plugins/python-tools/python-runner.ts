@@ -14,8 +14,8 @@ import type { CallListener, Fault, Reply } from "./python-process.ts";
 import { type PythonDefinition, PythonWorker, type WorkerOptions } from "./python-worker.ts";
 
 /**
- * Runs `.py` files: those of a skill that are loaded together share a process, and what is loaded again gets a new one, so
- * that nothing of a module's past is left in it.
+ * Runs `.py` files. The files of one generation of a skill share a process; each new generation gets a new process without
+ * state of earlier modules.
  */
 export function createPythonRunner(api: Pick<PluginApi, "createTool">, options: WorkerOptions): ToolRunner {
   const workers = new Map<string, PythonWorker>();
@@ -23,13 +23,13 @@ export function createPythonRunner(api: Pick<PluginApi, "createTool">, options: 
     const key = `${skill.folder}#${generation}`;
     const known = workers.get(key);
     const worker = known?.checked === checked && known !== undefined ? known : new PythonWorker(skill.folder, options, checked);
-    // The generation before cannot load anything any more; its own tools keep it.
+    // The previous generation cannot load files any more; only its tools keep it alive.
     workers.delete(`${skill.folder}#${generation - 1}`);
     workers.set(key, worker);
     worker.retain();
     scope.onDispose(() => {
       const released = worker.release();
-      // A folder that comes back begins to count its generations again.
+      // A folder that is added again starts with generation 1.
       if (!worker.isUsed && workers.get(key) === worker) workers.delete(key);
       return released;
     });
@@ -91,7 +91,7 @@ function resultOf(reply: Reply): unknown {
   if (kind === "arguments") return failure(`Invalid arguments: ${message}`);
   if (kind === "not-json") return failure("The tool returned something that is not valid JSON.", message);
   const error = new Error(message);
-  // In the words of JavaScript's stacks, which is what logs and terminals read.
+  // In the format of JavaScript stacks, which logs and terminals parse.
   if (frames.length > 0)
     error.stack = [message, ...frames.map(({ file, line, name }) => `    at ${name} (${file}:${line ?? 1}:1)`)].join("\n");
   throw error;
@@ -103,7 +103,7 @@ function failure(text: string, error: string = text): object {
 
 function listenerFor(context: ToolContext): CallListener {
   return {
-    tell(what, data) {
+    notify(what, data) {
       if (what === "progress") context.progress(data);
       if (what === "file_changed") context.fileChanged(String(data["path"]), String(data["content"]));
     },

@@ -7,17 +7,17 @@ import { type CallListener, type Fault, PythonProcess, type Reply } from "./pyth
 export interface WorkerOptions {
   readonly startProcess: PluginApi["startProcess"];
   readonly log: Logger;
-  /** What `python` of the configuration says; else the skill's virtual environment, else what the PATH leads to. */
+  /** The configured `python`, else that of the skill's virtual environment, else the first in PATH. */
   readonly python?: string | undefined;
-  /** Added to the few variables that every program gets. */
+  /** Added to the default variables of every program. */
   readonly environment: Readonly<Record<string, string>>;
-  /** The interpreter that a skill's folder was found to have; shared by all workers. */
+  /** Interpreters by skill folder; shared by all workers. */
   readonly interpreters: Map<string, string>;
-  /** Milliseconds that a call which was cancelled may still take, before its process is ended. */
+  /** Milliseconds until the process of a cancelled call is ended. */
   readonly killAfter: number;
 }
 
-/** A tool as its file defines it, and its place there. */
+/** A tool definition and its position in the file. */
 export interface PythonDefinition {
   readonly index: number;
   readonly definition: Readonly<Record<string, unknown>>;
@@ -48,15 +48,15 @@ type Started = { readonly process: PythonProcess } | { readonly missing: string 
 const workerFolder = fileURLToPath(new URL("./worker/", import.meta.url));
 
 /**
- * Runs the Python files of one skill in a process that stays. When the process ends, by a fault or because a call in it
- * would not stop, the next call starts another one.
+ * Runs the Python files of one skill in a long-lived process. When the process ends, by an error or because a call did not
+ * stop, the next call starts a new one.
  */
 export class PythonWorker {
   readonly #folder: string;
   readonly #options: WorkerOptions;
   readonly #checked: CheckedTree | undefined;
   #started: Promise<Started> | undefined;
-  /** While one is being started: those that come meanwhile wait for the same. */
+  /** The current start, which concurrent calls share. */
   #restart: Promise<Started> | undefined;
   /** Files that the running process has loaded. */
   #loaded = new Map<string, Promise<Reply>>();
@@ -78,7 +78,7 @@ export class PythonWorker {
     return this.#users > 0;
   }
 
-  /** Whoever asks for it keeps it until `release`; the last one ends its process. */
+  /** Each user of the worker keeps it until `release`; the last release ends its process. */
   retain(): void {
     this.#users++;
   }
@@ -86,7 +86,7 @@ export class PythonWorker {
   async release(): Promise<void> {
     if (--this.#users > 0) return;
     const started = await this.#started;
-    if (started !== undefined && "process" in started) await started.process.stop("Its skill has no use for it any more.");
+    if (started !== undefined && "process" in started) await started.process.stop("Its skill was unloaded or reloaded.");
   }
 
   async load(file: string): Promise<LoadedFile> {
@@ -114,7 +114,7 @@ export class PythonWorker {
   #loadInto(process: PythonProcess, file: string): Promise<Reply> {
     const known = this.#loaded.get(file);
     if (known !== undefined) return known;
-    // A process takes the digests with the first file that it loads.
+    // A process receives the digests with the first file that it loads.
     const digests = this.#checked && this.#loaded.size === 0 ? digestsOf(this.#checked) : undefined;
     const { reply } = process.request({ do: "load", folder: this.#folder, file, sources: this.#sources, digests });
     const kept = reply.then((loaded) => this.#keep(loaded));
@@ -122,13 +122,13 @@ export class PythonWorker {
     return kept;
   }
 
-  /** What ran first runs again when another process takes over. */
+  /** A new process loads the same files again, in the same order. */
   #keep(loaded: Reply): Reply {
     if ("value" in loaded) this.#sources = { ...(loaded.value as LoadedValue).sources, ...this.#sources };
     return loaded;
   }
 
-  /** A thread cannot be ended from outside: a call that goes on takes its process with it. */
+  /** A thread cannot be ended from outside: a call that does not stop ends its process. */
   #cancel(process: PythonProcess, id: number): void {
     process.cancel(id);
     const timer = setTimeout(() => {
@@ -140,9 +140,9 @@ export class PythonWorker {
   async #start(): Promise<Started> {
     const before = await this.#started;
     if (before !== undefined && "process" in before && before.process.isRunning) return before;
-    // Nothing would end a process that starts after the last release.
+    // A process that starts after the last release would never be ended.
     if (!this.isUsed) return { missing: "The skill of this file is no longer loaded, so no Python process was started for it." };
-    // Of all that found it ended, the first starts another one.
+    // The first of several calls that find it ended starts a new one.
     this.#restart ??= this.#launch().finally(() => {
       this.#restart = undefined;
     });
@@ -173,14 +173,14 @@ async function startPython(folder: string, options: WorkerOptions, checked: Chec
     const process = new PythonProcess(spawned.process, options.log);
     const ready = await process.ready;
     if (!("fault" in ready)) {
-      // The next start goes without what the command may be: a script that looks for an interpreter each time.
+      // The next start uses the interpreter itself, since the command may be a script that searches for it each time.
       options.interpreters.set(folder, (ready.value as { readonly executable: string }).executable);
       return { process };
     }
     options.interpreters.delete(folder);
-    problems.push(`${command} does not run: ${ready.fault.message}`);
+    problems.push(`${command} could not be started: ${ready.fault.message}`);
   }
-  const remedy = `Install Python 3.10 or later, or say where it is: { "use": "skillhost/plugins/python-tools", "config": { "python": "/path/to/python3" } }.`;
+  const remedy = `Install Python 3.10 or later, or set its path: { "use": "skillhost/plugins/python-tools", "config": { "python": "/path/to/python3" } }.`;
   return { missing: `There is no Python to run this file. ${remedy} Tried: ${problems.join(" ")}` };
 }
 
@@ -191,6 +191,6 @@ function candidates(folder: string, python: string | undefined, checked: Checked
   const isWindows = process.platform === "win32";
   const own = join(folder, ".venv", isWindows ? "Scripts/python.exe" : "bin/python");
   const onPath: readonly Command[] = isWindows ? [["py", "-3"], ["python3"], ["python"]] : [["python3"], ["python"]];
-  // The system would open it by its name, whatever was checked.
+  // The system would open the file by name, regardless of the check.
   return checked === undefined && existsSync(own) ? [[own]] : onPath;
 }

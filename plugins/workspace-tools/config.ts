@@ -1,20 +1,20 @@
 import type { JsonSchema } from "skillhost";
 
-/** What a host may say about the tools of a workspace. */
+/** Configuration of the workspace tools. */
 export interface WorkspaceConfig {
-  /** Whose names and texts the tools have: the Copilot runtime's, those of editors, or both. */
+  /** Tool names and texts: those of the Copilot runtime, of editors, or both. */
   readonly presentation: "copilot" | "editor" | "both";
-  /** Folders that the tools may work in beside those of the session; relative ones start at the host's working directory. */
+  /** Folders that the tools may use in addition to those of the session. Relative paths start at the host's working directory. */
   readonly roots: readonly string[];
-  /** Whether there are tools for shell commands. */
+  /** Offers tools for shell commands. */
   readonly shell: boolean;
-  /** Whether there is a tool that fetches web pages. */
+  /** Offers a tool that fetches web pages. */
   readonly web: boolean;
-  /** Variables of the host's environment that commands get beside those that every command gets. */
+  /** Variables of the host's environment that commands receive in addition to the default ones. */
   readonly environment: readonly string[];
-  /** Hosts whose names may stand for addresses of a private network. */
+  /** Host names that may resolve to addresses of a private network. */
   readonly privateHosts: readonly string[];
-  /** Whether commands run within limits of the operating system while rules about paths or addresses exist: `auto`, where it can. */
+  /** Whether the operating system confines commands while rules about paths or addresses exist. `auto`: where it can. */
   readonly confinement: "auto" | "off";
 }
 
@@ -24,33 +24,32 @@ export const configSchema: JsonSchema = {
     presentation: {
       enum: ["copilot", "editor", "both"],
       default: "copilot",
-      description: "Whose names and texts the tools have: the Copilot runtime's, those of editors, or both.",
+      description: "Tool names and texts: those of the Copilot runtime, of editors, or both.",
     },
     roots: {
       type: "array",
       items: { type: "string", minLength: 1 },
       default: [],
-      description: "Folders that the tools may work in beside those of the session.",
+      description: "Folders that the tools may use in addition to those of the session.",
     },
-    shell: { type: "boolean", default: true, description: "Whether there are tools for shell commands." },
-    web: { type: "boolean", default: true, description: "Whether there is a tool that fetches web pages." },
+    shell: { type: "boolean", default: true, description: "Offers tools for shell commands." },
+    web: { type: "boolean", default: true, description: "Offers a tool that fetches web pages." },
     environment: {
       type: "array",
       items: { type: "string", minLength: 1 },
       default: [],
-      description: "Names of the host's environment variables that commands get, beside those that every command gets.",
+      description: "Names of the host's environment variables that commands receive in addition to the default ones.",
     },
     privateHosts: {
       type: "array",
       items: { type: "string", minLength: 1 },
       default: [],
-      description: "Hosts with public names that stand for addresses of a private network, which pages may be fetched from nevertheless.",
+      description: "Host names from which pages may be fetched although they resolve to addresses of a private network.",
     },
     confinement: {
       enum: ["auto", "off"],
       default: "auto",
-      description:
-        "Whether commands run within limits of the operating system while rules about paths or addresses exist: auto, where it can.",
+      description: "Whether the operating system confines commands while rules about paths or addresses exist. auto: where it can.",
     },
   },
   additionalProperties: false,

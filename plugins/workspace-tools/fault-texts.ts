@@ -1,4 +1,4 @@
-import type { Limits } from "./operations/confined-lines.ts";
+import type { Limits } from "./operations/command-confinement.ts";
 import type { FileFault } from "./operations/open-file.ts";
 import type { Place } from "./operations/places.ts";
 
@@ -15,7 +15,7 @@ function shown(path: string): string {
   return path.length > 300 || path.includes("\0") ? JSON.stringify(path.slice(0, 300)) : path;
 }
 
-/** Why a command may have failed that would have succeeded without limits. A line of its own, or nothing. */
+/** A line that explains why a command may have failed only because of its limits, or nothing. */
 export function limitsNote(exitCode: number | undefined, limits: Limits | undefined): string {
   if (exitCode === 0 || limits?.isOffline !== true) return "";
   return "\n[The command had no network access: rules for addresses apply, and the command line does not show which addresses it connects to.]";

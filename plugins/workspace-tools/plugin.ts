@@ -3,7 +3,7 @@ import { definePlugin, type Plugin, type PluginApi, type ToolContext } from "ski
 import { configSchema, type WorkspaceConfig } from "./config.ts";
 import { createCopilotTools } from "./copilot/copilot-tools.ts";
 import { createEditorTools } from "./editor/editor-tools.ts";
-import { ConfinedLines } from "./operations/confined-lines.ts";
+import { CommandConfinement } from "./operations/command-confinement.ts";
 import type { WebMachine } from "./operations/fetch-page.ts";
 import type { Machine } from "./operations/machine.ts";
 import type { Roots } from "./operations/places.ts";
@@ -13,7 +13,7 @@ import { FileWriter } from "./operations/write-files.ts";
 
 type Api = PluginApi<WorkspaceConfig>;
 
-/** Files, shell commands and web pages: the tools of a workspace, as the Copilot runtime or editors name them. */
+/** Tools for files, shell commands and web pages, with the names of the Copilot runtime or of editors. */
 export const workspaceTools: Plugin = definePlugin<WorkspaceConfig>({
   name: "workspace-tools",
   version: "1.0.0",
@@ -25,8 +25,8 @@ export const workspaceTools: Plugin = definePlugin<WorkspaceConfig>({
     const shells = bash === undefined ? undefined : openShells(api, machine, bash);
     if (shell && bash === undefined) api.log.info("There is no bash on this machine, so there are no tools for shell commands.");
     const rootsOf = (context: ToolContext): Roots => rootsFor(api, context);
-    const lines = new ConfinedLines(machine, api.config.confinement === "auto");
-    const parts = { machine, lines, writer: new FileWriter(api), shells, rootsOf };
+    const confinement = new CommandConfinement(machine, api.config.confinement === "auto");
+    const parts = { machine, confinement, writer: new FileWriter(api), shells, rootsOf };
     const copilot = presentation === "editor" ? [] : createCopilotTools(parts);
     const editor = presentation === "copilot" ? [] : createEditorTools({ ...parts, bash, runsPrograms: shell });
     api.addTools([...copilot, ...editor].filter(({ name }) => web || !webTools.has(name)));

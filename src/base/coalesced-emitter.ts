@@ -1,6 +1,6 @@
 import { Emitter } from "./emitter.ts";
 
-/** Tells that something changed, once for all changes before the next microtask. */
+/** Emits `changed` once for all changes before the next microtask. */
 export class CoalescedEmitter extends Emitter<{ changed: undefined }> {
   #isDue = false;
 

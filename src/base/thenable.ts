@@ -4,7 +4,7 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   try {
     return typeof (value as { then?: unknown }).then === "function";
   } catch {
-    // A throwing getter: whoever reads the value later meets it again and reports it.
+    // The getter throws: the next read of it reports the error.
     return false;
   }
 }

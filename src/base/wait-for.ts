@@ -25,11 +25,11 @@ export interface WaitLimits {
 
 /**
  * Waits for work, but no longer than the limits allow: rejects with the signal's reason, or with what `expired` makes. The
- * work itself goes on; its late outcome is dropped.
+ * work itself continues; its late outcome is dropped.
  */
 export async function waitFor<T>(work: Promise<T>, limits: WaitLimits): Promise<T> {
   const { signal, milliseconds, countsWaiting = false, expired = defaultError } = limits;
-  // Whoever loses the race must not become an unhandled rejection.
+  // If the race is lost, a later rejection must not be unhandled.
   work.catch(() => {});
   let timer: Disposable | undefined;
   let waiting: Disposable | undefined;

@@ -1,9 +1,9 @@
 import { limitsNote } from "../fault-texts.ts";
-import type { ConfinedLines } from "../operations/confined-lines.ts";
+import type { CommandConfinement } from "../operations/command-confinement.ts";
 import type { Shell } from "../operations/shell.ts";
 import type { ShellStart, Shells } from "../operations/shells.ts";
-import { type Call, failure, type PresentedTool } from "../presented-tool.ts";
-import { detachedText, exitText, interruptedText, runningText, startedText } from "./texts.ts";
+import { type Call, failure, type WorkspaceTool } from "../workspace-tool.ts";
+import { detachedText, exitText, interruptedText, runningText, startedText } from "./copilot-texts.ts";
 
 interface BashArgs {
   readonly command: string;
@@ -17,7 +17,7 @@ interface BashArgs {
 const defaultWait = 30;
 export const maxWait = 600;
 
-export function createBashTool(shells: Shells, lines: ConfinedLines): PresentedTool<BashArgs> {
+export function createBashTool(shells: Shells, confinement: CommandConfinement): WorkspaceTool<BashArgs> {
   return {
     name: "bash",
     description: `Runs a command with bash in the working directory. Each command runs in a new shell: variables and the current directory are not kept.
@@ -43,16 +43,16 @@ export function createBashTool(shells: Shells, lines: ConfinedLines): PresentedT
       additionalProperties: false,
     },
     annotations: { destructiveHint: true, openWorldHint: true },
-    // Longer than it ever waits: what takes longer goes on, and is no failure.
+    // Longer than the tool ever waits: a command that takes longer keeps running and is not a failure.
     timeout: (maxWait + 30) * 1000,
     async describe({ command, description }, call) {
-      return { request: { kind: "shell", intention: description, ...(await lines.describe(command, call)) } };
+      return { request: { kind: "shell", intention: description, ...(await confinement.describe(command, call)) } };
     },
     async run(args, call) {
       const { mode = "sync", detach = false } = args;
       const isDetached = mode === "async" && detach;
       const { command, shellId: id } = args;
-      const limits = await lines.limits(command, call);
+      const limits = await confinement.limits(command, call);
       const started = await shells.start(call.sessionId, {
         command,
         workingDirectory: call.workingDirectory,
@@ -75,14 +75,14 @@ async function waitForEnd(shell: Shell, { initial_wait = defaultWait }: BashArgs
     return withLine(shell.output.take(), exitText(shell.exitCode)) + limitsNote(shell.exitCode, shell.spec.limits);
   }
   if (signal.aborted) return interrupted(shell, call, shells);
-  // What was to be waited for is still attached; what was started with async, such as a server, need never end.
+  // A sync command stays attached to the session. An async one, such as a server, may never end.
   call.context.background(shell.ended);
   const output = shell.output.take();
   return withLine(output, runningText(shell.spec.id, initial_wait, output !== ""));
 }
 
 async function leaveRunning(shell: Shell, call: Call, shells: Shells): Promise<unknown> {
-  // The session may have ended while it was being started.
+  // The session may have ended during the start.
   if (call.context.invocation.signal.aborted) return interrupted(shell, call, shells);
   return shell.spec.isDetached ? detachedText(shell.spec.id) : startedText(shell.spec.id);
 }
@@ -99,7 +99,7 @@ function startFault(start: Exclude<ShellStart, { kind: "started" }>, id: string 
   return "The command could not be started: the shell or the working directory does not exist.";
 }
 
-/** What a command wrote, and a line of ours after it. */
+/** The output of a command, followed by a line of our own. */
 export function withLine(output: string, line: string): string {
   return output === "" || output.endsWith("\n") ? output + line : `${output}\n${line}`;
 }

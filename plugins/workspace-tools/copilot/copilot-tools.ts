@@ -1,10 +1,10 @@
 import type { ToolContext, ToolLike } from "skillhost";
-import type { ConfinedLines } from "../operations/confined-lines.ts";
+import type { CommandConfinement } from "../operations/command-confinement.ts";
 import type { WebMachine } from "../operations/fetch-page.ts";
 import type { Roots } from "../operations/places.ts";
 import type { Shells } from "../operations/shells.ts";
 import type { FileWriter } from "../operations/write-files.ts";
-import { toToolLike } from "../presented-tool.ts";
+import { toToolLike } from "../workspace-tool.ts";
 import { createBashTool } from "./bash.ts";
 import { createCreateTool } from "./create.ts";
 import { createEditTool } from "./edit.ts";
@@ -14,19 +14,19 @@ import { createListBashTool, createReadBashTool, createStopBashTool, createWrite
 import { viewTool } from "./view.ts";
 import { createWebFetchTool } from "./web-fetch.ts";
 
-/** What the tools work with. */
+/** Dependencies of the tools. */
 export interface CopilotToolsParts {
   readonly machine: WebMachine;
   readonly writer: FileWriter;
-  readonly lines: ConfinedLines;
-  /** Undefined: there is no bash here, so neither are its tools. */
+  readonly confinement: CommandConfinement;
+  /** Undefined: this machine has no bash, so its tools are not offered. */
   readonly shells: Shells | undefined;
-  /** The folders that a call may reach. */
+  /** The folders that a call may access. */
   rootsOf(context: ToolContext): Roots;
 }
 
-/** The operations under the names, and with the texts, of the Copilot runtime's tools. */
-export function createCopilotTools({ machine, writer, lines, shells, rootsOf }: CopilotToolsParts): readonly ToolLike[] {
+/** The tools with the names and texts of the Copilot runtime. */
+export function createCopilotTools({ machine, writer, confinement, shells, rootsOf }: CopilotToolsParts): readonly ToolLike[] {
   const ofFiles = [
     toToolLike(viewTool, rootsOf),
     toToolLike(createCreateTool(writer), rootsOf),
@@ -37,9 +37,9 @@ export function createCopilotTools({ machine, writer, lines, shells, rootsOf }: 
   ];
   if (shells === undefined) return ofFiles;
   const ofShells = [
-    toToolLike(createBashTool(shells, lines), rootsOf),
+    toToolLike(createBashTool(shells, confinement), rootsOf),
     toToolLike(createReadBashTool(shells), rootsOf),
-    toToolLike(createWriteBashTool(shells, lines), rootsOf),
+    toToolLike(createWriteBashTool(shells, confinement), rootsOf),
     toToolLike(createStopBashTool(shells), rootsOf),
     toToolLike(createListBashTool(shells), rootsOf),
   ];

@@ -1,18 +1,18 @@
 import { stat } from "node:fs/promises";
 import { unifiedDiff } from "../operations/unified-diff.ts";
 import type { FileWriter } from "../operations/write-files.ts";
-import { failure, type PresentedTool, placeFor } from "../presented-tool.ts";
-import { createdText, existsText } from "./texts.ts";
+import { failure, placeFor, type WorkspaceTool } from "../workspace-tool.ts";
+import { createdText, existsText } from "./copilot-texts.ts";
 
 interface CreateArgs {
   readonly path: string;
   readonly file_text: string;
 }
 
-/** Longer contents are not repeated beside the diff. */
+/** Longer contents are not sent in addition to the diff. */
 const maxContents = 100_000;
 
-export function createCreateTool(writer: FileWriter): PresentedTool<CreateArgs> {
+export function createCreateTool(writer: FileWriter): WorkspaceTool<CreateArgs> {
   return {
     name: "create",
     description: `Creates a file and its parent folders. An existing file is not changed: use edit for that.`,

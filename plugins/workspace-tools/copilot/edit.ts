@@ -1,10 +1,10 @@
 import { faultText } from "../fault-texts.ts";
+import { maxEditedBytes } from "../operations/open-file.ts";
 import type { Place } from "../operations/places.ts";
-import { maxEditedBytes } from "../operations/read-text.ts";
 import { passageDiff, unifiedDiff } from "../operations/unified-diff.ts";
 import { type EditFault, type FileEdit, type FileWriter, type Passage, type PlannedEdit, planEdit } from "../operations/write-files.ts";
-import { failure, type PresentedTool, placeFor } from "../presented-tool.ts";
-import { ambiguousText, editedText, noPassageText } from "./texts.ts";
+import { failure, placeFor, type WorkspaceTool } from "../workspace-tool.ts";
+import { ambiguousText, editedText, noPassageText } from "./copilot-texts.ts";
 
 interface EditArgs {
   readonly path: string;
@@ -12,7 +12,7 @@ interface EditArgs {
   readonly new_str?: string;
 }
 
-export function createEditTool(writer: FileWriter): PresentedTool<EditArgs> {
+export function createEditTool(writer: FileWriter): WorkspaceTool<EditArgs> {
   return {
     name: "edit",
     description: `Replaces one passage of a text file.
@@ -39,7 +39,7 @@ export function createEditTool(writer: FileWriter): PresentedTool<EditArgs> {
         kind: "write",
         intention: `Edit ${place.path}`,
         fileName: place.real,
-        // An edit that fits nowhere may fit when one before it has been made: it is asked for all the same.
+        // An edit that does not match yet may match after an earlier one was made, so permission is requested anyway.
         diff: diffOf(place, planned, passageOf(args)),
         ...(planned.kind === "edited" && planned.text.length <= maxContents && { newFileContents: planned.text }),
         canOfferSessionApproval: true,
@@ -58,7 +58,7 @@ export function createEditTool(writer: FileWriter): PresentedTool<EditArgs> {
   };
 }
 
-/** Longer contents are not repeated beside the diff. */
+/** Longer contents are not sent in addition to the diff. */
 const maxContents = 100_000;
 
 function passageOf({ old_str = "", new_str = "" }: EditArgs): Passage {

@@ -1,15 +1,15 @@
 import type { GlobPattern } from "../operations/glob-pattern.ts";
-import { SearchSteps } from "../operations/search-steps.ts";
 import { filesOf, namesHidden, parseNames } from "../operations/search-tree.ts";
-import { boundsOf, type Call, failure, type PresentedTool } from "../presented-tool.ts";
+import { SearchSteps } from "../operations/walk-files.ts";
+import { boundsOf, type Call, failure, type WorkspaceTool } from "../workspace-tool.ts";
+import { noFilesText } from "./copilot-texts.ts";
 import { describeSearch, placeParameters, rootsFor, type SearchPlaces, type ShownRoot } from "./search-roots.ts";
-import { noFilesText } from "./texts.ts";
 
 interface GlobArgs extends SearchPlaces {
   readonly pattern: string;
 }
 
-export const globTool: PresentedTool<GlobArgs> = {
+export const globTool: WorkspaceTool<GlobArgs> = {
   name: "glob",
   description: `Finds files by a glob pattern, such as "**/*.ts" or "src/**/*.{js,jsx}".
 - * and ? match within a name, ** matches any folders, {a,b} either alternative, [a-z] one character.
@@ -36,7 +36,7 @@ export const globTool: PresentedTool<GlobArgs> = {
   },
 };
 
-/** A pattern that is absolute is about the folder that its names without wildcards lead to. */
+/** An absolute pattern starts at the folder that its names without wildcards lead to. */
 function fromRoot(args: GlobArgs): GlobArgs {
   const pattern = args.pattern.replace(/^(\.\/+)+/, "");
   if (!pattern.startsWith("/")) return { ...args, pattern };

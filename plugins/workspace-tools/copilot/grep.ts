@@ -1,10 +1,10 @@
 import { type FoundLine, searchFile } from "../operations/search-files.ts";
 import { parseSearchPattern, type SearchPattern } from "../operations/search-pattern.ts";
-import { SearchSteps } from "../operations/search-steps.ts";
 import { type FileFilter, filesOf, parseFileFilter } from "../operations/search-tree.ts";
-import { boundsOf, type Call, failure, type PresentedTool } from "../presented-tool.ts";
+import { SearchSteps } from "../operations/walk-files.ts";
+import { boundsOf, type Call, failure, type WorkspaceTool } from "../workspace-tool.ts";
+import { noMatchesText } from "./copilot-texts.ts";
 import { describeSearch, placeParameters, rootsFor, type SearchPlaces, type ShownRoot } from "./search-roots.ts";
-import { noMatchesText } from "./texts.ts";
 
 interface GrepArgs extends SearchPlaces {
   readonly pattern: string;
@@ -22,7 +22,7 @@ interface GrepArgs extends SearchPlaces {
 
 const contextLines = { type: "integer", minimum: 0, maximum: 100 } as const;
 
-export const grepTool: PresentedTool<GrepArgs> = {
+export const grepTool: WorkspaceTool<GrepArgs> = {
   name: "grep",
   description: `Searches the text of files for a regular expression (RE2 syntax: no look-around, no back-references).
 - Hidden files, binary files and files ignored by .gitignore are skipped.
@@ -63,7 +63,7 @@ export const grepTool: PresentedTool<GrepArgs> = {
   },
 };
 
-/** What is given when no limit is named. */
+/** The limit if the call does not set one. */
 const maxEntries = 5_000;
 const maxChars = 400_000;
 const maxShownLine = 2_000;
@@ -127,7 +127,7 @@ class Report {
   }
 
   text(isPart: boolean): string {
-    // A limit that was asked for is no news.
+    // The caller knows about a limit that it set.
     const isCut = isPart && this.#shown !== this.#limit;
     const note = isCut || this.#shown === maxEntries ? "[There may be more: name a narrower pattern, path or glob.]" : "";
     if (this.#entries.length === 0) return isCut ? `${noMatchesText} ${note}` : noMatchesText;

@@ -2,9 +2,9 @@ import { sep } from "node:path";
 import { missingText } from "../fault-texts.ts";
 import type { Place } from "../operations/places.ts";
 import { type SearchRoot, toSearchRoot } from "../operations/search-tree.ts";
-import { type Call, type Described, placeFor, type Refusal } from "../presented-tool.ts";
+import { type Call, type Described, placeFor, type Refusal } from "../workspace-tool.ts";
 
-/** The arguments that say where to search; models also write `path`. */
+/** The arguments for the places to search. Models also write `path`. */
 export interface SearchPlaces {
   readonly paths?: string | readonly string[];
   readonly path?: string;
@@ -18,10 +18,10 @@ export const placeParameters = {
   path: { type: "string", description: "A single path; the same as paths." },
 } as const;
 
-/** A root, with the way in which what is found in it is shown. */
+/** A search root and the way in which its results are shown. */
 export interface ShownRoot {
   readonly root: SearchRoot;
-  /** Comes before the names that lead to a file from the root. */
+  /** Precedes the path of a file relative to the root. */
   readonly prefix: string;
 }
 
@@ -33,7 +33,7 @@ function namedPlaces({ paths, path }: SearchPlaces): readonly string[] {
   return list.length === 0 ? ["."] : list;
 }
 
-/** The request to read all of these places. */
+/** The permission request to read all of these places. */
 export async function describeSearch(args: SearchPlaces, intention: string, call: Call): Promise<Described | Refusal> {
   const places: Place[] = [];
   const named = namedPlaces(args);
@@ -47,7 +47,7 @@ export async function describeSearch(args: SearchPlaces, intention: string, call
   return { request: { kind: "read", intention, path: commonFolder(reals), ...(reals.length > 1 && { possiblePaths: reals }) }, places };
 }
 
-/** The same places, to be searched. */
+/** The same places as search roots. */
 export async function rootsFor(args: SearchPlaces, call: Call): Promise<readonly ShownRoot[] | Refusal> {
   const roots: ShownRoot[] = [];
   for (const path of namedPlaces(args).slice(0, maxPlaces)) {
@@ -60,13 +60,13 @@ export async function rootsFor(args: SearchPlaces, call: Call): Promise<readonly
   return roots;
 }
 
-/** As ripgrep shows what it finds: by the path that was named. */
+/** As in ripgrep, results begin with the path that was given. */
 function prefixOf(path: string): string {
   if (path === "." || path === "./") return "./";
   return path.endsWith("/") || path.endsWith(sep) ? path : `${path}/`;
 }
 
-/** What rules for paths are asked about, when there are several: all of them lie in it. */
+/** The folder that contains all of several paths: the path that rules apply to. */
 function commonFolder([first = "", ...others]: readonly string[]): string {
   let names = first.split(sep);
   for (const other of others) {

@@ -1,11 +1,11 @@
 import { limitsNote } from "../fault-texts.ts";
-import type { ConfinedLines } from "../operations/confined-lines.ts";
+import type { CommandConfinement } from "../operations/command-confinement.ts";
 import { describeCommand } from "../operations/describe-command.ts";
 import type { Shell } from "../operations/shell.ts";
 import type { Shells } from "../operations/shells.ts";
-import { type Call, failure, type PresentedTool } from "../presented-tool.ts";
+import { type Call, failure, type WorkspaceTool } from "../workspace-tool.ts";
 import { maxWait, withLine } from "./bash.ts";
-import { laterExitText, noShellsText, runningText, stoppedText, unknownShellText } from "./texts.ts";
+import { laterExitText, noShellsText, runningText, stoppedText, unknownShellText } from "./copilot-texts.ts";
 
 interface ReadArgs {
   readonly shellId: string;
@@ -18,10 +18,10 @@ interface WriteArgs extends ReadArgs {
 
 const shellId = { type: "string", description: "The shellId that bash returned or was given." } as const;
 const delay = { type: "number", minimum: 0, maximum: maxWait, description: "Seconds to wait for more output or for the end." } as const;
-// Longer than they ever wait.
+// Longer than these tools ever wait.
 const timeout = (maxWait + 30) * 1000;
 
-export function createReadBashTool(shells: Shells): PresentedTool<ReadArgs> {
+export function createReadBashTool(shells: Shells): WorkspaceTool<ReadArgs> {
   return {
     name: "read_bash",
     description: "Waits for a running command and returns its output since the last read. Returns at once when the command ends.",
@@ -35,7 +35,7 @@ export function createReadBashTool(shells: Shells): PresentedTool<ReadArgs> {
   };
 }
 
-export function createWriteBashTool(shells: Shells, lines: ConfinedLines): PresentedTool<WriteArgs> {
+export function createWriteBashTool(shells: Shells, confinement: CommandConfinement): WorkspaceTool<WriteArgs> {
   return {
     name: "write_bash",
     description: `Sends input to a command that was started with mode "async", then reads its output like read_bash. A line break is added at the end, and {enter} stands for one.`,
@@ -50,9 +50,9 @@ export function createWriteBashTool(shells: Shells, lines: ConfinedLines): Prese
     async describe({ shellId: id, input }, call) {
       const shell = shells.find(call.sessionId, id);
       if (shell === undefined) return { refusal: unknownText(id, call, shells) };
-      // What reads it may be anything, so that nothing is said of commands: they may not be ones.
+      // Any program may read the input, so it is not described as commands.
       const line = toInput(input).trimEnd();
-      const isConfined = await lines.covers(shell.spec.limits, line, call);
+      const isConfined = await confinement.covers(shell.spec.limits, line, call);
       const facts = { ...describeCommand(line), commands: [], canOfferSessionApproval: false, ...(isConfined && { isConfined }) };
       return { request: { kind: "shell", intention: `Give input to: ${shell.spec.command.slice(0, 500)}`, ...facts } };
     },
@@ -68,7 +68,7 @@ export function createWriteBashTool(shells: Shells, lines: ConfinedLines): Prese
   };
 }
 
-export function createStopBashTool(shells: Shells): PresentedTool<Pick<ReadArgs, "shellId">> {
+export function createStopBashTool(shells: Shells): WorkspaceTool<Pick<ReadArgs, "shellId">> {
   return {
     name: "stop_bash",
     description: "Stops a running command and all processes that it started.",
@@ -82,7 +82,7 @@ export function createStopBashTool(shells: Shells): PresentedTool<Pick<ReadArgs,
   };
 }
 
-export function createListBashTool(shells: Shells): PresentedTool<Readonly<Record<never, never>>> {
+export function createListBashTool(shells: Shells): WorkspaceTool<Readonly<Record<never, never>>> {
   return {
     name: "list_bash",
     description: "Lists running commands, and ended commands whose output has not been read.",

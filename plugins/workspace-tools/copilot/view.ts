@@ -1,12 +1,11 @@
 import { stat } from "node:fs/promises";
 import { faultText } from "../fault-texts.ts";
-import { imageTypeOf } from "../operations/image-type.ts";
 import { listFolder } from "../operations/list-folder.ts";
 import { openFile, readHead, readWhole } from "../operations/open-file.ts";
 import type { Place } from "../operations/places.ts";
 import { type LineRange, readLines } from "../operations/read-lines.ts";
-import { type Call, failure, type PresentedTool, placeFor } from "../presented-tool.ts";
-import { cutViewText, imageText, largeFileText } from "./texts.ts";
+import { type Call, failure, placeFor, type WorkspaceTool } from "../workspace-tool.ts";
+import { cutViewText, imageText, largeFileText } from "./copilot-texts.ts";
 
 interface ViewArgs {
   readonly path: string;
@@ -14,7 +13,7 @@ interface ViewArgs {
   readonly forceReadLargeFiles?: boolean;
 }
 
-export const viewTool: PresentedTool<ViewArgs> = {
+export const viewTool: WorkspaceTool<ViewArgs> = {
   name: "view",
   description: `Shows a file or folder.
 - A text file is shown with line numbers, as "N. line". They are not part of the file.
@@ -46,7 +45,7 @@ export const viewTool: PresentedTool<ViewArgs> = {
   run: view,
 };
 
-/** What is shown without being asked for in parts. */
+/** Larger files are shown only in ranges. */
 const maxWholeBytes = 20_000;
 const maxForcedChars = 1_000_000;
 const maxRangeChars = 50_000;
@@ -76,7 +75,7 @@ async function view(args: ViewArgs, call: Call): Promise<unknown> {
   }
 }
 
-/** A last line that is empty, as after a final line break, comes without the space behind its number. */
+/** An empty last line, as after a final line break, has no space after its number. */
 function toText(lines: readonly string[], from: number, cutAt: number | undefined): string {
   const numbered = lines.map((line, index) => `${from + index}. ${line}`).join("\n");
   const text = lines.at(-1) === "" ? numbered.trimEnd() : numbered;
@@ -106,4 +105,16 @@ function viewImage(bytes: Buffer | undefined, mimeType: string, { path }: Place)
   if (bytes === undefined) return failure(`The image ${path} is larger than the ${maxImageBytes / 1024 / 1024} MB that can be shown.`);
   const binary = { data: bytes.toString("base64"), mimeType, type: "image", description: path };
   return { textResultForLlm: imageText, resultType: "success", binaryResultsForLlm: [binary] };
+}
+
+const signatures: readonly (readonly [mimeType: string, at: number, bytes: string])[] = [
+  ["image/png", 0, "\x89PNG\r\n\x1a\n"],
+  ["image/jpeg", 0, "\xff\xd8\xff"],
+  ["image/gif", 0, "GIF8"],
+  ["image/webp", 8, "WEBP"],
+];
+
+/** The MIME type of an image that models can read, by its first bytes. Undefined: not such an image. */
+function imageTypeOf(head: Buffer): string | undefined {
+  return signatures.find(([, at, bytes]) => head.toString("latin1", at, at + bytes.length) === bytes)?.[0];
 }

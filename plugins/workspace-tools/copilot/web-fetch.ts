@@ -1,7 +1,6 @@
-import { type FetchedPage, fetchPage, type WebMachine } from "../operations/fetch-page.ts";
-import { addressFault, pageFaultText, shortened } from "../page-texts.ts";
-import { failure, type PresentedTool } from "../presented-tool.ts";
-import { cutFetchText, fetchEndText, fetchedText } from "./texts.ts";
+import { addressFault, type FetchedPage, fetchPage, pageFaultText, shortened, type WebMachine } from "../operations/fetch-page.ts";
+import { failure, type WorkspaceTool } from "../workspace-tool.ts";
+import { cutFetchText, fetchEndText, fetchedText } from "./copilot-texts.ts";
 
 interface WebFetchArgs {
   readonly url: string;
@@ -13,7 +12,7 @@ interface WebFetchArgs {
 const defaultLength = 5_000;
 const maxLength = 20_000;
 
-export function createWebFetchTool(machine: WebMachine): PresentedTool<WebFetchArgs> {
+export function createWebFetchTool(machine: WebMachine): WorkspaceTool<WebFetchArgs> {
   return {
     name: "web_fetch",
     description: `Fetches a page over HTTP and returns its content as Markdown, one part at a time.
@@ -58,5 +57,5 @@ function part(
   const end = start_index + max_length;
   const shown = text.slice(start_index, end);
   if (end < text.length) return fetchedText(url, shown + cutFetchText(end));
-  return fetchedText(url, isPart ? `${shown}\n\n[The page is longer than what is read of it.]` : shown);
+  return fetchedText(url, isPart ? `${shown}\n\n[The page is larger than the limit; only its beginning was read.]` : shown);
 }

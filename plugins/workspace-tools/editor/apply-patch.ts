@@ -1,9 +1,9 @@
 import { applyHunks } from "../operations/apply-hunks.ts";
 import type { FileChange } from "../operations/draft.ts";
 import { isPatchFault, type PatchStep, parsePatch } from "../operations/patch-format.ts";
-import type { Refusal } from "../presented-tool.ts";
+import type { Refusal } from "../workspace-tool.ts";
 import type { DraftedFiles, EditTool } from "./edit-tool.ts";
-import { nothingChanged } from "./texts.ts";
+import { nothingChanged } from "./editor-texts.ts";
 
 interface PatchArgs {
   readonly input: string;

@@ -1,12 +1,12 @@
 import { stat } from "node:fs/promises";
-import { HeldFolder } from "../operations/held-folder.ts";
-import { failure, type PresentedTool, placeFor } from "../presented-tool.ts";
+import { FolderHandle } from "../operations/folder-handle.ts";
+import { failure, placeFor, type WorkspaceTool } from "../workspace-tool.ts";
 
 interface CreateDirectoryArgs {
   readonly dirPath: string;
 }
 
-export const createDirectoryTool: PresentedTool<CreateDirectoryArgs> = {
+export const createDirectoryTool: WorkspaceTool<CreateDirectoryArgs> = {
   name: "create_directory",
   description: "Creates a folder and its parent folders. Not needed before create_file, which creates them itself.",
   parameters: {
@@ -33,11 +33,11 @@ export const createDirectoryTool: PresentedTool<CreateDirectoryArgs> = {
     if ("refusal" in found) return failure(found.refusal);
     const { path, real } = found.place;
     try {
-      const { folder, made } = await HeldFolder.make(real);
+      const { folder, made } = await FolderHandle.make(real);
       await folder[Symbol.asyncDispose]();
       return made.length === 0 ? `Folder ${path} already exists.` : `Created folder ${path}`;
     } catch {
-      // The system's words name paths of the host.
+      // The error text of the system contains paths of the host.
       const isThere = (await stat(real).catch(() => undefined)) !== undefined;
       return failure(isThere ? `${path} already exists, and is a file.` : `Folder ${path} cannot be created.`);
     }

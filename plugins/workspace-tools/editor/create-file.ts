@@ -1,5 +1,5 @@
 import type { EditTool } from "./edit-tool.ts";
-import { createdText, existsText } from "./texts.ts";
+import { createdText, existsText } from "./editor-texts.ts";
 
 interface CreateArgs {
   readonly filePath: string;

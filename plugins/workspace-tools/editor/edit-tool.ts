@@ -1,24 +1,24 @@
 import { dirname, sep } from "node:path";
 import { Draft, type FileChange } from "../operations/draft.ts";
+import type { TextFault } from "../operations/open-file.ts";
 import type { Place } from "../operations/places.ts";
-import type { TextFault } from "../operations/read-text.ts";
 import { unifiedDiff } from "../operations/unified-diff.ts";
 import type { FileWriter } from "../operations/write-files.ts";
-import { type Call, type Described, failure, type PresentedTool, placeFor, type Refusal } from "../presented-tool.ts";
-import { textFaultText, unwritableText } from "./texts.ts";
+import { type Call, type Described, failure, placeFor, type Refusal, type WorkspaceTool } from "../workspace-tool.ts";
+import { textFaultText, unwritableText } from "./editor-texts.ts";
 
-/** A tool that changes files. It drafts what it does: once to tell what that would be, and again to do it. */
-export interface EditTool<Args> extends Pick<PresentedTool<Args>, "name" | "description" | "parameters"> {
-  /** The files that a call is about. */
+/** A tool that changes files. It drafts its changes twice: first to describe them, then to make them. */
+export interface EditTool<Args> extends Pick<WorkspaceTool<Args>, "name" | "description" | "parameters"> {
+  /** The files that a call changes. */
   paths(args: Args): readonly string[] | Refusal;
   draft(args: Args, files: DraftedFiles): Promise<Refusal | undefined>;
-  /** For whoever is asked, what is meant, when it cannot be drafted: an edit before it may have to be made first. Absent: it is refused. */
+  /** Describes the intended change to the user if it cannot be drafted yet, since an earlier edit may have to be made first. Absent: such a call is refused. */
   sketch?(args: Args): string;
-  /** What the model reads when it is done. */
+  /** The result for the model. */
   done(changes: readonly FileChange[], args: Args): string;
 }
 
-/** The files of one call, by the paths that it names them by. */
+/** The files of one call, by the paths in its arguments. */
 export class DraftedFiles {
   readonly #draft = new Draft();
   readonly #places: ReadonlyMap<string, Place>;
@@ -35,7 +35,7 @@ export class DraftedFiles {
     return this.#places.get(path)!;
   }
 
-  /** The text of a file; undefined: there is none. */
+  /** The text of a file. Undefined: the file does not exist. */
   async find(path: string): Promise<{ readonly text: string | undefined } | Refusal> {
     const read = await this.#draft.read(this.place(path));
     if (read.ok) return read;
@@ -68,7 +68,7 @@ export class DraftedFiles {
   }
 }
 
-export function toPresented<Args>(tool: EditTool<Args>, writer: FileWriter): PresentedTool<Args> {
+export function toWorkspaceTool<Args>(tool: EditTool<Args>, writer: FileWriter): WorkspaceTool<Args> {
   const { name, description, parameters } = tool;
   return {
     name,
@@ -98,7 +98,7 @@ async function placesOf<Args>(tool: EditTool<Args>, args: Args, call: Call): Pro
   return places;
 }
 
-/** Longer contents are not repeated beside the diff. */
+/** Longer contents are not sent in addition to the diff. */
 const maxContents = 100_000;
 
 async function describe<Args>(tool: EditTool<Args>, args: Args, call: Call): Promise<Described | Refusal> {
@@ -124,7 +124,7 @@ async function describe<Args>(tool: EditTool<Args>, args: Args, call: Call): Pro
   return { request, places };
 }
 
-/** One file, or the folder that all of them lie in. */
+/** The only file, or the folder that contains all of them. */
 function commonPath(reals: readonly string[]): string {
   let [common = ""] = reals;
   while (reals.some((real) => real !== common && !real.startsWith(common.endsWith(sep) ? common : common + sep))) common = dirname(common);

@@ -1,7 +1,6 @@
-import { type FetchedPage, fetchPage, type WebMachine } from "../operations/fetch-page.ts";
+import { addressFault, type FetchedPage, fetchPage, pageFaultText, type WebMachine } from "../operations/fetch-page.ts";
 import { selectPassages } from "../operations/select-passages.ts";
-import { addressFault, pageFaultText } from "../page-texts.ts";
-import { failure, type PresentedTool } from "../presented-tool.ts";
+import { failure, type WorkspaceTool } from "../workspace-tool.ts";
 
 interface FetchArgs {
   readonly urls: readonly string[];
@@ -26,7 +25,7 @@ const parameters = {
   required: ["urls"],
 } as const;
 
-export function createFetchTool(machine: WebMachine): PresentedTool<FetchArgs> {
+export function createFetchTool(machine: WebMachine): WorkspaceTool<FetchArgs> {
   return {
     name: "fetch_web_page",
     description: `Fetches web pages and returns their content as Markdown; for long pages, the parts relevant to the query.
@@ -61,5 +60,5 @@ Redirects to another host are reported, not followed.`,
 function contentOf(page: FetchedPage, query: string, room: number): string {
   if (page.kind !== "page") return `It could not be fetched: ${pageFaultText(page, "fetch_web_page")}`;
   const text = selectPassages(page.text, query, room);
-  return page.isPart ? `${text}\n\n[The page is longer than what is read of it.]` : text;
+  return page.isPart ? `${text}\n\n[The page is larger than the limit; only its beginning was read.]` : text;
 }

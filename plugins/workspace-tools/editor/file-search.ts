@@ -1,5 +1,5 @@
 import { type FileFilter, namesHidden, parseNames } from "../operations/search-tree.ts";
-import { failure, type PresentedTool } from "../presented-tool.ts";
+import { failure, type WorkspaceTool } from "../workspace-tool.ts";
 import { baseOf, describeSearch, searchFiles } from "./search-base.ts";
 
 interface FileSearchArgs {
@@ -10,7 +10,7 @@ interface FileSearchArgs {
 const defaultResults = 50;
 const maxResultsAtAll = 5_000;
 
-export const fileSearchTool: PresentedTool<FileSearchArgs> = {
+export const fileSearchTool: WorkspaceTool<FileSearchArgs> = {
   name: "file_search",
   description: `Finds files by a glob pattern or a part of their paths, and returns their paths.
 - **/*.{js,ts}: all js and ts files. src/**: all files below src. **/foo/**/*.js: all js files below any folder foo. *.md: all md files.

@@ -1,16 +1,15 @@
-import { dirname, relative, sep } from "node:path";
+import { dirname, extname, relative, sep } from "node:path";
 import type { ToolContext } from "skillhost";
 import { missingText } from "../fault-texts.ts";
 import { type CheckOptions, checkPython } from "../operations/check-python.ts";
 import { checkTypes, compilerLine, findProject, type TypeScriptProject } from "../operations/check-types.ts";
-import type { ConfinedLines } from "../operations/confined-lines.ts";
+import type { CommandConfinement } from "../operations/command-confinement.ts";
 import { checkSyntax, type FilesChecked, type SyntaxCheck, syntaxCheckOf } from "../operations/file-checks.ts";
 import type { Machine } from "../operations/machine.ts";
 import type { Place } from "../operations/places.ts";
-import { SearchSteps } from "../operations/search-steps.ts";
 import { filesOf, toSearchRoot } from "../operations/search-tree.ts";
-import { boundsOf, type Call, failure, type PresentedTool, placeFor, type Refusal } from "../presented-tool.ts";
-import { errorsText } from "./errors-text.ts";
+import { SearchSteps } from "../operations/walk-files.ts";
+import { boundsOf, type Call, failure, placeFor, type Refusal, type WorkspaceTool } from "../workspace-tool.ts";
 
 interface ErrorsArgs {
   readonly filePaths?: readonly string[];
@@ -20,7 +19,7 @@ type Programs = Pick<Machine, "startProcess">;
 
 interface Parts {
   readonly machine: Programs;
-  readonly lines: ConfinedLines;
+  readonly confinement: CommandConfinement;
 }
 
 const timeout = 120_000;
@@ -39,9 +38,9 @@ const parameters = {
   required: [],
 } as const;
 
-/** Without a machine no programs are run: neither the TypeScript compiler nor Python. */
-export function createErrorsTool(parts: Parts | undefined): PresentedTool<ErrorsArgs> {
-  // A compiler that comes to be there while somebody is asked was not what they were asked about.
+/** Without `parts` it runs no programs: neither the TypeScript compiler nor Python. */
+export function createErrorsTool(parts: Parts | undefined): WorkspaceTool<ErrorsArgs> {
+  // A compiler that is installed while the user decides was not part of the request.
   const machine = parts?.machine;
   const permitted = new WeakMap<ToolContext, ReadonlySet<string>>();
   return {
@@ -58,9 +57,9 @@ export function createErrorsTool(parts: Parts | undefined): PresentedTool<Errors
       const lines = groups.flatMap(({ project }) => (project === undefined ? [] : compilerLine(project, root.real)));
       permitted.set(call.context, new Set(lines));
       const intention = "Check files for errors";
-      // The compiler is a program of the workspace; all else only reads.
+      // The compiler is a program of the workspace; all other checks only read files.
       if (lines.length > 0)
-        return { request: { kind: "shell", intention, ...(await parts!.lines.describe(lines.join(" && "), call)) }, places };
+        return { request: { kind: "shell", intention, ...(await parts!.confinement.describe(lines.join(" && "), call)) }, places };
       const reals = places.map(({ real }) => real);
       return { request: { kind: "read", intention, path: reals[0], ...(reals.length > 1 && { possiblePaths: reals }) }, places };
     },
@@ -68,7 +67,7 @@ export function createErrorsTool(parts: Parts | undefined): PresentedTool<Errors
       const found = await findTargets(args, call, machine !== undefined);
       if ("refusal" in found) return failure(found.refusal);
       const { groups, root, isPart } = found;
-      const limits = await parts?.lines.limits("", call);
+      const limits = await parts?.confinement.limits("", call);
       const options = { cwd: root.real, signal: call.context.invocation.signal, timeout, limits };
       const mayRun = (line: string): boolean => permitted.get(call.context)?.has(line) !== false;
       const checks: FilesChecked[] = [];
@@ -94,10 +93,10 @@ function check({ paths, project, syntax }: Group, options: CheckOptions, { machi
 }
 
 function notChecked(paths: readonly string[]): FilesChecked {
-  return { by: "", checked: [], unchecked: paths.map((path) => ({ path, why: "nothing here checks files of its kind" })), problems: [] };
+  return { by: "", checked: [], unchecked: paths.map((path) => ({ path, why: "there is no check for this kind of file" })), problems: [] };
 }
 
-/** Files that are checked together. Without either: they cannot be. */
+/** Files that are checked together. Without `project` and `syntax`: they cannot be checked. */
 interface Group {
   readonly paths: string[];
   readonly project?: TypeScriptProject | undefined;
@@ -108,7 +107,7 @@ interface Targets {
   readonly root: Place;
   readonly places: readonly Place[];
   readonly groups: readonly Group[];
-  /** There are more files than are checked at once. */
+  /** There are more files than one call checks. */
   readonly isPart: boolean;
 }
 
@@ -123,7 +122,7 @@ async function findTargets({ filePaths }: ErrorsArgs, call: Call, runsPrograms: 
   }
   const files = await filesIn(places, call);
   if ("refusal" in files) return files;
-  // The working directory is where programs run.
+  // Programs run in the working directory.
   return {
     root: here.place,
     places: [here.place, ...places],
@@ -177,11 +176,60 @@ async function projectOf(
   return known.get(folder);
 }
 
-/** Files with .json names that may hold comments by custom. */
+/** Files with .json names that may contain comments by convention. */
 function isCommented(path: string): boolean {
   return /(^|[\\/])(tsconfig[^\\/]*\.json|jsconfig\.json|\.vscode[\\/][^\\/]*\.json|\.eslintrc\.json)$/i.test(path);
 }
 
 function shownFrom({ path, real }: Place, file: string): string {
   return file.startsWith(real + sep) ? path + file.slice(real.length) : file;
+}
+
+interface ErrorsShown {
+  show(path: string): string;
+  /** There are more files than were checked. */
+  readonly isPart: boolean;
+  /** The call names the files. */
+  readonly isAsked: boolean;
+}
+
+const maxProblems = 100;
+const maxNamed = 20;
+
+/** The result of checking files: the problems, and which files were and were not checked. */
+function errorsText(checks: readonly FilesChecked[], { show, isPart, isAsked }: ErrorsShown): string {
+  const problems = checks.flatMap((check) => check.problems);
+  const lines = problems.slice(0, maxProblems).map(({ path, line, column, severity, message }) => {
+    const place = [show(path), ...(line === undefined ? [] : [line, ...(column === undefined ? [] : [column])])].join(":");
+    return `${place}: ${severity}: ${message}`;
+  });
+  const more = problems.length > maxProblems ? [`[${problems.length - maxProblems} more problems are omitted.]`] : [];
+  const checked = checks.filter((check) => check.checked.length > 0);
+  const nothing = checked.length === 0 ? "Nothing was checked." : "No errors found.";
+  const part = isPart ? ["[There are more files than one call checks. Name files or folders.]"] : [];
+  const head = lines.length > 0 ? [...lines, ...more] : [nothing];
+  return [...head, ...checkedLines(checked), ...uncheckedLines(checks, show, isAsked), ...part].join("\n");
+}
+
+function checkedLines(checks: readonly FilesChecked[]): readonly string[] {
+  if (checks.length === 0) return [];
+  return [`Checked: ${checks.map(({ by, checked }) => `${counted(checked.length)} for ${by}`).join("; ")}.`];
+}
+
+/** Files that the call names are listed; all others are counted by kind, since there may be thousands. */
+function uncheckedLines(checks: readonly FilesChecked[], show: ErrorsShown["show"], isAsked: boolean): readonly string[] {
+  const unchecked = checks.flatMap((check) => check.unchecked);
+  if (unchecked.length === 0) return [];
+  if (isAsked && unchecked.length <= maxNamed) return ["Not checked:", ...unchecked.map(({ path, why }) => `${show(path)}: ${why}`)];
+  const kinds = new Map<string, number>();
+  for (const { path, why } of unchecked) {
+    const kind = `${extname(path) || "without an extension"}, ${why}`;
+    kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+  }
+  const shown = [...kinds].sort(([, a], [, b]) => b - a).slice(0, maxNamed);
+  return ["Not checked:", ...shown.map(([kind, count]) => `${counted(count)} (${kind})`)];
+}
+
+function counted(count: number): string {
+  return count === 1 ? "1 file" : `${count} files`;
 }

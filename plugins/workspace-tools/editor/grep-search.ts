@@ -1,7 +1,7 @@
 import { searchFile } from "../operations/search-files.ts";
 import { parseSearchPattern, parseSearchText } from "../operations/search-pattern.ts";
 import { parseFileFilter } from "../operations/search-tree.ts";
-import { failure, type PresentedTool } from "../presented-tool.ts";
+import { failure, type WorkspaceTool } from "../workspace-tool.ts";
 import { baseOf, describeSearch, searchFiles } from "./search-base.ts";
 
 interface GrepSearchArgs {
@@ -15,7 +15,7 @@ const defaultResults = 50;
 const maxResultsAtAll = 5_000;
 const maxShownLine = 500;
 
-export const grepSearchTool: PresentedTool<GrepSearchArgs> = {
+export const grepSearchTool: WorkspaceTool<GrepSearchArgs> = {
   name: "grep_search",
   description: `Searches files for a text or regular expression, and returns each matching line with its file and line number. Case-sensitive.
 Hidden files, binary files and files ignored by .gitignore are skipped.`,
@@ -46,7 +46,7 @@ Hidden files, binary files and files ignored by .gitignore are skipped.`,
     const most = Math.min(maxResultsAtAll, Math.max(1, Math.floor(maxResults)));
     const lines: string[] = [];
     const search = await searchFiles(folder, filter, call, async ({ shown, path, steps }) => {
-      // One more than is given: then it is known that there are more.
+      // One more than is returned shows whether there are more.
       const options = { pattern: wanted, multiline: false, before: 0, after: 0, maxLines: most + 1 - lines.length, steps };
       const found = await searchFile(path, options);
       lines.push(...(found?.lines.map(({ number, text }) => `${shown}:${number}:${shortened(text)}`) ?? []));

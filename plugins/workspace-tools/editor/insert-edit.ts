@@ -2,7 +2,7 @@ import { fitLineBreaks } from "../operations/edit-text.ts";
 import { isElided, mergeElided } from "../operations/merge-elided.ts";
 import { passageDiff } from "../operations/unified-diff.ts";
 import type { EditTool } from "./edit-tool.ts";
-import { editedText, elidedNewText, unchangedText, unclearText } from "./texts.ts";
+import { editedText, elidedNewText, unchangedText, unclearText } from "./editor-texts.ts";
 
 interface InsertArgs {
   readonly filePath: string;

@@ -1,7 +1,7 @@
 import { faultText } from "../fault-texts.ts";
 import { listFolder } from "../operations/list-folder.ts";
 import { openFile } from "../operations/open-file.ts";
-import { failure, type PresentedTool, placeFor } from "../presented-tool.ts";
+import { failure, placeFor, type WorkspaceTool } from "../workspace-tool.ts";
 
 interface ListArgs {
   readonly path: string;
@@ -9,7 +9,7 @@ interface ListArgs {
 
 const maxNames = 1_000;
 
-export const listDirTool: PresentedTool<ListArgs> = {
+export const listDirTool: WorkspaceTool<ListArgs> = {
   name: "list_dir",
   description: "Lists the entries of a folder, one per line. Names of folders end in /.",
   parameters: {
@@ -41,7 +41,7 @@ export const listDirTool: PresentedTool<ListArgs> = {
   },
 };
 
-/** A folder that could not be listed is closed to us. */
+/** A folder that could not be listed cannot be opened. */
 function faultOf<F extends string>(fault: F): Exclude<F, "folder"> | "unreadable" {
   return fault === "folder" ? "unreadable" : (fault as Exclude<F, "folder">);
 }

@@ -1,10 +1,9 @@
 import { extname } from "node:path";
 import { faultText } from "../fault-texts.ts";
-import { openFile, readWhole } from "../operations/open-file.ts";
+import { maxEditedBytes, openFile, readWhole } from "../operations/open-file.ts";
 import { readLines } from "../operations/read-lines.ts";
-import { maxEditedBytes } from "../operations/read-text.ts";
 import { decodeText } from "../operations/text-encoding.ts";
-import { type Call, failure, type PresentedTool, placeFor } from "../presented-tool.ts";
+import { type Call, failure, placeFor, type WorkspaceTool } from "../workspace-tool.ts";
 
 interface ReadArgs {
   readonly filePath: string;
@@ -17,7 +16,7 @@ interface ReadArgs {
 const maxLines = 2_000;
 const maxChars = 50_000;
 
-export const readFileTool: PresentedTool<ReadArgs> = {
+export const readFileTool: WorkspaceTool<ReadArgs> = {
   name: "read_file",
   description: `Reads a text file or a range of its lines, at most ${maxLines} at once. Prefer one large range to several small ones.`,
   parameters: {
@@ -43,7 +42,7 @@ export const readFileTool: PresentedTool<ReadArgs> = {
 
 interface Part {
   readonly lines: readonly string[];
-  /** Undefined: the file is too large to count them. */
+  /** Undefined: the file is too large to count its lines. */
   readonly total: number | undefined;
 }
 
@@ -65,11 +64,11 @@ async function read(args: ReadArgs, call: Call): Promise<unknown> {
   }
 }
 
-/** Both included, counted from 1. */
+/** Both are inclusive and counted from 1. */
 interface Range {
   readonly from: number;
   readonly to: number;
-  /** Whether all to the end was asked for. */
+  /** Whether the range goes to the end of the file. */
   readonly isOpen: boolean;
 }
 
@@ -84,7 +83,7 @@ function partOf(bytes: Buffer, { from, to }: Range): Part | undefined {
   const decoded = decodeText(bytes);
   if (decoded === undefined) return undefined;
   const all = decoded.text.split("\n");
-  // What follows the last line break is no line.
+  // The text after the last line break is not a line.
   if (all.at(-1) === "") all.pop();
   const lines = all.slice(from - 1, to).map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line));
   return { lines: cut(lines), total: all.length };
@@ -95,7 +94,7 @@ async function readPart(file: Parameters<typeof readLines>[0], range: Range): Pr
   return found.kind === "binary" ? undefined : { lines: found.lines, total: undefined };
 }
 
-/** As many lines as there is room for; a single one that is longer is cut. */
+/** As many lines as fit; a single longer line is cut. */
 function cut(lines: readonly string[]): readonly string[] {
   let chars = 0;
   const end = lines.findIndex((line) => {
@@ -120,7 +119,7 @@ function toText(filePath: string, { from, to, isOpen }: Range, { lines, total }:
   ].join("\n");
 }
 
-/** Longer than any within. */
+/** Longer than any fence in the lines. */
 function fenceFor(lines: readonly string[]): string {
   const longest = lines.reduce((most, line) => Math.max(most, /^\s*(`{3,})/.exec(line)?.[1]?.length ?? 0), 2);
   return "`".repeat(longest + 1);

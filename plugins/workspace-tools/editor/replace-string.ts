@@ -1,8 +1,8 @@
 import { replaceOnce } from "../operations/edit-text.ts";
 import { passageDiff } from "../operations/unified-diff.ts";
-import type { Refusal } from "../presented-tool.ts";
+import type { Refusal } from "../workspace-tool.ts";
 import type { DraftedFiles, EditTool } from "./edit-tool.ts";
-import { editedText, emptyOldText, identicalText, notFoundText, severalText } from "./texts.ts";
+import { editedText, emptyOldText, identicalText, notFoundText, severalText } from "./editor-texts.ts";
 
 interface Replacement {
   readonly filePath: string;
@@ -85,13 +85,13 @@ async function replace({ filePath, oldString, newString }: Replacement, files: D
   return files.write(filePath, edit.text);
 }
 
-/** Models end a passage with a line break that the last line of the file does not have. */
+/** Models end a passage with a line break even if the last line of the file has none. */
 function passageIn(text: string, passage: string): string {
   const shorter = passage.replace(/\r?\n$/, "");
   return !text.includes(passage) && shorter !== "" && text.endsWith(shorter) ? shorter : passage;
 }
 
-/** Where the only passage is that differs in the white space around its lines. */
+/** The line of the only passage that differs just in white space around its lines. */
 function lineOfLike(text: string, passage: string): number | undefined {
   const lines = text.split("\n").map((line) => line.trim());
   const wanted = passage

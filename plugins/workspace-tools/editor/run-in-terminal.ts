@@ -1,8 +1,8 @@
 import { limitsNote } from "../fault-texts.ts";
-import type { ConfinedLines } from "../operations/confined-lines.ts";
+import type { CommandConfinement } from "../operations/command-confinement.ts";
 import type { Shell } from "../operations/shell.ts";
 import type { ShellStart, Shells } from "../operations/shells.ts";
-import { type Call, failure, type PresentedTool } from "../presented-tool.ts";
+import { type Call, failure, type WorkspaceTool } from "../workspace-tool.ts";
 
 interface TerminalArgs {
   readonly command: string;
@@ -13,10 +13,10 @@ interface TerminalArgs {
 
 const defaultTimeout = 120_000;
 const maxTimeout = 600_000;
-/** How long a command in the background is listened to, so that one that fails at once says so. */
+/** How long to wait for a background command, so that one that fails at once reports it. */
 const firstWords = 1_000;
 
-export function createTerminalTool(shells: Shells, lines: ConfinedLines): PresentedTool<TerminalArgs> {
+export function createTerminalTool(shells: Shells, confinement: CommandConfinement): WorkspaceTool<TerminalArgs> {
   return {
     name: "run_in_terminal",
     description: `Runs a command with bash in the working directory and returns its output. Each command runs in a new shell: variables and the current directory are not kept. Stdin is empty.
@@ -37,16 +37,16 @@ With isBackground it keeps running until the session ends, for servers and watch
       required: ["command"],
     },
     annotations: { destructiveHint: true, openWorldHint: true },
-    // Longer than it ever waits.
+    // Longer than the tool ever waits.
     timeout: maxTimeout + 30_000,
     overridesBuiltInTool: true,
     async describe({ command, explanation = "Run a command" }, call) {
-      return { request: { kind: "shell", intention: explanation, ...(await lines.describe(command, call)) } };
+      return { request: { kind: "shell", intention: explanation, ...(await confinement.describe(command, call)) } };
     },
     async run(args, call) {
       const { command, isBackground = false } = args;
       const mode = isBackground ? "async" : "sync";
-      const limits = await lines.limits(command, call);
+      const limits = await confinement.limits(command, call);
       const request = { command, workingDirectory: call.workingDirectory, mode, isDetached: false, limits } as const;
       const started = await shells.start(call.sessionId, request);
       if (started.kind !== "started") return failure(startFaults[started.kind]);

@@ -1,13 +1,13 @@
 import { relative, sep } from "node:path";
 import type { ToolContext } from "skillhost";
 import { limitsNote } from "../fault-texts.ts";
-import type { ConfinedLines, Limits } from "../operations/confined-lines.ts";
+import type { CommandConfinement, Limits } from "../operations/command-confinement.ts";
 import type { Machine } from "../operations/machine.ts";
 import type { Place } from "../operations/places.ts";
 import { type ProgramRun, runProgram } from "../operations/run-program.ts";
 import { findTestRun, knownRunners } from "../operations/test-runners.ts";
-import { type Call, failure, type PresentedTool, placeFor, type Refusal } from "../presented-tool.ts";
-import { middleCut } from "./texts.ts";
+import { type Call, failure, placeFor, type Refusal, type WorkspaceTool } from "../workspace-tool.ts";
+import { middleCut } from "./editor-texts.ts";
 
 interface RunTestsArgs {
   readonly command?: string;
@@ -18,8 +18,8 @@ interface RunTestsArgs {
 
 export interface RunTestsParts {
   readonly machine: Pick<Machine, "startProcess">;
-  readonly lines: ConfinedLines;
-  /** Undefined: there is none, so only what the project says is run. */
+  readonly confinement: CommandConfinement;
+  /** Undefined: this machine has no bash, so only the commands of the project are run. */
   readonly bash: string | undefined;
 }
 
@@ -48,8 +48,8 @@ const parameters = {
   required: [],
 } as const;
 
-export function createRunTestsTool({ machine, lines, bash }: RunTestsParts): PresentedTool<RunTestsArgs> {
-  // What was permitted is what is run, whatever becomes of the project's files meanwhile.
+export function createRunTestsTool({ machine, confinement, bash }: RunTestsParts): WorkspaceTool<RunTestsArgs> {
+  // The permitted command is run, even if the project's files change in the meantime.
   const permitted = new WeakMap<ToolContext, Plan>();
   return {
     name: "run_tests",
@@ -57,7 +57,7 @@ export function createRunTestsTool({ machine, lines, bash }: RunTestsParts): Pre
       "Runs the tests of the project and returns their output. The runner is detected: a test script or runner in package.json, pytest, Maven, Gradle, Go, Cargo. Prefer it to running tests in the terminal.",
     parameters,
     annotations: { destructiveHint: true, openWorldHint: true },
-    // Longer than it ever waits.
+    // Longer than the tool ever waits.
     timeout: maxTimeout + 30_000,
     overridesBuiltInTool: true,
     async describe(args, call) {
@@ -65,7 +65,7 @@ export function createRunTestsTool({ machine, lines, bash }: RunTestsParts): Pre
       if ("refusal" in planned) return planned;
       permitted.set(call.context, planned);
       return {
-        request: { kind: "shell", intention: args.explanation ?? "Run tests", ...(await lines.describe(planned.line, call)) },
+        request: { kind: "shell", intention: args.explanation ?? "Run tests", ...(await confinement.describe(planned.line, call)) },
         places: planned.places,
       };
     },
@@ -74,7 +74,7 @@ export function createRunTestsTool({ machine, lines, bash }: RunTestsParts): Pre
       if ("refusal" in planned) return failure(planned.refusal);
       const { timeout = defaultTimeout } = args;
       const { signal } = call.context.invocation;
-      const limits = await lines.limits(planned.line, call);
+      const limits = await confinement.limits(planned.line, call);
       const run = await runProgram({ ...planned.program, cwd: call.workingDirectory, timeout, signal, limits }, machine);
       return signal.aborted ? failure("The tests were interrupted.") : toResult(planned, run, { timeout, limits });
     },
@@ -82,7 +82,7 @@ export function createRunTestsTool({ machine, lines, bash }: RunTestsParts): Pre
 }
 
 interface Plan {
-  /** As a person would type it. */
+  /** As a user would type it. */
   readonly line: string;
   readonly because: string | undefined;
   readonly program: { readonly command: string; readonly args: readonly string[] };
@@ -114,7 +114,7 @@ async function plan({ command, files = [] }: RunTestsArgs, call: Call, bash: str
   return { line: [run.command, ...args].map(quoted).join(" "), because, program: { command: run.command, args }, places };
 }
 
-/** Never one that a program would take for an option. */
+/** Never a name that a program would read as an option. */
 function nameFrom({ real: folder }: Place, file: string): string {
   const name = relative(folder, file).split(sep).join("/");
   return name.startsWith("-") ? `./${name}` : name;

@@ -1,18 +1,18 @@
 import { join, sep } from "node:path";
 import { missingText } from "../fault-texts.ts";
 import type { Place } from "../operations/places.ts";
-import { SearchSteps } from "../operations/search-steps.ts";
 import { type FileFilter, filesOf, toSearchRoot } from "../operations/search-tree.ts";
-import { boundsOf, type Call, type Described, placeFor, type Refusal } from "../presented-tool.ts";
+import { SearchSteps } from "../operations/walk-files.ts";
+import { boundsOf, type Call, type Described, placeFor, type Refusal } from "../workspace-tool.ts";
 
-/** Where a search begins, and the pattern from there on. */
+/** The folder where a search begins, and the pattern relative to it. */
 export interface SearchBase {
-  /** As it was named. */
+  /** As the call names it. */
   readonly folder: string;
   readonly pattern: string;
 }
 
-/** A pattern that is absolute is about the folder that its names without wildcards lead to. */
+/** An absolute pattern starts at the folder that its names without wildcards lead to. */
 export function baseOf(pattern: string): SearchBase {
   const local = sep === "\\" ? pattern.replaceAll("\\", "/") : pattern;
   if (!/^(\/|[a-z]:\/)/i.test(local)) return { folder: ".", pattern: local.replace(/^(\.\/+)+/, "") };
@@ -22,7 +22,7 @@ export function baseOf(pattern: string): SearchBase {
   return { folder: names.slice(0, end).join("/") || "/", pattern: names.slice(end).join("/") };
 }
 
-/** The request to read all below a folder. */
+/** The permission request to read everything below a folder. */
 export async function describeSearch(folder: string, intention: string, call: Call): Promise<Described | Refusal> {
   const found = await placeFor(folder, call, "read");
   if ("refusal" in found) return found;
@@ -30,16 +30,16 @@ export async function describeSearch(folder: string, intention: string, call: Ca
 }
 
 export interface SearchedFile {
-  /** Absolute, below the folder as it was named. */
+  /** Absolute, and below the folder as the call names it. */
   readonly shown: string;
-  /** Links followed. */
+  /** With links resolved. */
   readonly path: string;
-  /** From the folder that is searched. */
+  /** Relative to the searched folder. */
   readonly names: readonly string[];
   readonly steps: SearchSteps;
 }
 
-/** What a search goes through; it stops when `visit` says so. `isPart`: there was more than its steps allowed. */
+/** Visits the files of a search until `visit` stops it. `isPart`: the step limit ended it early. */
 export async function searchFiles(
   folder: string,
   filter: FileFilter,

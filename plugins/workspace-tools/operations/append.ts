@@ -1,4 +1,4 @@
-/** Adds items to a list, however many: `push(...items)` takes no more of them than there is room on the stack. */
+/** Adds items to a list. With many items `push(...items)` would overflow the stack. */
 export function append<T>(list: T[], items: Iterable<T>): void {
   for (const item of items) list.push(item);
 }

@@ -5,12 +5,12 @@ import type { Hunk } from "./patch-format.ts";
 export type HunksApplied = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly fault: string };
 
 /**
- * Makes the changes of hunks in a text, in their order. Where several places meet a hunk and no header says which, it is
- * refused: what was meant cannot be told. Kept lines, and the line breaks of the text, stay as they are.
+ * Applies hunks to a text, in order. A hunk that matches several places without a header to choose one is refused. Kept
+ * lines and the line breaks of the text do not change.
  */
 export function applyHunks(text: string, hunks: readonly Hunk[]): HunksApplied {
   const lines = text.split("\n");
-  // What follows the last line break is no line.
+  // The text after the last line break is not a line.
   const hasFinalBreak = lines.at(-1) === "" && lines.pop() !== undefined;
   const source: Source = { lines, readings: readings.map((read) => ({ read, lines: lines.map(read) })) };
   const end = usesCrlf(text) ? "\r" : "";
@@ -31,7 +31,7 @@ export function applyHunks(text: string, hunks: readonly Hunk[]): HunksApplied {
   return { ok: true, text: joined(done, hasFinalBreak || text === "", end) };
 }
 
-/** A last line without a break keeps doing without, also when it is another one. */
+/** If the text did not end with a line break, the new text does not either. */
 function joined(lines: readonly string[], hasFinalBreak: boolean, end: string): string {
   if (lines.length === 0) return "";
   const text = lines.join("\n");
@@ -41,13 +41,13 @@ function joined(lines: readonly string[], hasFinalBreak: boolean, end: string): 
 
 interface Source {
   readonly lines: readonly string[];
-  /** The lines as they are compared, the strictest way first. */
+  /** The lines in the forms in which they are compared, the strictest first. */
   readonly readings: readonly { readonly read: (line: string) => string; readonly lines: readonly string[] }[];
 }
 
 type Found = { readonly place: number } | { readonly fault: string };
 
-/** How strictly lines are compared: as they are, without white space at their ends, without any around. */
+/** Ways to compare lines: exactly, without trailing white space, without surrounding white space. */
 const readings: readonly ((line: string) => string)[] = [
   (line) => (line.endsWith("\r") ? line.slice(0, -1) : line),
   (line) => line.trimEnd(),
@@ -62,7 +62,7 @@ function findHunk(source: Source, { headers, old, isAtEnd }: Hunk, from: number)
     start = place + 1;
   }
   if (old.length === 0) return { place: headers.length === 0 || isAtEnd ? source.lines.length : start };
-  // A header may be repeated as the first line of its hunk.
+  // A hunk may repeat its header as its first line.
   const first = headers.length === 0 ? start : start - 1;
   for (const { read, lines } of source.readings) {
     const places = findLines(lines, old.map(read), first, isAtEnd);
@@ -86,7 +86,7 @@ function findHeader(source: Source, header: string, from: number): number | unde
   return at === -1 ? undefined : at;
 }
 
-// More are not told apart.
+// Only "several" matters beyond this number.
 const maxPlaces = 5;
 
 function findLines(lines: readonly string[], wanted: readonly string[], from: number, isAtEnd: boolean): readonly number[] {

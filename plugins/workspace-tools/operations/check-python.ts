@@ -1,9 +1,9 @@
-import type { Limits } from "./confined-lines.ts";
+import type { Limits } from "./command-confinement.ts";
 import type { FileProblem, FilesChecked } from "./file-checks.ts";
 import type { Machine } from "./machine.ts";
 import { runProgram } from "./run-program.ts";
 
-// Isolated (-I), and only parsed: neither code of the workspace runs, nor is anything written beside the files.
+// Isolated (-I) and only parsed: no code of the workspace runs, and no files are written.
 const script = `
 import ast, json, sys
 for path in json.load(sys.stdin):
@@ -20,11 +20,11 @@ export interface CheckOptions {
   readonly signal: AbortSignal;
   /** Milliseconds. */
   readonly timeout: number;
-  /** What programs are kept from. */
+  /** What the operating system prevents the programs from doing. */
   readonly limits?: Limits | undefined;
 }
 
-/** Parses files with the machine's Python. */
+/** Parses files with the Python of this machine. */
 export async function checkPython(
   paths: readonly string[],
   options: CheckOptions,

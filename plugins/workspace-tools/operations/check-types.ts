@@ -5,14 +5,14 @@ import type { FileProblem, FilesChecked } from "./file-checks.ts";
 import type { Machine } from "./machine.ts";
 import { runProgram } from "./run-program.ts";
 
-/** A TypeScript project, with the compiler that it has installed. */
+/** A TypeScript project and its installed compiler. */
 export interface TypeScriptProject {
-  /** Absolute, as all here. */
+  /** Absolute, like all paths here. */
   readonly config: string;
   readonly compiler: string;
 }
 
-/** The project that a file belongs to by its place. Undefined: it is in none, or that one has no compiler of its own. */
+/** The nearest project above a file. Undefined: there is none, or it has no installed compiler. */
 export async function findProject(file: string, root: string): Promise<TypeScriptProject | undefined> {
   const config = await findAbove(dirname(file), root, "tsconfig.json");
   const compiler =
@@ -28,12 +28,12 @@ async function findAbove(folder: string, root: string, name: string): Promise<st
   }
 }
 
-/** How the compiler of a project is run, as a person would type it. */
+/** The command line of a project's compiler, as a user would type it. */
 export function compilerLine({ config, compiler }: TypeScriptProject, root: string): string {
   return `${relative(root, compiler).split(sep).join("/")} -p ${relative(root, config).split(sep).join("/")} --noEmit`;
 }
 
-/** Has the compiler of a project check all of it. `paths`: the files that are asked about. */
+/** Checks a whole project with its compiler. `paths`: the files to report on. */
 export async function checkTypes(
   paths: readonly string[],
   project: TypeScriptProject,
@@ -63,7 +63,7 @@ export async function checkTypes(
 
 interface CompilerOutput {
   readonly problems: readonly FileProblem[];
-  /** What is about no file. */
+  /** Messages without a file. */
   readonly general: readonly string[];
   readonly files: ReadonlySet<string>;
 }

@@ -1,11 +1,11 @@
 import { basename, dirname } from "node:path";
 import type { FileChange } from "./draft.ts";
-import { HeldFolder } from "./held-folder.ts";
+import { FolderHandle } from "./folder-handle.ts";
 import type { Machine } from "./machine.ts";
 import type { Place } from "./places.ts";
 import { encodeText } from "./text-encoding.ts";
 
-/** The file that could not be changed, for which all others are as they were. */
+/** The file that could not be changed. All other changes were undone. */
 export interface CommitFault {
   readonly place: Place;
   readonly cause: unknown;
@@ -13,10 +13,10 @@ export interface CommitFault {
 
 type Undo = () => Promise<unknown>;
 
-/** Makes changes of several files, all or none. Undefined: they are made. */
+/** Changes several files, or none of them. Undefined: all changes were made. */
 export async function commitChanges(changes: readonly FileChange[], machine: Pick<Machine, "writeFile">): Promise<CommitFault | undefined> {
   const undo: Undo[] = [];
-  // What goes, goes last: until then everything is somewhere.
+  // Deletions come last, so that no content is missing before everything else is written.
   for (const change of changes.toSorted((a, b) => Number(a.after === undefined) - Number(b.after === undefined))) {
     try {
       await put(change, undo, machine);
@@ -41,13 +41,13 @@ async function put({ place: { real }, before, after, mode }: FileChange, undo: U
   undo.push(() => within(real, (folder) => folder.replace(name, original, machine)));
 }
 
-async function within(real: string, step: (folder: HeldFolder) => Promise<void>): Promise<void> {
-  await using folder = await HeldFolder.open(dirname(real));
+async function within(real: string, step: (folder: FolderHandle) => Promise<void>): Promise<void> {
+  await using folder = await FolderHandle.open(dirname(real));
   await step(folder);
 }
 
 async function create(real: string, text: string, mode: number | undefined, undo: Undo[]): Promise<void> {
-  const { folder, made } = await HeldFolder.make(dirname(real));
+  const { folder, made } = await FolderHandle.make(dirname(real));
   await using held = folder;
   if (made.length > 0) undo.push(() => removeFolders(made));
   const name = basename(real);
@@ -56,14 +56,14 @@ async function create(real: string, text: string, mode: number | undefined, undo
   if (mode !== undefined) await held.chmod(name, mode);
 }
 
-/** The outermost first. */
+/** Outermost first. */
 async function removeFolders(made: readonly string[]): Promise<void> {
   for (const path of made.toReversed()) await within(path, (folder) => folder.removeFolder(basename(path)));
 }
 
 async function undoAll(undo: readonly Undo[]): Promise<void> {
   for (const step of undo.toReversed()) {
-    // One that fails keeps no other back: the more is as it was, the better.
+    // A failed step does not stop the others: undo as much as possible.
     await step().catch(() => undefined);
   }
 }

@@ -1,22 +1,22 @@
 import { parseCommandLine } from "skillhost";
 
-/** What a command line would do, as far as it can be told by reading it: the fields of a permission request. */
+/** What a command line would do, as far as its text shows: the fields of a permission request. */
 export interface CommandFacts {
   readonly fullCommandText: string;
   readonly commands: readonly { readonly identifier: string; readonly readOnly: boolean }[];
-  /** Each command of the line by itself. */
+  /** Each command of the line. */
   readonly commandSegments: readonly { readonly identifier: string; readonly fullCommandText: string }[];
   readonly possiblePaths: readonly string[];
   readonly possibleUrls: readonly { readonly url: string }[];
   readonly hasWriteFileRedirection: boolean;
-  /** Whether what it does can be approved for longer by naming its commands. */
+  /** Whether the user can approve its commands for the whole session. */
   readonly canOfferSessionApproval: boolean;
 }
 
 export function describeCommand(text: string): CommandFacts {
   const { commands, isClear, isTooLong } = parseCommandLine(text);
   const facts = new Map<string, boolean>();
-  // One name may stand for several commands: it reads only if all do.
+  // A name that occurs several times is read-only only if all its commands are.
   for (const words of commands) facts.set(identifierOf(words), isReadOnly(words) && facts.get(identifierOf(words)) !== false);
   return {
     fullCommandText: text,
@@ -31,7 +31,7 @@ export function describeCommand(text: string): CommandFacts {
 
 type Words = readonly string[];
 
-/** Commands that run another one: whoever approved them by name would approve everything. */
+/** Commands that run other commands: approving them by name would approve everything. */
 const carriers: ReadonlySet<string> = new Set(
   "sudo doas env command builtin exec eval source . nohup setsid stdbuf nice ionice time timeout xargs parallel watch busybox sh bash zsh dash ksh fish ssh find if then else elif while until do ! {".split(
     " ",
@@ -39,11 +39,11 @@ const carriers: ReadonlySet<string> = new Set(
 );
 
 function isSaidByItsName([program = ""]: Words): boolean {
-  // After a variable that is set for it (PATH=…) a command may be another one than its name says.
+  // With a variable in front of it (PATH=…) a name may run a different command.
   return !carriers.has(program) && !/^[A-Za-z_]\w*\+?=/.test(program);
 }
 
-/** Programs that do many things: what they do is named by their next word. */
+/** Programs with subcommands: the next word names what they do. */
 const multiple: ReadonlySet<string> = new Set(
   "git gh npm npx pnpm yarn bun deno cargo go dotnet docker docker-compose kubectl helm terraform pip pip3 uv poetry gem bundle brew apt apt-get systemctl make just az aws gcloud".split(
     " ",
@@ -69,7 +69,7 @@ const readingParts: Readonly<Record<string, ReadonlySet<string>>> = {
   npm: new Set("ls list view outdated".split(" ")),
 };
 
-/** Whether a command only reads, as people commonly use it. For people who decide, and for nothing else. */
+/** Whether a command only reads in common use. This informs users who decide, and must not be used for anything else. */
 function isReadOnly(words: Words): boolean {
   const [program = "", next = ""] = words;
   // sort -o and git's --output write.
@@ -77,7 +77,7 @@ function isReadOnly(words: Words): boolean {
   return readers.has(program) || (Object.hasOwn(readingParts, program) && readingParts[program]!.has(next));
 }
 
-/** Words that may name files: generous, since what is forbidden is looked for among them. */
+/** Words that may name files. Includes too many rather than too few, since rules that deny are checked against them. */
 function pathsIn(words: Words): readonly string[] {
   const own = words.slice(hasPart(words) ? 2 : 1);
   return own.flatMap((word) => {
@@ -91,8 +91,8 @@ function urlsIn(word: string): readonly string[] {
   return (word.match(/https?:\/\/[^\s'"<>|;)]+/gi) ?? []).filter((url) => URL.canParse(url));
 }
 
-// Looked for in the text itself: the words of the line come without them. Quotes are not taken into account, so that at
-// worst a ">" that is only text counts.
+// Searched in the text, since the parsed words do not contain redirections. Quotes are ignored: at worst a ">" that is
+// only text counts as a redirection.
 const redirection = /(?<sign>[<>][>|&]?)\s*["']?(?<target>[^\s"'&|;<>()]+)/g;
 
 function redirectionTargets(text: string): readonly string[] {
@@ -103,7 +103,7 @@ function writesFile(text: string): boolean {
   return redirections(text).some(({ sign, target }) => sign.startsWith(">") && !/^\/dev\/(null|stdout|stderr)$/.test(target));
 }
 
-/** Without those that lead to another stream, such as `2>&1`. */
+/** Without redirections to another stream, such as `2>&1`. */
 function redirections(text: string): readonly { readonly sign: string; readonly target: string }[] {
   return Array.from(text.matchAll(redirection), ({ groups }) => ({ sign: groups!["sign"]!, target: groups!["target"]! })).filter(
     ({ sign, target }) => !(sign.endsWith("&") && /^(\d+-?|-)$/.test(target)),

@@ -1,15 +1,15 @@
+import { readText, type TextFault } from "./open-file.ts";
 import type { Place } from "./places.ts";
-import { readText, type TextFault } from "./read-text.ts";
 import type { DecodedText } from "./text-encoding.ts";
 
-/** A file as it is and as it is to be. */
+/** A file before and after a change. */
 export interface FileChange {
   readonly place: Place;
-  /** Undefined: it is not there yet. */
+  /** Undefined: the file does not exist yet. */
   readonly before: DecodedText | undefined;
-  /** Undefined: it goes. */
+  /** Undefined: the file is deleted. */
   readonly after: string | undefined;
-  /** The permissions that a new file gets; undefined: the usual ones. */
+  /** The mode of a new file. Undefined: the default. */
   readonly mode: number | undefined;
 }
 
@@ -23,11 +23,11 @@ interface DraftFile {
   mode: number | undefined;
 }
 
-/** Changes of files that are thought through before any of them is made: each step sees what those before it did. */
+/** Drafts changes of files before any of them is made. Each step sees the effects of the earlier ones. */
 export class Draft {
   readonly #files = new Map<string, DraftFile>();
 
-  /** What differs from the files as they were read, in the order in which they were first looked at. */
+  /** The changed files, in the order of first access. */
   get changes(): readonly FileChange[] {
     return [...this.#files.values()].filter(({ before, after }) => before?.text !== after);
   }
@@ -38,7 +38,7 @@ export class Draft {
     return file.after === undefined ? { ok: false, fault: "missing" } : { ok: true, text: file.after };
   }
 
-  /** Also makes a file that is not there. Otherwise why it cannot be. */
+  /** Creates the file if it is missing. Returns the reason if it cannot be written. */
   async write(place: Place, text: string): Promise<TextFault | undefined> {
     const file = await this.#find(place);
     if (typeof file === "string") return file;
@@ -54,7 +54,7 @@ export class Draft {
     return undefined;
   }
 
-  /** The new file may be run by whoever could run the old one. */
+  /** The new file keeps the mode of the old one. */
   async move(from: Place, to: Place, text: string): Promise<TextFault | undefined> {
     const source = await this.#find(from);
     const fault = (await this.remove(from)) ?? (await this.write(to, text));

@@ -1,12 +1,12 @@
-/** What replacing a passage in a text comes to. */
+/** Result of replacing a passage in a text. */
 export type TextEdit =
   | { readonly kind: "edited"; readonly text: string }
   | { readonly kind: "missing" }
   | { readonly kind: "ambiguous"; readonly count: number };
 
 /**
- * Replaces the one place where a passage stands. Models write line breaks as LF, so in a text with CRLF a passage is
- * looked for with those as well, and what takes its place gets them: the text keeps its own.
+ * Replaces the only occurrence of a passage. Models write LF, so in a text with CRLF the passage is also searched with
+ * CRLF, and the replacement is converted: the text keeps its line breaks.
  */
 export function replaceOnce(text: string, passage: string, replacement: string): TextEdit {
   const hasCrlf = usesCrlf(text);
@@ -22,7 +22,7 @@ export function replaceOnce(text: string, passage: string, replacement: string):
   return { kind: "missing" };
 }
 
-/** A text with the line breaks of another one that it is put into, or takes the place of. */
+/** A text with the line breaks of the text that it is inserted into or replaces. */
 export function fitLineBreaks(text: string, other: string): string {
   return usesCrlf(other) && !text.includes("\r\n") ? toCrlf(text) : text;
 }
@@ -42,10 +42,10 @@ function toCrlf(text: string): string {
   return text.replaceAll("\n", "\r\n");
 }
 
-// More are not told apart: "several" is all that matters.
+// Only "several" matters beyond this number.
 const maxCounted = 1000;
 
-/** Places that overlap count each: which one is meant is as open as with others. */
+/** Overlapping matches count separately: they are just as ambiguous. */
 function countOf(text: string, passage: string): { count: number; first: number } {
   const first = text.indexOf(passage);
   let count = 0;

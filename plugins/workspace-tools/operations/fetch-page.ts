@@ -4,15 +4,15 @@ import type { Roots } from "./places.ts";
 
 export type FetchedPage =
   | { readonly kind: "page"; readonly text: string; readonly isPart: boolean }
-  /** It answered with an address elsewhere, for which nobody has given permission. */
+  /** A redirect to another host, for which there is no permission. */
   | { readonly kind: "redirect"; readonly url: string }
   | { readonly kind: "status"; readonly status: number }
   | { readonly kind: "binary"; readonly contentType: string }
   | { readonly kind: "failed"; readonly message: string };
 
-/** What pages are fetched by. */
+/** What fetching pages needs. */
 export interface WebMachine extends Pick<Machine, "fetch"> {
-  /** Hosts whose names may stand for addresses of a private network. */
+  /** Host names that may resolve to addresses of a private network. */
   readonly privateHosts: readonly string[];
 }
 
@@ -20,13 +20,13 @@ const maxBytes = 5 * 1024 * 1024;
 const timeout = 30_000;
 
 export interface FetchPageOptions {
-  /** HTML stays HTML. */
+  /** Returns HTML unchanged. */
   readonly raw: boolean;
   readonly signal: AbortSignal;
   readonly roots: Pick<Roots, "isAddressKeptBack">;
 }
 
-/** Gets a page over HTTP and gives what it says. Redirects are followed on the same host only. */
+/** Fetches a page over HTTP and returns its text. Follows redirects on the same host only. */
 export async function fetchPage(url: string, { raw, signal, roots }: FetchPageOptions, machine: WebMachine): Promise<FetchedPage> {
   const first = new URL(url);
   let elsewhere: string | undefined;
@@ -55,7 +55,7 @@ export async function fetchPage(url: string, { raw, signal, roots }: FetchPageOp
   return { kind: "page", text: isHtml && !raw ? htmlToText(answer.text, answer.url) : answer.text, isPart: answer.truncated };
 }
 
-/** The same name, on the port of its scheme or the one that was asked for. */
+/** The same host name, on the default port or the requested one. */
 function isSameHost(first: URL, next: URL): boolean {
   if (first.hostname !== next.hostname) return false;
   return first.port === next.port || (first.port === "" && next.port === "");
@@ -64,4 +64,25 @@ function isSameHost(first: URL, next: URL): boolean {
 function isText(contentType: string, bytes: Uint8Array): boolean {
   if (/^text\/|json|xml|javascript|ecmascript|yaml|toml|csv|x-www-form-urlencoded/.test(contentType)) return true;
   return (contentType === "" || contentType === "application/octet-stream") && !bytes.subarray(0, 8192).includes(0);
+}
+
+/** Why an address cannot be fetched. */
+export function addressFault(url: string): string | undefined {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed === undefined || !/^https?:$/.test(parsed.protocol)) return `${shortened(url)} is not an http or https address.`;
+  return parsed.username === "" && parsed.password === ""
+    ? undefined
+    : "The address contains a user name or password, which cannot be sent.";
+}
+
+/** Why a page cannot be returned. `tool`: the name of the tool that fetches pages. */
+export function pageFaultText(page: Exclude<FetchedPage, { kind: "page" }>, tool: string): string {
+  if (page.kind === "redirect") return `it redirects to another host. Call ${tool} with ${shortened(page.url)} instead.`;
+  if (page.kind === "status") return `the server answered with HTTP status ${page.status}.`;
+  if (page.kind === "binary") return `it is not text${page.contentType === "" ? "" : ` but ${page.contentType.slice(0, 100)}`}.`;
+  return page.message;
+}
+
+export function shortened(url: string): string {
+  return url.length > 500 ? `${url.slice(0, 500)}…` : url;
 }

@@ -1,32 +1,31 @@
 import { extname } from "node:path";
-import { jsonFaultAt } from "./json-fault.ts";
 import { openFile, readWhole } from "./open-file.ts";
 import { decodeText } from "./text-encoding.ts";
 
-/** Something wrong in a file. */
+/** A problem in a file. */
 export interface FileProblem {
-  /** Links followed. */
+  /** With links resolved. */
   readonly path: string;
-  /** From 1; undefined: nobody knows where. */
+  /** From 1. Undefined: unknown. */
   readonly line?: number | undefined;
   readonly column?: number | undefined;
   readonly severity: "error" | "warning";
   readonly message: string;
 }
 
-/** What looking at some files came to. */
+/** Result of checking files. */
 export interface FilesChecked {
   /** How they were checked, such as `TypeScript (tsc -p tsconfig.json)`. */
   readonly by: string;
   readonly checked: readonly string[];
-  /** Why some were not. */
+  /** Files that were not checked, with the reasons. */
   readonly unchecked: readonly { readonly path: string; readonly why: string }[];
   readonly problems: readonly FileProblem[];
 }
 
 const maxBytes = 5 * 1024 * 1024;
 
-/** What a file holds that is read without running anything. */
+/** Finds problems by reading a file, without running anything. */
 type ReadProblems = (text: string, path: string) => Promise<readonly Omit<FileProblem, "path">[]>;
 
 export interface SyntaxCheck {
@@ -34,7 +33,7 @@ export interface SyntaxCheck {
   readonly find: ReadProblems;
 }
 
-/** Reads each file and looks for faults in its syntax. */
+/** Checks the syntax of each file. */
 export async function checkSyntax(paths: readonly string[], { by, find }: SyntaxCheck, signal: AbortSignal): Promise<FilesChecked> {
   const [checked, problems]: [string[], FileProblem[]] = [[], []];
   const unchecked: { path: string; why: string }[] = [];
@@ -50,7 +49,7 @@ export async function checkSyntax(paths: readonly string[], { by, find }: Syntax
   return { by, checked, unchecked, problems };
 }
 
-/** Undefined: it is no such text, or went away, or is closed to us. */
+/** Undefined: not a text of this size, missing, or not readable. */
 async function textOf(path: string): Promise<string | undefined> {
   const opened = await openFile({ real: path });
   if (!opened.ok) return undefined;
@@ -62,7 +61,7 @@ async function textOf(path: string): Promise<string | undefined> {
   }
 }
 
-/** How files of an extension are read. Undefined: in no way that is here. */
+/** The check for a file's extension. Undefined: there is none. */
 export function syntaxCheckOf(path: string): SyntaxCheck | undefined {
   return syntaxChecks[extname(path).toLowerCase()];
 }
@@ -78,7 +77,7 @@ const syntaxChecks: Readonly<Record<string, SyntaxCheck>> = Object.assign(Object
   ...Object.fromEntries([".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx"].map((extension) => [extension, script])),
 });
 
-/** Where line and column of a place in a text are, from 1. */
+/** Line and column of an offset, from 1. */
 function positionAt(text: string, at: number): { readonly line: number; readonly column: number } {
   const before = text.slice(0, at);
   return { line: before.split("\n").length, column: at - before.lastIndexOf("\n") };
@@ -89,7 +88,7 @@ function jsonProblems(text: string): readonly Omit<FileProblem, "path">[] {
     JSON.parse(text);
     return [];
   } catch (error) {
-    // Node.js tells the place in words, of some faults, and repeats the text around others.
+    // For some errors Node.js adds the position to the message, for others the surrounding text.
     const [, message = "It is not valid JSON"] =
       /^(.*?)(?: in JSON at position.*|, (?:\.\.\.)?".*)?$/s.exec((error as Error).message) ?? [];
     return [{ ...positionAt(text, jsonFaultAt(text)), severity: "error", message }];
@@ -107,10 +106,71 @@ async function yamlProblems(text: string): Promise<readonly Omit<FileProblem, "p
 
 async function scriptProblems(text: string, path: string): Promise<readonly Omit<FileProblem, "path">[]> {
   const { parseSync } = await import("oxc-parser");
-  // A file without imports may be a script as well as a module.
+  // A file without imports may be a script or a module.
   const { errors } = parseSync(path, text, { sourceType: /\.c[jt]s$/.test(path) ? "commonjs" : "unambiguous" });
   return errors.map(({ message, labels }) => {
     const at = labels[0]?.start;
     return { ...(at === undefined ? {} : positionAt(text, at)), severity: "error" as const, message };
   });
+}
+
+/**
+ * The offset of the first character that is not valid JSON; the length of the text if there is none, or if something is missing at its end.
+ * @internal Exported for tests.
+ */
+export function jsonFaultAt(text: string): number {
+  const open: ("{" | "[")[] = [];
+  let [at, next]: [number, Expected] = [0, "value"];
+  for (;;) {
+    at = matchAt(/[ \t\r\n]*/y, text, at)!;
+    const char = text[at];
+    if (char === undefined) return at;
+    const isEnd = char === (open.at(-1) === "{" ? "}" : "]") && open.length > 0;
+    if (isEnd && (next === "comma" || next === "first key" || next === "first value")) {
+      open.pop();
+      at++;
+      next = open.length === 0 ? "end" : "comma";
+    } else if (next === "comma" && char === ",") {
+      at++;
+      next = open.at(-1) === "{" ? "key" : "value";
+    } else if (next === "colon" && char === ":") {
+      at++;
+      next = "value";
+    } else if (next === "key" || next === "first key") {
+      const end = char === '"' ? endOfString(text, at) : at;
+      if (text[end - 1] !== '"' || end === at) return end;
+      [at, next] = [end, "colon"];
+    } else if (next !== "value" && next !== "first value") return at;
+    else if (char === "{" || char === "[") {
+      open.push(char);
+      at++;
+      next = char === "{" ? "first key" : "first value";
+    } else {
+      const end = char === '"' ? endOfString(text, at) : matchAt(plain, text, at);
+      if (end === undefined || (char === '"' && text[end - 1] !== '"')) return end ?? at;
+      [at, next] = [end, open.length === 0 ? "end" : "comma"];
+    }
+  }
+}
+
+type Expected = "value" | "first value" | "key" | "first key" | "colon" | "comma" | "end";
+
+const plain = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+
+function matchAt(pattern: RegExp, text: string, at: number): number | undefined {
+  pattern.lastIndex = at;
+  return pattern.test(text) ? pattern.lastIndex : undefined;
+}
+
+/** The offset after the closing quote, of the first invalid character, or of the end of the text. */
+function endOfString(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at++) {
+    if (text[at] === '"') return at + 1;
+    if (text.charCodeAt(at) < 0x20) return at;
+    if (text[at] === "\\") {
+      if (matchAt(/\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y, text, at) === undefined) return at;
+      at += text[at + 1] === "u" ? 5 : 1;
+    }
+  }
+  return text.length;
 }

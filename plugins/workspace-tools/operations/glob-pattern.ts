@@ -1,6 +1,6 @@
-/** A pattern for paths, read once. Matching takes time that grows with pattern and path only, whoever wrote the pattern. */
+/** A parsed pattern for paths. Matching time grows only with the lengths of pattern and path, even for hostile patterns. */
 export interface GlobPattern {
-  /** `path` has "/" between its names, and none at its ends. */
+  /** `path`: names separated by "/", without a slash at either end. */
   matches(path: string): boolean;
 }
 
@@ -8,8 +8,8 @@ const maxPatternLength = 1000;
 const maxAlternatives = 256;
 
 /**
- * Reads a glob: `*` and `?` stay within a name, `**` stands for any folders, `[a-z]` and `[!a-z]` for one character,
- * `{a,b}` for either. Undefined: it is too long, or its braces stand for too much.
+ * Parses a glob: `*` and `?` match within a name, `**` matches any folders, `[a-z]` and `[!a-z]` one character, `{a,b}`
+ * either. Undefined: it is too long, or its braces expand to too many patterns.
  */
 export function parseGlob(text: string): GlobPattern | undefined {
   if (text.length > maxPatternLength) return undefined;
@@ -24,7 +24,7 @@ export function parseGlob(text: string): GlobPattern | undefined {
   };
 }
 
-/** A pattern for one name: characters, sets of them, `*`; or `**` for any number of names. */
+/** A pattern for one name: characters, character sets, `*`; or `**` for any number of names. */
 type NamePattern = readonly Piece[] | "**";
 type Piece = string | { readonly any: "one" | "some" } | CharacterSet;
 
@@ -57,7 +57,7 @@ export function parseName(text: string): NamePattern {
 function readSet(text: string, open: number): { set: CharacterSet; end: number } | undefined {
   const isNegated = text[open + 1] === "!" || text[open + 1] === "^";
   const start = open + (isNegated ? 2 : 1);
-  // A bracket that comes first is one of the characters.
+  // A bracket in first place is one of the characters.
   const end = text.indexOf("]", start + 1);
   if (end === -1) return undefined;
   const ranges: [string, string][] = [];
@@ -69,7 +69,7 @@ function readSet(text: string, open: number): { set: CharacterSet; end: number }
   return { set: { isNegated, ranges }, end };
 }
 
-/** Whether names meet a pattern. Of several `**` only the last need ever be tried again: the one before it has done its part. */
+/** Whether names match a pattern. Only the last `**` is ever retried: the match of an earlier one stays valid. */
 export function matchesNames(pattern: readonly NamePattern[], names: readonly string[]): boolean {
   return matchesSequence(pattern, names, (part) => part === "**", matchesName);
 }
@@ -100,7 +100,7 @@ function matchesSequence<P, T>(
       next++;
     } else {
       if (retry === undefined) return false;
-      // What the last one stands for is one longer.
+      // Let the last `**` match one more name.
       next = ++retry.item;
       at = retry.pattern;
     }
@@ -109,7 +109,7 @@ function matchesSequence<P, T>(
   return at === pattern.length;
 }
 
-/** Every spelling that braces stand for. Undefined: too many. */
+/** All expansions of braces. Undefined: too many. */
 function expandBraces(text: string): readonly string[] | undefined {
   const done: string[] = [];
   const open = [text];
@@ -123,7 +123,7 @@ function expandBraces(text: string): readonly string[] | undefined {
   return done;
 }
 
-/** Takes the first braces with a comma apart. */
+/** Splits at the first braces that contain a comma. */
 function splitBraces(text: string): { before: string; choices: readonly string[]; after: string } | undefined {
   for (let open = text.indexOf("{"); open !== -1; open = text.indexOf("{", open + 1)) {
     const choices: string[] = [];

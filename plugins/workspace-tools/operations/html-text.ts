@@ -1,12 +1,12 @@
 import { Tokenizer, type TokenizerCallbacks } from "htmlparser2";
 
 /**
- * What a page says, as text with a little Markdown: headings, lists, links, code. Made in one pass over the page, which
- * may be anything. Addresses of links are completed by the page's own.
+ * Converts a page to text with some Markdown: headings, lists, links, code. Takes one pass over any input. Links are
+ * resolved against the page's address.
  */
 export function htmlToText(html: string, baseUrl: string): string {
   const writer = new TextWriter(baseUrl);
-  // The tokens alone: a tree of a hostile page may be deeper than any time to close its elements.
+  // Tokens only: building the tree of a hostile, deeply nested page would take too long.
   const tokenizer = new Tokenizer({ decodeEntities: true }, callbacksOf(html, writer));
   tokenizer.write(html);
   tokenizer.end();
@@ -14,7 +14,7 @@ export function htmlToText(html: string, baseUrl: string): string {
 }
 
 interface Tag {
-  /** In small letters. */
+  /** In lower case. */
   readonly name: string;
   readonly isEnd: boolean;
   /** `<br/>` */
@@ -22,7 +22,7 @@ interface Tag {
   readonly href: string | undefined;
 }
 
-/** Puts the tokens of a page together: what belongs to one tag comes in pieces. */
+/** Assembles tags from tokens: a tag arrives in pieces. */
 function callbacksOf(html: string, writer: TextWriter): TokenizerCallbacks {
   let [name, attribute, value] = ["", "", ""];
   let href: string | undefined;
@@ -74,7 +74,7 @@ const blocks: ReadonlySet<string> = new Set(
     " ",
   ),
 );
-/** What is between their tags is not for readers. */
+/** The content of these elements is not text for readers. */
 const silent: ReadonlySet<string> = new Set("head script style noscript template svg iframe object select button canvas".split(" "));
 
 const maxOpenLinks = 16;
@@ -107,14 +107,14 @@ class TextWriter {
     return title === "" || body.startsWith(`# ${title}`) ? body : `# ${title}\n\n${body}`.trim();
   }
 
-  /** Within what is not for readers only its own end counts; a title in it is kept all the same. */
+  /** In a silent element only its end tag matters, except for the title. */
   #skips({ name, isEnd }: Tag): boolean {
     if (name === "title" && (this.#silentTag === "head" || this.#silentTag === undefined)) {
       this.#isInTitle = !isEnd && this.#title === "";
       return true;
     }
     if (this.#silentTag === undefined) return false;
-    // A page may leave the end of its head out.
+    // A page may omit the end tag of its head.
     if (this.#silentTag === "head" && name === "body" && !isEnd) {
       this.#silentTag = undefined;
       return false;
@@ -172,12 +172,12 @@ class TextWriter {
   takeText(text: string): void {
     if (this.#isInTitle && this.#title.length < maxTitle) this.#title += text.slice(0, maxTitle);
     if (this.#silentTag !== undefined || this.#isInTitle) return;
-    // A soft hyphen is where a word may be broken, and no character of it.
+    // A soft hyphen only marks where a word may be broken.
     const shown = text.replaceAll("\u00ad", "");
     if (this.#preDepth > 0) this.#put(shown.replaceAll("\u00a0", " "));
     else {
       const joined = shown.replace(/\s+/g, " ");
-      // Blanks on both sides of a reference (&amp;) or of a tag are one.
+      // Spaces on both sides of a reference (&amp;) or a tag collapse into one.
       this.#put(this.#isAtLineStart || this.#isAfterBlank ? joined.trimStart() : joined);
     }
   }
@@ -194,7 +194,7 @@ class TextWriter {
   }
 }
 
-/** A line without the blanks at its end. A regular expression would look at each of them again and again. */
+/** A line without trailing white space. A regular expression would take quadratic time. */
 function withoutBlanks(line: string): string {
   let end = line.length;
   while (end > 0 && (line[end - 1] === " " || line[end - 1] === "\t")) end--;

@@ -7,16 +7,16 @@ interface IgnoreRule {
   readonly foldersOnly: boolean;
 }
 
-/** The rules of one ignore file, for the folder that it lies in. */
+/** The rules of one ignore file, for its folder. */
 export type IgnoreRules = readonly IgnoreRule[];
 
 const maxRules = 5_000;
 
-/** Reads a file in the format of gitignore. A line that cannot be read ignores nothing. */
+/** Parses a file in the gitignore format. An invalid line ignores nothing. */
 export function parseIgnoreFile(text: string): IgnoreRules {
   const rules: IgnoreRule[] = [];
   for (const raw of text.split("\n", maxRules)) {
-    // Spaces at the end count only after a backslash.
+    // Trailing spaces count only after a backslash.
     const line = raw.replace(/\r$/, "").replace(/(?<![\\ ]) +$/, "");
     if (line.trim() === "" || line.startsWith("#") || line.length > 1000) continue;
     const isNegated = line.startsWith("!");
@@ -27,7 +27,7 @@ export function parseIgnoreFile(text: string): IgnoreRules {
   return rules;
 }
 
-/** What rules say of a path below their folder; the last that fits decides. Undefined: nothing. */
+/** What rules say about a path below their folder; the last match decides. Undefined: no rule matches. */
 export function isIgnored(rules: IgnoreRules, path: readonly string[], isFolder: boolean): boolean | undefined {
   for (let at = rules.length - 1; at >= 0; at--) {
     const { pattern, isNegated, foldersOnly } = rules[at]!;
@@ -36,11 +36,11 @@ export function isIgnored(rules: IgnoreRules, path: readonly string[], isFolder:
   return undefined;
 }
 
-/** A pattern with a slash other than at its end is about paths from here, one without about names anywhere below. */
+/** A pattern with a slash before its end matches paths from this folder; any other matches names at any depth. */
 function parsePattern(text: string): readonly ReturnType<typeof parseName>[] {
   const isAnchored = text.includes("/");
   const names = text.replace(/^\//, "").split("/").map(parseName);
-  // `a/**` is about what is in the folder, and not about the folder.
+  // `a/**` matches what is in the folder, not the folder.
   if (names.at(-1) === "**" && names.length > 1) names.push(parseName("*"));
   return isAnchored ? names : ["**", ...names];
 }

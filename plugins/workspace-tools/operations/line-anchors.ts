@@ -1,7 +1,7 @@
-/** A line of some code, and the line of a text that it repeats, by their numbers. */
+/** The index of a line of the code, and of the line of the text that it repeats. */
 export type Anchor = readonly [own: number, place: number];
 
-/** Lines with a word in them that both have once. */
+/** Lines that contain a word and occur exactly once in both. */
 export function uniqueAnchors(lines: readonly string[], start: number, own: readonly string[]): readonly Anchor[] {
   const places = placesOf(lines, start);
   const ownPlaces = placesOf(own, 0);
@@ -24,7 +24,7 @@ function placesOf(lines: readonly string[], start: number): ReadonlyMap<string, 
   return places;
 }
 
-/** With the equal lines next to them, which may be there several times. */
+/** Adds the equal lines next to the anchors, which may occur several times. */
 export function extended(lines: readonly string[], start: number, own: readonly string[], anchors: readonly Anchor[]): readonly Anchor[] {
   const all = new Map<number, number>(anchors.map(([at, place]) => [at, place]));
   const grow = ([at, place]: Anchor, by: 1 | -1): void => {
@@ -42,12 +42,12 @@ export function extended(lines: readonly string[], start: number, own: readonly 
   return [...all].sort(([a], [b]) => a - b);
 }
 
-/** What closes a block: no words, or one that does nothing else. */
+/** A line that closes a block: punctuation only, or a closing keyword. */
 const closes = /^(?:[)\]}>;,]+|(?:<\/[\w.-]+>|end|fi|done|esac)[)\]};,]*)$/;
 
 /**
- * Closing lines that are behind `after` in the stretch, where the text closes the same block: the first line like it, when
- * all that comes before it, in both, is deeper.
+ * Lines after `after` in the stretch that close a block, with the lines that close the same block in the text: the first
+ * equal line, if everything before it is indented more in both.
  */
 export function closingAnchors(lines: readonly string[], start: number, own: readonly string[], after: number): readonly Anchor[] {
   const anchors: Anchor[] = [];
@@ -63,7 +63,7 @@ export function closingAnchors(lines: readonly string[], start: number, own: rea
   return anchors;
 }
 
-/** Whether a line is indented more than another one. Empty ones lie anywhere. */
+/** Whether a line is indented more than another. Empty lines fit any depth. */
 export function isDeeper(line: string, other: string): boolean {
   if (line.trim() === "") return true;
   return other.trim() !== "" && indentOf(line) > indentOf(other);
@@ -71,6 +71,6 @@ export function isDeeper(line: string, other: string): boolean {
 
 export function indentOf(line: string): number {
   const [white = ""] = /^[ \t]*/.exec(line) ?? [];
-  // However wide it is: more of the same is deeper.
+  // The width does not matter: more of the same is deeper.
   return white.replaceAll("\t", "    ").length;
 }

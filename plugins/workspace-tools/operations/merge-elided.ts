@@ -2,16 +2,16 @@ import { append } from "./append.ts";
 import { usesCrlf } from "./edit-text.ts";
 import { type Anchor, closingAnchors, extended, indentOf, isDeeper, uniqueAnchors } from "./line-anchors.ts";
 
-/** What code with `...existing code...` comes to in a text. */
+/** Result of merging code with `...existing code...` into a text. */
 export type Merged =
-  /** Nothing is left out: the code is all there is to be. */
+  /** Nothing is omitted: the code is the complete new text. */
   { readonly kind: "whole" } | { readonly kind: "merged"; readonly text: string } | { readonly kind: "unclear"; readonly why: string };
 
-/** A comment of any language that stands for lines which stay as they are. */
+/** A comment, in any language, that stands for unchanged lines. */
 const elision =
   /^(?:\/\/|\/\*|#|--|;+|%+|<!--|\{ ?\/\*|'|rem\b|"{3}|\(\*)?\s*(?:\.{3}|…)\s*existing code\s*(?:\.{3}|…)?\s*(?:\*\/ ?\}?|-->|\*\)|"{3})?$/i;
 
-// Longer ones say more than that.
+// A longer comment has another meaning.
 const maxComment = 100;
 
 function isElision(line: string): boolean {
@@ -19,16 +19,16 @@ function isElision(line: string): boolean {
   return text.length <= maxComment && elision.test(text);
 }
 
-/** Whether code leaves something out. */
+/** Whether code omits something. */
 export function isElided(code: string): boolean {
   return code.split("\n").some(isElision);
 }
 
 /**
- * Puts code into a text where it repeats lines of it. The stretches between the comments come in the text's order. Of a
- * stretch, lines that the text has are where it belongs; what the text has between two of them gives way to what the
- * code has there, and other lines are put before the first and after the last of them. So nothing goes that does not lie
- * between two repeated lines of one stretch. Where that does not say a place for sure, nothing is done.
+ * Merges code into a text at the lines that it repeats. The stretches between the comments follow the order of the text.
+ * Lines of a stretch that the text contains locate it: what the text has between two of them is replaced by what the code
+ * has there, and other lines are inserted before the first and after the last of them. So only lines between two repeated
+ * lines of one stretch are ever removed. If the place is not certain, nothing is changed.
  */
 export function mergeElided(text: string, code: string): Merged {
   const stretches = splitAtElisions(code);
@@ -50,14 +50,14 @@ export function mergeElided(text: string, code: string): Merged {
 
 interface Stretch {
   readonly lines: readonly string[];
-  /** How deep the comments around it are; undefined: there is none. */
+  /** Indentation of the comments around it. Undefined: there is no comment. */
   readonly before: number | undefined;
   readonly after: number | undefined;
 }
 
 function splitAtElisions(code: string): readonly Stretch[] {
   const lines = code.split(/\r?\n/);
-  // What follows the last line break is no line.
+  // The text after the last line break is not a line.
   if (lines.at(-1) === "") lines.pop();
   const marks = [...lines.keys()].filter((at) => isElision(lines[at]!));
   const depthOf = (mark: number | undefined): number | undefined => (mark === undefined ? undefined : indentOf(lines[mark]!));
@@ -68,18 +68,18 @@ function splitAtElisions(code: string): readonly Stretch[] {
   }));
 }
 
-/** The lines of the text that a stretch takes the place of; none of them when both are equal. */
+/** The lines of the text that a stretch replaces; none if both are equal. */
 interface Placement {
   readonly from: number;
   readonly to: number;
-  /** The lines of the stretch that the text does not have: how many come first and last. */
+  /** How many lines at the start and at the end of the stretch are new. */
   readonly head: number;
   readonly tail: number;
 }
 
 type Placed = Placement | { readonly why: string };
 
-/** Without empty lines next to the comments where the text has some already. */
+/** Removes empty lines next to comments where the text already has some. */
 function withoutDoubles(
   lines: readonly string[],
   { lines: own, before, after }: Stretch,
@@ -99,7 +99,7 @@ function placeStretch(lines: readonly string[], start: number, stretch: Stretch)
   const { lines: own, before } = stretch;
   const unique = uniqueAnchors(lines, start, own);
   if (unique.some(([, place], index) => index > 0 && place < unique[index - 1]![1])) {
-    return { why: `${told(own)} repeats lines of the file in another order than the file has them` };
+    return { why: `${quoted(own)} repeats lines of the file in a different order` };
   }
   const found = unique.length === 0 && before !== undefined ? closingAnchors(lines, start, own, -1) : unique;
   const anchors = withoutBlankEnds(own, extended(lines, start, own, found));
@@ -107,13 +107,13 @@ function placeStretch(lines: readonly string[], start: number, stretch: Stretch)
   const [lastOwn, last] = anchors.at(-1)!;
   const all = [...anchors, ...closingAnchors(lines, last + 1, own, lastOwn)];
   const why = doubtAbout(lines, own, all);
-  // What stays between was repeated, so that the stretch as a whole takes its place.
-  if (why !== undefined) return { why: `${told(own)} ${why}` };
+  // All lines in between were repeated, so the stretch replaces them as a whole.
+  if (why !== undefined) return { why: `${quoted(own)} ${why}` };
   const [[first, from], [end, to]] = [all[0]!, all.at(-1)!];
   return { from, to: to + 1, head: first, tail: own.length - 1 - end };
 }
 
-/** An empty line says nothing of where lines beside it belong. */
+/** An empty line does not locate the lines next to it. */
 function withoutBlankEnds(own: readonly string[], anchors: readonly Anchor[]): readonly Anchor[] {
   const filled = [...anchors.keys()].filter((index) => !isBlank(own[anchors[index]![0]]));
   const [first = 0, last = -1] = [filled[0], filled.at(-1)];
@@ -124,19 +124,19 @@ function withoutBlankEnds(own: readonly string[], anchors: readonly Anchor[]): r
   return anchors.slice(from, to);
 }
 
-/** Code that only begins or only ends somewhere goes to the beginning or to the end, unless it would enclose the rest. */
+/** Code without anchors goes to the beginning or to the end of the text, unless it would enclose the rest. */
 function placeUnanchored(lines: readonly string[], start: number, { lines: own, before, after }: Stretch): Placed {
   const filled = own.filter((line) => line.trim() !== "");
   if (before === undefined && after! <= indentOf(filled.at(-1)!)) return { from: start, to: start, head: own.length, tail: own.length };
   if (after === undefined && before! <= indentOf(filled[0]!)) {
-    // Behind the last line, and before the nothing that follows its line break.
+    // After the last line, before the empty text that follows its line break.
     const end = Math.max(start, lines.at(-1) === "" ? lines.length - 1 : lines.length);
     return { from: end, to: end, head: own.length, tail: own.length };
   }
-  return { why: `${told(own)} repeats no line that occurs only once in the file, so its place is ambiguous` };
+  return { why: `${quoted(own)} does not repeat a line that occurs only once in the file, so its place is ambiguous` };
 }
 
-/** Why lines that are repeated do not say for sure what is meant. */
+/** Why repeated lines do not determine the change. */
 function doubtAbout(lines: readonly string[], own: readonly string[], anchors: readonly Anchor[]): string | undefined {
   const [[first], [last]] = [anchors[0]!, anchors.at(-1)!];
   if (own.slice(0, first).some((line) => isDeeper(own[first]!, line))) {
@@ -157,7 +157,7 @@ function doubtAbout(lines: readonly string[], own: readonly string[], anchors: r
   return undefined;
 }
 
-/** Whether lines that would go reach out of the block that both lines around them are in, and what takes their place does not. */
+/** Whether the removed lines leave the block of the lines around them, and the new lines do not. */
 function leavesBlock(gone: readonly string[], put: readonly string[], [before, after]: readonly [string, string]): boolean {
   const level = Math.min(indentOf(before), indentOf(after));
   const outside = indentOf(before) === indentOf(after) ? level - 1 : level;
@@ -165,7 +165,7 @@ function leavesBlock(gone: readonly string[], put: readonly string[], [before, a
   return reaches(gone) && !reaches(put);
 }
 
-function told(own: readonly string[]): string {
+function quoted(own: readonly string[]): string {
   const line = own.find((each) => each.trim() !== "")?.trim() ?? "";
   return `The stretch that begins with "${line.length > 80 ? `${line.slice(0, 80)}…` : line}"`;
 }

@@ -1,9 +1,10 @@
 import { constants } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
-import { openExactly } from "./held-folder.ts";
+import { openExactly } from "./folder-handle.ts";
 import type { Place } from "./places.ts";
+import { type DecodedText, decodeText } from "./text-encoding.ts";
 
-/** Why something cannot be read as a file. */
+/** Why a path cannot be read as a file. */
 export type FileFault = "missing" | "folder" | "special" | "unreadable";
 
 export type Opened =
@@ -11,8 +12,8 @@ export type Opened =
   | { readonly ok: false; readonly fault: FileFault };
 
 /**
- * Opens a regular file for reading. A pipe or device is refused and cannot make us wait, and what has come to lie where the
- * place leads, or on the way there, is not read.
+ * Opens a regular file for reading. Refuses a pipe or device without waiting for it, and a file that has replaced the one
+ * at the place or a folder on its path.
  */
 export async function openFile({ real }: Pick<Place, "real">): Promise<Opened> {
   let file: FileHandle | undefined;
@@ -32,11 +33,11 @@ function faultOf(error: unknown): FileFault {
   const { code } = error as NodeJS.ErrnoException;
   if (code === "ENOENT" || code === "ENOTDIR") return "missing";
   if (code === "EISDIR") return "folder";
-  // What a socket answers to being opened.
+  // Opening a socket fails with this code.
   return code === "ENXIO" ? "special" : "unreadable";
 }
 
-/** The first bytes of a file, at most `max`. */
+/** Reads at most `max` bytes from the beginning of a file. */
 export async function readHead(file: FileHandle, max: number): Promise<Buffer> {
   const buffer = Buffer.allocUnsafe(max);
   let length = 0;
@@ -48,11 +49,39 @@ export async function readHead(file: FileHandle, max: number): Promise<Buffer> {
   return buffer.subarray(0, length);
 }
 
-/** A file as a whole; undefined when it has more than `max` bytes, whatever it says of its size. */
+/** Reads a whole file. Undefined: it has more than `max` bytes, whatever size it reports. */
 export async function readWhole(file: FileHandle, size: number, max: number): Promise<Buffer | undefined> {
   if (size > max) return undefined;
-  // One more than it says: then it is known whether it has grown. Files of the kernel's say 0.
+  // One byte more than its size shows whether it has grown. Kernel files report size 0.
   let buffer = await readHead(file, Math.min(max, Math.max(size, 4096)) + 1);
   if (buffer.length > Math.max(size, 4096)) buffer = await readHead(file, max + 1);
   return buffer.length > max ? undefined : buffer;
+}
+
+/** Larger files are not edited. */
+export const maxEditedBytes: number = 20 * 1024 * 1024;
+
+/** Why a file cannot be read as text that can be written back. */
+export type TextFault = FileFault | "too-large" | "binary" | "encoding";
+
+export interface TextFile {
+  readonly decoded: DecodedText;
+  /** Its permission bits. */
+  readonly mode: number;
+}
+
+/** Reads a file for editing, or returns the reason why it cannot be edited. */
+export async function readText(place: Place): Promise<TextFile | TextFault> {
+  const opened = await openFile(place);
+  if (!opened.ok) return opened.fault;
+  try {
+    const bytes = await readWhole(opened.file, opened.size, maxEditedBytes);
+    if (bytes === undefined) return "too-large";
+    const decoded = decodeText(bytes);
+    if (decoded === undefined) return "binary";
+    // Writing it back would change bytes that the edit does not touch.
+    return decoded.isExact ? { decoded, mode: (await opened.file.stat()).mode & 0o777 } : "encoding";
+  } finally {
+    await opened.file.close();
+  }
 }

@@ -1,18 +1,18 @@
-/** What a patch does to one file. */
+/** The change of one file in a patch. */
 export type PatchStep =
   | { readonly kind: "add"; readonly path: string; readonly text: string }
   | { readonly kind: "delete"; readonly path: string }
   | { readonly kind: "update"; readonly path: string; readonly moveTo: string | undefined; readonly hunks: readonly Hunk[] };
 
-/** Some lines, and what takes their place. */
+/** Lines and their replacement. */
 export interface Hunk {
-  /** Lines to go past first, one after the other: what follows `@@`. */
+  /** Lines to skip to first, in order: the texts after `@@`. */
   readonly headers: readonly string[];
-  /** Lines as they are in the file: kept ones and those that go. */
+  /** Lines as they are in the file: kept and removed ones. */
   readonly old: readonly string[];
-  /** Lines as they are to be; a number stands for the kept line at that index of `old`. */
+  /** The new lines. A number is the index of a kept line in `old`. */
   readonly now: readonly (string | number)[];
-  /** It is about the last lines of the file. */
+  /** The hunk matches the last lines of the file. */
   readonly isAtEnd: boolean;
   /** The number of its first line in the patch, for messages. */
   readonly line: number;
@@ -25,7 +25,7 @@ export interface PatchFault {
 const maxPatchLines = 100_000;
 
 /**
- * Reads a patch between `*** Begin Patch` and `*** End Patch`: `*** Add File:`, `*** Delete File:` and `*** Update File:`
+ * Parses a patch between `*** Begin Patch` and `*** End Patch`: `*** Add File:`, `*** Delete File:` and `*** Update File:`
  * with `*** Move to:` and hunks, whose lines begin with a space, `-` or `+`.
  */
 export function parsePatch(text: string): readonly PatchStep[] | PatchFault {
@@ -43,7 +43,7 @@ export function parsePatch(text: string): readonly PatchStep[] | PatchFault {
   return steps.length === 0 ? { fault: "it names no file" } : steps;
 }
 
-/** Whether reading it came to a fault. */
+/** Whether parsing failed. */
 export function isPatchFault(read: readonly PatchStep[] | PatchFault): read is PatchFault {
   return "fault" in read;
 }
@@ -102,13 +102,13 @@ class PatchReader {
     const headers: string[] = [];
     for (; !this.isDone && this.#line.startsWith("@@"); this.#at++) {
       const header = this.#line.slice(2).replace(/^ /, "").replace(/ @@$/, "").trimEnd();
-      // Line numbers, as other formats have them, say nothing of where it is.
+      // Line numbers, as in other diff formats, do not locate a hunk.
       if (header !== "" && !/^-\d+(,\d+)? \+\d+(,\d+)?( @@.*)?$/.test(header)) headers.push(header);
     }
     if (this.#at + 1 === line && !isFirst) return this.#fault('a line that begins with "@@", " ", "-" or "+" is expected');
     const [old, now]: [string[], (string | number)[]] = [[], []];
     for (; !this.isDone && !this.#isMark; this.#at++) {
-      // Models leave the space of an empty line out.
+      // Models omit the leading space of an empty line.
       const [sign = " ", rest] = [this.#line[0], this.#line.slice(1)];
       if (sign !== " " && sign !== "-" && sign !== "+") return this.#fault('every line of a hunk must begin with " ", "-" or "+"');
       if (sign === " ") now.push(old.length);

@@ -3,28 +3,28 @@ import { homedir } from "node:os";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import type { PluginSession } from "skillhost";
 
-/** The folders that calls of one session may reach. Absolute. */
+/** The folders that calls of one session may access. Absolute. */
 export interface Roots {
-  /** What relative paths start at. */
+  /** The base of relative paths. */
   readonly workingDirectory: string;
   readonly writable: readonly string[];
-  /** Beside those: folders whose files may be read only. */
+  /** Additional folders whose files may only be read. */
   readonly readable: readonly string[];
-  /** Whether rules forbid to read what is at a path. Undefined: there are no such rules. */
+  /** Whether rules forbid reading a path. Undefined: there are no such rules. */
   readonly isKeptBack?: ((path: string) => boolean) | undefined;
   /** The same for addresses. */
   readonly isAddressKeptBack?: PluginSession["isAddressKeptBack"];
-  /** What a command line is to be kept from. */
+  /** The limits of a command line. */
   readonly limitsOf?: PluginSession["limitsOf"];
 }
 
-/** A path that may be used. */
+/** A path that a call may use. */
 export interface Place {
-  /** Absolute, as it was named. */
+  /** Absolute, as the call names it. */
   readonly path: string;
-  /** The same with links followed; what is missing comes as it was named. */
+  /** The same with links resolved; missing parts stay as they are. */
   readonly real: string;
-  /** The folder among the roots that it lies in, links followed. */
+  /** The root that contains it, with links resolved. */
   readonly root: string;
 }
 
@@ -33,8 +33,8 @@ export type Located =
   | { readonly ok: false; readonly reason: "invalid" | "outside" | "unreadable" };
 
 /**
- * Where a path leads, if it stays within the roots: as it is spelt and with links followed, so that neither `..` nor a
- * link leads out. The file need not exist. What is checked is the state of this moment.
+ * Resolves a path within the roots. Checks it as text and with links resolved, so that neither `..` nor a link leads out.
+ * The file need not exist. The check is valid only for this moment.
  */
 export async function locate(path: string, roots: Roots, access: "read" | "write"): Promise<Located> {
   if (path === "" || path.length > maxPathLength || path.includes("\0") || isDevice(path)) return no("invalid");
@@ -48,12 +48,12 @@ export async function locate(path: string, roots: Roots, access: "read" | "write
     }
     return no("outside");
   } catch {
-    // A circle of links, one that leads nowhere, a folder that is closed to us: nobody knows whether it stays inside.
+    // A cycle of links, a broken link or a folder that cannot be opened: whether the path stays inside is unknown.
     return no(folders.some((folder) => isWithin(folder, target)) ? "unreadable" : "outside");
   }
 }
 
-/** Whether a path is the folder itself or below it, by its spelling alone. */
+/** Whether a path is the folder or below it, by its text alone. */
 function isWithin(folder: string, path: string): boolean {
   const way = relative(folder, path);
   return way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
@@ -61,7 +61,7 @@ function isWithin(folder: string, path: string): boolean {
 
 const maxPathLength = 4096;
 
-/** Windows opens these names in every folder, with any extension, as the device. */
+/** On Windows these names open a device in every folder and with any extension. */
 function isDevice(path: string): boolean {
   if (process.platform !== "win32") return false;
   return path.split(/[\\/]/).some((name) => /^(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\s*[.:].*)?$/i.test(name));
@@ -71,7 +71,7 @@ function expandHome(path: string): string {
   return path === "~" || /^~[\\/]/.test(path) ? join(homedir(), path.slice(1)) : path;
 }
 
-/** The deepest part that exists decides where the rest would be created. */
+/** The deepest existing part decides where the rest would be created. */
 async function realPathOfDeepest(path: string): Promise<string> {
   const missing: string[] = [];
   for (let at = path; ; at = dirname(at)) {

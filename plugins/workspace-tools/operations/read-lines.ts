@@ -6,7 +6,7 @@ import { decodeText, encodingOf, probedBytes } from "./text-encoding.ts";
 export interface LineRange {
   /** From 1. */
   readonly from: number;
-  /** Included; may be infinite. */
+  /** Inclusive; may be infinite. */
   readonly to: number;
 }
 
@@ -14,15 +14,15 @@ export type LinesRead =
   | { readonly kind: "binary" }
   | {
       readonly kind: "lines";
-      /** Without their line breaks. A final line break is followed by a last, empty line. */
+      /** Without line breaks. After a final line break there is an empty last line. */
       readonly lines: readonly string[];
-      /** The number of the first that is missing because there were more characters than allowed. */
+      /** The number of the first line that was omitted because of the character limit. */
       readonly cutAt: number | undefined;
-      /** How many lines were seen; all of them, unless the range ended or was cut before. */
+      /** How many lines were read: all of them, unless the range or the limit ended before. */
       readonly seen: number;
     };
 
-/** Reads some lines of a file of any size: no more of it is kept than is given. */
+/** Reads a range of lines of a file of any size. Keeps only the returned lines in memory. */
 export async function readLines(file: FileHandle, range: LineRange, maxChars: number): Promise<LinesRead> {
   const head = await readHead(file, probedBytes);
   const encoding = encodingOf(head);
@@ -50,7 +50,7 @@ async function feedFile(file: FileHandle, collector: LineCollector): Promise<voi
   collector.end();
 }
 
-// Rare enough not to be read piece by piece.
+// Such files are rare and are read at once.
 const maxWideBytes = 32 * 1024 * 1024;
 
 async function feedWide(file: FileHandle, collector: LineCollector): Promise<void> {
@@ -97,7 +97,7 @@ class LineCollector {
     if (this.#number < this.#range.from || part === "") return;
     this.#pending += part;
     if (this.#chars + this.#pending.length <= this.#maxChars) return;
-    // A single line that is too long is better cut than not shown at all.
+    // A single line that is too long is cut rather than omitted.
     if (this.#lines.length === 0) this.#lines.push(this.#pending.slice(0, this.#maxChars));
     this.#cutAt = this.#number;
     this.isFull = true;

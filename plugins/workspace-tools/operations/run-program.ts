@@ -1,4 +1,4 @@
-import type { Limits } from "./confined-lines.ts";
+import type { Limits } from "./command-confinement.ts";
 import type { Machine } from "./machine.ts";
 import { Shell } from "./shell.ts";
 
@@ -6,23 +6,23 @@ export interface ProgramSpec {
   readonly command: string;
   readonly args: readonly string[];
   readonly cwd: string;
-  /** Milliseconds that it may take. */
+  /** Milliseconds. */
   readonly timeout: number;
   readonly signal: AbortSignal;
-  /** What it reads. Default: nothing. */
+  /** Standard input. Default: empty. */
   readonly input?: string;
-  /** What it is kept from. */
+  /** What the operating system prevents it from doing. */
   readonly limits?: Limits | undefined;
 }
 
-/** What a program came to; `output` is what it wrote on either stream. */
+/** Outcome of a program. `output`: both of its output streams. */
 export type ProgramRun =
   | { readonly kind: "ended"; readonly exitCode: number; readonly output: string }
   | { readonly kind: "stopped"; readonly output: string }
   | { readonly kind: "missing" }
   | { readonly kind: "failed" };
 
-/** Runs a program to its end, without a shell, and stops it with all it started when it takes too long. */
+/** Runs a program without a shell. Stops it and all its child processes when it takes too long. */
 export async function runProgram(spec: ProgramSpec, machine: Pick<Machine, "startProcess">): Promise<ProgramRun> {
   const { command, args, cwd, timeout, signal, limits, input = "" } = spec;
   const started = await machine.startProcess({ command, args, cwd, limits });

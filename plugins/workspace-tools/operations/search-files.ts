@@ -1,9 +1,9 @@
 import { openFile, readWhole } from "./open-file.ts";
 import type { SearchPattern } from "./search-pattern.ts";
-import type { SearchSteps } from "./search-steps.ts";
 import { decodeText } from "./text-encoding.ts";
+import type { SearchSteps } from "./walk-files.ts";
 
-/** A line that is shown: one that fits, or one near to it. */
+/** A line of the result: a match or a line near one. */
 export interface FoundLine {
   /** From 1. */
   readonly number: number;
@@ -11,9 +11,9 @@ export interface FoundLine {
   readonly fits: boolean;
 }
 
-/** What was found in one file. */
+/** The matches in one file. */
 export interface FileMatches {
-  /** How many lines fit; for a pattern that spans lines, how many places. */
+  /** The number of matching lines; of matches for a pattern that spans lines. */
   readonly count: number;
   readonly lines: readonly FoundLine[];
 }
@@ -21,19 +21,19 @@ export interface FileMatches {
 export interface LookOptions {
   readonly pattern: SearchPattern;
   readonly multiline: boolean;
-  /** Lines that are shown before and after those that fit. */
+  /** Context lines before and after matches. */
   readonly before: number;
   readonly after: number;
-  /** How many lines to give, those around included. None: only whether, and how often. */
+  /** The maximum number of lines, including context. 0: only counts. */
   readonly maxLines: number;
-  /** Those of the search that the file is a part of. */
+  /** The step limit of the whole search. */
   readonly steps: SearchSteps;
 }
 
-/** Larger files are passed over. */
+/** Larger files are skipped. */
 const maxFileBytes = 16 * 1024 * 1024;
 
-/** Looks through one file. Undefined: it holds nothing that fits, or no text. */
+/** Searches one file. Undefined: no match, or not a text file. */
 export async function searchFile(path: string, options: LookOptions): Promise<FileMatches | undefined> {
   const opened = await openFile({ real: path });
   if (!opened.ok) return undefined;
@@ -47,7 +47,7 @@ export async function searchFile(path: string, options: LookOptions): Promise<Fi
   }
 }
 
-/** Looks through a text. Undefined: nothing in it fits. */
+/** Searches a text. Undefined: no match. */
 function searchText(text: string, options: LookOptions): FileMatches | undefined {
   const lines = splitLines(text);
   const fitting = options.multiline ? linesOfMatches(text, options.pattern) : linesThatFit(lines, options.pattern);
@@ -57,13 +57,13 @@ function searchText(text: string, options: LookOptions): FileMatches | undefined
 
 interface Fitting {
   readonly count: number;
-  /** Indexes of lines, in order. */
+  /** Line indexes, in order. */
   readonly numbers: readonly number[];
 }
 
 function splitLines(text: string): readonly string[] {
   const lines = text.split("\n");
-  // What follows the last line break is no line.
+  // The text after the last line break is not a line.
   if (lines.at(-1) === "") lines.pop();
   return lines;
 }

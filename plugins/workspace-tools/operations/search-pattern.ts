@@ -1,26 +1,26 @@
 import { RE2JS } from "re2js";
 
-/** What a search looks for. */
+/** A compiled search pattern. */
 export interface SearchPattern {
-  /** Whether it stands anywhere in a line, or in whole text for one that spans lines. */
+  /** Whether it matches in a line, or in the whole text for a pattern that spans lines. */
   test(text: string): boolean;
-  /** Where it stands in a text, from start to end; for one that spans lines. */
+  /** All matches in a text, in order; for a pattern that spans lines. */
   find(text: string): Iterable<{ readonly start: number; readonly end: number }>;
 }
 
 export interface PatternOptions {
   readonly ignoreCase: boolean;
-  /** `.` takes line breaks, and `^` and `$` still stand at lines. */
+  /** `.` matches line breaks; `^` and `$` still match at lines. */
   readonly multiline: boolean;
 }
 
 const maxPatternLength = 1000;
-// Compiled, `x{1000}` is a thousand steps that each character of a text may take. What people write has a few dozen.
+// Compiled, `x{1000}` has a thousand steps for each character of a text. Common patterns have a few dozen.
 const maxProgramSize = 2000;
 
 /**
- * Reads a regular expression that a model wrote. It is matched by an engine whose time grows with the text only (RE2).
- * Otherwise the reason why it cannot be.
+ * Compiles a regular expression of a model with an engine of linear time (RE2), or returns the reason why it cannot be
+ * compiled.
  */
 export function parseSearchPattern(source: string, options: PatternOptions): SearchPattern | string {
   if (source === "") return "it is empty";
@@ -33,12 +33,12 @@ export function parseSearchPattern(source: string, options: PatternOptions): Sea
     if (compiled.programSize() > maxProgramSize) return "it repeats too much";
     return { test: (text) => compiled.test(text), find: (text) => findAll(compiled, text) };
   } catch {
-    // Whatever it says is about the engine; the model is told what it may write.
+    // The engine's message does not help a model; list what it may write instead.
     return "it is not a supported regular expression (RE2: without look-around and back-references)";
   }
 }
 
-/** Looks for a text as it is. Otherwise the reason why it cannot be looked for. */
+/** A pattern that matches a literal text, or the reason why it cannot be searched. */
 export function parseSearchText(wanted: string): SearchPattern | string {
   if (wanted === "") return "it is empty";
   if (wanted.length > maxPatternLength) return `it is longer than ${maxPatternLength} characters`;

@@ -1,35 +1,34 @@
 import { stat } from "node:fs/promises";
-import { globsOfType } from "./file-types.ts";
 import { type GlobPattern, parseGlob } from "./glob-pattern.ts";
 import type { Place } from "./places.ts";
 import { type FoundFile, type WalkOptions, walkFiles } from "./walk-files.ts";
 
-/** Where a search looks. */
+/** A file or folder to search. */
 export interface SearchRoot {
   readonly place: Place;
   readonly isFolder: boolean;
 }
 
-/** A place as something to search. Undefined: it is not there, or is neither a file nor a folder. */
+/** The search root at a place. Undefined: it is missing, or neither a file nor a folder. */
 export async function toSearchRoot(place: Place): Promise<SearchRoot | undefined> {
   try {
     const stats = await stat(place.real);
     return stats.isDirectory() || stats.isFile() ? { place, isFolder: stats.isDirectory() } : undefined;
   } catch {
-    // Missing, or closed to us.
+    // Missing or not accessible.
     return undefined;
   }
 }
 
-/** Which files a search is about, by their names. */
+/** Selects files by name. */
 export interface FileFilter {
-  /** `names` begin at the folder that is searched. */
+  /** `names`: relative to the searched folder. */
   accepts(names: readonly string[]): boolean;
-  /** Whether it is about files whose names begin with a dot, too. */
+  /** Whether it includes files whose names begin with a dot. */
   readonly hidden: boolean;
 }
 
-/** Reads what limits a search; otherwise what of it cannot be read. */
+/** Parses the filters of a search, or returns the one that is invalid. */
 export function parseFileFilter({
   glob,
   type,
@@ -53,21 +52,21 @@ export function parseFileFilter({
   };
 }
 
-/** Whether a pattern names something that begins with a dot. */
+/** Whether a pattern contains a name that begins with a dot. */
 export function namesHidden(glob: string): boolean {
   return /(^|[/{,])\.[^./{},]/.test(glob);
 }
 
-/** As in ignore files, a pattern without a slash is about names anywhere below. */
+/** As in ignore files, a pattern without a slash matches names at any depth. */
 export function parseNames(glob: string): GlobPattern | undefined {
   const text = glob.replace(/^\.?\//, "");
   return parseGlob(glob.includes("/") ? text : `**/${text}`);
 }
 
-/** What keeps a search from going on for ever, and from where nobody may look. */
+/** Limits a search in steps, and to paths that may be read. */
 export type SearchBounds = Pick<WalkOptions, "signal" | "steps" | "isKeptBack">;
 
-/** The files below a root that a filter accepts; a file that is named itself always counts. */
+/** The files below a root that a filter accepts. A root that is a file is always included. */
 export async function* filesOf(root: SearchRoot, filter: FileFilter, bounds: SearchBounds): AsyncGenerator<FoundFile, boolean> {
   if (!root.isFolder) {
     yield { path: root.place.real, names: [] };
@@ -79,4 +78,55 @@ export async function* filesOf(root: SearchRoot, filter: FileFilter, bounds: Sea
     if (done === true) return value.isPart;
     if (filter.accepts(value.names)) yield value;
   }
+}
+
+/** File types by the names that ripgrep uses, with their name patterns. */
+const globs: Readonly<Record<string, readonly string[]>> = Object.assign(Object.create(null), {
+  c: ["*.c", "*.h"],
+  cpp: ["*.cpp", "*.cc", "*.cxx", "*.hpp", "*.hh", "*.hxx", "*.h", "*.inl"],
+  cs: ["*.cs"],
+  css: ["*.css", "*.scss"],
+  csv: ["*.csv"],
+  dart: ["*.dart"],
+  docker: ["*Dockerfile*", "*.dockerfile"],
+  elixir: ["*.ex", "*.exs", "*.eex", "*.heex"],
+  go: ["*.go"],
+  graphql: ["*.graphql", "*.graphqls"],
+  haskell: ["*.hs", "*.lhs"],
+  html: ["*.html", "*.htm", "*.ejs"],
+  java: ["*.java", "*.jsp"],
+  js: ["*.js", "*.jsx", "*.mjs", "*.cjs", "*.vue"],
+  json: ["*.json", "*.jsonl", "*.sarif"],
+  kotlin: ["*.kt", "*.kts"],
+  lua: ["*.lua"],
+  make: ["Makefile", "makefile", "GNUmakefile", "*.mk", "*.mak"],
+  markdown: ["*.md", "*.markdown", "*.mdx"],
+  md: ["*.md", "*.markdown", "*.mdx"],
+  perl: ["*.pl", "*.pm", "*.t"],
+  php: ["*.php", "*.phtml"],
+  protobuf: ["*.proto"],
+  ps: ["*.ps1", "*.psm1", "*.psd1"],
+  py: ["*.py", "*.pyi"],
+  python: ["*.py", "*.pyi"],
+  r: ["*.R", "*.r", "*.Rmd"],
+  ruby: ["*.rb", "*.gemspec", "Gemfile", "Rakefile"],
+  rust: ["*.rs"],
+  scala: ["*.scala", "*.sbt"],
+  sh: ["*.sh", "*.bash", "*.zsh", ".bashrc", ".zshrc", ".profile"],
+  sql: ["*.sql"],
+  svelte: ["*.svelte", "*.svelte.ts"],
+  swift: ["*.swift"],
+  toml: ["*.toml", "Cargo.lock"],
+  ts: ["*.ts", "*.tsx", "*.mts", "*.cts"],
+  txt: ["*.txt"],
+  typescript: ["*.ts", "*.tsx", "*.mts", "*.cts"],
+  vue: ["*.vue"],
+  xml: ["*.xml", "*.xsd", "*.xsl", "*.xslt", "*.svg"],
+  yaml: ["*.yaml", "*.yml"],
+  zig: ["*.zig"],
+});
+
+/** The patterns of a file type. Undefined: unknown type. */
+function globsOfType(type: string): readonly string[] | undefined {
+  return globs[type];
 }

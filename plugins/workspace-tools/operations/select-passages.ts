@@ -6,8 +6,8 @@ interface Passage {
 }
 
 /**
- * What of a text is about the words of a query, at most `max` characters, in the text's order: as many of its paragraphs
- * as there is room for, those first that have most of the words, with what stands around them. Without any such: its beginning.
+ * Selects the parts of a text that match the words of a query, at most `max` characters, in the order of the text: the
+ * paragraphs with the most words, with their neighbours, as far as they fit. Without a match: its beginning.
  */
 export function selectPassages(text: string, query: string, max: number): string {
   if (text.length <= max) return text;
@@ -29,7 +29,7 @@ export function selectPassages(text: string, query: string, max: number): string
 const maxWords = 32;
 const cutMark = "[…]";
 
-/** Paragraphs; one that is longer than a quarter of the room is cut. */
+/** Paragraphs. One that is longer than a quarter of `max` is split. */
 function toPassages(text: string, max: number): readonly string[] {
   const most = Math.max(200, Math.floor(max / 4));
   return text.split(/\n{2,}/).flatMap((paragraph) => {
@@ -39,7 +39,7 @@ function toPassages(text: string, max: number): readonly string[] {
   });
 }
 
-/** How many of the words it has; a heading that has one counts double. */
+/** The number of query words in it; doubled for a heading. */
 function scoreOf(part: string, words: readonly string[]): number {
   const text = part.toLowerCase();
   const found = words.filter((word) => text.includes(word)).length;
@@ -57,7 +57,7 @@ function choose(passages: readonly Passage[], max: number): readonly Passage[] {
   const best = passages.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score || a.index - b.index);
   for (const passage of best) {
     take(passage);
-    // A heading says little without what is below it, and a paragraph more with what leads to it.
+    // A heading needs the text below it, and a paragraph is clearer with the one before it.
     take(passages[passage.index + 1]);
     take(passages[passage.index - 1]);
   }

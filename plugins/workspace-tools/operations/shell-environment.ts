@@ -4,9 +4,9 @@ import { delimiter, join } from "node:path";
 type Variables = Readonly<Record<string, string | undefined>>;
 
 /**
- * The environment of commands: an allow list, because a model reads whatever a command prints. It holds what programs need to
- * run at all and what tool chains are configured by. A listed variable is still left out when its name or its value looks like
- * a credential. `names` are the variables that the configuration adds; nothing about these is questioned.
+ * The environment of commands: an allow list, because a model reads what a command prints. It contains what programs need
+ * to run and what configures tool chains. A listed variable is omitted when its name or value looks like a credential.
+ * `names`: variables that the configuration adds, which are not checked.
  */
 export function shellEnvironment(host: Variables = process.env, names: readonly string[] = []): Record<string, string> {
   const added = new Set(names.map(keyOf));
@@ -16,7 +16,7 @@ export function shellEnvironment(host: Variables = process.env, names: readonly 
     if (value === undefined || value.startsWith("()")) continue;
     if (added.has(keyOf(name)) || isHarmless(keyOf(name), value)) environment[name] = value;
   }
-  // Nobody is there to leaf through pages or to see colours.
+  // There is no user to page through output or to see colours.
   return Object.assign(environment, { PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0", TERM: "dumb" });
 }
 
@@ -29,7 +29,7 @@ function isHarmless(name: string, value: string): boolean {
   return (toolChains.has(name) || families.test(name)) && !isLoader(name) && !isSecretName(name) && !isSecretValue(value);
 }
 
-/** What every program needs. Their values are places and languages, so that they are not searched for credentials. */
+/** What every program needs. The values are paths and languages, so they are not checked for credentials. */
 const basics: ReadonlySet<string> = new Set(
   [
     "PATH HOME USER LOGNAME SHELL PWD LANG LANGUAGE TZ TMPDIR TMP TEMP TERM HOSTNAME",
@@ -39,7 +39,7 @@ const basics: ReadonlySet<string> = new Set(
   ].flatMap((line) => line.split(" ")),
 );
 
-/** What tool chains and the desktop are configured by. */
+/** Variables that configure tool chains and the desktop. */
 const toolChains: ReadonlySet<string> = new Set(
   [
     "CI EDITOR VISUAL DISPLAY WAYLAND_DISPLAY XAUTHORITY SSH_AUTH_SOCK GPG_TTY NO_COLOR FORCE_COLOR COLUMNS LINES UMASK",
@@ -54,11 +54,11 @@ const toolChains: ReadonlySet<string> = new Set(
   ].flatMap((line) => line.split(" ")),
 );
 
-/** The same for what belongs together by its beginning. */
+/** The same, by common prefixes. */
 const families =
   /^(?:LC|XDG|NODE|NVM|FNM|COREPACK|YARN|PLAYWRIGHT|PUPPETEER|CONDA|MAMBA|PYENV|PIP|UV|CARGO|RUSTUP|RUSTC|RUST|GO|CGO|RBENV|ASDF|MISE|HOMEBREW|CMAKE|WSL)_|^(?:RUSTFLAGS|RUSTDOCFLAGS|GOPATH|GOROOT|GOBIN|GOPROXY|GOFLAGS|GOCACHE|GOMODCACHE|GOOS|GOARCH|GOTOOLCHAIN|GOWORK|GOMAXPROCS|GOPRIVATE|GONOPROXY|GONOSUMDB|GONOSUMCHECK|GO111MODULE)$|^npm_config_/i;
 
-/** What makes another program load code, or speak to ours. */
+/** Variables that make a program load code or connect to the host. */
 function isLoader(name: string): boolean {
   return /^(?:NODE_OPTIONS|NODE_CHANNEL_FD|NODE_CHANNEL_SERIALIZATION_MODE|NODE_REPL_EXTERNAL_MODULE|npm_config_node_options)$/i.test(name);
 }
@@ -70,7 +70,7 @@ function isSecretName(name: string): boolean {
   );
 }
 
-/** Credentials as those who issue them write them, and addresses that contain one. */
+/** Credentials in the formats of their issuers, and URLs that contain one. */
 function isSecretValue(value: string): boolean {
   return (
     /[a-z][a-z0-9+.-]*:\/\/[^\s/?#@]*@/i.test(value) ||
@@ -83,7 +83,7 @@ function isSecretValue(value: string): boolean {
   );
 }
 
-/** Where bash is on this machine; undefined: nowhere. */
+/** The path of bash on this machine. Undefined: not installed. */
 export function findBash(path: string | undefined = process.env["PATH"]): string | undefined {
   const name = process.platform === "win32" ? "bash.exe" : "bash";
   const folders = [...(path ?? "").split(delimiter), ...(process.platform === "win32" ? [] : ["/bin", "/usr/bin", "/usr/local/bin"])];
@@ -93,7 +93,7 @@ export function findBash(path: string | undefined = process.env["PATH"]): string
     .find((file) => statSync(file, { throwIfNoEntry: false })?.isFile() === true);
 }
 
-/** The bash of Windows itself starts a virtual machine whose paths are others. */
+/** The bash of Windows itself starts a virtual machine, which has different paths. */
 function isWindowsStub(folder: string): boolean {
   return process.platform === "win32" && /\\(system32|windowsapps)\\?$/i.test(folder);
 }

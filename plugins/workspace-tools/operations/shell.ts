@@ -1,16 +1,15 @@
 import { constants } from "node:os";
 import { StringDecoder } from "node:string_decoder";
-import type { Limits } from "./confined-lines.ts";
-import { OutputBuffer } from "./output-buffer.ts";
+import type { Limits } from "./command-confinement.ts";
 
-/** What a shell is started with. */
+/** How a shell is started. */
 export interface ShellSpec {
   readonly id: string;
   readonly command: string;
   readonly mode: "sync" | "async";
-  /** It outlives the session that started it. */
+  /** It keeps running after the session ends. */
   readonly isDetached: boolean;
-  /** What the command is kept from. */
+  /** What the operating system prevents the command from doing. */
   readonly limits?: Limits | undefined;
 }
 
@@ -26,7 +25,7 @@ interface ShellProcess {
 
 const maxKeptChars = 1024 * 1024;
 
-/** One command that runs, or ran, with what it wrote. */
+/** A running or ended command with its output. */
 export class Shell {
   readonly spec: ShellSpec;
   readonly startedAt: number = Date.now();
@@ -39,7 +38,7 @@ export class Shell {
   constructor(spec: ShellSpec, process: ShellProcess) {
     this.spec = spec;
     this.#process = process;
-    // Both streams arrive on the first one: the command line merges them.
+    // The command line merges both streams into the first one.
     for (const stream of [process.stdout, process.stderr]) this.#listen(stream);
     this.#ended = process.ended.then(({ code, signal }) => {
       this.#exitCode = code ?? 128 + (signal === null ? 0 : (constants.signals[signal] ?? 0));
@@ -56,17 +55,17 @@ export class Shell {
     return this.#ended;
   }
 
-  /** Undefined: it runs. */
+  /** Undefined: still running. */
   get exitCode(): number | undefined {
     return this.#exitCode;
   }
 
-  /** Whole seconds that it has run. */
+  /** Run time in whole seconds. */
   get elapsed(): number {
     return Math.round(((this.#endedAt ?? Date.now()) - this.startedAt) / 1000);
   }
 
-  /** Waits until it has ended, at most so many milliseconds, or until nobody waits any more. */
+  /** Waits until it has ended, the time is over, or the signal aborts. */
   async wait(milliseconds: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted || this.#exitCode !== undefined) return;
     let finish = (): void => {};
@@ -80,7 +79,7 @@ export class Shell {
     signal.removeEventListener("abort", finish);
   }
 
-  /** Gives it input. False: it takes none any more. */
+  /** Writes to its standard input. False: the input is closed. */
   write(text: string): boolean {
     const { stdin } = this.#process;
     if (this.#exitCode !== undefined || !stdin.writable) return false;
@@ -88,7 +87,7 @@ export class Shell {
     return true;
   }
 
-  /** Ends it with all that it started in its process group. */
+  /** Ends its whole process group. */
   async stop(): Promise<void> {
     await this.#process.stop();
     await this.#ended;
@@ -98,5 +97,56 @@ export class Shell {
     const decoder = new StringDecoder("utf8");
     stream.on("data", (chunk: Buffer) => this.output.add(decoder.write(chunk)));
     stream.on("end", () => this.output.add(decoder.end()));
+  }
+}
+
+/** The unread output of a command. If it is too long, only its beginning and its end. */
+export class OutputBuffer {
+  readonly #half: number;
+  #head = "";
+  #tail: string[] = [];
+  #tailChars = 0;
+  #dropped = 0;
+
+  /** `max`: the maximum number of characters. */
+  constructor(max: number) {
+    this.#half = Math.floor(max / 2);
+  }
+
+  get isEmpty(): boolean {
+    return this.#head === "";
+  }
+
+  add(text: string): void {
+    const room = this.#half - this.#head.length;
+    if (room > 0) this.#head += text.slice(0, room);
+    if (text.length > room) this.#addToTail(text.slice(Math.max(0, room)));
+  }
+
+  /** Returns the unread output and clears the buffer. */
+  take(): string {
+    this.#cutTail();
+    const cut = this.#dropped === 0 ? "" : `\n[${this.#dropped} characters of output omitted.]\n`;
+    const text = this.#head + cut + this.#tail.join("");
+    this.#head = "";
+    this.#tail = [];
+    this.#tailChars = 0;
+    this.#dropped = 0;
+    return text;
+  }
+
+  #addToTail(text: string): void {
+    this.#tail.push(text);
+    this.#tailChars += text.length;
+    // Not cut at every chunk: a program may write byte by byte.
+    if (this.#tailChars > this.#half * 2 || this.#tail.length > 1024) this.#cutTail();
+  }
+
+  #cutTail(): void {
+    const text = this.#tail.join("");
+    const kept = text.length > this.#half ? text.slice(-this.#half) : text;
+    this.#dropped += text.length - kept.length;
+    this.#tail = kept === "" ? [] : [kept];
+    this.#tailChars = kept.length;
   }
 }

@@ -13,7 +13,7 @@ export interface StartRequest {
   readonly workingDirectory: string;
   readonly mode: ShellSpec["mode"];
   readonly isDetached: boolean;
-  /** Absent: the next number that is free. */
+  /** Absent: the next free number. */
   readonly id?: string | undefined;
   readonly limits?: ShellSpec["limits"];
 }
@@ -24,27 +24,27 @@ export type ShellStart =
   | { readonly kind: "failed"; readonly message: string };
 
 const maxRunning = 32;
-/** Ended ones whose output may still be read. */
+/** The maximum number of ended shells whose output can still be read. */
 const maxKept = 64;
-// One argument of a program takes no more on Linux.
+// The limit of Linux for one argument.
 const maxCommandBytes = 120_000;
 
-/** The shells of all sessions, each session with its own. */
+/** The shells of all sessions; a session sees only its own. */
 export class Shells {
   readonly #options: ShellsOptions;
   readonly #bySession = new Map<string, Map<string, Shell>>();
   readonly #numbers = new Map<string, number>();
-  /** Ids that are taken though nothing runs yet. */
+  /** Ids that are reserved for shells which are being started. */
   readonly #starting = new Set<string>();
   readonly #life = new Lifetime(() => new Error("The shells are closed."));
-  /** What is being started for a session ends with it. */
+  /** Ends what is being started for a session when the session ends. */
   readonly #sessions = new Map<string, Lifetime>();
 
   constructor(options: ShellsOptions) {
     this.#options = options;
   }
 
-  /** Starts a command in a process group of its own. One that has ended gives up its id. */
+  /** Starts a command in its own process group. The id of an ended shell can be used again. */
   async start(sessionId: string, request: StartRequest): Promise<ShellStart> {
     const shells = this.#of(sessionId);
     const running = [...shells.values()].filter(({ exitCode }) => exitCode === undefined);
@@ -84,12 +84,12 @@ export class Shells {
     return this.#bySession.get(sessionId)?.get(id);
   }
 
-  /** In the order in which they were started. */
+  /** In start order. */
   list(sessionId: string): readonly Shell[] {
     return [...(this.#bySession.get(sessionId)?.values() ?? [])];
   }
 
-  /** Ends a shell, and forgets it. */
+  /** Ends and removes a shell. */
   async stop(sessionId: string, shell: Shell): Promise<void> {
     this.forget(sessionId, shell);
     await shell.stop();
@@ -99,7 +99,7 @@ export class Shells {
     this.#bySession.get(sessionId)?.delete(id);
   }
 
-  /** The session is over: all that it started ends, but for what is detached. */
+  /** Ends all shells of a session that are not detached. */
   async endSession(sessionId: string): Promise<void> {
     const life = this.#sessions.get(sessionId);
     this.#sessions.delete(sessionId);
@@ -108,12 +108,12 @@ export class Shells {
     const lasting = shells.filter(({ spec, exitCode }) => spec.isDetached && exitCode === undefined);
     this.#numbers.delete(sessionId);
     this.#bySession.delete(sessionId);
-    // Found again when the session is gone on with.
+    // Still available when the session is resumed.
     if (lasting.length > 0) this.#bySession.set(sessionId, new Map(lasting.map((shell) => [shell.spec.id, shell])));
     await Promise.all(shells.filter((shell) => !lasting.includes(shell)).map((shell) => shell.stop()));
   }
 
-  /** Ends all. */
+  /** Ends all shells. */
   async close(): Promise<void> {
     await this.#life.end();
     const all = [...this.#bySession.values()].flatMap((shells) => [...shells.values()]);
@@ -154,8 +154,8 @@ async function stopLate(start: ShellStart): Promise<void> {
 }
 
 /**
- * What the command writes to either stream arrives in the order in which it was written. One that is waited for finds
- * its input empty, as nobody could give it any; /dev/null and no closed pipe, which tools such as ripgrep would read.
+ * Both output streams of the command are merged in the order of writing. The input of a sync command is empty: /dev/null
+ * rather than a closed pipe, which tools such as ripgrep would read.
  */
 function scriptOf({ command, mode, isDetached }: ShellSpec): string {
   return `exec 2>&1${mode === "async" && !isDetached ? "" : " </dev/null"}\n${command}`;

@@ -2,18 +2,18 @@ import { stat } from "node:fs/promises";
 import { basename, dirname, extname, join, relative } from "node:path";
 import { openFile, readWhole } from "./open-file.ts";
 
-/** How the tests of a project are run. */
+/** A command that runs the tests of a project. */
 export interface TestRun {
-  /** What tells that it is run so, such as a file of the project. */
+  /** Why this command was chosen, such as a file of the project. */
   readonly because: string;
   readonly command: string;
   readonly args: readonly string[];
 }
 
-/** What is looked for, for those who have none of it. */
+/** The supported runners, for a message when none was found. */
 export const knownRunners = "package.json (a test script, vitest, jest, mocha), pytest, pom.xml, build.gradle, go.mod and Cargo.toml";
 
-/** Finds out how the tests in a folder are run; `files`, relative to it, are those to run. Undefined: nobody knows. */
+/** Finds the command that runs the tests of a folder. `files`: the tests to run, relative to it. Undefined: no known runner. */
 export async function findTestRun(folder: string, files: readonly string[]): Promise<TestRun | undefined> {
   for (const find of [ofNode, ofPython, ofMaven, ofGradle, ofGo, ofCargo]) {
     const run = await find(folder, files);
@@ -30,16 +30,16 @@ const ofNode: FindRun = async (folder, files) => {
   const { scripts, packages, manager: named } = manifest;
   const manager = named ?? (await managerOf(folder));
   const script = scripts.get("test");
-  // What npm puts there, and which only fails.
+  // The placeholder of npm, which only fails.
   if (script !== undefined && !script.includes("no test specified")) {
     const because = `the script "test" of package.json`;
-    // yarn and bun hand on what follows without the dashes.
+    // yarn and bun pass further arguments on without the dashes.
     const rest = files.length === 0 ? [] : [...(manager === "npm" || manager === "pnpm" ? ["--"] : []), ...files];
     return { because, command: manager, args: [manager === "bun" ? "run" : "", "test", ...rest].filter((arg) => arg !== "") };
   }
   const runner = ["vitest", "jest", "mocha"].find((name) => packages.has(name));
   if (runner === undefined) return undefined;
-  // "--no": what is not installed is not fetched.
+  // "--no": does not download a missing package.
   return {
     because: `${runner} in package.json`,
     command: "npx",
@@ -110,13 +110,13 @@ interface Manifest {
   readonly manager: string | undefined;
 }
 
-/** Undefined: there is none, or it cannot be read as one. */
+/** Undefined: missing or invalid. */
 async function readManifest(file: string): Promise<Manifest | undefined> {
   let json: unknown;
   try {
     json = JSON.parse(await textOf(file));
   } catch {
-    // Empty for want of a file, or broken: then it names no tests either.
+    // Missing or invalid: it does not define tests.
     return undefined;
   }
   const fields = recordOf(json);
@@ -133,7 +133,7 @@ function recordOf(value: unknown): Readonly<Record<string, unknown>> {
 
 const maxManifestBytes = 1024 * 1024;
 
-/** Empty for what is not there, no file, or too large to be what is looked for. */
+/** Empty if it is missing, not a file, or too large to be a project file. */
 async function textOf(file: string): Promise<string> {
   const opened = await openFile({ real: file });
   if (!opened.ok) return "";

@@ -1,16 +1,16 @@
 import { isUtf8 } from "node:buffer";
 
-/** Bytes as text. */
+/** Decoded bytes. */
 export interface DecodedText {
   /** Without the byte order mark. */
   readonly text: string;
   readonly encoding: "utf-8" | "utf-16le" | "utf-16be";
   readonly hasMark: boolean;
-  /** Whether `encodeText` gives the same bytes again. */
+  /** Whether `encodeText` restores the same bytes. */
   readonly isExact: boolean;
 }
 
-/** Undefined: these are no text. */
+/** Undefined: not text. */
 export function decodeText(bytes: Buffer): DecodedText | undefined {
   const encoding = encodingOf(bytes);
   if (encoding === undefined) return undefined;
@@ -30,17 +30,17 @@ export function encodeText(text: string, { encoding, hasMark }: Pick<DecodedText
   return encoding === "utf-16le" ? units : units.swap16();
 }
 
-/** As git tells text from binary: by a NUL in the first bytes. A mark tells UTF-16, whose letters are full of them. */
+/** As in git, a NUL in the first bytes means binary; a byte order mark means UTF-16, which contains many. */
 export function encodingOf(bytes: Buffer): DecodedText["encoding"] | undefined {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le";
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return "utf-16be";
   return bytes.subarray(0, probedBytes).includes(0) ? undefined : "utf-8";
 }
 
-/** How much of a file tells what it is. */
+/** The number of bytes that decide whether a file is text. */
 export const probedBytes = 8192;
 
 function swapped(bytes: Buffer): Buffer {
-  // Whole units only, and a copy: swapping is done in place.
+  // Whole code units only, and a copy, since swap16 works in place.
   return Buffer.from(bytes.subarray(0, bytes.length - (bytes.length % 2))).swap16();
 }

@@ -1,41 +1,40 @@
 import type { Dirent } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { append } from "./append.ts";
-import { HeldFolder } from "./held-folder.ts";
+import { FolderHandle } from "./folder-handle.ts";
 import { type IgnoreRules, isIgnored, parseIgnoreFile } from "./ignore-rules.ts";
 import { openFile, readWhole } from "./open-file.ts";
-import type { SearchSteps } from "./search-steps.ts";
 
 export interface WalkOptions {
   readonly signal: AbortSignal;
-  /** What is not reached before they are spent is left out. */
+  /** Files that are not reached within the step limit are omitted. */
   readonly steps: SearchSteps;
-  /** The folder itself or one above it: ignore files from there on count. */
+  /** The folder itself or one above it. Ignore files below this folder apply. */
   readonly top: string;
-  /** Whether files and folders whose names begin with a dot are found, too. */
+  /** Whether to include names that begin with a dot. */
   readonly hidden?: boolean;
-  /** Whether nobody may read what is at a path; a folder then with all that is in it. */
+  /** Whether rules forbid reading a path; for a folder, also everything in it. */
   readonly isKeptBack?: ((path: string) => boolean) | undefined;
 }
 
-/** A file below the folder that is walked. */
+/** A file below the walked folder. */
 export interface FoundFile {
   /** Absolute. */
   readonly path: string;
-  /** The names from the folder on. */
+  /** Relative to the folder. */
   readonly names: readonly string[];
 }
 
-/** How a walk ended; `isPart`: there was more than its steps allowed. */
+/** How a walk ended. `isPart`: the step limit ended it early. */
 export interface WalkEnd {
   readonly isPart: boolean;
 }
 
 interface Level {
   readonly path: string;
-  /** From the top. */
+  /** Relative to `top`. */
   readonly names: readonly string[];
-  /** What counts here, the outermost first, each with the number of names from the top to its folder. */
+  /** The rules that apply here, outermost first, each with the depth of its folder below `top`. */
   readonly rules: readonly { readonly depth: number; readonly rules: IgnoreRules }[];
 }
 
@@ -44,8 +43,8 @@ const maxIgnoreBytes = 1024 * 1024;
 const maxDepth = 256;
 
 /**
- * The regular files below a folder, in order, as ripgrep chooses them: without hidden ones and those that ignore files
- * name, and without following links, which could lead anywhere.
+ * The regular files below a folder, in order, selected like ripgrep does: without hidden and ignored ones, and without
+ * following links, which could lead anywhere.
  */
 export async function* walkFiles(folder: string, options: WalkOptions): AsyncGenerator<FoundFile, WalkEnd> {
   const start = await startAt(folder, options.top);
@@ -74,7 +73,7 @@ function isHidden(name: string, hidden = false): boolean {
   return name.startsWith(".") && (!hidden || name === ".git");
 }
 
-/** Where a walk begins, with the rules of the folders above it. */
+/** The start of a walk, with the rules of the folders above it. */
 async function startAt(folder: string, top: string): Promise<Level> {
   const names = relative(top, folder)
     .split(sep)
@@ -89,11 +88,11 @@ async function startAt(folder: string, top: string): Promise<Level> {
 
 async function readFolder(path: string): Promise<readonly Dirent[]> {
   try {
-    await using folder = await HeldFolder.open(path);
+    await using folder = await FolderHandle.open(path);
     const entries = await folder.entries();
     return entries.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   } catch {
-    // It went away, or is closed to us: the rest is searched all the same.
+    // Missing or not accessible; the rest is searched anyway.
     return [];
   }
 }
@@ -116,7 +115,7 @@ async function readRules(path: string): Promise<IgnoreRules> {
   }
 }
 
-/** The innermost file that says anything decides. */
+/** The innermost ignore file with a matching rule decides. */
 function isLeftOut({ rules }: Level, names: readonly string[], isFolder: boolean): boolean {
   for (let at = rules.length - 1; at >= 0; at--) {
     const { depth, rules: own } = rules[at]!;
@@ -125,3 +124,29 @@ function isLeftOut({ rules }: Level, names: readonly string[], isFolder: boolean
   }
   return false;
 }
+
+/**
+ * Limits a search in names and kilobytes of files. Not in time: the result must not depend on the load of the machine.
+ */
+export class SearchSteps {
+  #left: number;
+
+  constructor(steps: number = maxSteps) {
+    this.#left = steps;
+  }
+
+  get areSpent(): boolean {
+    return this.#left <= 0;
+  }
+
+  takeName(): void {
+    this.#left--;
+  }
+
+  takeFile(bytes: number): void {
+    this.#left -= Math.ceil(bytes / 1024);
+  }
+}
+
+/** About 20 seconds on an idle machine. */
+const maxSteps = 500_000;

@@ -2,29 +2,29 @@ import { basename, dirname } from "node:path";
 import { type CommitFault, commitChanges } from "./commit-changes.ts";
 import type { FileChange } from "./draft.ts";
 import { replaceOnce, type TextEdit } from "./edit-text.ts";
-import { HeldFolder } from "./held-folder.ts";
+import { FolderHandle } from "./folder-handle.ts";
 import type { Machine } from "./machine.ts";
+import { readText, type TextFault } from "./open-file.ts";
 import type { Place } from "./places.ts";
-import { readText, type TextFault } from "./read-text.ts";
 import { type DecodedText, encodeText } from "./text-encoding.ts";
 
 export type Creation = { readonly kind: "created" } | { readonly kind: "exists" } | { readonly kind: "failed"; readonly cause: unknown };
 
 export type EditFault = TextFault | "missing-passage" | "unwritable";
 
-/** What an edit would come to, or came to. */
+/** Planned or actual result of an edit. */
 export type FileEdit =
   | { readonly kind: "edited"; readonly text: string }
   | { readonly kind: "ambiguous"; readonly count: number }
   | { readonly kind: "failed"; readonly fault: EditFault; readonly cause?: unknown };
 
-/** One passage of a file, and what takes its place. */
+/** A passage of a file and its replacement. */
 export interface Passage {
   readonly old: string;
   readonly new: string;
 }
 
-/** Changes files, each one step after the other: edits of one file that come at once all count. */
+/** Changes files. Concurrent changes of the same file run one after another, so none is lost. */
 export class FileWriter {
   readonly #machine: Pick<Machine, "writeFile">;
   readonly #queues = new Map<string, Promise<unknown>>();
@@ -33,12 +33,12 @@ export class FileWriter {
     this.#machine = machine;
   }
 
-  /** Makes a file, and the folders that it is to lie in. One that exists is left alone. */
+  /** Creates a file and its parent folders. Does not change an existing file. */
   create(place: Place, text: string): Promise<Creation> {
     const { real } = place;
     return this.alone([place], async () => {
       try {
-        const { folder } = await HeldFolder.make(dirname(real));
+        const { folder } = await FolderHandle.make(dirname(real));
         await using held = folder;
         await held.create(basename(real), text);
         return { kind: "created" };
@@ -48,13 +48,13 @@ export class FileWriter {
     });
   }
 
-  /** Puts something else in a passage's place, in the file's own encoding and with its own line breaks. */
+  /** Replaces a passage, keeping the file's encoding and line breaks. */
   edit(place: Place, passage: Passage): Promise<FileEdit> {
     return this.alone([place], async () => {
       const planned = await planEdit(place, passage);
       if (planned.kind !== "edited") return planned;
       try {
-        await using folder = await HeldFolder.open(dirname(place.real));
+        await using folder = await FolderHandle.open(dirname(place.real));
         await folder.replace(basename(place.real), encodeText(planned.text, planned.before), this.#machine);
         return planned;
       } catch (cause) {
@@ -63,10 +63,10 @@ export class FileWriter {
     });
   }
 
-  /** Takes a step for which nobody else changes any of these files. */
+  /** Runs a step while no other step of this writer changes these files. */
   async alone<T>(places: readonly Place[], step: () => Promise<T>): Promise<T> {
     const keys = new Set(places.map(({ real }) => real));
-    // Each waits only for those that came before it, so that none ever waits for another in a circle.
+    // Each step waits only for earlier ones, so there is no deadlock.
     const before = Promise.allSettled([...keys].map((key) => this.#queues.get(key)));
     const mine = before.then(step);
     for (const key of keys) this.#queues.set(key, mine);
@@ -77,7 +77,7 @@ export class FileWriter {
     }
   }
 
-  /** Makes changes that were drafted, all or none; undefined: they are made. Within `alone` for their files. */
+  /** Makes drafted changes, all or none. Undefined: they are made. Call it within `alone` for their files. */
   commit(changes: readonly FileChange[]): Promise<CommitFault | undefined> {
     return commitChanges(changes, this.#machine);
   }
@@ -87,7 +87,7 @@ export type PlannedEdit =
   | Exclude<FileEdit, { kind: "edited" }>
   | (Extract<FileEdit, { kind: "edited" }> & { readonly before: DecodedText });
 
-/** What an edit would make of a file as it is now. */
+/** Plans an edit of a file in its current state. */
 export async function planEdit(place: Place, passage: Passage): Promise<PlannedEdit> {
   const read = await readText(place);
   return typeof read === "string" ? { kind: "failed", fault: read } : toFileEdit(read.decoded, passage);
@@ -100,7 +100,7 @@ function toFileEdit(before: DecodedText, passage: Passage): PlannedEdit {
   return { kind: "edited", text: edit.text, before };
 }
 
-/** Nothing to look for is found in a file that is empty, and nowhere else. */
+/** An empty passage matches only an empty file. */
 function edited(text: string, { old, new: put }: Passage): TextEdit {
   if (old !== "") return replaceOnce(text, old, put);
   if (text !== "") return { kind: "missing" };

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { defineTool } from "skillhost";
 import { createTestHost } from "skillhost/testing";
 import { describe, expect, test } from "vitest";
-import { CallDesk } from "../../../plugins/language-server/call-desk.ts";
+import { ClientToolCalls } from "../../../plugins/language-server/client-tool-calls.ts";
 import { silentLogger } from "../../../src/base/logger.ts";
 import { Bridge } from "../../doubles/language-server/bridge.ts";
 import { doubleProgram } from "../../doubles/language-server/double-program.ts";
@@ -117,7 +117,7 @@ test("whatever a handler answers or throws, the server gets an answer that it ta
   let behave: () => unknown = () => "";
   const tool = defineTool("any", { description: "d", parameters: nothing, skipPermission: true, handler: () => behave() });
   await using host = await createTestHost({ session: { tools: [tool] } });
-  const desk = new CallDesk({
+  const calls = new ClientToolCalls({
     session: host.session,
     outputLimit: 200,
     log: silentLogger,
@@ -136,7 +136,7 @@ test("whatever a handler answers or throws, the server gets an answer that it ta
       };
       const params = { name: "any", input: {}, conversationId: "c", turnId: "t", roundId: 1, toolCallId: `call-${id++}` };
       // As it arrives, after JSON.
-      const reply = JSON.parse(JSON.stringify(await desk.invoke(params, signal)));
+      const reply = JSON.parse(JSON.stringify(await calls.invoke(params, signal)));
       expect(reply).toHaveLength(2);
       expect(reply[1]).toBeNull();
       expect(faultOf(toolResult, reply[0])).toBeUndefined();
@@ -148,7 +148,7 @@ test("whatever a handler answers or throws, the server gets an answer that it ta
 
 test("whatever the server sends, it gets an answer that it takes", async () => {
   await using host = await createTestHost({ session: { tools: [greet] } });
-  const desk = new CallDesk({
+  const calls = new ClientToolCalls({
     session: host.session,
     outputLimit: 200,
     log: silentLogger,
@@ -165,14 +165,14 @@ test("whatever the server sends, it gets an answer that it takes", async () => {
   const requests = fc.oneof(fc.anything(), fc.record(fields, { requiredKeys: [] }));
   await fc.assert(
     fc.asyncProperty(requests, async (params) => {
-      const [invoked, confirmed] = [await desk.invoke(params, signal), await desk.confirm(params, signal)];
+      const [invoked, confirmed] = [await calls.invoke(params, signal), await calls.confirm(params, signal)];
       expect([faultOf(toolResult, invoked[0]), faultOf(confirmationResult, confirmed[0])]).toEqual([undefined, undefined]);
       expect([invoked.length, confirmed.length, invoked[1], confirmed[1]]).toEqual([2, 2, null, null]);
     }),
     { numRuns: 100 },
   );
-  desk.close();
-  expect(await desk.confirm({ name: "greet" }, signal)).toEqual([{ result: "dismiss" }, null]);
+  calls.close();
+  expect(await calls.confirm({ name: "greet" }, signal)).toEqual([{ result: "dismiss" }, null]);
 });
 
 test("the plugin stands on what everybody else has", () => {

@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import { describe, expect, test } from "vitest";
 import { TurnProgress } from "../../../plugins/language-server/agent-turn.ts";
 import { Documents } from "../../../plugins/language-server/documents.ts";
-import { toSettings } from "../../../plugins/language-server/settings.ts";
+import { toSettings } from "../../../plugins/language-server/options.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: what goes over the wire
 type Json = any;
@@ -119,7 +119,7 @@ describe("what a server tells of a turn", () => {
       report({ reply: "late" }),
     );
     expect(turn).toEqual({ outcome: "failed", text: "", calls: [], error, conversationId: "c", turnId: "t" });
-    expect(hear({ kind: "end", error: {} }).turn.error?.message).toBe("The turn failed without a reason.");
+    expect(hear({ kind: "end", error: {} }).turn.error?.message).toBe("The turn failed without giving a reason.");
     expect(hear({ kind: "end", cancellationReason: "CancelledByUser", error }).turn).not.toHaveProperty("error");
   });
 });

@@ -2,9 +2,8 @@ import fc from "fast-check";
 import type { Tool } from "skillhost";
 import { describe, expect, test } from "vitest";
 import { findServer } from "../../../plugins/language-server/find-server.ts";
-import { lintRegistration } from "../../../plugins/language-server/lint-registration.ts";
 import { sanitizeSchema } from "../../../plugins/language-server/sanitize-schema.ts";
-import { nameForModel, selectTools, serverOwnedNames } from "../../../plugins/language-server/select-tools.ts";
+import { lintRegistration, nameForModel, selectTools, serverOwnedNames } from "../../../plugins/language-server/select-tools.ts";
 import { limited } from "../../../plugins/language-server/tool-reply.ts";
 import { faultOf, registerParams } from "../../doubles/language-server/wire-schemas.ts";
 

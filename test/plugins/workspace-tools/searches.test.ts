@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { parseGlob } from "../../../plugins/workspace-tools/operations/glob-pattern.ts";
 import { isIgnored, parseIgnoreFile } from "../../../plugins/workspace-tools/operations/ignore-rules.ts";
-import { SearchSteps } from "../../../plugins/workspace-tools/operations/search-steps.ts";
-import { walkFiles } from "../../../plugins/workspace-tools/operations/walk-files.ts";
+import { SearchSteps, walkFiles } from "../../../plugins/workspace-tools/operations/walk-files.ts";
 import { tempFolder } from "../../skills/kit.ts";
 import { openWorkspace } from "./workspace-kit.ts";
 

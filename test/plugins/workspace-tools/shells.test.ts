@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
-import { runningText } from "../../../plugins/workspace-tools/copilot/texts.ts";
-import { OutputBuffer } from "../../../plugins/workspace-tools/operations/output-buffer.ts";
+import { runningText } from "../../../plugins/workspace-tools/copilot/copilot-texts.ts";
+import { OutputBuffer } from "../../../plugins/workspace-tools/operations/shell.ts";
 import { findBash, shellEnvironment } from "../../../plugins/workspace-tools/operations/shell-environment.ts";
 import { tempFolder } from "../../skills/kit.ts";
 import { patience } from "../../slowness.ts";

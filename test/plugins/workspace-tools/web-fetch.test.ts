@@ -85,7 +85,7 @@ describe("web_fetch", () => {
     });
     const { text } = await openWorkspace();
     expect(await text("web_fetch", { url, start_index: 5 * 1024 * 1024 - 3 })).toBe(
-      `Contents of ${url}:\nxxx\n\n[The page is longer than what is read of it.]`,
+      `Contents of ${url}:\nxxx\n\n[The page is larger than the limit; only its beginning was read.]`,
     );
   });
 

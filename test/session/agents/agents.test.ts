@@ -15,7 +15,7 @@ const names = (session: ReturnType<typeof open>): string[] => session.listTools(
 const everything = ["edit", "view", "git-log", "format", "lint"];
 const sessionTools = ["list_agents", "read_agent", "task", "write_agent"];
 
-describe("which tools an agent has", () => {
+describe("the tools of an agent", () => {
   const cases: readonly (readonly [string, SessionOptions, readonly string[]])[] = [
     ["no agent: all", {}, everything],
     ["agents, but none selected: all", { customAgents: [{ name: "a", tools: ["view"] }] }, everything],
@@ -46,13 +46,13 @@ describe("which tools an agent has", () => {
     ],
   ];
 
-  test.each(cases)("%s", (_title, options, expected) => {
+  test.each(cases)("an agent's tools: %s", (_title, options, expected) => {
     const session = open(options);
     expect(names(session)).toEqual(expected);
     expect(session.tools.map(({ name }) => name)).toEqual(expected);
   });
 
-  test("what is hidden cannot be called either", async () => {
+  test("hidden tools cannot be called", async () => {
     const session = open({ agent: "a", customAgents: [{ name: "a", tools: ["view"] }] });
     expect((await session.callTool("view")).resultType).toBe("success");
     expect(await session.callTool("lint")).toMatchObject({
@@ -61,7 +61,7 @@ describe("which tools an agent has", () => {
     });
   });
 
-  test("an agent's list leaves the session's own tools alone; the session's filter does not", () => {
+  test("an agent's list does not affect the built-in tools, but the session's filter does", () => {
     const chatModel = fakeChat("Hello.");
     const only = { chatModel, agent: "a", customAgents: [{ name: "a", tools: [] }] };
     expect(names(open(only))).toEqual(sessionTools);
@@ -69,7 +69,7 @@ describe("which tools an agent has", () => {
     expect(names(open({ ...only, availableTools: ["view", "read_agent"] }))).toEqual(["read_agent"]);
   });
 
-  test("sources for some agents are there for those alone", () => {
+  test("sources for some agents are available to those agents only", () => {
     const own: CatalogSource = { ...sourceOf("mcp", "db", named("db-query")), forAgents: ["reader"] };
     const any: CatalogSource = { ...sourceOf("mcp", "notes", named("notes-add")), forAgents: "any" };
     const customAgents = [{ name: "reader" }, { name: "writer" }];
@@ -78,7 +78,7 @@ describe("which tools an agent has", () => {
     expect(names(open({ customAgents, agent: "reader" }, own, any))).toContain("db-query");
   });
 
-  test("a name that does nothing in an agent's list is told of, once", async () => {
+  test("a name without effect in an agent's list is reported once", async () => {
     const session = open({ agent: "a", customAgents: [{ name: "a", tools: ["lint", "nonsense", "view"] }], excludedTools: ["lint"] });
     const infos = recordEvents(session, "session.info");
     await session.ready();
@@ -90,7 +90,7 @@ describe("which tools an agent has", () => {
   });
 });
 
-describe("what cannot be an agent is refused with the place of the fault", () => {
+describe("invalid agents are refused with the place of the mistake", () => {
   test.each([
     [{ customAgents: [{ name: "a" }, { name: "a" }] }, /two agents are named "a"/],
     [{ customAgents: [{ name: "a" }], agent: "b" }, /agent: "b" is not one of the customAgents \(these are "a"\)/],
@@ -102,15 +102,15 @@ describe("what cannot be an agent is refused with the place of the fault", () =>
     [{ defaultAgent: { excludedTools: ["*"] } }, /defaultAgent\.excludedTools\[0\]/],
     [{ toolSearch: { deferThreshold: -1 } }, /toolSearch\.deferThreshold must be a whole number/],
     [{ modelTools: { "gpt-*": { availableTools: 3 } } }, /modelTools\["gpt-\*"\]\.availableTools/],
-  ])("%j", (options, message) => {
+  ])("an invalid agent is refused: %j", (options, message) => {
     expect(() => open(options as unknown as SessionOptions)).toThrow(message);
   });
 });
 
-describe("while the session lives", () => {
+describe("agents that change during the session", () => {
   const customAgents = [{ name: "reader", displayName: "The Reader", tools: ["view"] }, { name: "all" }];
 
-  test("an agent is selected and let go: one rebuild and one event each", async () => {
+  test("selecting and deselecting an agent causes one rebuild and one event each", async () => {
     const session = open({ customAgents });
     const events = recordEvents(session, "session.tools_updated", "subagent.selected", "subagent.deselected");
     expect(names(session)).toEqual(everything);
@@ -127,7 +127,7 @@ describe("while the session lives", () => {
     expect(events[1]?.data).toEqual({ agentName: "reader", agentDisplayName: "The Reader", tools: ["view"] });
   });
 
-  test("an agent with the same tools is news, its tools are not", async () => {
+  test("selecting an agent with the same tools changes the agent but not the tools", async () => {
     const session = open({ customAgents });
     const events = recordEvents(session, "session.tools_updated", "subagent.selected");
     await session.ready();
@@ -136,7 +136,7 @@ describe("while the session lives", () => {
     expect(events[1]?.data["tools"]).toBeNull();
   });
 
-  test("agents can be replaced; one that is selected and no longer there refuses the change", async () => {
+  test("agents can be replaced, unless the selected one would be removed", async () => {
     const session = open({ customAgents, agent: "reader" });
     const events = recordEvents(session, "session.custom_agents_updated");
     await expect(session.update({ customAgents: [{ name: "other" }] })).rejects.toThrow(/agent: "reader" is not one of/);
@@ -146,7 +146,7 @@ describe("while the session lives", () => {
     expect(events.map(({ data }) => (data["agents"] as { name: string }[]).map(({ name }) => name))).toEqual([["other"]]);
   });
 
-  test("who listens first hears which agent the session began with, and nobody hears it twice", async () => {
+  test("the first listener receives the initially selected agent once", async () => {
     const session = open({ customAgents, agent: "reader" });
     const heard = recordEvents(session, "subagent.selected");
     await settleMicrotasks();
@@ -155,7 +155,7 @@ describe("while the session lives", () => {
     expect([heard.length, late.length]).toEqual([1, 0]);
   });
 
-  test("a selected agent's model and effort are the session's while it is selected", async () => {
+  test("the selected agent's model and effort apply while it is selected", async () => {
     const session = open({ customAgents: [{ name: "deep", model: "m-deep", reasoningEffort: "high" }], model: "m" });
     expect(session.config.turn).toMatchObject({ model: "m" });
     await session.update({ agent: "deep" });
@@ -163,7 +163,7 @@ describe("while the session lives", () => {
   });
 });
 
-describe("what is different for a model", () => {
+describe("tools that differ by model", () => {
   const modelTools = {
     "gpt-*": { excludedTools: ["lint"] },
     "gpt-5*": { editingStyle: "patch", toolSearch: { deferThreshold: 2 } },
@@ -182,11 +182,11 @@ describe("what is different for a model", () => {
     ["claude", ["edit", "edit_file", "view", "git-log", "lint"]],
     ["gpt-4.1", ["edit", "edit_file", "view", "git-log", "format"]],
     ["other-mini", ["view"]],
-  ])("%s", (model, expected) => {
+  ])("the options of a model's tools: %s", (model, expected) => {
     expect(names(of(model))).toEqual(expected);
   });
 
-  test("several patterns that fit add up, and the model may change while the session lives", async () => {
+  test("several matching patterns are combined, and the model can change during the session", async () => {
     const session = of("GPT-5.4");
     expect(names(session)).toEqual(["apply_patch", "edit", "tool_search_tool_regex", "view", "git-log", "format"]);
     expect(session.tools.map(({ name }) => name)).toEqual(["apply_patch", "edit", "tool_search_tool_regex", "view"]);

@@ -9,7 +9,7 @@ import { createTestEnvironment, deferred, nextEvent, openSession, recordEvents, 
 type Say = string | FakeReply;
 type Step = Say | ((request: ModelRequest) => Say | Promise<Say>);
 
-/** A model that answers each conversation by its first message: the steps in order, and then the last again. */
+/** A model that answers each conversation according to its first message: the steps in order, then the last one again. */
 function routed(routes: Readonly<Record<string, readonly Step[]>>) {
   const taken = new Map<string, number>();
   const requests = new Map<string, ModelRequest[]>();
@@ -48,8 +48,8 @@ const environment = () =>
 const open = (chatModel: SessionOptions["chatModel"], options: SessionOptions = {}, where = environment()) =>
   openSession(where, { chatModel, ...options });
 
-describe("an agent that is waited for", () => {
-  test("works in a conversation of its own, and its last message is the result", async () => {
+describe("a sub-agent in the foreground", () => {
+  test("a sub-agent has its own conversation, and its last message is the result", async () => {
     const { chat, of } = routed({ "Go.": [task({}, "t1"), "Told."], "Find it.": [call("view"), "Found in line 7."] });
     const session = open(chat);
     expect((await session.sendAndWait("Go.")).content).toBe("Told.");
@@ -59,7 +59,7 @@ describe("an agent that is waited for", () => {
     expect(systemOf(of("Go.")[0])).not.toContain("You answer questions about the files");
   });
 
-  test("is told of by events that carry its call; nothing of it stands in the session's conversation", async () => {
+  test("events of a sub-agent carry its call and are not part of the session's conversation", async () => {
     const usage = { inputTokens: 10, outputTokens: 5 };
     const { chat, of } = routed({
       "Go.": [task({}, "t1"), "Told."],
@@ -85,7 +85,7 @@ describe("an agent that is waited for", () => {
     expect(usersOf(of("Go.")[1])).toEqual(["Go."]);
   });
 
-  test("goes through the session's hooks, with its call as their session, and asks the same people", async () => {
+  test("a sub-agent uses the session's hooks, with its call as their session, and the session's clients", async () => {
     const { chat } = routed({ "Go.": [task({}, "t1"), "Told."], "Find it.": [call("view"), "Found."] });
     const seen: unknown[] = [];
     const asked: unknown[] = [];
@@ -104,7 +104,7 @@ describe("an agent that is waited for", () => {
     expect(asked).toEqual(["view"]);
   });
 
-  test("begins with what subagentStart hooks add, and goes on while subagentStop hooks want it to", async () => {
+  test("a sub-agent starts with the context of subagentStart hooks and continues while subagentStop hooks require it", async () => {
     const { chat, of } = routed({ "Find it.": ["Found."], "Go.": [task(), "Told."] });
     let stops = 0;
     const session = open(chat, {
@@ -118,7 +118,7 @@ describe("an agent that is waited for", () => {
     expect(stops).toBe(2);
   });
 
-  test("may take longer than a tool may", async () => {
+  test("a sub-agent may take longer than a tool's deadline", async () => {
     const looked = deferred();
     const { chat } = routed({ "Go.": [task(), "Told."], "Find it.": [() => looked.promise.then(() => "Found.")] });
     const session = open(chat, { toolTimeout: 1, tools: [tool("hang", () => new Promise(() => {}))] });
@@ -130,7 +130,7 @@ describe("an agent that is waited for", () => {
     expect((await answered).content).toBe("Told.");
   });
 
-  test("that says nothing, that is of no kind there is, and that fails are results that the model can read", async () => {
+  test("an empty, an unknown and a failed sub-agent give results that the model can read", async () => {
     const { chat, of } = routed({
       "Go.": [task(), task({ agent_type: "magic" }), task({ prompt: "Break." }), "Told."],
       "Find it.": [""],
@@ -146,7 +146,7 @@ describe("an agent that is waited for", () => {
     expect((await failed).data).toMatchObject({ agentName: "explore", error: "connect ECONNREFUSED 10.0.0.1:443" });
   });
 
-  test("ends with the turn that waits for it, and so do its calls and the agents it waits for", async () => {
+  test("a sub-agent ends with the turn that waits for it, with its calls and its own sub-agents", async () => {
     const { chat } = routed({
       "Go.": [task({ agent_type: "general-purpose" }), "Told."],
       "Find it.": [task({ name: "inner", prompt: "Deeper." })],
@@ -176,13 +176,13 @@ describe("the tools of a sub-agent", () => {
     return { parent: namesOf(of("Go.")[0]), child: namesOf(of("Find it.")[0]) };
   };
 
-  test("all of the session's, with what the session's own agent goes without", async () => {
+  test("a sub-agent has all tools of the session except those reserved for the main agent", async () => {
     const { parent, child } = await toolsOf({ tools: [tool("pushed")], defaultAgent: { excludedTools: ["lint", "edit"] } });
     expect(parent).toEqual(["grep", ...["list_agents", "read_agent", "task"], "view", "write_agent", "git-log", "pushed"]);
     expect(child).toEqual(["edit", "grep", ...["list_agents", "read_agent", "task"], "view", "write_agent", "git-log", "lint", "pushed"]);
   });
 
-  test("its own list behind the session's filter, not behind that of the agent that starts it", async () => {
+  test("a sub-agent's own list is applied after the session's filter, not after that of its starter", async () => {
     const customAgents = [
       { name: "editor", tools: ["edit", "lint"] },
       { name: "lead", tools: ["grep"] },
@@ -192,7 +192,7 @@ describe("the tools of a sub-agent", () => {
     expect(child).toEqual(["edit", ...agentTools]);
   });
 
-  test("servers of its own, and a source that is later takes a name", async () => {
+  test("a sub-agent has its own servers, and the later source gets a name", async () => {
     const log = (text: string) => sourceOf("mcp", "git", { name: "git-log", description: text, handler: () => text });
     const where = createTestEnvironment(
       log("parent"),
@@ -209,7 +209,7 @@ describe("the tools of a sub-agent", () => {
     expect(resultsOf(of("Find it.")[1])).toEqual(["child"]);
   });
 
-  test("deferral of its own: by its own model and its own number of tools", async () => {
+  test("a sub-agent defers tools according to its own model and number of tools", async () => {
     const many = sourceOf("mcp", "big", ...Array.from({ length: 40 }, (_, index) => tool(`big-${index}`)));
     const customAgents = [
       { name: "few", tools: ["big-1", "big-2"] },
@@ -223,7 +223,7 @@ describe("the tools of a sub-agent", () => {
     expect((await toolsOf(options, "general-purpose", createTestEnvironment(many))).child).toEqual(few.parent);
   });
 
-  test("what it has searched for is shown to it alone", async () => {
+  test("tools that a sub-agent found are visible to it alone", async () => {
     const many = sourceOf("mcp", "big", ...Array.from({ length: 40 }, (_, index) => tool(`big-${index}`)));
     const { chat, of } = routed({
       "Go.": [task({ agent_type: "general-purpose" }, "t1"), "Told."],
@@ -237,7 +237,7 @@ describe("the tools of a sub-agent", () => {
     expect(activated.map(({ agentId, data }) => [agentId, data["toolNames"]])).toEqual([["t1", ["big-7"]]]);
   });
 
-  test("change while it works", async () => {
+  test("a sub-agent's tools change while it works", async () => {
     const where = environment();
     const { chat, of } = routed({
       "Go.": [task({ agent_type: "general-purpose" }), "Told."],
@@ -254,7 +254,7 @@ describe("the tools of a sub-agent", () => {
     expect(namesOf(of("Find it.")[1])).toEqual([...agentTools, "lint2"]);
   });
 
-  test("no skill tool; the skills that it is given from the start stand in its system message", async () => {
+  test("a sub-agent has no skill tool, and its initial skills are part of its system message", async () => {
     const where = environment();
     const pdf: SkillEntry = {
       name: "pdf",
@@ -277,7 +277,7 @@ describe("the tools of a sub-agent", () => {
     expect(where.lines.some(({ message }) => message.includes('"gone"'))).toBe(true);
   });
 
-  test("agents that start agents: as deep as three, and no deeper", async () => {
+  test("sub-agents can start sub-agents up to a depth of three", async () => {
     const general = { agent_type: "general-purpose", name: "g" };
     const { chat, of } = routed({
       "Go.": [task({ ...general, prompt: "1" }), "Told."],
@@ -293,10 +293,10 @@ describe("the tools of a sub-agent", () => {
   });
 });
 
-describe("an agent in the background", () => {
+describe("a sub-agent in the background", () => {
   const background = { mode: "background" };
 
-  test("is started at once; its end is told to the model, which reads the result", async () => {
+  test("a background agent starts at once, and the model is notified of its end and reads its result", async () => {
     const looked = deferred();
     const { chat, of } = routed({
       "Go.": [task(background), "I wait.", call("read_agent", { agent_id: "finder" }), "It is in line 7."],
@@ -319,7 +319,7 @@ describe("an agent in the background", () => {
     );
   });
 
-  test("is waited for no longer than asked, and is listed with its state", async () => {
+  test("reading a background agent waits no longer than requested, and the list shows its state", async () => {
     const looked = deferred();
     const { chat } = routed({ "Find it.": [() => looked.promise.then(() => "Found.")] });
     const session = open(chat);
@@ -348,7 +348,7 @@ describe("an agent in the background", () => {
     });
   });
 
-  test("hears what is written to it at its next request, and goes on from where it was when it is done", async () => {
+  test("a background agent gets messages with its next request and resumes when it was finished", async () => {
     const looked = deferred();
     const { chat, of } = routed({ "Find it.": [() => looked.promise.then(() => call("view")), "Found.", "Found more."] });
     const session = open(chat);
@@ -369,12 +369,12 @@ describe("an agent in the background", () => {
     );
   });
 
-  test("hears what is written to it as it ends, and answers that before it is done", async () => {
+  test("a background agent answers a message that arrives while it ends", async () => {
     const { chat, of } = routed({ "Find it.": ["Found.", "Found more."] });
     const written: unknown[] = [];
     const session = open(chat, {
       hooks: {
-        // The model has answered, and the agent has not ended.
+        // The model has answered, but the agent has not ended yet.
         async onSubagentStop() {
           if (written.length === 0) written.push(await session.callTool("write_agent", { agent_id: "finder", message: "Look on." }));
           return {};
@@ -388,7 +388,7 @@ describe("an agent in the background", () => {
     expect(of("Find it.").map(usersOf)).toEqual([["Find it."], ["Find it.", "Look on."]]);
   });
 
-  test("that fails is told of as well, and can be read", async () => {
+  test("the failure of a background agent is reported and can be read", async () => {
     const { chat, of } = routed({
       "Go.": [task(background), "I wait.", "Too bad."],
       "Find it.": [() => Promise.reject(new Error("boom at /srv/x"))],
@@ -409,7 +409,7 @@ describe("an agent in the background", () => {
     expect(JSON.stringify(of("Go."))).not.toContain("boom");
   });
 
-  test("outlives the turn that started it, and ends with the session", async () => {
+  test("a background agent outlives the turn that started it and ends with the session", async () => {
     const { chat } = routed({
       "Go.": [task(background), () => new Promise<never>(() => {})],
       "Find it.": [() => new Promise<never>(() => {})],
@@ -426,12 +426,12 @@ describe("an agent in the background", () => {
     expect(ended.map(({ data }) => data["cancelled"])).toEqual([true]);
   });
 
-  describe("the session is idle", () => {
+  describe("session idle with background agents", () => {
     const told = ["user.message", "subagent.completed", "subagent.failed", "assistant.idle", "session.idle"];
     const seen = (events: readonly { readonly type: string; readonly agentId?: string | undefined }[]) =>
       events.map(({ type, agentId }) => (agentId === undefined ? type : `${type} of an agent`));
 
-    test("once the agent has ended and the model has answered its notification; sessionEnd hooks run after each turn", async () => {
+    test("the session is idle when the agent has ended and its notification was answered, and sessionEnd hooks run after each turn", async () => {
       const looked = deferred();
       const { chat } = routed({
         "Go.": [task(background), "I wait.", "It is in line 7."],
@@ -450,7 +450,7 @@ describe("an agent in the background", () => {
       expect(ends).toEqual(["complete", "complete"]);
     });
 
-    test("not before the last of several has, and what is said meanwhile is answered as always", async () => {
+    test("the session is not idle before the last of several agents has ended, and messages are still answered", async () => {
       const [one, two] = [deferred(), deferred()];
       const { chat } = routed({
         "Go.": [
@@ -476,7 +476,7 @@ describe("an agent in the background", () => {
       expect(seen(events).slice(3)).toEqual(["assistant.idle", "session.idle"]);
     });
 
-    test("after an abort too only when the agent has ended, which abort does not stop", async () => {
+    test("an abort does not stop background agents, and the session is idle when they end", async () => {
       const looked = deferred();
       const { chat } = routed({
         "Go.": [task(background), () => new Promise<never>(() => {}), "Noted."],
@@ -494,7 +494,7 @@ describe("an agent in the background", () => {
       expect((await idle).data).toEqual({});
     });
 
-    test("when it is disconnected while an agent works: the agent is stopped", async () => {
+    test("disconnecting stops background agents", async () => {
       const { chat } = routed({ "Go.": [task(background), "I wait."], "Find it.": [() => new Promise<never>(() => {})] });
       const session = open(chat);
       const events = recordEvents(session, "session.idle");
@@ -503,7 +503,7 @@ describe("an agent in the background", () => {
       expect(events.map(({ data }) => data)).toEqual([{ aborted: true }]);
     });
 
-    test("when what a tool left running has ended, however that ends; of two things the last counts", async () => {
+    test("the session is idle when background work of tools has settled in any way", async () => {
       const [one, two] = [deferred(), deferred()];
       const start = {
         name: "start",
@@ -527,7 +527,7 @@ describe("an agent in the background", () => {
     });
   });
 
-  test("that was stopped goes on when it is written to", async () => {
+  test("a stopped background agent resumes when it gets a message", async () => {
     const { chat } = routed({ "Go.": [task(), "Good."], "Find it.": [() => new Promise<never>(() => {}), "Found."] });
     const session = open(chat);
     const stopped = nextEvent(session, "subagent.completed");
@@ -542,7 +542,7 @@ describe("an agent in the background", () => {
     expect(await read()).toMatch(/^Agent completed\. .*\n\nFound\.$/);
   });
 
-  test("there are at most thirty-two at work", async () => {
+  test("at most thirty-two background agents run at once", async () => {
     const { chat } = routed({ "Find it.": [() => new Promise<never>(() => {})] });
     const session = open(chat);
     const start = { description: "Look", prompt: "Find it.", agent_type: "explore", mode: "background" };

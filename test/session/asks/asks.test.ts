@@ -20,8 +20,8 @@ function table() {
   return { asks, attach, seen, lines };
 }
 
-describe("one question, several who may answer", () => {
-  test("the first answer wins, later ones are told so", async () => {
+describe("a request with several clients", () => {
+  test("the first answer wins, and later ones are refused", async () => {
     const { asks, attach, seen } = table();
     attach("one");
     attach("two");
@@ -39,7 +39,7 @@ describe("one question, several who may answer", () => {
     expect(seen[1]?.data).toMatchObject({ result: { kind: "approved" }, toolCallId: "c1" });
   });
 
-  test("only those who answer its kind may, and only of those it is for", async () => {
+  test("only clients for its kind and target can answer a request", async () => {
     const { asks, attach } = table();
     attach("listener", ["userInput"]);
     attach("owner", ["tool"]);
@@ -53,7 +53,7 @@ describe("one question, several who may answer", () => {
     expect(await outcome).toMatchObject({ kind: "answered", from: "owner" });
   });
 
-  test("callbacks are asked, and the first that answers wins", async () => {
+  test("callbacks are asked in order until one answers", async () => {
     const { asks, attach } = table();
     const slow = deferred<unknown>();
     attach("slow", ["permission"], { permission: () => slow.promise });
@@ -64,7 +64,7 @@ describe("one question, several who may answer", () => {
     expect(asks.pending).toEqual([]);
   });
 
-  test("once somebody has answered no further callback is bothered", () => {
+  test("after an answer, no further callback is called", () => {
     const { asks, attach } = table();
     let bothered = 0;
     attach("one", ["permission"], { permission: () => approve });
@@ -73,7 +73,7 @@ describe("one question, several who may answer", () => {
     expect(bothered).toBe(0);
   });
 
-  test("an answer that a listener gives while the question is announced counts", () => {
+  test("an answer that a listener gives during the announcement counts", () => {
     const { asks, attach } = table();
     const log = recordingLogger([]);
     const events = createEvents(log);
@@ -86,10 +86,10 @@ describe("one question, several who may answer", () => {
   });
 });
 
-describe("nobody answers", () => {
+describe("a request without an answer", () => {
   const ended = (reason: string): object => ({ kind: "ended", reason });
 
-  test("with nobody there it ends at once; told that somebody may come it waits for them", async () => {
+  test("without clients a request ends at once, unless a client is expected", async () => {
     const { asks, attach } = table();
     expect(asks.open("permission", permission, {})).toEqual(ended("nobody"));
     const waiting = asks.open("permission", permission, { waits: true });
@@ -98,7 +98,7 @@ describe("nobody answers", () => {
     expect(await waiting).toMatchObject({ kind: "answered", from: "late" });
   });
 
-  test("it ends when the last who could answer leaves, unless somebody may come", async () => {
+  test("a request ends when the last client leaves, unless another is expected", async () => {
     const { asks, attach } = table();
     attach("one");
     attach("two");
@@ -113,7 +113,7 @@ describe("nobody answers", () => {
     expect(await patient).toEqual(ended("closed"));
   });
 
-  test("one who says that the user is not there leaves it to the others; the last one ends it", async () => {
+  test("a client that reports an absent user leaves the request to the others, and the last one ends it", async () => {
     const { asks, attach } = table();
     attach("one");
     attach("two");
@@ -126,7 +126,7 @@ describe("nobody answers", () => {
     expect(await outcome).toEqual(ended("nobody"));
   });
 
-  test("one who leaves the question to others does not end it while somebody may come", () => {
+  test("a client that declines does not end the request while another is expected", () => {
     const { asks, attach } = table();
     attach("one", ["permission"], { permission: () => noResult });
     expect(asks.open("permission", permission, {})).toEqual(ended("nobody"));
@@ -134,7 +134,7 @@ describe("nobody answers", () => {
     expect(asks.pending).toHaveLength(1);
   });
 
-  test("its signal withdraws it, before and while it is open", async () => {
+  test("the signal withdraws a request before and while it is open", async () => {
     const { asks, attach, seen } = table();
     attach("one");
     const controller = new AbortController();
@@ -145,7 +145,7 @@ describe("nobody answers", () => {
     expect(seen.at(-1)?.data["result"]).toEqual({ kind: "cancelled", reason: "cancelled" });
   });
 
-  test("after the end there are no questions", async () => {
+  test("after the session has ended, requests are rejected", async () => {
     const { asks, attach } = table();
     attach("one");
     const outcome = asks.open("permission", permission, {});
@@ -155,7 +155,7 @@ describe("nobody answers", () => {
   });
 });
 
-describe("what an answer looks like", () => {
+describe("the answers of requests", () => {
   const ask = <K extends AskKind>(kind: K, answer: unknown): AskOutcome | Promise<AskOutcome> | string => {
     const { asks, attach } = table();
     attach("one", [kind]);
@@ -180,11 +180,11 @@ describe("what an answer looks like", () => {
     { kind: "__proto__" },
     { decision: "perhaps" },
     { kind: 1, decision: "allow" },
-  ])("a permission answered with %j is unclear", async (answer) => {
+  ])("the permission answer %j is unclear", async (answer) => {
     expect(await ask("permission", answer)).toEqual({ kind: "unclear", from: "one" });
   });
 
-  test("an answer whose getters throw is unclear too", async () => {
+  test("an answer whose getters throw is unclear", async () => {
     const hostile = Object.defineProperty({}, "kind", {
       enumerable: true,
       get() {
@@ -201,11 +201,11 @@ describe("what an answer looks like", () => {
     ["userInput", { answer: 3 }],
     ["userInput", null],
     ["elicitation", { action: "perhaps" }],
-  ])("other kinds refuse what is no answer (%s: %j), and the question stays", (kind, answer) => {
+  ])("requests of other kinds refuse the invalid answer (%s: %j) and stay open", (kind, answer) => {
     expect(ask(kind, answer)).toBe("ANSWER_INVALID");
   });
 
-  test("answers of the other kinds are taken over", async () => {
+  test("valid answers of other kinds are accepted", async () => {
     expect(await ask("userInput", { answer: "blue", wasFreeform: true, more: 1 })).toMatchObject({
       answer: { answer: "blue", wasFreeform: true },
     });
@@ -217,7 +217,7 @@ describe("what an answer looks like", () => {
   });
 });
 
-test("a callback that fails is logged and counts as not there; for a pending tool its failure is the answer", async () => {
+test("a callback that fails is logged and counts as absent; for a pending tool its failure is the answer", async () => {
   const { asks, attach, lines } = table();
   attach("one", ["permission", "tool"], {
     permission: () => Promise.reject(new Error("handler")),
@@ -231,8 +231,8 @@ test("a callback that fails is logged and counts as not there; for a pending too
   expect(lines.filter(({ level }) => level === "error")).toHaveLength(2);
 });
 
-describe("a question of a call whose caller answers", () => {
-  test("goes to the caller alone, and to the others only when the caller leaves it", async () => {
+describe("a request of a call whose caller can answer", () => {
+  test("the request goes only to the caller, and to the others when the caller declines", async () => {
     const { asks, attach, seen } = table();
     const asked: string[] = [];
     const answering = (name: string, answer: unknown) => (): unknown => {
@@ -249,7 +249,7 @@ describe("a question of a call whose caller answers", () => {
     expect(seen.filter(({ type }) => type === "permission.requested")).toHaveLength(3);
   });
 
-  test("stays the caller's while it thinks, whoever comes; one that fails leaves it to the others", async () => {
+  test("the request stays with the caller while it decides, and goes to the others when the caller fails", async () => {
     const { asks, attach } = table();
     const thinking = deferred<unknown>();
     const outcome = asks.open("permission", permission, { caller: { permission: () => thinking.promise } });
@@ -260,14 +260,14 @@ describe("a question of a call whose caller answers", () => {
     expect(await outcome).toMatchObject({ kind: "answered", from: "late" });
   });
 
-  test("ends when neither it nor anybody else answers", async () => {
+  test("the request ends when neither the caller nor another client answers", async () => {
     const { asks } = table();
     expect(asks.open("permission", permission, { caller: { permission: () => noResult } })).toEqual({ kind: "ended", reason: "nobody" });
   });
 });
 
-describe("whoever answers", () => {
-  test("is told of the call and the key, and by a signal that the question is withdrawn, but not after its own answer", async () => {
+describe("the client that answers", () => {
+  test("a client receives the call, the key and a withdrawal signal, but no withdrawal after its own answer", async () => {
     const { asks, attach } = table();
     const told: { readonly id: string; readonly invocation: AskInvocation }[] = [];
     const answers = { one: deferred<unknown>(), two: deferred<unknown>() };
@@ -287,7 +287,7 @@ describe("whoever answers", () => {
     expect([one!.signal.aborted, two!.signal.aborted]).toEqual([false, true]);
   });
 
-  test("hears of what a server asks, in the session's words and with the server's name", () => {
+  test("a client receives requests of a server in the session's terms with the server's name", () => {
     const { asks, attach, seen } = table();
     attach("one", ["elicitation", "sampling"]);
     const hostile = { message: "Pay?", requestId: "forged", toolCallId: "forged", elicitationSource: "bank" };
@@ -306,7 +306,7 @@ describe("whoever answers", () => {
     ]);
   });
 
-  test("gets the address that a server wants the user to open, and no form then", () => {
+  test("a client receives the URL that a server wants the user to open, without a form", () => {
     const { asks, attach, seen } = table();
     attach("one", ["elicitation"]);
     void asks.open("elicitation", { message: "Sign in.", url: "https://shop.example/sign-in" }, { toolCallId: "c", serverName: "shop" });

@@ -15,8 +15,8 @@ const codeOf = (act: () => unknown): string => {
   return "nothing thrown";
 };
 
-describe("a whole list is pushed", () => {
-  test("the diff tells what changed, by contract", () => {
+describe("pushing a whole list of tools", () => {
+  test("the difference to the previous push is found by contract", () => {
     const client = attach(openSession(), "connection");
     expect(client.setTools([tool("a"), tool("b"), tool("c")])).toEqual({ added: ["a", "b", "c"], changed: [], removed: [], unchanged: [] });
     const next = [tool("b"), tool("c", { description: "other" }), tool("d")];
@@ -24,7 +24,7 @@ describe("a whole list is pushed", () => {
     expect(client.setTools([])).toEqual({ added: [], changed: [], removed: ["b", "c", "d"], unchanged: [] });
   });
 
-  test("a thousand tools of which one changed make one new version, one event and one new tool", async () => {
+  test("one changed tool of a thousand causes one version, one event and one new tool", async () => {
     const session = openSession();
     const client = attach(session, "connection");
     const list = Array.from({ length: 1000 }, (_, index) => tool(`t${index}`, { parameters: { type: "object", properties: {} } }));
@@ -49,7 +49,7 @@ describe("a whole list is pushed", () => {
     expect(renewed.map((made) => made.definition.name)).toEqual(["t500"]);
   });
 
-  test("the same list again leaves even the catalog as it is", () => {
+  test("pushing the same list keeps the same catalog", () => {
     const session = openSession();
     const client = attach(session, "connection");
     client.setTools([tool("a"), tool("b")]);
@@ -58,7 +58,7 @@ describe("a whole list is pushed", () => {
     expect(session.catalog).toBe(catalog);
   });
 
-  test("another handler or unsigned field takes effect without a version and without an event", async () => {
+  test("a new handler or unsigned field applies without a new version or event", async () => {
     const session = openSession();
     await session.setTools([tool("a", { handler: () => "old" })]);
     const updates = recordEvents(session, "session.tools_updated");
@@ -73,7 +73,7 @@ describe("a whole list is pushed", () => {
     expect(session.tools[0]?.timeout).toBe(5000);
   });
 
-  test("a pushed object that is changed afterwards changes nothing until it is pushed again", async () => {
+  test("changing a pushed object has no effect until it is pushed again", async () => {
     const session = openSession();
     const mutable = { name: "a", description: "one", handler: () => "x" };
     await session.setTools([mutable]);
@@ -82,7 +82,7 @@ describe("a whole list is pushed", () => {
     expect((await session.setTools([mutable])).changed).toEqual(["a"]);
   });
 
-  test("running calls keep the tool they started with", async () => {
+  test("running calls keep the tool with which they started", async () => {
     const session = openSession();
     let finish = (_text: string): void => {};
     await session.setTools([tool("a", { handler: () => new Promise<string>((resolve) => (finish = resolve)) })]);
@@ -95,7 +95,7 @@ describe("a whole list is pushed", () => {
   });
 });
 
-describe("a push that is refused changes nothing", () => {
+describe("a refused push changes nothing", () => {
   const refused = (bad: unknown[], code: string, text: RegExp): void => {
     const session = openSession(createTestEnvironment(sourceOf("builtin", "workspace", { name: "view" })));
     const client = attach(session, "connection", "my editor");
@@ -108,16 +108,16 @@ describe("a push that is refused changes nothing", () => {
     expect(session.catalog.executables.has("new")).toBe(false);
   };
 
-  test("a built-in's name without the flag: the text names tool, source and flag", () => {
+  test("a built-in tool's name without the flag is refused, and the message names tool, source and flag", () => {
     refused([tool("view")], "TOOL_NAME_TAKEN", /"view".*my editor.*overridesBuiltInTool: true/);
   });
-  test("an illegal name: the text gives the nearest legal one", () => {
+  test("an invalid name is refused with the nearest valid one", () => {
     refused([tool("my.tool")], "TOOL_NAME_ILLEGAL", /tools\[1\] of my editor.*"my_tool"/);
   });
-  test("two different tools of one name", () => {
+  test("two different tools with the same name are refused", () => {
     refused([tool("x"), tool("x", { description: "other" })], "TOOL_NAME_TAKEN", /two different tools named "x"/);
   });
-  test("when a tool is not valid", () => {
+  test("a push with an invalid tool is refused", () => {
     refused([null], "TOOL_INVALID", /tools\[1\]/);
     refused(["view"], "TOOL_INVALID", /tools\[1\]/);
     refused([{ description: "no name" }], "TOOL_NAME_ILLEGAL", /tools\[1\]/);
@@ -129,18 +129,18 @@ describe("a push that is refused changes nothing", () => {
     });
     refused([hostile], "TOOL_INVALID", /cannot be read/);
   });
-  test("when it is not a list", () => {
+  test("a push that is not a list is refused", () => {
     const client = attach(openSession(), "connection");
     expect(codeOf(() => client.setTools("tools" as never))).toBe("TOOL_INVALID");
   });
-  test("createSession with such tools fails as a whole and lets go of what it took on", () => {
+  test("createSession with invalid tools fails as a whole and releases its resources", () => {
     const environment = createTestEnvironment(sourceOf("builtin", "workspace", { name: "view" }));
     expect(codeOf(() => openSession(environment, { tools: [tool("view")] }))).toBe("TOOL_NAME_TAKEN");
     expect(environment.released).toBe(true);
   });
 });
 
-test("with the flag a pushed tool takes a built-in's place, and its withdrawal gives the name back", async () => {
+test("with the flag a pushed tool replaces a built-in tool until it is withdrawn", async () => {
   const session = openSession(createTestEnvironment(sourceOf("builtin", "workspace", { name: "view", handler: () => "built in" })));
   const pushed = tool("view", { overridesBuiltInTool: true, handler: () => "pushed" });
   await session.setTools([pushed]);
@@ -150,7 +150,7 @@ test("with the flag a pushed tool takes a built-in's place, and its withdrawal g
   expect((await session.callTool("view")).textResultForLlm).toBe("built in");
 });
 
-test("schemas that are not those of an object leave their tool out with a diagnostic, and nothing else", async () => {
+test("only tools whose schema is not an object's are omitted, with a diagnostic", async () => {
   const session = openSession();
   const handler = () => "x";
   const diff = await session.setTools([
@@ -170,10 +170,10 @@ test("schemas that are not those of an object leave their tool out with a diagno
   expect(session.tools.map(({ name }) => name)).toEqual(["none", "object"]);
 });
 
-describe("several clients", () => {
+describe("several clients that push tools", () => {
   const described = (session: Session, name: string): string | undefined => session.catalog.executables.get(name)?.definition.description;
 
-  test("across levels the earlier level has a name, whoever came first", async () => {
+  test("between levels, the earlier level gets a name, whichever client came first", async () => {
     const session = openSession();
     const extension = attach(session, "extension");
     const connection = attach(session, "connection");
@@ -187,7 +187,7 @@ describe("several clients", () => {
     expect(described(session, "a")).toBe("extension");
   });
 
-  test("within a level an equal tool is shared, a different one refuses the push", async () => {
+  test("within a level, equal tools are shared and a different one refuses the push", async () => {
     const session = openSession();
     const one = attach(session, "connection", "one");
     const two = attach(session, "connection", "two");
@@ -201,7 +201,7 @@ describe("several clients", () => {
     expect(two.setTools([tool("a", { description: "other" })]).changed).toEqual(["a"]);
   });
 
-  test("a client that left can push no more, and leaving twice is leaving once", async () => {
+  test("a client that left cannot push, and leaving twice has no further effect", async () => {
     const session = openSession();
     const client = attach(session, "connection");
     client.setTools([tool("a")]);

@@ -14,8 +14,8 @@ import {
 type Handler = (args: unknown, invocation: ToolInvocation, context: ToolContext) => unknown;
 const tool = (name: string, handler: Handler, extra: object = {}) => ({ name, handler, ...extra });
 
-describe("what a handler is told of its call", () => {
-  test("exactly these keys, and the signal among them though it is made on demand", async () => {
+describe("the arguments of a handler", () => {
+  test("the invocation has exactly these keys, including a signal that is created on demand", async () => {
     let invocation: ToolInvocation | undefined;
     const environment = createTestEnvironment();
     const schema = { type: "object", properties: { n: { default: 1 } } };
@@ -59,7 +59,7 @@ describe("what a handler is told of its call", () => {
     expect(texts).toEqual(["none", "1", "two", "true"]);
   });
 
-  test("the ways back may be taken apart", async () => {
+  test("the functions of the context can be destructured", async () => {
     const session = sessionWith([
       tool("outer", async (_args, _invocation, { callTool, progress, fileChanged }) => {
         progress({ message: "working" });
@@ -81,7 +81,7 @@ describe("what a handler is told of its call", () => {
 });
 
 describe("tools that call tools", () => {
-  test("the inner call goes through every gate and is told as a child of the outer one", async () => {
+  test("an inner call passes every gate and is reported as a child of the outer call", async () => {
     const asked: string[] = [];
     const session = sessionWith(
       [
@@ -102,7 +102,7 @@ describe("tools that call tools", () => {
     ]);
   });
 
-  test("a tool is found as source/tool, also one that came after the call began", async () => {
+  test("a tool is found as source/tool, even if it was added after the call began", async () => {
     const environment = createTestEnvironment(sourceOf("skill", "s", { name: "a", handler: () => "a" }));
     const goOn = deferred();
     const session = openSession(environment, {
@@ -121,7 +121,7 @@ describe("tools that call tools", () => {
     expect((await session.callTool("late/c")).textResultForLlm).toMatch(/^Tool 'late\/c' does not exist\./);
   });
 
-  test("are ended when they call each other in a loop", async () => {
+  test("calls of tools that call each other in a loop are ended", async () => {
     let depth = 0;
     const session = sessionWith([
       tool("loop", async (_args, _invocation, { callTool }) => {
@@ -133,7 +133,7 @@ describe("tools that call tools", () => {
     expect(depth).toBe(8);
   });
 
-  test("what the outer call cannot wait for any more is cancelled with it", async () => {
+  test("an inner call is cancelled when the outer call can no longer wait for it", async () => {
     const signals: AbortSignal[] = [];
     const inner = deferred();
     const session = sessionWith([
@@ -153,7 +153,7 @@ describe("tools that call tools", () => {
   });
 });
 
-test("a call that is over calls, asks and reports no more", async () => {
+test("a finished call can no longer call tools, ask or report progress", async () => {
   let context: ToolContext | undefined;
   const session = sessionWith([
     tool("t", (_args, _invocation, given) => {
@@ -170,7 +170,7 @@ test("a call that is over calls, asks and reports no more", async () => {
   expect(events).toHaveLength(told);
 });
 
-test("a question that nobody answers rejects, and the handler may go on without", async () => {
+test("an unanswered question rejects, and the handler may continue without the answer", async () => {
   const session = sessionWith([
     tool("t", async (_args, _invocation, { ask }) => {
       try {
@@ -207,7 +207,7 @@ test("a cancelled call is settled at once, and its signal fires", async () => {
   );
 });
 
-test("a handler whose promise is none of the platform's is awaited like one", async () => {
+test("a thenable that a handler returns is awaited like a promise", async () => {
   const thenable = withThen({ value: (resolve: (value: string) => void) => queueMicrotask(() => resolve("from a thenable")) });
   const hostile = withThen({
     enumerable: true,

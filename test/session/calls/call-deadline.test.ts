@@ -12,19 +12,19 @@ afterEach(() => {
 const hangs = (extra: object = {}) => ({ name: "hangs", handler: () => new Promise<never>(() => {}), ...extra });
 const advance = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
 
-/** Whether a promise has settled by now. */
+/** Whether a promise has settled already. */
 async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   const open = Symbol("open");
   await advance(0);
   return (await Promise.race([promise, Promise.resolve(open)])) !== open;
 }
 
-describe("how long a call may take", () => {
+describe("the deadline of a call", () => {
   test.each<[string, object, object, number]>([
     ["120 seconds by default", {}, {}, 120_000],
     ["as long as the session says", {}, { toolTimeout: 5000 }, 5000],
     ["as long as the tool says", { timeout: 700 }, { toolTimeout: 5000 }, 700],
-  ])("%s", async (_title, tool, options, limit) => {
+  ])("the deadline of a call: %s", async (_title, tool, options, limit) => {
     const session = sessionWith([hangs(tool)], options);
     const call = session.callTool("hangs");
     await advance(limit - 1);
@@ -36,7 +36,7 @@ describe("how long a call may take", () => {
     });
   });
 
-  test("no limit at all is a limit too", async () => {
+  test("a call may have no deadline at all", async () => {
     const session = sessionWith([hangs()], { toolTimeout: Number.POSITIVE_INFINITY });
     const call = session.callTool("hangs");
     await advance(2 ** 31 + 1000);
@@ -44,7 +44,7 @@ describe("how long a call may take", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test("a limit longer than a timer can wait is kept", async () => {
+  test("a deadline longer than the maximum of a timer is respected", async () => {
     const session = sessionWith([hangs({ timeout: 2 ** 31 + 5000 })]);
     const call = session.callTool("hangs");
     await advance(2 ** 31);
@@ -54,7 +54,7 @@ describe("how long a call may take", () => {
   });
 });
 
-test("past the deadline the signal fires, the failure hook runs, success is false and the late answer is dropped", async () => {
+test("at the deadline the signal fires, the failure hook runs, success is false and a late result is dropped", async () => {
   const late = deferred<string>();
   let signal: AbortSignal | undefined;
   const errors: string[] = [];
@@ -86,7 +86,7 @@ test("past the deadline the signal fires, the failure hook runs, success is fals
   expect(events[0]?.data).toMatchObject({ success: false, error: { code: "timeout" } });
 });
 
-test("a late rejection is dropped as quietly", async () => {
+test("a rejection after the deadline is dropped silently", async () => {
   const late = deferred<string>();
   const session = sessionWith([{ name: "slow", timeout: 10, handler: () => late.promise }]);
   const call = session.callTool("slow");
@@ -96,7 +96,7 @@ test("a late rejection is dropped as quietly", async () => {
   await advance(0);
 });
 
-test("a handler that reads its signal only after the deadline finds it fired", async () => {
+test("a handler that reads its signal only after the deadline finds it aborted", async () => {
   let invocation: ToolInvocation | undefined;
   const session = sessionWith([
     {
@@ -114,7 +114,7 @@ test("a handler that reads its signal only after the deadline finds it fired", a
   expect(invocation?.signal.aborted).toBe(true);
 });
 
-describe("when the clock stands still", () => {
+describe("pauses of a call's deadline", () => {
   const asksWhileRunning = (kind: "userInput" | "permission") => ({
     name: "asks",
     timeout: 1000,
@@ -124,7 +124,7 @@ describe("when the clock stands still", () => {
     },
   });
 
-  test("while a question is open, and it goes on where it stood", async () => {
+  test("the deadline pauses while a question is open and resumes afterwards", async () => {
     const answer = deferred<unknown>();
     const session = sessionWith([asksWhileRunning("userInput")], { onUserInputRequest: () => answer.promise });
     const call = session.callTool("asks");
@@ -137,7 +137,7 @@ describe("when the clock stands still", () => {
     expect((await call).resultType).toBe("timeout");
   });
 
-  test("time before the question counts", async () => {
+  test("the time before a question counts towards the deadline", async () => {
     const answer = deferred<unknown>();
     const start = deferred();
     const session = sessionWith(
@@ -165,7 +165,7 @@ describe("when the clock stands still", () => {
     expect((await call).resultType).toBe("timeout");
   });
 
-  test("while a tool that it calls waits for a person", async () => {
+  test("the deadline pauses while an inner tool waits for the user", async () => {
     const answer = deferred<unknown>();
     const session = sessionWith(
       [
@@ -187,7 +187,7 @@ describe("when the clock stands still", () => {
     expect((await call).textResultForLlm).toBe("inner ran");
   });
 
-  test("before the handler runs, however long the permission takes", async () => {
+  test("the deadline does not start before permission is given", async () => {
     const answer = deferred<unknown>();
     const session = sessionWith([{ name: "t", timeout: 1000, handler: () => "ran" }], { onPermissionRequest: () => answer.promise });
     const call = session.callTool("t");
@@ -196,7 +196,7 @@ describe("when the clock stands still", () => {
     expect((await call).textResultForLlm).toBe("ran");
   });
 
-  test("for tools without a handler", async () => {
+  test("a client tool has no running deadline", async () => {
     const session = sessionWith([{ name: "declared", timeout: 1000 }]);
     const call = session.callTool("declared");
     await advance(600_000);
@@ -206,7 +206,7 @@ describe("when the clock stands still", () => {
   });
 });
 
-test("progress starts the deadline anew, for the caller of the tool too, and is told as an event", async () => {
+test("progress restarts the deadline, also for the calling tool, and emits an event", async () => {
   let context: ToolContext | undefined;
   const session = sessionWith([
     {
@@ -237,7 +237,7 @@ test("progress starts the deadline anew, for the caller of the tool too, and is 
   expect(events).toHaveLength(5);
 });
 
-test("a call whose caller ran out of time is ended with it", async () => {
+test("an inner call ends when its caller reaches the deadline", async () => {
   let inner: AbortSignal | undefined;
   const session = sessionWith([
     {
@@ -263,7 +263,7 @@ test("a call whose caller ran out of time is ended with it", async () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("many calls share one timer, each ends at its own time, and none is left behind", async () => {
+test("many calls share one timer, end at their own deadlines and leave no timer", async () => {
   const limits = [500, 100, 900, 100, 300];
   const session = sessionWith(limits.map((timeout, index) => hangs({ name: `t${index}`, timeout })));
   const ended: number[] = [];
@@ -278,7 +278,7 @@ test("many calls share one timer, each ends at its own time, and none is left be
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("calls that answer leave no timer", async () => {
+test("calls that return leave no timer", async () => {
   const session = openSession(createTestEnvironment(), { tools: [{ name: "t", handler: async () => "x" }] });
   await Promise.all(Array.from({ length: 50 }, () => session.callTool("t")));
   expect(vi.getTimerCount()).toBe(0);

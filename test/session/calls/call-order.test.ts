@@ -9,7 +9,7 @@ const runAll = async (session: Session, ...calls: [name: string, args?: unknown]
   return Promise.all(prepared.map((each) => session.run(each)));
 };
 
-test("a message's calls go through every stage in order", async () => {
+test("the calls of a message pass every stage in order", async () => {
   const steps: string[] = [];
   const step = (text: string): void => void steps.push(text);
   const tool = (name: string) => ({
@@ -55,7 +55,7 @@ test("a message's calls go through every stage in order", async () => {
   ]);
 });
 
-test("hooks get inputs of one hidden class", async () => {
+test("hook inputs share one hidden class", async () => {
   const seen: Record<string, object[]> = { pre: [], post: [], failed: [] };
   const session = sessionWith(
     [
@@ -77,7 +77,7 @@ test("hooks get inputs of one hidden class", async () => {
   }
 });
 
-describe("one start and one end for each call", () => {
+describe("each call has one start and one end", () => {
   const counts = async (act: (session: Session) => Promise<unknown>, tools: object[], options: object = {}): Promise<[number, number]> => {
     const session = sessionWith(tools as never, options);
     const events = recordEvents(session, "tool.execution_start", "tool.execution_complete");
@@ -102,12 +102,12 @@ describe("one start and one end for each call", () => {
     ["a hook's denial", [{ name: "t", handler: () => "x" }], { hooks: { onPreToolUse: () => ({ permissionDecision: "deny" }) } }],
     ["a hook that throws", [{ name: "t", handler: () => "x" }], { hooks: { onPreToolUse: () => Promise.reject(new Error("x")) } }],
     ["observers that throw", [throwing], { hooks: { onPostToolUseFailure: () => Promise.reject(new Error("x")) } }],
-  ])("%s", async (_title, tools, options) => {
+  ])("a call has one start and one end: %s", async (_title, tools, options) => {
     expect(await counts((session) => session.callTool("t"), tools, options)).toEqual([1, 1]);
   });
 });
 
-describe("gates", () => {
+describe("the gates of a call", () => {
   const neverRuns = {
     name: "t",
     handler: () => {
@@ -115,7 +115,7 @@ describe("gates", () => {
     },
   };
 
-  test("a hook's denial beats that the tool does not exist", async () => {
+  test("a hook's denial takes precedence over a missing tool", async () => {
     const session = sessionWith([], {
       hooks: { onPreToolUse: () => ({ permissionDecision: "deny", permissionDecisionReason: "not today" }) },
     });
@@ -147,13 +147,13 @@ describe("gates", () => {
           },
         }),
     ],
-  ])("a gate that %s stays shut", async (_title, onPreToolUse) => {
+  ])("a gate that %s denies the call", async (_title, onPreToolUse) => {
     const session = sessionWith([neverRuns], { hooks: { onPreToolUse } as never });
     const result = await session.callTool("t");
     expect(result).toMatchObject({ resultType: "denied", textResultForLlm: "Denied by preToolUse hook: the hook failed" });
   });
 
-  test("hooks see one another's arguments, and what runs is checked and asked for as rewritten", async () => {
+  test("hooks see each other's arguments, and the rewritten arguments are validated and approved", async () => {
     const seen: unknown[] = [];
     const tool = {
       name: "t",
@@ -185,7 +185,7 @@ describe("gates", () => {
     expect(outcome?.messages).toEqual(["Additional context from preToolUse hook:\nrewritten"]);
   });
 
-  test("arguments that nobody rewrote are the same object, without defaults", async () => {
+  test("arguments without changes or defaults stay the same object", async () => {
     const session = sessionWith([{ name: "t", parameters: { type: "object", properties: { n: { default: 1 } } }, handler: () => "x" }]);
     const args = { other: 1 };
     const [outcome] = await runAll(session, ["t", args]);
@@ -193,7 +193,7 @@ describe("gates", () => {
     expect(args).toEqual({ other: 1 });
   });
 
-  test("what a hook is told", async () => {
+  test("a hook receives the details of the call", async () => {
     const inputs: unknown[] = [];
     const environment = createTestEnvironment();
     const session = openSession(environment, {
@@ -207,7 +207,7 @@ describe("gates", () => {
     ]);
   });
 
-  test("hooks tell of themselves in events", async () => {
+  test("hooks emit events", async () => {
     const session = sessionWith([{ name: "t", handler: () => "x" }], {
       hooks: {
         onPreToolUse: () => ({ permissionDecision: "allow" }),
@@ -229,8 +229,8 @@ describe("gates", () => {
   });
 });
 
-describe("after the tool", () => {
-  test("an observer may replace the result and add to it; one that fails is passed over", async () => {
+describe("observers after a call", () => {
+  test("an observer may replace and extend the result, and one that fails is skipped", async () => {
     const session = sessionWith([{ name: "t", handler: () => "first" }], {
       hooks: {
         onPostToolUse: [
@@ -251,7 +251,7 @@ describe("after the tool", () => {
     expect(outcome?.messages).toEqual([]);
   });
 
-  test("failures have observers of their own, whose guidance follows the result", async () => {
+  test("failures have their own observers, whose guidance follows the result", async () => {
     const told: unknown[] = [];
     const session = sessionWith(
       [{ name: "view", handler: () => ({ textResultForLlm: "no such file", resultType: "failure", error: "ENOENT" }) }],
@@ -281,8 +281,8 @@ describe("after the tool", () => {
   });
 });
 
-describe("prepare and run", () => {
-  test("calls run at the same time and their outcomes keep the message's order", async () => {
+describe("preparing and running calls", () => {
+  test("calls run concurrently, and their outcomes keep the message's order", async () => {
     const first = deferred<string>();
     const second = deferred<string>();
     const session = sessionWith([
@@ -300,7 +300,7 @@ describe("prepare and run", () => {
     ]);
   });
 
-  test("a call that waits for a permission keeps no other from running", async () => {
+  test("a call that waits for permission does not block the others", async () => {
     const answer = deferred<unknown>();
     const session = sessionWith(
       [
@@ -322,7 +322,7 @@ describe("prepare and run", () => {
     expect((await pending).result.textResultForLlm).toBe("asked");
   });
 
-  test("each prepared call runs once", async () => {
+  test("a prepared call runs only once", async () => {
     const session = sessionWith([{ name: "a", handler: () => "x" }]);
     const [prepared] = await session.prepare([{ id: "1", name: "a", arguments: {} }]);
     await session.run(prepared!);
@@ -330,7 +330,7 @@ describe("prepare and run", () => {
     await expect(session.run({ kind: "run", call: { id: "1", name: "a", arguments: {} } })).rejects.toMatchObject({ code: "CALL_FOREIGN" });
   });
 
-  test("rejected ends the turn, denied does not; a terminal tool ends it when it succeeded", async () => {
+  test("a rejection ends the turn, a denial does not, and a terminal tool ends it on success", async () => {
     const session = sessionWith([
       { name: "rejects", handler: () => ({ textResultForLlm: "no", resultType: "rejected" }) },
       { name: "denies", handler: () => ({ textResultForLlm: "no", resultType: "denied" }) },
@@ -347,7 +347,7 @@ describe("prepare and run", () => {
     ]);
   });
 
-  test("a message sees the catalog as it was when it was prepared", async () => {
+  test("a message uses the catalog of the time when it was prepared", async () => {
     const environment = createTestEnvironment(sourceOf("skill", "s", { name: "a", handler: () => "old" }));
     const session = openSession(environment);
     const [prepared] = await session.prepare([{ id: "1", name: "a", arguments: {} }]);
@@ -356,7 +356,7 @@ describe("prepare and run", () => {
     expect((await session.callTool("a")).textResultForLlm).toBe("new");
   });
 
-  test("another agent's calls use its tools, and its events carry its id", async () => {
+  test("calls of another agent use its tools, and their events carry its id", async () => {
     const session = openSession(
       createTestEnvironment(sourceOf("skill", "s", { name: "a", handler: () => "a" }, { name: "b", handler: () => "b" })),
     );
@@ -378,7 +378,7 @@ describe("prepare and run", () => {
   });
 });
 
-test("what tool.execution_start and tool.execution_complete say", async () => {
+test("tool.execution_start and tool.execution_complete have these fields", async () => {
   const environment = createTestEnvironment({
     ...sourceOf("mcp", "github"),
     tools: sourceOf("mcp", "github", { name: "github-search", handler: () => ({ content: [{ type: "text", text: "found" }] }) }).tools,

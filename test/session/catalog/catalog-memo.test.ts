@@ -11,7 +11,7 @@ test("a thousand sessions with equal views share one catalog", () => {
   expect(catalogs.size).toBe(1);
 });
 
-test("other snapshots, other views and other sources have catalogs of their own", () => {
+test("other snapshots, views and sources have other catalogs", () => {
   const memo = createCatalogMemo();
   const source = sourceOf("skill", "s", { name: "a" });
   const view = createCatalogView({});
@@ -25,7 +25,7 @@ test("other snapshots, other views and other sources have catalogs of their own"
   expect(memo([source, source], view)).not.toBe(one);
 });
 
-test("new diagnostics over the same tools are seen", () => {
+test("new diagnostics of unchanged tools are reported", () => {
   const memo = createCatalogMemo();
   const source = sourceOf("skill", "s", { name: "a" });
   const view = createCatalogView({});
@@ -34,7 +34,7 @@ test("new diagnostics over the same tools are seen", () => {
   expect(memo([{ ...source, diagnostics }], view).diagnostics).toEqual(diagnostics);
 });
 
-test("views that come and go do not pile up", () => {
+test("views that are no longer used do not accumulate", () => {
   const memo = createCatalogMemo();
   const source = sourceOf("skill", "s", { name: "a" });
   const first = memo([source], createCatalogView({ model: "m0" }));
@@ -44,7 +44,7 @@ test("views that come and go do not pile up", () => {
   expect(memo([source], createCatalogView({ model: "m0" }))).not.toBe(first);
 });
 
-test("what was assembled goes with the snapshot it was assembled of", async () => {
+test("a catalog is released with its snapshot", async () => {
   const memo = createCatalogMemo();
   const view = createCatalogView({});
   const host = sourceOf("skill", "s", { name: "a" });

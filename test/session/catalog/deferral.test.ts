@@ -20,7 +20,7 @@ const many = (kind: ToolKind, count: number, prefix = `${kind}_`): CatalogSource
 const open = (sources: readonly CatalogSource[], options: SessionOptions = {}) => openSession(createTestEnvironment(...sources), options);
 const advertised = (session: ReturnType<typeof open>): string[] => session.tools.map(({ name }) => name);
 
-describe("when tools are deferred", () => {
+describe("deferral of tools", () => {
   test.each([
     [30, {}, false],
     [31, {}, true],
@@ -29,14 +29,14 @@ describe("when tools are deferred", () => {
     [3, { deferThreshold: 2 }, true],
     [1, { deferThreshold: 0 }, true],
     [0, { deferThreshold: 0 }, false],
-  ])("%i tools, toolSearch %j: %s", (count, toolSearch, isDeferred) => {
+  ])("%i tools with toolSearch %j: %s", (count, toolSearch, isDeferred) => {
     const session = open([many("mcp", count)], { toolSearch });
     expect(advertised(session)).toEqual(isDeferred ? [search] : session.listTools().map(({ name }) => name));
     expect(session.listTools()).toHaveLength(isDeferred ? count + 1 : count);
     expect(session.listTools().filter((tool) => tool.deferred)).toHaveLength(isDeferred ? count : 0);
   });
 
-  test("those of servers, clients and skills, but for those that are never; the others stay, in their order", () => {
+  test("tools of servers, clients and skills are deferred unless marked never, and the others keep their order", () => {
     const never = (kind: ToolKind) => sourceOf(kind, `${kind}-never`, named(`${kind}_never`, { defer: "never" }));
     const kinds: ToolKind[] = ["builtin", "mcp", "skill", "plugin"];
     const session = open([...kinds.map((kind) => many(kind, 2)), never("mcp"), never("skill")], {
@@ -56,30 +56,30 @@ describe("when tools are deferred", () => {
     expect([...session.catalog.deferred]).toEqual(["mcp_00", "mcp_01", "skill_00", "skill_01", "pushed"]);
   });
 
-  test("what is filtered out does not count", () => {
+  test("filtered tools do not count towards the threshold", () => {
     expect(advertised(open([many("mcp", 40)], { availableTools: ["mcp_01", "mcp_02"] }))).toEqual(["mcp_01", "mcp_02"]);
   });
 
-  test("nothing is deferred that could not be found: without the search everything is advertised", () => {
+  test("without the search tool, nothing is deferred", () => {
     expect(advertised(open([many("mcp", 40)], { excludedTools: [search] }))).toHaveLength(40);
     expect(advertised(open([many("mcp", 40)], { excludedTools: ["builtin:*"] }))).toHaveLength(40);
     expect(advertised(open([many("mcp", 40)], { availableTools: ["mcp:*"] }))).toEqual([search]);
   });
 
-  test("a deferred tool can be called by who knows its name", async () => {
+  test("a deferred tool can be called by its name", async () => {
     const session = open([many("mcp", 40)]);
     expect(await session.callTool("mcp_07")).toMatchObject({ resultType: "success", textResultForLlm: "mcp_07 ran" });
   });
 
-  test("the catalog's signature covers it", () => {
+  test("the catalog's signature covers deferral", () => {
     const catalogOf = (deferThreshold: number) => assembleCatalog([many("mcp", 3)], createCatalogView({ toolSearch: { deferThreshold } }));
     expect(catalogOf(1).signature).not.toBe(catalogOf(3).signature);
     expect(catalogOf(1).signature).toBe(catalogOf(2).signature);
   });
 });
 
-describe("what a search finds", () => {
-  test("is advertised from then on, after the rest and in the order it was found; the event tells it once", async () => {
+describe("tools that a search has found", () => {
+  test("a found tool is advertised after the others in the order of discovery, and one event reports it", async () => {
     const session = open([many("mcp", 40)]);
     const events = recordEvents(session, "tool_search.activated");
     await session.callTool(search, { pattern: "mcp_07" });
@@ -93,7 +93,7 @@ describe("what a search finds", () => {
     expect(session.tools).toBe(session.tools);
   });
 
-  test("stays in its place when its source reloads, goes while it is gone, and comes back to it", async () => {
+  test("a found tool keeps its place when its source reloads, disappears and returns", async () => {
     const environment = createTestEnvironment(many("mcp", 40));
     const session = openSession(environment);
     await session.callTool(search, { pattern: "mcp_07|mcp_09" });
@@ -107,7 +107,7 @@ describe("what a search finds", () => {
     expect(advertised(session)).toHaveLength(10);
   });
 
-  test("belongs to one conversation", async () => {
+  test("found tools belong to one conversation", async () => {
     const environment = createTestEnvironment(many("mcp", 40));
     const [one, other] = [openSession(environment), openSession(environment, { sessionId: "other" })];
     await one.callTool(search, { pattern: "mcp_07" });
@@ -115,7 +115,7 @@ describe("what a search finds", () => {
     expect(advertised(other)).toEqual([search]);
   });
 
-  test("is taken over from an earlier process", () => {
+  test("found tools are restored from an earlier process", () => {
     const catalog = assembleCatalog([many("mcp", 40)], createCatalogView({}));
     const disclosure = createDiscoveredTools();
     disclosure.restore(["mcp_09", "gone", "mcp_01"]);
@@ -123,7 +123,7 @@ describe("what a search finds", () => {
     expect(disclosure.show(catalog, ["mcp_01", "mcp_02", 3, "unknown"])).toEqual(["mcp_02"]);
   });
 
-  test("by a client's own search too, which needs the flag to take the name; what other tools refer to is not shown", async () => {
+  test("a client's own search tool needs the override flag, and references of other tools are not advertised", async () => {
     const own = { name: search, handler: () => ({ textResultForLlm: "Look.", toolReferences: ["mcp_03", "nonsense"] }) };
     expect(() => open([many("mcp", 40)], { tools: [own] })).toThrow(/has the name of a built-in tool/);
     const session = open([many("mcp", 40)], {

@@ -12,8 +12,8 @@ const winnerOf = (catalog: ToolCatalog, name: string): string | undefined => {
   return origin && `${origin.kind}:${origin.source}`;
 };
 
-describe("who gets a name", () => {
-  test("each kind takes a name from the kinds below it, whatever order the sources come in", () => {
+describe("conflicts of tool names", () => {
+  test("each kind takes a name from lower kinds, in whatever order the sources arrive", () => {
     const sources = [
       sourceOf("external", "client", named("a")),
       sourceOf("plugin", "p", named("a"), named("b")),
@@ -26,7 +26,7 @@ describe("who gets a name", () => {
     }
   });
 
-  test("of one kind the later source has it, of pushed tools the earlier client", () => {
+  test("within a kind the later source gets the name, and for pushed tools the earlier client", () => {
     const catalog = assembleCatalog(
       [
         sourceOf("skill", "first", named("a")),
@@ -44,7 +44,7 @@ describe("who gets a name", () => {
     ]);
   });
 
-  test("a built-in's name needs the flag; without it that tool alone is left out, with an error", () => {
+  test("replacing a built-in tool needs the flag; without it, only that tool is omitted with an error", () => {
     const sources = [
       sourceOf("builtin", "host", named("view"), named("grep")),
       sourceOf("skill", "s", named("view"), named("lint")),
@@ -61,7 +61,7 @@ describe("who gets a name", () => {
     expect(catalog.diagnostics[0]?.message).toContain("overridesBuiltInTool: true");
   });
 
-  test("a name stays a built-in's when another tool has taken it already", () => {
+  test("a built-in tool keeps its name if another tool has already replaced it", () => {
     const catalog = assembleCatalog(
       [
         sourceOf("builtin", "host", named("view")),
@@ -73,7 +73,7 @@ describe("who gets a name", () => {
     expect(winnerOf(catalog, "view")).toBe("skill:s");
   });
 
-  test("a name that models cannot call, and one that a source has twice, are left out with the remedy", () => {
+  test("invalid names and duplicate names of a source are omitted with advice", () => {
     const illegal = { ...toolOf("skill", "s", named("ok")), definition: { name: "not ok" } };
     const source: CatalogSource = {
       kind: "skill",
@@ -89,7 +89,7 @@ describe("who gets a name", () => {
     expect(catalog.diagnostics[0]?.message).toContain('"not_ok"');
   });
 
-  test("names that objects inherit are names like any other", () => {
+  test("names of inherited object members are ordinary names", () => {
     const odd = ["__proto__", "constructor", "toString", "hasOwnProperty"];
     const catalog = assembleCatalog(
       [sourceOf("skill", "s", ...odd.map((name) => named(name)))],
@@ -102,8 +102,8 @@ describe("who gets a name", () => {
   });
 });
 
-describe("what comes out", () => {
-  test("the order depends on kinds and names alone", () => {
+describe("the assembled catalog", () => {
+  test("the order of tools depends only on kinds and names", () => {
     const tools = ["delta", "alpha", "charlie"].map((name) => named(name));
     const one = assembleCatalog(
       [sourceOf("skill", "s", ...tools), sourceOf("builtin", "h", named("zulu")), sourceOf("mcp", "m", named("mike"))],
@@ -126,7 +126,7 @@ describe("what comes out", () => {
     expect(other.signature).toBe(one.signature);
   });
 
-  test("candidates, advertised data and executables stay apart", () => {
+  test("candidates, advertised data and executables are separate", () => {
     const catalog = assembleCatalog(
       [sourceOf("builtin", "h", named("view")), sourceOf("skill", "s", named("view", { overridesBuiltInTool: true }), named("lint"))],
       createCatalogView({ excludedTools: ["lint"] }),
@@ -148,7 +148,7 @@ describe("what comes out", () => {
     expect(signature([...base, sourceOf("skill", "t", named("b"))])).not.toBe(one);
   });
 
-  test("tools of servers, skills and plugins are found by their source too; lost ones are not", () => {
+  test("tools of servers, skills and plugins are found by source and name, replaced ones are not", () => {
     const renamed = toolOf("mcp", "github", named("github-search"), "search");
     const catalog = assembleCatalog(
       [
@@ -163,19 +163,19 @@ describe("what comes out", () => {
     expect(catalog.byNamespacedName.get("github/search")?.definition.name).toBe("github-search");
   });
 
-  test("a source's diagnostics are the catalog's", () => {
+  test("the catalog has the diagnostics of its sources", () => {
     const diagnostic = { severity: "warning" as const, code: "X", message: "x" };
     const catalog = assembleCatalog([{ kind: "skill", id: "s", tools: [], diagnostics: [diagnostic] }], all);
     expect(catalog.diagnostics).toEqual([diagnostic]);
   });
 });
 
-describe("names in filters that do nothing", () => {
+describe("names in filters that have no effect", () => {
   const sources = [sourceOf("builtin", "h", named("view"), named("grep")), sourceOf("skill", "s", named("lint"))];
   const noticesFor = (options: object): [string, string, string][] =>
     assembleCatalog(sources, createCatalogView(options)).notices.map(({ filter, problem, name }) => [filter, problem, name]);
 
-  test("an unknown name is noticed once for each list", () => {
+  test("an unknown name is reported once per list", () => {
     expect(noticesFor({ availableTools: ["view", "veiw", "veiw"], excludedTools: ["veiw", "grpe"] })).toEqual([
       ["availableTools", "unknown", "veiw"],
       ["excludedTools", "unknown", "veiw"],
@@ -183,7 +183,7 @@ describe("names in filters that do nothing", () => {
     ]);
   });
 
-  test("a name that is allowed and yet removed, or whose skill is disabled, is noticed as disabled", () => {
+  test("a name that is allowed but removed or disabled is reported as disabled", () => {
     expect(noticesFor({ availableTools: ["view", "grep"], excludedTools: ["grep"] })).toEqual([["availableTools", "disabled", "grep"]]);
     expect(noticesFor({ availableTools: ["skill:gone", "gone/tool"], disabledSkills: ["gone"] })).toEqual([
       ["availableTools", "disabled", "skill:gone"],
@@ -191,7 +191,7 @@ describe("names in filters that do nothing", () => {
     ]);
   });
 
-  test("what fits is not noticed, and whole kinds never are", () => {
+  test("matching names and patterns for whole kinds are never reported", () => {
     expect(noticesFor({ availableTools: ["builtin:*", "mcp:*", "skill:s", "s/lint"], excludedTools: ["grep"] })).toEqual([]);
   });
 });

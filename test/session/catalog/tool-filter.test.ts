@@ -19,7 +19,7 @@ const visible = (options: ToolFilterOptions): Key[] => {
   return keys.filter((key) => filter.hides(tools[key]) === undefined);
 };
 
-describe("the two lists together", () => {
+describe("the two lists of a tool filter together", () => {
   test.each<[string, ToolFilterOptions, Key[]]>([
     ["neither: all", {}, keys],
     ["an allow-list: only those", { availableTools: ["view", "lint"] }, ["view", "lint"]],
@@ -43,12 +43,12 @@ describe("the two lists together", () => {
       keys.slice(1),
     ],
     ["a whole kind, less one", { availableTools: ["skill:*"], excludedTools: ["format"] }, ["lint"]],
-  ])("%s", (_title, options, expected) => {
+  ])("a tool filter: %s", (_title, options, expected) => {
     expect(visible(options)).toEqual(expected);
   });
 });
 
-describe("each form of a pattern", () => {
+describe("the forms of a filter pattern", () => {
   test.each<[string, Key[]]>([
     ["view", ["view"]],
     ["github-search", ["search"]],
@@ -75,22 +75,22 @@ describe("each form of a pattern", () => {
     ["custom:pushed", ["pushed"]],
     ["custom:*", ["pushed"]],
     ["custom:lint", []],
-  ])("%s", (pattern, expected) => {
+  ])("the filter pattern %s", (pattern, expected) => {
     expect(visible({ availableTools: [pattern] })).toEqual(expected);
     expect(visible({ excludedTools: [pattern] })).toEqual(keys.filter((key) => !expected.includes(key)));
   });
 });
 
-describe("what is no pattern", () => {
+describe("invalid filter patterns", () => {
   test.each(["*", "", "view*", "foo:bar", "foo:*", "builtin:", "mcp:", "mcp:git*", "/x", "server/", "/*", "a/*/b", "*/x"])(
-    "%j is refused",
+    "the filter pattern %j is refused",
     (text) => {
       expect(() => parseToolFilter({ excludedTools: ["view", text] })).toThrow(HostError);
       expect(() => parseToolFilter({ excludedTools: ["view", text] })).toThrow(/^excludedTools\[1\]: .*Patterns are .*"server\/tool"/);
     },
   );
 
-  test("so is what is not text, and a list that is none", () => {
+  test("filter patterns that are not strings, and lists that are not arrays, are refused", () => {
     for (const value of [3, null, {}, ["view"]]) {
       expect(() => parseToolFilter({ availableTools: [value as unknown as string] })).toThrow(/availableTools\[0\]/);
     }
@@ -100,7 +100,7 @@ describe("what is no pattern", () => {
   });
 });
 
-test("the verdict names the list and the pattern that names the tool most closely", () => {
+test("the verdict names the list and the most specific pattern", () => {
   const filter = parseToolFilter({ availableTools: ["builtin:*", "skill:*"], excludedTools: ["skill:*", "quality/*", "lint"] });
   expect(filter.hides(tools.lint)).toEqual({ filter: "excludedTools", pattern: "lint" });
   expect(filter.hides(tools.format)?.filter).toBe("excludedTools");
@@ -108,7 +108,7 @@ test("the verdict names the list and the pattern that names the tool most closel
   expect(filter.hides(tools.view)).toBeUndefined();
 });
 
-test("server names may hold what names of tools may not", () => {
+test("server names may contain characters that tool names must not", () => {
   const odd = toolOf("mcp", "io.github.me/server", { name: "server-run" }, "run");
   expect(namespacedName(odd)).toBe("io.github.me/server/run");
   for (const pattern of ["io.github.me/server/run", "io.github.me/server/*"]) {

@@ -17,7 +17,7 @@ function open(hooks: SessionHooks, more: SessionOptions = {}) {
   return { session, environment, warnings: recordEvents(session, "session.warning"), hooks: session.hooks };
 }
 
-/** For each kind that is run on its own: what its caller says, and what an empty run comes to. */
+/** For each kind that runs alone: the input of its caller and the output without hooks. */
 const facts: { readonly [K in FoldedKind]: Parameters<(typeof folds)[K]["begin"]>[0] } = {
   userPromptSubmitted: { prompt: "hello" },
   userPromptTransformed: { prompt: "hello", transformedPrompt: "now: hello" },
@@ -35,8 +35,8 @@ function runKind(hooks: HookRunner, kind: FoldedKind, options?: Parameters<HookR
   return hooks.run(kind, facts[kind] as never, options);
 }
 
-describe("what each kind is told", () => {
-  test.each(foldedKinds)("%s: exactly its own facts, session, time and folder", async (kind) => {
+describe("the input of each hook kind", () => {
+  test.each(foldedKinds)("the hook %s receives its own fields, session, time and folder", async (kind) => {
     const told: unknown[] = [];
     const { environment, hooks } = open({ [hookOptions[kind]]: (...given: unknown[]) => void told.push(...given) });
     const begin = Date.now();
@@ -51,14 +51,14 @@ describe("what each kind is told", () => {
     ["preToolUse", "good", { toolName: "good", toolArgs: { a: 1 } }],
     ["postToolUse", "good", { toolName: "good", toolArgs: { a: 1 }, toolResult: { resultType: "success", textResultForLlm: "fine" } }],
     ["postToolUseFailure", "bad", { toolName: "bad", toolArgs: { a: 1 }, error: "ENOENT" }],
-  ])("%s: exactly its own facts, session, time and folder", async (kind, tool, own) => {
+  ])("the tool hook %s receives its own fields, session, time and folder", async (kind, tool, own) => {
     const told: unknown[] = [];
     const { session, environment } = open({ [hookOptions[kind]]: (input: unknown) => void told.push(input) });
     await session.callTool(tool, { a: 1 });
     expect(told).toEqual([{ sessionId: "session-1", timestamp: expect.any(Number), cwd: environment.folder, ...own }]);
   });
 
-  test("a sub-agent's hooks have it for their session, and its id in their events", async () => {
+  test("hooks of a sub-agent have its session, and their events its id", async () => {
     const told: unknown[] = [];
     const { session, hooks } = open({ onAgentStop: (input) => void told.push(input.sessionId) });
     const events = recordEvents(session, "hook.start", "hook.end");
@@ -67,14 +67,14 @@ describe("what each kind is told", () => {
     expect(events.map(({ agentId }) => agentId)).toEqual(["call-7", "call-7"]);
   });
 
-  test("every kind has an option by the Copilot SDK's name", () => {
+  test("every hook kind has an option with the name in the Copilot SDK", () => {
     const named = (kind: string): string => `on${kind.charAt(0).toUpperCase()}${kind.slice(1)}`;
     for (const [kind, option] of Object.entries(hookOptions)) expect(option).toBe(named(kind));
     expect(Object.keys(hookOptions).sort()).toEqual([...foldedKinds, "preToolUse", "postToolUse", "postToolUseFailure"].sort());
   });
 });
 
-describe("what the answers of a kind come to", () => {
+describe("the combined output of a hook kind", () => {
   const cases: [string, FoldedKind, unknown[], unknown][] = [
     ["nothing", "userPromptSubmitted", [undefined, null, {}], { prompt: "hello", additionalContext: [] }],
     [
@@ -156,13 +156,13 @@ describe("what the answers of a kind come to", () => {
     }
   });
 
-  test("with no hook of the kind, the caller's own values at once", () => {
+  test("without hooks of the kind, the caller's values are returned synchronously", () => {
     const { hooks } = open({});
     expect(runKind(hooks, "userPromptSubmitted")).toEqual({ prompt: "hello", additionalContext: [] });
     expect(runKind(hooks, "preMcpToolCall")).toEqual({ isDenied: false, meta: { progressToken: 1 } });
   });
 
-  test("updated hooks are the ones that run", async () => {
+  test("after an update, the new hooks run", async () => {
     const { session, hooks } = open({ onUserPromptSubmitted: () => ({ modifiedPrompt: "old" }) });
     await session.update({ hooks: { onUserPromptSubmitted: () => ({ modifiedPrompt: "new" }) } });
     expect(await runKind(hooks, "userPromptSubmitted")).toMatchObject({ prompt: "new" });
@@ -197,7 +197,7 @@ describe("hooks that fail", () => {
     gateKinds.has(kind) ? { isDenied: true, meta: undefined } : folds[kind].begin(facts[kind] as never);
 
   test.each(foldedKinds.flatMap((kind) => faults.map(([title, hook]) => [kind, title, hook] as const)))(
-    "%s: one that %s stops a gate, is passed over as an observer, and is told of",
+    "%s: a hook that %s denies at a gate, is skipped as an observer, and is reported",
     async (kind, _title, hook) => {
       const { hooks, warnings, environment, session } = open({ [hookOptions[kind]]: hook });
       const ends = recordEvents(session, "hook.end");
@@ -229,11 +229,11 @@ describe("hooks that fail", () => {
     ["agentStop", { decision: "block" }],
     ["agentStop", { decision: "block", reason: "" }],
     ["subagentStop", { decision: "block", reason: null }],
-  ])("%s does not understand %j", (kind, output) => {
+  ])("the hook %s rejects the invalid output %j", (kind, output) => {
     expect(readHookOutput(kind, output)).toMatchObject({ ok: false, problem: expect.stringMatching(/^its |^it blocks/) });
   });
 
-  test("fields that are null, unknown or inherited from a class are no fault; null removes metadata", () => {
+  test("null, unknown and inherited fields are accepted, and null removes metadata", () => {
     class Answer {
       get permissionDecision(): string {
         return "deny";
@@ -245,7 +245,7 @@ describe("hooks that fail", () => {
     expect(readHookOutput("sessionEnd", { anything: 1 })).toEqual({ ok: true, output: {} });
   });
 
-  test("after an observer that failed the others run, after a gate none", async () => {
+  test("the other hooks run after a failed observer, but not after a failed gate", async () => {
     const ran: string[] = [];
     const boom = (): never => {
       throw new Error("x");
@@ -266,7 +266,7 @@ describe("hooks that hang", () => {
   test.each<[FoldedKind, unknown]>([
     ["preMcpToolCall", { isDenied: true, meta: undefined }],
     ["userPromptSubmitted", { prompt: "hello more", additionalContext: [] }],
-  ])("%s: it is waited for as long as hookTimeout says", async (kind, expected) => {
+  ])("the hook %s is awaited until hookTimeout", async (kind, expected) => {
     const next = ({ prompt }: { prompt?: string }) => ({ modifiedPrompt: `${prompt} more` });
     const { hooks, session, warnings } = open({ [hookOptions[kind]]: [hangs, next] }, { hookTimeout: 20 });
     const ends = recordEvents(session, "hook.end");
@@ -275,7 +275,7 @@ describe("hooks that hang", () => {
     expect(warnings).toHaveLength(1);
   });
 
-  test("a call's gate that hangs denies it, an observer that hangs leaves the result", async () => {
+  test("a gate that hangs denies the call, and an observer that hangs keeps the result", async () => {
     const gate = open({ onPreToolUse: hangs }, { hookTimeout: 20 });
     expect(await gate.session.callTool("good")).toMatchObject({
       resultType: "denied",
@@ -285,7 +285,7 @@ describe("hooks that hang", () => {
     expect(await observer.session.callTool("good")).toMatchObject({ resultType: "success", textResultForLlm: "fine" });
   });
 
-  test("an answer that comes too late changes nothing and is told of once", async () => {
+  test("an output after the timeout changes nothing and is reported once", async () => {
     const late = deferred<object>();
     const { hooks, session } = open({ onUserPromptSubmitted: () => late.promise }, { hookTimeout: 20 });
     const ends = recordEvents(session, "hook.end");
@@ -295,7 +295,7 @@ describe("hooks that hang", () => {
     expect(ends).toHaveLength(1);
   });
 
-  test("the default deadline is a minute, and one that answered keeps no timer", async () => {
+  test("the default hookTimeout is a minute, and a hook that returned leaves no timer", async () => {
     vi.useFakeTimers();
     try {
       const { hooks } = open({ onSessionStart: [async () => ({}), hangs] });
@@ -314,7 +314,7 @@ describe("hooks that hang", () => {
     }
   });
 
-  test("whoever waits may stop waiting; that is nobody's fault, and no later hook runs", async () => {
+  test("a caller may stop waiting, which is not an error and prevents later hooks", async () => {
     const ran: string[] = [];
     const { hooks, warnings, environment } = open({ onSessionStart: [hangs, () => void ran.push("second")], onPreMcpToolCall: hangs });
     const abort = new AbortController();
@@ -325,7 +325,7 @@ describe("hooks that hang", () => {
     expect([ran, warnings, environment.lines.filter(({ level }) => level === "error")]).toEqual([[], [], []]);
   });
 
-  test("a session that ends waits for no hook", async () => {
+  test("a session that ends does not wait for hooks", async () => {
     const { session, hooks } = open({ onSessionEnd: hangs, onPreMcpToolCall: hangs });
     const runs = [runKind(hooks, "sessionEnd"), runKind(hooks, "preMcpToolCall")];
     await session.disconnect();
@@ -334,7 +334,7 @@ describe("hooks that hang", () => {
   });
 });
 
-test("events tell what a hook was given and what it answered, and nothing is built without a listener", async () => {
+test("events contain the input and output of hooks and are not built without a listener", async () => {
   const { session, hooks } = open({ onAgentStop: () => ({ decision: "block", reason: "go on", extra: 1 }) });
   const events = recordEvents(session, "hook.start", "hook.end");
   await runKind(hooks, "agentStop");

@@ -7,7 +7,7 @@ import type { SessionOptions } from "../../../src/session/session-config.ts";
 import type { ToolContext, ToolInvocation } from "../../../src/tools/tool.ts";
 import { createTestEnvironment, openSession, recordEvents, withThen } from "../session-kit.ts";
 
-describe("the sentences a model reads", () => {
+describe("the sentences that a model reads", () => {
   test.each<[SettledCode, Parameters<typeof modelText>[1], string]>([
     ["unknown_tool", { tool: "X", available: ["a", "b", "c"] }, "Tool 'X' does not exist. Available tools that can be called are a, b, c."],
     ["unknown_tool", { tool: "X", available: [] }, "Tool 'X' does not exist."],
@@ -34,27 +34,27 @@ describe("the sentences a model reads", () => {
       },
       "Invalid arguments for tool 'X': limit: must be a number; is not known",
     ],
-  ])("%s", (code, facts, expected) => {
+  ])("the outcome %s for the model", (code, facts, expected) => {
     expect(modelText(code, facts)).toBe(expected);
   });
 
-  test("only a person's rejection is of the kind that ends a turn", () => {
+  test("only a user's rejection ends a turn", () => {
     expect(resultTypeOf("permission_rejected")).toBe("rejected");
     expect(resultTypeOf("permission_unavailable")).toBe("denied");
     expect(resultTypeOf("timeout")).toBe("timeout");
     expect(resultTypeOf("unknown_tool")).toBe("failure");
   });
 
-  test("a model's invented name does not fill its next request", () => {
+  test("an unknown tool name is shortened in the model's text", () => {
     expect(modelText("unknown_tool", { tool: "x".repeat(100_000) }).length).toBeLessThan(300);
   });
 
-  test("guidance of hooks follows a failure", () => {
+  test("guidance from hooks follows a failure", () => {
     expect(failureGuidance("view", "do this")).toBe('Tool "view" failed. Additional guidance from postToolUseFailure hooks:\ndo this');
   });
 });
 
-describe("nothing of the host reaches a model by a fault", () => {
+describe("faults do not expose details of the host to the model", () => {
   const secret = "hunter2-planted-secret";
   const boom = (): never => {
     const error = new Error(`ECONNREFUSED 10.1.2.3:5432 while reading /home/me/.ssh/id_rsa with ${secret}`);
@@ -124,7 +124,7 @@ describe("nothing of the host reaches a model by a fault", () => {
   const textOf = ({ result: { textResultForLlm, binaryResultsForLlm, structuredContent }, messages }: CallOutcome): string =>
     JSON.stringify([textResultForLlm, binaryResultsForLlm, structuredContent, messages]);
 
-  test.each(faults)("%s", async (_title, tool, options = {}) => {
+  test.each(faults)("the model sees no details of %s", async (_title, tool, options = {}) => {
     const environment = createTestEnvironment();
     const session = openSession(environment, { ...options, tools: [{ name: "inner", handler: boom }] });
     const client = session.attach({ level: "connection", answers: ["tool"], handlers: { tool: boom } });
@@ -133,7 +133,7 @@ describe("nothing of the host reaches a model by a fault", () => {
     expect(textOf(await session.run(prepared!))).not.toMatch(leaks);
   });
 
-  test("and yet the log has all of it", async () => {
+  test("the log contains all details of the faults", async () => {
     const environment = createTestEnvironment();
     const session = openSession(environment, { tools: [{ name: "t", handler: boom }] });
     const events = recordEvents(session, "tool.execution_complete");
@@ -142,11 +142,11 @@ describe("nothing of the host reaches a model by a fault", () => {
     expect(logged?.data["error"]).toMatchObject({ message: expect.stringContaining(secret) });
     expect(logged?.data["stack"]).toMatch(/\bat /);
     expect(JSON.stringify(events[0]?.data["error"])).toContain("ECONNREFUSED");
-    // What models read; the details beside it are for people who read the log.
+    // The model reads these texts; the details beside them are for readers of the log.
     expect(events[0]?.data["result"]).toMatchObject({ content: expect.not.stringContaining(secret) });
   });
 
-  test("what a tool writes down for the log reaches events and log, and no model", async () => {
+  test("a tool's session log reaches events and the log but not the model", async () => {
     const environment = createTestEnvironment();
     const result = { textResultForLlm: "3 rows", resultType: "success", sessionLog: "SELECT secret", toolTelemetry: { rows: 3 } };
     const session = openSession(environment, { tools: [{ name: "t", handler: () => result }] });
@@ -163,12 +163,12 @@ describe("nothing of the host reaches a model by a fault", () => {
   });
 });
 
-describe("a result that is too long", () => {
+describe("results that are too long", () => {
   const long = `${"line of text 0123456789\n".repeat(4000)}the end ✓`;
   const overLimit = (options: SessionOptions = {}, environment = createTestEnvironment()) =>
     openSession(environment, { tools: [{ name: "t", handler: () => long }], ...options });
 
-  test("goes to a file in the session's folder, and the model reads its head and how to go on", async () => {
+  test("a long result is stored in the session's folder, and the model reads its beginning and how to continue", async () => {
     const environment = createTestEnvironment();
     const text = (await overLimit({}, environment).callTool("t", {}, { toolCallId: "../../evil id" })).textResultForLlm;
     const file = join(environment.folder, "session-1", "outputs", "output-_evil_id.txt");
@@ -180,7 +180,7 @@ describe("a result that is too long", () => {
     expect(readFileSync(file, "utf8")).toBe(long);
   });
 
-  test("up to the limit nothing is cut, one byte more is", async () => {
+  test("a result at the limit is not cut, and one with one byte more is", async () => {
     const exact = "é".repeat(25_600);
     const session = openSession(createTestEnvironment(), {
       tools: [
@@ -192,7 +192,7 @@ describe("a result that is too long", () => {
     expect((await session.callTool("more")).textResultForLlm).toContain("51201 bytes");
   });
 
-  test("the head ends between two characters", async () => {
+  test("the excerpt ends between two characters", async () => {
     const session = openSession(createTestEnvironment(), {
       tools: [{ name: "t", handler: () => `x${"𝄞".repeat(100)}` }],
       largeOutput: { maxSizeBytes: 100 },
@@ -201,7 +201,7 @@ describe("a result that is too long", () => {
     expect(head).toBe(`x${"𝄞".repeat(24)}`);
   });
 
-  test("limit, folder and the cutting itself are options", async () => {
+  test("the limit, the folder and the cutting itself are options", async () => {
     const environment = createTestEnvironment();
     expect((await overLimit({ largeOutput: { enabled: false } }).callTool("t")).textResultForLlm).toBe(long);
     expect((await overLimit({ largeOutput: { maxSizeBytes: 1_000_000 } }).callTool("t")).textResultForLlm).toBe(long);
@@ -209,7 +209,7 @@ describe("a result that is too long", () => {
     expect(readFileSync(join(environment.folder, "kept", "output-c.txt"), "utf8")).toBe(long);
   });
 
-  test("a folder that cannot be written to costs the rest, not the call", async () => {
+  test("if the folder is not writable, the rest is lost but the call succeeds", async () => {
     const environment = createTestEnvironment();
     mkdirSync(join(environment.folder, "session-1"));
     writeFileSync(join(environment.folder, "session-1", "outputs"), "a file in the way");
@@ -219,7 +219,7 @@ describe("a result that is too long", () => {
     expect(environment.lines.some(({ level }) => level === "error")).toBe(true);
   });
 
-  test("what observers put in its place is cut as well", async () => {
+  test("a replacement by observers is cut, too", async () => {
     const session = openSession(createTestEnvironment(), {
       tools: [{ name: "t", handler: () => "short" }],
       hooks: { onPostToolUse: () => ({ modifiedResult: long }) },

@@ -40,8 +40,8 @@ function sessionOf(offers: Omit<PromptAndResourceSource, "kind" | "id">, options
   return { environment, session, textOf: async (name: string) => (await session.getPrompt(name)).messages[0]?.content["text"] };
 }
 
-describe("offers of several sources", () => {
-  test("of two of one name or address that of the later kind has it, whatever the order of the sources", () => {
+describe("prompts and resources of several sources", () => {
+  test("of two with the same name or URI, the later kind wins in whatever order the sources arrive", () => {
     const sources = (["plugin", "mcp", "external", "builtin", "skill"] as const).map((kind) => {
       return sourceOf({ prompts: [promptOf("p", kind, kind, kind), promptOf(kind, kind, kind, kind)] }, kind);
     });
@@ -56,14 +56,14 @@ describe("offers of several sources", () => {
     ]);
   });
 
-  test("within a kind the later has it, and the same twice is no clash", () => {
+  test("within a kind the later source wins, and identical entries are not a conflict", () => {
     const [one, two] = [resourceOf("x://1", "one", {}, "a"), resourceOf("x://1", "two", {}, "b")];
     const offers = assemblePromptsAndResources([sourceOf({ resources: [one] }), sourceOf({ resources: [one, two, two] })]);
     expect(offers.resources).toEqual([two]);
     expect(offers.diagnostics).toMatchObject([{ code: "RESOURCE_CLASH", severity: "warning", source: "a" }]);
   });
 
-  test("lists are read when somebody wants them, once, and each by itself", () => {
+  test("lists are read on first use, once, and independently", () => {
     const read: string[] = [];
     const source: PromptAndResourceSource = {
       kind: "skill",
@@ -86,7 +86,7 @@ describe("offers of several sources", () => {
     expect(read).toEqual(["prompts", "resources"]);
   });
 
-  test("an address is looked up as it is written, then as it might be, then among the templates, the last first", () => {
+  test("a URI is looked up literally, then normalized, then among the templates from last to first", () => {
     const [plain, encoded] = [resourceOf("x://a/b", ""), resourceOf("x://a/b%20c", "")];
     const [general, special] = [templateOf("x://a/{name}", "general"), templateOf("x://a/s-{name}", "special")];
     const offers = assemblePromptsAndResources([sourceOf({ resources: [plain, encoded], resourceTemplates: [general, special] })]);
@@ -99,8 +99,8 @@ describe("offers of several sources", () => {
   });
 });
 
-describe("a session", () => {
-  test("gives prompts and reads resources, and says what there is not", async () => {
+describe("prompts and resources of a session", () => {
+  test("a session returns prompts, reads resources and reports missing ones", async () => {
     const { session, textOf } = sessionOf({
       prompts: [promptOf("p", "Hi")],
       resources: [resourceOf("x://1", "One")],
@@ -113,14 +113,14 @@ describe("a session", () => {
     await expect(session.readResource("z://1")).rejects.toMatchObject({ code: "RESOURCE_UNKNOWN" });
   });
 
-  test("without sources offers nothing", async () => {
+  test("a session without sources offers nothing", async () => {
     const environment = createTestEnvironment();
     const session = openSession({ ...environment, offerSources: undefined } as never);
     expect([session.listPrompts(), session.listResources(), session.listResourceTemplates()]).toEqual([[], [], []]);
     expect(session.listPrompts()).toBe(session.listPrompts());
   });
 
-  test("suggests values for arguments and variables", async () => {
+  test("a session suggests values for arguments and variables", async () => {
     const defined = definePrompt("p", {
       arguments: { city: { complete: (value, context) => [value, String(context.arguments["land"])] }, land: {} },
       handler: () => "",
@@ -143,7 +143,7 @@ describe("a session", () => {
   });
 
   const question = { question: "Who?" };
-  test("lets handlers ask: whoever wants the prompt first, then those who are attached", async () => {
+  test("questions of a prompt's handler go to its requester first, then to the attached clients", async () => {
     const prompts = [promptOf("p", async ({ ask }) => (await ask("userInput", question, { key: "who" })).answer)];
     const { session, textOf } = sessionOf({ prompts }, { onUserInputRequest: () => ({ answer: "The program", wasFreeform: true }) });
     expect(await textOf("p")).toBe("The program");
@@ -166,7 +166,7 @@ describe("a session", () => {
     expect(passed.messages[0]?.content["text"]).toBe("The program");
   });
 
-  test("a question that nobody answers, or that comes too late, is rejected", async () => {
+  test("an unanswered or late question is rejected", async () => {
     let late: OfferContext["ask"] | undefined;
     const prompts = [
       promptOf("p", async ({ ask }) => {
@@ -182,7 +182,7 @@ describe("a session", () => {
     });
   });
 
-  test("stops waiting when the caller gives up or the session ends, and tells the handler", async () => {
+  test("waiting ends when the caller aborts or the session ends, and the handler's signal fires", async () => {
     const signals: AbortSignal[] = [];
     const stuck: Handler = ({ signal }) => {
       signals.push(signal);
@@ -214,7 +214,7 @@ describe("a session", () => {
     await expect(session.watchResource("x://1", () => {})).rejects.toMatchObject({ code: "SESSION_CLOSED" });
   });
 
-  test("does not begin what nobody waits for", async () => {
+  test("a request that is already aborted does not start", async () => {
     let isBegun = false;
     const { session } = sessionOf({
       prompts: [
@@ -229,8 +229,8 @@ describe("a session", () => {
   });
 });
 
-describe("news of what a session offers", () => {
-  test("come once for all that changed before, and only for lists that are others", async () => {
+describe("changes of prompts and resources", () => {
+  test("one event reports all earlier changes, and only for lists that differ", async () => {
     const { environment, session } = sessionOf({ prompts: [promptOf("p", "One")] });
     const changes: OffersChange[] = [];
     const listening = session.onOffersChanged((change) => changes.push(change));
@@ -248,7 +248,7 @@ describe("news of what a session offers", () => {
     expect(changes).toHaveLength(1);
   });
 
-  test("of resources come when they have been listed, and not for a size alone", async () => {
+  test("changes of resources are reported only after they were listed, and not for a new size alone", async () => {
     const { environment, session } = sessionOf({ resources: [resourceOf("x://1", "", { size: 1 })] });
     const changes: OffersChange[] = [];
     session.onOffersChanged((change) => changes.push(change));
@@ -267,7 +267,7 @@ describe("news of what a session offers", () => {
   });
 });
 
-describe("a watch on an address", () => {
+describe("subscriptions to a resource", () => {
   function watched() {
     const tells: (() => void)[] = [];
     let ended = 0;
@@ -278,7 +278,7 @@ describe("a watch on an address", () => {
     return { tells, watch, ended: () => ended };
   }
 
-  test("hears of changes, also when another resource takes the place, or none is there", async () => {
+  test("a subscription reports changes, even if another resource replaces it or none exists", async () => {
     const { tells, watch, ended } = watched();
     const { environment, session } = sessionOf({});
     let seen = 0;
@@ -308,7 +308,7 @@ describe("a watch on an address", () => {
     expect([seen, tells.length, ended()]).toEqual([4, 3, 3]);
   });
 
-  test("ends with the session, also one that is still being begun", async () => {
+  test("a subscription ends with the session, even while it starts", async () => {
     const gate = deferred();
     let ended = 0;
     const slow: ResourceOptions["watch"] = async () => {
@@ -326,7 +326,7 @@ describe("a watch on an address", () => {
     expect(ended).toBe(1);
   });
 
-  test("that fails is logged, and is a watch on the place all the same", async () => {
+  test("a subscription that fails is logged and still reports changes of the URI", async () => {
     const { environment, session } = sessionOf({
       resources: [
         resourceOf("x://1", "One", {

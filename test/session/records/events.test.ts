@@ -5,7 +5,7 @@ import { type LogLine, recordingLogger, sessionWith, settleMicrotasks } from "..
 const door = (lines: LogLine[] = [], lastEventId: string | null = null) => createEvents(recordingLogger(lines), lastEventId);
 const recordInto = (events: SessionEvent[]) => (event: SessionEvent) => void events.push(event);
 
-test("each kept event names the kept one before it, whatever passes between them", () => {
+test("each stored event names the previous stored one as its parent", () => {
   const events = door();
   const seen: SessionEvent[] = [];
   events.addSink(recordInto(seen));
@@ -24,7 +24,7 @@ test("each kept event names the kept one before it, whatever passes between them
   expect(new Date(start.timestamp).toISOString()).toBe(start.timestamp);
 });
 
-test("a resumed chain goes on where it ended", () => {
+test("a resumed session continues the chain of events", () => {
   const events = door([], "last-id");
   const seen: SessionEvent[] = [];
   events.addSink(recordInto(seen));
@@ -32,7 +32,7 @@ test("a resumed chain goes on where it ended", () => {
   expect(seen[0]?.parentId).toBe("last-id");
 });
 
-test("with nobody listening to a type nothing is built of it", () => {
+test("without a listener for a type, no event of it is built", () => {
   const events = door();
   const seen: SessionEvent[] = [];
   events.addSink(recordInto(seen), "session.info");
@@ -54,7 +54,7 @@ test("events and their data are frozen", () => {
   expect(Object.isFrozen(seen[0]?.data)).toBe(true);
 });
 
-test("a sink that throws or rejects is logged and the others hear", async () => {
+test("a sink that throws or rejects is logged, and the others still receive the event", async () => {
   const lines: LogLine[] = [];
   const events = door(lines);
   const seen: SessionEvent[] = [];
@@ -74,7 +74,7 @@ test("a sink that throws or rejects is logged and the others hear", async () => 
   ]);
 });
 
-test("what a sink appends comes after the event it is about, for everybody", () => {
+test("an event that a sink appends follows the current one for all sinks", () => {
   const events = door();
   const first: string[] = [];
   const second: string[] = [];
@@ -88,7 +88,7 @@ test("what a sink appends comes after the event it is about, for everybody", () 
   expect(second).toEqual(["a", "b"]);
 });
 
-test("sinks end one by one, and may come and go while an event is told", () => {
+test("sinks can be added and removed at any time, even during an event", () => {
   const events = door();
   const heard: string[] = [];
   const sink = ({ type }: SessionEvent): void => void heard.push(type);
@@ -113,7 +113,7 @@ test("sinks end one by one, and may come and go while an event is told", () => {
   expect(heard.filter((type) => type === "later")).toHaveLength(1);
 });
 
-describe("which events are kept", () => {
+describe("stored and ephemeral events", () => {
   test.each([
     ["session.tools_updated", true],
     ["tool.execution_progress", true],
@@ -136,12 +136,12 @@ describe("which events are kept", () => {
     ["skill.invoked", false],
     ["something.nobody_knows", false],
     ["__proto__", false],
-  ])("%s: ephemeral %s", (type, expected) => {
+  ])("the event %s is ephemeral: %s", (type, expected) => {
     expect(isEphemeral(type)).toBe(expected);
   });
 });
 
-test("session.on listens to one type or to all, and its result ends it by a call or by disposal", async () => {
+test("session.on listens to one type or to all and is ended by call or disposal", async () => {
   const session = sessionWith([{ name: "a", handler: () => "x" }]);
   const all: string[] = [];
   const some: string[] = [];

@@ -36,8 +36,8 @@ const brief = (events: readonly SessionEvent[]): string[] =>
 
 const unknownResult = "The execution of this tool, or a previous tool was interrupted.";
 
-describe("a conversation", () => {
-  test("is what was said and called, in order", () => {
+describe("the messages of a conversation", () => {
+  test("a conversation contains messages and calls in order", () => {
     expect(brief([user("hi"), assistant("let me see", "a"), result("a"), assistant("done"), user("thanks")])).toEqual([
       "user: hi",
       "assistant(a): let me see",
@@ -47,7 +47,7 @@ describe("a conversation", () => {
     ]);
   });
 
-  test("has results in the order of the calls, whenever they came", () => {
+  test("results follow the order of the calls, whenever they arrived", () => {
     expect(brief([assistant("", "a", "b", "c"), result("c"), result("a"), result("b"), assistant("ok")])).toEqual([
       "assistant(a,b,c): ",
       "tool(a): result of a",
@@ -57,7 +57,7 @@ describe("a conversation", () => {
     ]);
   });
 
-  test("has what was said between call and result behind the results", () => {
+  test("messages between a call and its result follow the result", () => {
     const context = user("<skill-context>", { source: "skill-x" });
     expect(brief([assistant("", "a", "b"), result("b"), context, user("hurry"), result("a")])).toEqual([
       "assistant(a,b): ",
@@ -68,7 +68,7 @@ describe("a conversation", () => {
     ]);
   });
 
-  test("has a failure for a call whose result never came, before what was said after it", () => {
+  test("a call without a result gets a failure before the next message", () => {
     const killed = [user("go"), assistant("", "a", "b"), result("b")];
     expect(brief(killed).slice(2)).toEqual([`tool(a): ${unknownResult}`, "tool(b): result of b"]);
     expect(brief([...killed, user("again"), assistant("hm"), result("a")])).toEqual([
@@ -81,11 +81,11 @@ describe("a conversation", () => {
     ]);
   });
 
-  test("gives what the model was sent, not what was typed", () => {
+  test("a conversation contains what the model received, not what the user typed", () => {
     expect(brief([user("hi", { transformedContent: "<now>hi</now>" })])).toEqual(["user: <now>hi</now>"]);
   });
 
-  test("leaves out calls that no message made, empty messages, other agents, and events that nobody knows", () => {
+  test("calls without a message, empty messages, other agents and unknown events are omitted", () => {
     const events = [
       result("own"),
       assistant(""),
@@ -98,7 +98,7 @@ describe("a conversation", () => {
     expect(projectMessages(events, { agentId: "agent-1" })).toEqual([{ role: "user", content: "for the sub-agent" }]);
   });
 
-  test("grows with each event, and a list that was given does not", () => {
+  test("a conversation grows with each event, and lists that were returned do not", () => {
     const history = createHistory();
     history.add(user("one"));
     const before = history.messages();
@@ -107,13 +107,13 @@ describe("a conversation", () => {
   });
 });
 
-describe("a call", () => {
+describe("calls in a conversation", () => {
   const call = (request: object, ...completions: SessionEvent[]) => {
     const [message] = projectMessages([event("assistant.message", { content: "", toolRequests: [request] }), ...completions]);
     return message?.role === "assistant" ? message.toolCalls?.[0] : undefined;
   };
 
-  test("keeps the model's own words, and what the endpoint wants back", () => {
+  test("a call keeps the model's original text and the endpoint's extra fields", () => {
     const request = { toolCallId: "a", name: "t", arguments: { x: 1 }, argumentsText: '{ "x" : 1 }', replay: { signature: "s" } };
     expect(call(request)).toEqual({ id: "a", name: "t", arguments: { x: 1 }, argumentsText: '{ "x" : 1 }', replay: { signature: "s" } });
     expect(call({ toolCallId: "a", name: "t", arguments: "{", argumentsText: "{", argumentsError: "no JSON" })).toMatchObject({
@@ -122,12 +122,12 @@ describe("a call", () => {
     });
   });
 
-  test("has arguments written anew where none were kept", () => {
+  test("missing arguments are rewritten as JSON", () => {
     expect(call({ toolCallId: "a", name: "t", arguments: { x: 1 } })).toMatchObject({ argumentsText: '{"x":1}' });
     expect(call({ toolCallId: "a", name: "t" })).toMatchObject({ arguments: {}, argumentsText: "{}" });
   });
 
-  test("shows what really ran when a hook gave other arguments", () => {
+  test("a call shows the arguments that a hook replaced", () => {
     const request = { toolCallId: "a", name: "t", arguments: { x: 1 }, argumentsText: "{ x }", argumentsError: "bad" };
     expect(call(request, result("a", { arguments: { x: 2 } }))).toEqual({
       id: "a",
@@ -137,12 +137,12 @@ describe("a call", () => {
     });
   });
 
-  test("of the same id as one before in the message is left out: no result could be told to be its", () => {
+  test("a call with the id of an earlier one in the message is omitted, because results would be ambiguous", () => {
     expect(brief([assistant("", "a", "a"), result("a"), user("x")])).toEqual(["assistant(a): ", "tool(a): result of a", "user: x"]);
   });
 });
 
-test("images of prompts and results are shown, other binaries of results are mentioned", () => {
+test("images of prompts and results are included, other binaries are only mentioned", () => {
   const image = { type: "image", data: "AAAA", mimeType: "image/png" };
   const binaries = [image, { type: "resource", data: "AAAA", mimeType: "application/pdf" }];
   const part = { type: "image", data: "AAAA", mimeType: "image/png" };
@@ -163,7 +163,7 @@ test("images of prompts and results are shown, other binaries of results are men
   ]);
 });
 
-test("events with anything in them make no conversation fail", () => {
+test("a conversation can be made of events with arbitrary content", () => {
   const odd: unknown[] = [undefined, null, 1, "x", [], [null, 1, {}, { toolCallId: 5 }, { toolCallId: "a", name: 1 }], { content: 1 }];
   const types = ["user.message", "assistant.message", "tool.execution_complete"];
   const events = types.flatMap((type) =>
@@ -178,7 +178,7 @@ test("events with anything in them make no conversation fail", () => {
   ]);
 });
 
-test("10,000 events are a conversation in no time", () => {
+test("10,000 events are converted to messages", () => {
   const events = Array.from({ length: 2500 }, (_, i) => [
     user(`q${i}`),
     assistant("", `c${i}`),

@@ -11,7 +11,7 @@ import { createSession, type Session } from "../../../src/session/session.ts";
 import type { SessionOptions } from "../../../src/session/session-config.ts";
 import { createTestEnvironment, openSession, recordEvents, recordingLogger, settleMicrotasks, sourceOf, withThen } from "../session-kit.ts";
 
-/** What survives a process: a log that can be opened again however often. */
+/** A log that outlives a process: it can be opened any number of times. */
 function survivingStore(): AppendLog {
   const log = createMemoryLog();
   return { ...log, close: async () => {} };
@@ -21,7 +21,7 @@ function begin(store: AppendLog, options: SessionOptions = {}, environment = cre
   return createSession({ onPermissionRequest: approveAll, ...options }, environment, createSessionLog(environment.log, store));
 }
 
-/** As a new process does it, whose program gives these options. */
+/** Resumes as a new process would with these options. */
 async function goOn(store: AppendLog, options: SessionOptions = {}, environment = createTestEnvironment()): Promise<Session> {
   const log = await openSessionLog("session-1", environment.log, store);
   return createSession({ ...log.resumed?.options, onPermissionRequest: approveAll, ...options }, environment, log);
@@ -34,7 +34,7 @@ const isChain = (events: readonly SessionEvent[]): boolean => events.every(({ pa
 const echo = { name: "echo", handler: ({ text }: { text?: string }) => `said ${text}` };
 
 describe("a session with a log", () => {
-  test("writes down who it is and what happens, in one chain, and nothing ephemeral", async () => {
+  test("a session logs its identity and its stored events in one chain", async () => {
     const store = survivingStore();
     const session = begin(store, { tools: [echo], model: "m1" });
     const told = recordEvents(session);
@@ -55,7 +55,7 @@ describe("a session with a log", () => {
     expect(told.some(({ type }) => type === "session.idle")).toBe(true);
   });
 
-  test("gives its events as messages, and keeps the log's time: a listener's own event comes behind the one it is about", async () => {
+  test("a session returns its events in the order of the log, a listener's own event after the one that caused it", async () => {
     const session = begin(survivingStore(), { tools: [echo] });
     session.on("tool.execution_start", () => session.events.append("session.info", { infoType: "x", message: "y" }));
     await session.callTool("echo");
@@ -66,7 +66,7 @@ describe("a session with a log", () => {
     await expect(session.getMessages()).rejects.toMatchObject({ code: "SESSION_CLOSED" });
   });
 
-  test("does not rebuild its tools because of the log alone", async () => {
+  test("the log alone does not rebuild the tools", async () => {
     const environment = createTestEnvironment(sourceOf("skill", "s", echo));
     const session = begin(survivingStore(), {}, environment);
     await session.ready();
@@ -77,7 +77,7 @@ describe("a session with a log", () => {
     await session.disconnect();
   });
 
-  test("records what can be of an event that is too long, and goes on", async () => {
+  test("an event that is too long is recorded in part", async () => {
     const store = createMemoryLog({ maxLineBytes: 5_000 });
     const lines: Parameters<typeof recordingLogger>[0] = [];
     const environment = { ...createTestEnvironment(), log: recordingLogger(lines) };
@@ -98,7 +98,7 @@ describe("a session with a log", () => {
     expect(lines.some(({ level, message }) => level === "warning" && message.includes("tool.execution_complete"))).toBe(true);
   });
 
-  test("works on when its log fails, and says so", async () => {
+  test("a session continues when its log fails and reports the failure", async () => {
     const lines: Parameters<typeof recordingLogger>[0] = [];
     const environment = { ...createTestEnvironment(), log: recordingLogger(lines) };
     const broken: AppendLog = {
@@ -116,7 +116,7 @@ describe("a session with a log", () => {
     expect(lines.map(({ message }) => message)).toContain("The end of a session's log could not be written.");
   });
 
-  test("records options when they change, and only then", async () => {
+  test("options are recorded only when they change", async () => {
     const store = survivingStore();
     const session = begin(store, { availableTools: ["a"] });
     await session.update({ availableTools: ["a"], onPermissionRequest: () => ({ kind: "reject" }) });
@@ -131,7 +131,7 @@ describe("a session with a log", () => {
 const permission = ["permission.requested", "permission.completed"];
 
 describe("a session without a log", () => {
-  test("builds no event for anybody, until it has a conversation: then it keeps one in memory", async () => {
+  test("a session without a log builds no events until it has a conversation, which it keeps in memory", async () => {
     const session = openSession();
     expect(session.events.wants("tool.execution_start")).toBe(false);
     expect(await session.getMessages()).toEqual([]);
@@ -142,8 +142,8 @@ describe("a session without a log", () => {
   });
 });
 
-describe("the session that goes on", () => {
-  test("has the conversation, and continues the chain", async () => {
+describe("a resumed session", () => {
+  test("a resumed session has the conversation and continues the chain", async () => {
     const store = survivingStore();
     const first = begin(store);
     first.events.append("user.message", { content: "hi" });
@@ -158,7 +158,7 @@ describe("the session that goes on", () => {
     await second.disconnect();
   });
 
-  test("has the recorded options, and no function or secret is among them", async () => {
+  test("a resumed session has the recorded options without functions and secrets", async () => {
     const store = survivingStore();
     const options: SessionOptions = {
       model: "m1",
@@ -195,7 +195,7 @@ describe("the session that goes on", () => {
     expect((await goOn(store)).config.view.model).toBe("m2");
   });
 
-  test("has agents without their servers, and a system message without its functions, and no provider", async () => {
+  test("a resumed session has agents without servers, system messages without functions, and no provider", async () => {
     const store = survivingStore();
     const customAgents = [{ name: "reviewer", tools: ["echo"], mcpServers: { db: { command: "x", env: { TOKEN: "s3cret" } } } }];
     const sections = { tone: { action: "append" as const, content: "Be kind." }, other: { action: (text: string) => text } };
@@ -213,7 +213,7 @@ describe("the session that goes on", () => {
     await second.disconnect();
   });
 
-  test("is made of a log that was cut anywhere behind its first line, with all events before the cut", async () => {
+  test("a log that was cut anywhere after its first line can be resumed with all events before the cut", async () => {
     const path = join(createTestEnvironment().folder, "events.jsonl");
     const first = begin(openFileLog(path), { tools: [echo] });
     await first.callTool("echo", { text: "ü\u2028" });
@@ -231,7 +231,7 @@ describe("the session that goes on", () => {
     }
   });
 
-  test("settles what a killed process left open: calls, questions, hooks, turns", async () => {
+  test("resuming settles calls, questions, hooks and turns that a killed process left open", async () => {
     const store = survivingStore();
     const never = new Promise(() => {});
     const tools = [
@@ -290,19 +290,19 @@ describe("the session that goes on", () => {
     await killed.disconnect();
   });
 
-  test("is not made of a log that does not say with which tools: its filters must not get lost", async () => {
+  test("a log without the tool filters cannot be resumed, so that no filter is lost", async () => {
     const store = survivingStore();
     store.append({ type: "user.message", id: "1", timestamp: "", parentId: null, data: { content: "hi" } });
     await expect(openSessionLog("session-1", silentLogger, store)).rejects.toMatchObject({ code: "SESSION_LOG_DAMAGED" });
   });
 
-  test("is not made of a log of a newer version", async () => {
+  test("a log of a newer version cannot be resumed", async () => {
     const store = survivingStore();
     store.append({ type: "session.start", id: "1", timestamp: "", parentId: null, data: { version: 2, options: {} } });
     await expect(openSessionLog("session-1", silentLogger, store)).rejects.toMatchObject({ code: "SESSION_LOG_NEWER" });
   });
 
-  test("passes over records that are no events, and keeps events that it does not know", async () => {
+  test("invalid records are skipped, and unknown events are kept", async () => {
     const store = survivingStore();
     await begin(store).disconnect();
     for (const record of [{}, { type: 1 }, { type: "x", id: "1" }, { type: "x", id: "1", timestamp: "", data: [] }]) store.append(record);

@@ -6,8 +6,8 @@ const never = () => new Promise<never>(() => {});
 const call = { calls: [{ id: "c1", name: "a" }] };
 const aborted = { code: "TURN_ABORTED" };
 
-describe("abort", () => {
-  test("during the request to the model: its signal fires, and nothing is waited for that ignores it", async () => {
+describe("aborting a turn", () => {
+  test("aborting during the model request fires its signal and does not wait for the model", async () => {
     let signal: AbortSignal | undefined;
     const chat = fakeChat((_request, options) => {
       signal = options.signal;
@@ -37,7 +37,7 @@ describe("abort", () => {
     ]);
   });
 
-  test("what a model still says after that is told to nobody", async () => {
+  test("output of the model after an abort is not emitted", async () => {
     const answer = deferred<string>();
     let late = () => {};
     const chat = fakeChat((_request, { onDelta }) => {
@@ -56,7 +56,7 @@ describe("abort", () => {
     expect((await session.sendAndWait("Again.")).content).toBe("Second.");
   });
 
-  test("during calls: their signals fire, they are settled, and the next request has a result for each", async () => {
+  test("aborting during calls fires their signals and gives the next request a result for each", async () => {
     const signals: AbortSignal[] = [];
     const begun = deferred();
     const hangs = (name: string) => ({
@@ -93,7 +93,7 @@ describe("abort", () => {
     ]);
   });
 
-  test("during a question for permission: it is withdrawn and the tool never runs", async () => {
+  test("aborting during a permission request withdraws it, and the tool never runs", async () => {
     let ran = 0;
     const asked = deferred();
     const chat = fakeChat(call, "Again.");
@@ -112,7 +112,7 @@ describe("abort", () => {
     expect((await session.sendAndWait("And now?")).content).toBe("Again.");
   });
 
-  test("during a hook: the call it looks at never runs", async () => {
+  test("aborting during a hook prevents the call that it checks", async () => {
     let ran = 0;
     const seen = deferred();
     const session = openSession(createTestEnvironment(), {
@@ -131,7 +131,7 @@ describe("abort", () => {
     expect(ran).toBe(0);
   });
 
-  test("while a prompt's hook looks at it: the prompt never enters the conversation", async () => {
+  test("aborting during a prompt's hook keeps the prompt out of the conversation", async () => {
     const seen = deferred();
     let hangs = true;
     const chat = fakeChat("Hello.");
@@ -154,7 +154,7 @@ describe("abort", () => {
     expect(chat.requests[0]?.messages.filter(({ role }) => role === "user")).toEqual([{ role: "user", content: "Second." }]);
   });
 
-  test("drops the messages that wait, and does nothing when nothing runs", async () => {
+  test("aborting drops queued messages and does nothing when idle", async () => {
     const chat = fakeChat(never, "Hello.");
     const session = openSession(createTestEnvironment(), { chatModel: chat });
     const events = recordEvents(session, "abort");
@@ -167,7 +167,7 @@ describe("abort", () => {
     expect([events.length, chat.requests.length]).toEqual([1, 1]);
   });
 
-  test("by a tool of the turn ends the turn and not the session", async () => {
+  test("a tool that aborts its own turn ends the turn but not the session", async () => {
     const chat = fakeChat(call, "Again.");
     const stop = { name: "a", handler: () => session.abort().then(() => "stopped") };
     const session = openSession(createTestEnvironment(), { tools: [stop], chatModel: chat });
@@ -175,7 +175,7 @@ describe("abort", () => {
     expect((await session.sendAndWait("And now?")).content).toBe("Again.");
   });
 
-  test("by a hook that is told of the session's rest hangs nobody", async () => {
+  test("a hook that aborts on session idle does not deadlock", async () => {
     const session = openSession(createTestEnvironment(), {
       chatModel: fakeChat("Hello."),
       hooks: { onSessionEnd: () => session.abort() },
@@ -184,8 +184,8 @@ describe("abort", () => {
   });
 });
 
-describe("a session that is ended", () => {
-  test("in the middle of a turn rejects what is waited for, and lets nothing run on", async () => {
+describe("ending a session", () => {
+  test("ending a session during a turn rejects pending sends and stops the turn", async () => {
     const chat = fakeChat(never);
     const session = openSession(createTestEnvironment(), { chatModel: chat });
     const events = recordEvents(session);
@@ -199,7 +199,7 @@ describe("a session that is ended", () => {
     expect(chat.requests).toHaveLength(1);
   });
 
-  test("while a call runs settles it first", async () => {
+  test("ending a session during a call settles the call first", async () => {
     const begun = deferred();
     const session = openSession(createTestEnvironment(), {
       tools: [

@@ -28,15 +28,15 @@ async function said(attachments: readonly UserAttachment[], options: SessionOpti
   return { content: chat.requests[0]?.messages.at(-1)?.content, data: events[0]?.data };
 }
 
-describe("files that go with a message", () => {
-  test("are part of it when they are text", async () => {
+describe("files attached to a message", () => {
+  test("text files become part of the message", async () => {
     const workingDirectory = folder({ "src/a.ts": "const a = 1;\n" });
     const { content, data } = await said([{ type: "file", path: join(workingDirectory, "src/a.ts") }], { workingDirectory });
     expect(content).toBe('Look.\n\n<attachment name="src/a.ts">\nconst a = 1;\n\n</attachment>');
     expect(data).toMatchObject({ content: "Look.", transformedContent: content, attachments: [{ type: "file", displayName: "src/a.ts" }] });
   });
 
-  test("are images for a model that sees, and a note for one that does not", async () => {
+  test("image files are images for a vision model and a note for others", async () => {
     const workingDirectory = folder({ "dot.png": png });
     const image = { type: "image", mimeType: "image/png", data: png.toString("base64") };
     expect((await said([{ type: "file", path: "dot.png" }], { workingDirectory, ...sees })).content).toEqual([
@@ -50,7 +50,7 @@ describe("files that go with a message", () => {
     ]);
   });
 
-  test("are read when they are sent, not when the model is asked", async () => {
+  test("attached files are read when the message is sent, not when the model is asked", async () => {
     const workingDirectory = folder({ "a.txt": "before" });
     const chat = fakeChat("ok");
     const session = openSession(createTestEnvironment(), { chatModel: chat, workingDirectory });
@@ -60,7 +60,7 @@ describe("files that go with a message", () => {
     expect(chat.requests[0]?.messages.at(-1)?.content).toContain("before");
   });
 
-  test("of great length or of no known kind are only mentioned", async () => {
+  test("very large files and files of unknown type are only mentioned", async () => {
     const workingDirectory = folder({ "long.txt": "x".repeat(300_000), "data.bin": Buffer.from([0, 1, 2, 255]) });
     const { content } = await said(
       [
@@ -74,7 +74,7 @@ describe("files that go with a message", () => {
     );
   });
 
-  test("may lie in other folders only when those are named", async () => {
+  test("attached files outside the working directory must be in named folders", async () => {
     const [workingDirectory, other] = [folder(), folder({ "b.txt": "b" })];
     const attachments: UserAttachment[] = [{ type: "file", path: join(other, "b.txt") }];
     await expect(said(attachments, { workingDirectory })).rejects.toMatchObject({ code: "ATTACHMENT_OUTSIDE" });
@@ -82,7 +82,7 @@ describe("files that go with a message", () => {
   });
 });
 
-describe("attachments that are refused, before anything is sent", () => {
+describe("attachments that are refused before anything is sent", () => {
   test.each<[string, unknown, string]>([
     ["a path that leads out", { type: "file", path: "../../etc/passwd" }, "ATTACHMENT_OUTSIDE"],
     ["an absolute one outside", { type: "file", path: "/etc/passwd" }, "ATTACHMENT_OUTSIDE"],
@@ -96,7 +96,7 @@ describe("attachments that are refused, before anything is sent", () => {
     ["no MIME type", { type: "blob", data: "QQ==", mimeType: "picture" }, "ATTACHMENT_INVALID"],
     ["another kind", { type: "ghost" }, "ATTACHMENT_INVALID"],
     ["nothing", null, "ATTACHMENT_INVALID"],
-  ])("%s", async (_title, attachment, code) => {
+  ])("an attachment is refused: %s", async (_title, attachment, code) => {
     const workingDirectory = folder({ "large.bin": Buffer.alloc(10 * 1024 * 1024 + 1) });
     symlinkSync(join(folder({ "secret.txt": "secret" }), "secret.txt"), join(workingDirectory, "link.txt"));
     const chat = fakeChat("ok");
@@ -107,8 +107,8 @@ describe("attachments that are refused, before anything is sent", () => {
   });
 });
 
-describe("blobs that go with a message", () => {
-  test("are images or text by their type", async () => {
+describe("blobs attached to a message", () => {
+  test("attached blobs are images or text according to their type", async () => {
     const text = Buffer.from('{"a":1}').toString("base64");
     const { content } = await said(
       [
@@ -143,7 +143,7 @@ describe("binary results of tools", () => {
     }),
   };
 
-  test.each([true, false])("are images for a model that sees and notes otherwise (sees: %s)", async (vision) => {
+  test.each([true, false])("binary results are images for a vision model and notes for others (vision: %s)", async (vision) => {
     const chat = fakeChat({ calls: [{ id: "c1", name: "shot" }] }, "Done.");
     const session = openSession(createTestEnvironment(), { tools: [shot], chatModel: chat, modelCapabilities: { supports: { vision } } });
     await session.sendAndWait("Go.");
@@ -171,7 +171,7 @@ describe("binary results of tools", () => {
     ["qwen2.5-vl-7b", true],
     ["gpt-3.5-turbo", false],
     ["llama-3.1-8b", false],
-  ])("a model's name says whether it sees, where nothing else does: %s", async (id, expected) => {
+  ])("the model's name indicates vision if nothing else does: %s", async (id, expected) => {
     const chat = { ...fakeChat({ calls: [{ id: "c1", name: "shot" }] }, "Done."), id };
     const session = openSession(createTestEnvironment(), { tools: [shot], chatModel: chat });
     await session.sendAndWait("Go.");

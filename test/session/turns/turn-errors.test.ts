@@ -27,8 +27,8 @@ async function sessionAt(answers: readonly ScriptedAnswer[], options: SessionOpt
 const many = (count: number, answer: ScriptedAnswer): ScriptedAnswer[] => Array.from({ length: count }, () => answer);
 const trouble = (status: number, message: string): ScriptedAnswer => jsonAnswer({ error: { message } }, { status });
 
-describe("an endpoint", () => {
-  test.each([false, true])("answers a whole turn with tools (streaming: %s)", async (streaming) => {
+describe("turns with an HTTP endpoint", () => {
+  test.each([false, true])("an endpoint serves a whole turn with tools (streaming: %s)", async (streaming) => {
     const say = streaming ? chatStreamAnswer : chatAnswer;
     const calls = {
       toolCalls: [
@@ -54,7 +54,7 @@ describe("an endpoint", () => {
     expect(first?.body.tools).toEqual([
       { type: "function", function: { name: "add", description: "adds", parameters: { type: "object", properties: {} } } },
     ]);
-    // Ids and arguments go back as the model wrote them, white space included.
+    // Ids and arguments are sent back exactly as the model wrote them.
     expect(second?.body.messages.slice(2)).toEqual([
       {
         role: "assistant",
@@ -77,7 +77,7 @@ describe("an endpoint", () => {
     ["garbage", [{ steps: ["<html>nothing here</html>"] }], { errorType: "query", errorCode: "MODEL_BAD_ANSWER" }],
     ["JSON of another kind", [jsonAnswer([1, 2, 3])], { errorType: "query", errorCode: "MODEL_BAD_ANSWER" }],
     ["broken connections", many(4, { refuse: true }), { errorType: "query", errorCode: "MODEL_UNREACHABLE" }],
-  ])("that answers with %s ends the turn with session.error and idle, and tells no secret", async (_title, answers, data) => {
+  ])("an endpoint that answers with %s ends the turn with session.error and idle, without secrets", async (_title, answers, data) => {
     const { session } = await sessionAt(answers);
     const events = recordEvents(session);
     await expect(session.sendAndWait("Go.")).rejects.toBeInstanceOf(ModelError);
@@ -87,7 +87,7 @@ describe("an endpoint", () => {
     expect(JSON.stringify(events)).not.toContain(secret);
   });
 
-  test("that stops in the middle of a stream ends the turn; the next message finds the conversation as it was", async () => {
+  test("an endpoint that stops within a stream ends the turn, and the conversation stays intact", async () => {
     const [head, piece] = chatChunks({ content: "Half an answer" });
     const cut = { headers: { "content-type": "text/event-stream" }, steps: [sse(head!), sse(piece!), "reset" as const] };
     const { endpoint, session } = await sessionAt([cut, chatStreamAnswer({ content: "Whole." })], { streaming: true });
@@ -98,14 +98,14 @@ describe("an endpoint", () => {
     expect(endpoint.requests[1]?.body.messages.map((message: { content: string }) => message.content).slice(1)).toEqual(["Go.", "Again."]);
   });
 
-  test("in passing trouble is asked again, which events tell of", async () => {
+  test("temporary errors are retried, and events report the retries", async () => {
     const { session } = await sessionAt([trouble(503, "busy"), chatAnswer({ content: "Hello." })]);
     const events = recordEvents(session, "model.call_failure", "session.error");
     expect((await session.sendAndWait("Go.")).content).toBe("Hello.");
     expect(events.map(({ type, data }) => [type, data["statusCode"], data["attempt"]])).toEqual([["model.call_failure", 503, 1]]);
   });
 
-  test("that is aborted sees its connection closed", async () => {
+  test("aborting closes the endpoint's connection", async () => {
     const { endpoint, session } = await sessionAt([{ headers: { "content-type": "text/event-stream" }, steps: ["silence"] }], {
       streaming: true,
     });
@@ -116,8 +116,8 @@ describe("an endpoint", () => {
   });
 });
 
-describe("a model in this process", () => {
-  test("that throws anything ends the turn with session.error", async () => {
+describe("turns with a model in this process", () => {
+  test("a model that throws ends the turn with session.error", async () => {
     const chat = fakeChat(() => {
       throw new Error(`secret ${secret}`);
     }, "Hello.");
@@ -128,7 +128,7 @@ describe("a model in this process", () => {
     expect((await session.sendAndWait("Again.")).content).toBe("Hello.");
   });
 
-  test("that gives nothing like an answer ends it too", async () => {
+  test("a model that returns an invalid answer ends the turn with session.error", async () => {
     for (const complete of [() => undefined, async () => null, async () => ({ content: 1, toolCalls: "many" })]) {
       const session = openSession(createTestEnvironment(), { chatModel: { id: "odd", address: "odd", complete: complete as never } });
       const errors = recordEvents(session, "session.error");
@@ -139,7 +139,7 @@ describe("a model in this process", () => {
 });
 
 describe("errorOccurred hooks", () => {
-  test("may have the model asked again, so often and no more", async () => {
+  test("errorOccurred hooks may retry the request up to their limit", async () => {
     const chat = fakeChat(() => {
       throw new Error("no");
     });
@@ -161,8 +161,8 @@ describe("errorOccurred hooks", () => {
   });
 });
 
-describe("what a model reads", () => {
-  test("of faults holds no path, address, stack or secret of this machine", async () => {
+describe("errors that the model reads", () => {
+  test("errors contain no path, address, stack or secret for the model", async () => {
     const path = "/srv/planted/secret-folder/file.ts";
     const planted = new Error(`ENOENT: ${path} at 10.1.2.3:5432 with ${secret}`);
     const fail = () => {

@@ -4,21 +4,21 @@ import { fakeChat } from "../../doubles/fake-chat.ts";
 import { createTestEnvironment, openSession, recordEvents, sourceOf } from "../session-kit.ts";
 
 const call = (name: string, args: unknown = {}) => ({ calls: [{ name, args }] });
-// Without the tools that every session brings.
+// Excludes the built-in tools.
 const bare = { excludedTools: ["builtin:*"] };
 const tool = (name: string, text = `${name} result`) => ({ name, handler: () => text });
 const namesOf = (request: ModelRequest | undefined) => request?.tools?.map(({ name }) => name);
 const resultsOf = (request: ModelRequest | undefined) =>
   (request?.messages ?? []).flatMap((message) => (message.role === "tool" ? [message.content] : []));
 
-describe("what ends a turn", () => {
-  test("is an answer without calls", async () => {
+describe("the end of a turn", () => {
+  test("a turn ends with an answer without calls", async () => {
     const chat = fakeChat(call("a"), call("a"), "Done.");
     const reply = await openSession(createTestEnvironment(), { tools: [tool("a")], chatModel: chat }).sendAndWait("Go.");
     expect([reply.content, chat.requests.length]).toEqual(["Done.", 3]);
   });
 
-  test("a terminal tool that succeeds, after all results of its message", async () => {
+  test("a turn ends when a terminal tool succeeds, after all results of its message", async () => {
     const chat = fakeChat({ content: "Handing over.", calls: [{ name: "finish" }, { name: "a" }] }, "never");
     const session = openSession(createTestEnvironment(), { tools: [{ ...tool("finish"), isTerminal: true }, tool("a")], chatModel: chat });
     const completed = recordEvents(session, "tool.execution_complete");
@@ -26,14 +26,14 @@ describe("what ends a turn", () => {
     expect([chat.requests.length, completed.length]).toEqual([1, 2]);
   });
 
-  test("not a terminal tool that fails: the model hears of it", async () => {
+  test("a turn continues after a failed terminal tool, and the model gets the failure", async () => {
     const failing = { name: "finish", isTerminal: true, handler: () => ({ resultType: "failure", textResultForLlm: "Not yet." }) };
     const chat = fakeChat(call("finish"), "I see.");
     expect((await openSession(createTestEnvironment(), { tools: [failing], chatModel: chat }).sendAndWait("Go.")).content).toBe("I see.");
     expect(resultsOf(chat.requests[1])).toEqual(["Not yet."]);
   });
 
-  test("a rejected call; the next turn tells the model of it", async () => {
+  test("a turn ends with a rejected call, and the model gets the rejection in the next turn", async () => {
     const chat = fakeChat({ content: "May I?", ...call("a") }, "Understood.");
     const session = openSession(createTestEnvironment(), {
       tools: [tool("a")],
@@ -46,14 +46,14 @@ describe("what ends a turn", () => {
     expect(resultsOf(chat.requests[1])).toEqual(["The user rejected this tool call. Never."]);
   });
 
-  test("is not a denied call", async () => {
+  test("a turn continues after a denied call", async () => {
     const chat = fakeChat(call("a"), "Then not.");
     const session = openSession(createTestEnvironment(), { tools: [tool("a")], chatModel: chat, onPermissionRequest: undefined });
     expect((await session.sendAndWait("Go.")).content).toBe("Then not.");
     expect(resultsOf(chat.requests[1])).toEqual(["Permission denied and could not request permission from user"]);
   });
 
-  test("the limit, for a model that never stops calling; the next message goes on", async () => {
+  test("a turn ends at the limit if the model never stops calling, and the next message works", async () => {
     const chat = fakeChat(call("a"));
     const session = openSession(createTestEnvironment(), { tools: [tool("a")], chatModel: chat, maxIterations: 5 });
     const infos = recordEvents(session, "session.info");
@@ -65,14 +65,14 @@ describe("what ends a turn", () => {
   });
 });
 
-describe("what a model gets wrong", () => {
-  test("a tool that does not exist is a failure that names those that do", async () => {
+describe("invalid output of the model", () => {
+  test("a call of a missing tool is a failure that lists the available ones", async () => {
     const chat = fakeChat(call("report_intent"), "Sorry.");
     await openSession(createTestEnvironment(), { tools: [tool("a"), tool("b")], chatModel: chat, ...bare }).sendAndWait("Go.");
     expect(resultsOf(chat.requests[1])).toEqual(["Tool 'report_intent' does not exist. Available tools that can be called are a, b."]);
   });
 
-  test("arguments that are no JSON are a failure that says so, and what it wrote is sent back", async () => {
+  test("arguments that are not valid JSON are a failure, and the original text is sent back", async () => {
     const error = { text: '{"path": "a', message: "The arguments break off before their JSON ends." };
     const chat = fakeChat({ calls: [{ id: "c1", name: "a", error }] }, "Sorry.");
     let ran = 0;
@@ -88,7 +88,7 @@ describe("what a model gets wrong", () => {
     ]);
   });
 
-  test("a hook that writes arguments anew mends them, and the model sees what ran", async () => {
+  test("a hook that rewrites invalid arguments fixes them, and the model sees what ran", async () => {
     const chat = fakeChat({ calls: [{ name: "a", error: { text: "{", message: "broken" } }] }, "Good.");
     const session = openSession(createTestEnvironment(), {
       tools: [{ name: "a", parameters: { type: "object", properties: { n: { type: "number" } } }, handler: (args: unknown) => args }],
@@ -102,7 +102,7 @@ describe("what a model gets wrong", () => {
     expect(JSON.stringify(assistant)).not.toContain("broken");
   });
 
-  test("two calls of one id are told apart", async () => {
+  test("two calls with the same id are kept apart", async () => {
     const same = {
       calls: [
         { id: "same", name: "a" },
@@ -116,7 +116,7 @@ describe("what a model gets wrong", () => {
     expect(new Set(ids).size).toBe(2);
   });
 
-  test("an answer of ten megabytes is an answer", async () => {
+  test("an answer of ten megabytes is accepted", async () => {
     const content = "x".repeat(10 * 1024 * 1024);
     const session = openSession(createTestEnvironment(), { chatModel: fakeChat(content) });
     expect((await session.sendAndWait("Go.")).content).toHaveLength(content.length);
@@ -134,8 +134,8 @@ describe("what a model gets wrong", () => {
   });
 });
 
-describe("tools that change while a turn runs", () => {
-  test("are in the next request of that turn", async () => {
+describe("tools that change during a turn", () => {
+  test("changed tools are part of the next request of the turn", async () => {
     const environment = createTestEnvironment(sourceOf("skill", "s", tool("first")));
     const swap = {
       name: "swap",
@@ -154,7 +154,7 @@ describe("tools that change while a turn runs", () => {
     expect(resultsOf(chat.requests[2])).toEqual(["swapped", "second result"]);
   });
 
-  test("are in it also when they were pushed", async () => {
+  test("changed pushed tools are part of the next request of the turn", async () => {
     const chat = fakeChat(call("learn"), call("learnt"), "Done.");
     const learn = {
       name: "learn",
@@ -168,7 +168,7 @@ describe("tools that change while a turn runs", () => {
     expect(resultsOf(chat.requests[2])).toEqual(["learnt it", "learnt result"]);
   });
 
-  test("stay as they were when they cannot be assembled, and an event says why", async () => {
+  test("tools stay unchanged if they cannot be assembled, and an event gives the reason", async () => {
     const environment = createTestEnvironment(sourceOf("skill", "s", tool("a")));
     const breaks = {
       name: "break",
@@ -186,7 +186,7 @@ describe("tools that change while a turn runs", () => {
     expect(infos.map(({ data }) => data["infoType"])).toEqual(["tool_refresh"]);
   });
 
-  test("and are gone afterwards are told of with the next message, once, also when they went within a turn", async () => {
+  test("the next message reports removed tools once, also when they were removed during a turn", async () => {
     const environment = createTestEnvironment(sourceOf("skill", "s", tool("x"), tool("y")));
     const drop = {
       name: "drop",
@@ -208,7 +208,7 @@ describe("tools that change while a turn runs", () => {
     ]);
   });
 
-  test("a call of one that has gone meanwhile is told so", async () => {
+  test("a call of a removed tool gets a message that says so", async () => {
     const environment = createTestEnvironment(sourceOf("skill", "s", tool("x")));
     const drop = {
       name: "drop",
@@ -226,7 +226,7 @@ describe("tools that change while a turn runs", () => {
   });
 });
 
-test("a session without a model says what it needs", async () => {
+test("sending without a model fails with advice", async () => {
   const session = openSession(createTestEnvironment(), { model: "gpt-x" });
   await expect(session.send("Hello.")).rejects.toMatchObject({
     code: "MODEL_MISSING",
@@ -235,7 +235,7 @@ test("a session without a model says what it needs", async () => {
   await expect(openSession().sendAndWait("Hello.")).rejects.toMatchObject({ code: "MODEL_MISSING" });
 });
 
-test("the model may change while the session lives", async () => {
+test("the model can change during the session", async () => {
   const [first, second] = [fakeChat("One."), { ...fakeChat("Two."), id: "other-model" }];
   const session = openSession(createTestEnvironment(), { chatModel: first });
   const changes = recordEvents(session, "session.model_change");
@@ -253,11 +253,11 @@ test.each<[string, object]>([
   ["maxIterations", { maxIterations: 0 }],
   ["maxTokens", { skillListing: { maxTokens: "many" } }],
   ["vision", { modelCapabilities: { supports: { vision: "yes" } } }],
-])("options that are wrong are refused by name: %s", (name, options) => {
+])("invalid options are refused by name: %s", (name, options) => {
   expect(() => openSession(createTestEnvironment(), options)).toThrow(name === "provider" ? "baseUrl" : name);
 });
 
-test("a message that is wrong is refused by name", async () => {
+test("an invalid message is refused by name", async () => {
   const session = openSession(createTestEnvironment(), { chatModel: fakeChat("") });
   for (const [message, name] of [
     [{}, "prompt"],

@@ -9,8 +9,8 @@ const two = {
   ],
 };
 
-describe("one turn with two parallel calls", () => {
-  test("tells its events in the order of the Copilot runtime", async () => {
+describe("a turn with two parallel calls", () => {
+  test("the events of a turn follow the order of the Copilot runtime", async () => {
     const chat = fakeChat(two, "Both are done.");
     const quickIsDone = deferred();
     const tools = [
@@ -79,7 +79,7 @@ describe("one turn with two parallel calls", () => {
     ]);
   });
 
-  test("gives the model the results in the order of its calls, whichever came first", async () => {
+  test("the model gets results in the order of its calls, whichever finished first", async () => {
     const chat = fakeChat(two, "Done.");
     const quickIsDone = deferred();
     const tools = [
@@ -107,7 +107,7 @@ describe("one turn with two parallel calls", () => {
     ]);
   });
 
-  test("the data of its events says who called what, where and for whom", async () => {
+  test("the events of a turn contain caller, tool, place and recipient", async () => {
     const chat = fakeChat({ ...two, content: "Let me see.", reasoning: "two tools", usage: { inputTokens: 5, outputTokens: 7 } }, "Done.");
     const session = openSession(createTestEnvironment(sourceOf("mcp", "files", { name: "slow", title: "Slow one", handler: () => "s" })), {
       tools: [{ name: "quick", handler: () => "q" }],
@@ -161,7 +161,7 @@ describe("one turn with two parallel calls", () => {
     expect(dataOf("session.usage_info")).toMatchObject({ tokenLimit: 128_000, currentTokens: expect.any(Number), messagesLength: 2 });
   });
 
-  test("the parent chain passes over what is not kept, and what is kept is the history", async () => {
+  test("the parent chain skips ephemeral events, and the stored events are the history", async () => {
     const session = openSession(createTestEnvironment(), { chatModel: fakeChat("Hello.") });
     const events = recordEvents(session);
     await session.sendAndWait({ prompt: "Hi." });
@@ -181,7 +181,7 @@ describe("one turn with two parallel calls", () => {
 });
 
 describe("streaming", () => {
-  test("tells the pieces as they come, of the message that they become", async () => {
+  test("deltas are emitted as they arrive, with the id of their message", async () => {
     const chat = fakeChat((_request, { onDelta }) => {
       onDelta?.({ kind: "reasoning", text: "hm", receivedBytes: 10 });
       onDelta?.({ kind: "text", text: "Hel", receivedBytes: 20 });
@@ -209,7 +209,7 @@ describe("streaming", () => {
     expect(chat.requests[0]?.stream).toBe(true);
   });
 
-  test("is off unless it is asked for", async () => {
+  test("streaming is off by default", async () => {
     const chat = fakeChat((_request, { onDelta }) => {
       expect(onDelta).toBeUndefined();
       return "Hello";

@@ -6,8 +6,8 @@ import { createTestEnvironment, deferred, nextEvent, openSession, recordEvents }
 const userTexts = (request: ModelRequest | undefined) =>
   (request?.messages ?? []).flatMap((message) => (message.role === "user" ? [message.content] : []));
 
-describe("messages that come while a turn runs", () => {
-  test("have their turns one after the other, in order, and then the session is idle, once", async () => {
+describe("messages that arrive during a turn", () => {
+  test("queued messages have their turns in order, and the session becomes idle once", async () => {
     const gate = deferred<string>();
     const chat = fakeChat(() => gate.promise, "Two.", "Three.");
     const session = openSession(createTestEnvironment(), { chatModel: chat });
@@ -27,7 +27,7 @@ describe("messages that come while a turn runs", () => {
     ]);
   });
 
-  test("with mode immediate are in the next request of the running turn, behind its results", async () => {
+  test("a message with mode immediate is part of the running turn's next request, after its results", async () => {
     const chat = fakeChat({ calls: [{ id: "c1", name: "a" }] }, "Short.");
     const steer = {
       name: "a",
@@ -46,7 +46,7 @@ describe("messages that come while a turn runs", () => {
     expect(events.map(({ data }) => data["delivery"])).toEqual(["idle", "steering"]);
   });
 
-  test("with mode immediate go on with a turn that would have been over", async () => {
+  test("a message with mode immediate extends a turn that would have ended", async () => {
     const gate = deferred<string>();
     const chat = fakeChat(() => gate.promise, "More.");
     const session = openSession(createTestEnvironment(), { chatModel: chat });
@@ -58,14 +58,14 @@ describe("messages that come while a turn runs", () => {
     expect(userTexts(chat.requests[1])).toEqual(["Go.", "And more."]);
   });
 
-  test("with mode immediate and nothing running are ordinary messages", async () => {
+  test("a message with mode immediate is an ordinary message when the session is idle", async () => {
     const session = openSession(createTestEnvironment(), { chatModel: fakeChat("Hello.") });
     const said = nextEvent(session, "user.message");
     expect((await session.sendAndWait({ prompt: "Hi.", mode: "immediate" })).content).toBe("Hello.");
     expect((await said).data["delivery"]).toBe("idle");
   });
 
-  test("with mode immediate in a turn that a terminal tool ends have a turn of their own", async () => {
+  test("a message with mode immediate gets its own turn if a terminal tool ends the current one", async () => {
     const chat = fakeChat({ calls: [{ name: "finish" }] }, "Hello.");
     const finish = {
       name: "finish",
@@ -82,7 +82,7 @@ describe("messages that come while a turn runs", () => {
     expect(userTexts(chat.requests[1])).toEqual(["Go.", "Wait!"]);
   });
 
-  test("from a listener to the end of a turn are answered too", async () => {
+  test("a message that a listener sends at the end of a turn is answered", async () => {
     const chat = fakeChat("One.", "Two.");
     const session = openSession(createTestEnvironment(), { chatModel: chat });
     const second = deferred<unknown>();
@@ -96,7 +96,7 @@ describe("messages that come while a turn runs", () => {
 });
 
 describe("sendAndWait", () => {
-  test("gives up after its timeout, and the turn goes on", async () => {
+  test("sendAndWait rejects after its timeout while the turn continues", async () => {
     const gate = deferred<string>();
     const chat = fakeChat(() => gate.promise);
     const session = openSession(createTestEnvironment(), { chatModel: chat });
@@ -106,7 +106,7 @@ describe("sendAndWait", () => {
     expect((await answered).data["content"]).toBe("Late.");
   });
 
-  test("settles after the session has come to rest", async () => {
+  test("sendAndWait settles after the session is idle", async () => {
     const session = openSession(createTestEnvironment(), { chatModel: fakeChat("Hello.") });
     const events = recordEvents(session, "session.idle");
     await session.sendAndWait("Go.");
@@ -115,7 +115,7 @@ describe("sendAndWait", () => {
 });
 
 describe("hooks around a turn", () => {
-  test("see and change the prompt, add context, and are told of start and end", async () => {
+  test("hooks see and change the prompt, add context and receive start and end", async () => {
     const told: string[] = [];
     const chat = fakeChat("Hello.");
     const session = openSession(createTestEnvironment(), {
@@ -149,7 +149,7 @@ describe("hooks around a turn", () => {
     ]);
   });
 
-  test("keep the agent at work until they let it stop", async () => {
+  test("a stop hook keeps the agent working until it allows the stop", async () => {
     const chat = fakeChat("Half.", "Whole.");
     const session = openSession(createTestEnvironment(), {
       chatModel: chat,
@@ -161,7 +161,7 @@ describe("hooks around a turn", () => {
     expect(userTexts(chat.requests[1])).toEqual(["Go.", "The rest is missing."]);
   });
 
-  test("that block for ever are stopped by the limit", async () => {
+  test("a stop hook that always blocks is limited", async () => {
     const chat = fakeChat("Never enough.");
     const session = openSession(createTestEnvironment(), {
       chatModel: chat,
@@ -172,7 +172,7 @@ describe("hooks around a turn", () => {
     expect(chat.requests).toHaveLength(4);
   });
 
-  test("around calls may add what the model reads after the results", async () => {
+  test("hooks around calls may add text after the results", async () => {
     const chat = fakeChat({ calls: [{ id: "c1", name: "a" }] }, "Done.");
     const session = openSession(createTestEnvironment(), {
       tools: [

@@ -7,7 +7,7 @@ import { approveAll } from "../../../src/session/permissions/permissions.ts";
 import { tempSkill } from "../../../src/testing.ts";
 import { fakeChat } from "../../doubles/fake-chat.ts";
 
-test("a session that is gone on with knows what its model was told before", async () => {
+test("a resumed session knows what its model has received before", async () => {
   const skill = tempSkill({ "skill.json": '{"name":"style"}', "prompts/style.md": "Indent by two." });
   const sessionsDirectory = mkdtempSync(join(tmpdir(), "turn-resume-"));
   onTestFinished(() => {
@@ -40,7 +40,7 @@ test("a session that is gone on with knows what its model was told before", asyn
   await resumed.sendAndWait("And now?");
 
   expect(sources).toEqual(["new", "resume"]);
-  // Neither the model, the eager prompt nor the same system message is news.
+  // The model, the eager prompt and the system message are unchanged, so no event reports them.
   expect(types.filter((type) => !type.startsWith("hook."))).toEqual([
     "user.message",
     "assistant.turn_start",

@@ -1,4 +1,4 @@
-"""What a tool module of a skill imports.
+"""The API for tool modules of a skill.
 
     from skillhost import define_tool
 

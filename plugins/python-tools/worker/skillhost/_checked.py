@@ -1,7 +1,7 @@
-"""Imports from a skill whose signature is required: only files whose bytes were checked are found, and only those bytes run.
+"""Imports from a skill that requires a signature: finds only verified files, and runs only the verified bytes.
 
-The finders of Python look at the disk, where a name may lead to something else by now, and take compiled files that stand
-beside a source. These finders know the names that were checked and look at nothing else.
+Python's own finders read the disk, where a name may lead to another file by now, and use compiled files next to a source.
+These finders know only the verified names.
 """
 
 import hashlib
@@ -14,15 +14,15 @@ import unicodedata
 
 
 class Untrusted(ImportError):
-    """A file that was not checked, or is not as it was."""
+    """A file that was not verified or has changed."""
 
 
 class CheckedFiles:
-    """The files of a folder by relative path, with the digest that each had when it was checked."""
+    """The files of a folder by relative path, with their verified digests."""
 
     def __init__(self, folder, digests, sources):
         self._folders = [os.path.normpath(folder)]
-        # Code that resolves its own path means the same files.
+        # Code may resolve its own path to the same files.
         real = os.path.realpath(folder)
         if real not in self._folders:
             self._folders.append(real)
@@ -36,7 +36,7 @@ class CheckedFiles:
         sys.path_importer_cache.clear()
 
     def relative(self, path):
-        """With forward slashes; empty for the folder itself, None for what lies outside."""
+        """The path with forward slashes; empty for the folder itself, None for a path outside."""
         full = os.path.normpath(os.path.abspath(path))
         for folder in self._folders:
             if full == folder:
@@ -71,7 +71,7 @@ class CheckedFiles:
         if self.relative(path) is not None:
             return _CheckedFinder(path, self)
         full = os.path.normpath(os.path.abspath(path))
-        # What Python itself and its packages consist of. A path that was added later may be another name of the folder.
+        # The paths of Python itself and its packages. A path that is added later may be another name of the folder.
         if any(full == known or full.startswith(known + os.sep) for known in self._outside):
             raise ImportError(f"{path} is for another finder")
         return _NothingFinder()
@@ -96,7 +96,7 @@ class _CheckedFinder(importlib.abc.PathEntryFinder):
         return None
 
     def invalidate_caches(self):
-        """What was checked does not change."""
+        """Verified files do not change."""
 
     def _spec(self, name, file, locations):
         loader = self._files.loader(name, file)
@@ -108,11 +108,11 @@ class _NothingFinder(importlib.abc.PathEntryFinder):
         return None
 
     def invalidate_caches(self):
-        """It knows nothing."""
+        """It has no information."""
 
 
 class _CheckedLoader(importlib.abc.SourceLoader):
-    """Compiles the source each time: a compiled file beside it is not among what it asks for."""
+    """Compiles the source each time and never uses a compiled file next to it."""
 
     def __init__(self, name, file, files):
         self.name = name

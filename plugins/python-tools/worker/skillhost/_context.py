@@ -1,4 +1,4 @@
-"""What a handler gets beside its arguments."""
+"""The context of a call: what a handler receives in addition to its arguments."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlparse
 
 
 class ToolInvocation:
-    """One call. Its fields can be read as keys, too: invocation["session_id"]."""
+    """One call. Its fields can also be read as keys: invocation["session_id"]."""
 
     __slots__ = ("session_id", "tool_call_id", "tool_name", "arguments", "working_directory", "traceparent", "tracestate", "_ended")
 
@@ -23,7 +23,7 @@ class ToolInvocation:
 
     @property
     def cancelled(self):
-        """Whether nobody waits for the answer any more. Long work looks now and then, and stops."""
+        """Whether the call was cancelled. Long-running work should check it regularly and stop."""
         return self._ended.is_set()
 
     def __getitem__(self, key):
@@ -39,7 +39,7 @@ class ToolInvocation:
 
 
 class ToolContext:
-    """The way back to the host while a call runs."""
+    """Messages to the host while a call runs."""
 
     def __init__(self, invocation, link):
         self.invocation = invocation
@@ -54,28 +54,28 @@ class ToolContext:
         return self.invocation.working_directory
 
     def file_changed(self, path, content):
-        """Says that the tool has written a file, and what it holds now."""
-        self._link.tell("file_changed", {"path": os.path.abspath(os.path.join(self.workspace_root, os.fspath(path))), "content": str(content)})
+        """Reports that the tool has written a file, with its new content."""
+        self._link.notify("file_changed", {"path": os.path.abspath(os.path.join(self.workspace_root, os.fspath(path))), "content": str(content)})
 
     def sync_file_to_server(self, path, content):
         self.file_changed(path, content)
 
     def open_document(self, uri, language, text):
-        """Says what a document holds, such as an editor's."""
+        """Reports the content of a document, such as one of an editor."""
         path = unquote(urlparse(uri).path) if uri.startswith("file:") else uri
         self.file_changed(path, text)
 
     def progress(self, message=None, progress=None, total=None):
-        """Says how far the call is. Its deadline begins anew."""
+        """Reports the progress of the call and restarts its deadline."""
         given = {"message": message, "progress": progress, "total": total}
-        self._link.tell("progress", {key: value for key, value in given.items() if value is not None})
+        self._link.notify("progress", {key: value for key, value in given.items() if value is not None})
 
     def call_tool(self, name, arguments=None):
-        """Calls another tool of the session and gives its result as a dict. To be awaited in a coroutine; elsewhere it blocks."""
+        """Calls another tool of the session and returns its result as a dict. Await it in a coroutine; elsewhere it blocks."""
         return self._ask("call_tool", {"name": name, "arguments": {} if arguments is None else arguments})
 
     def ask(self, kind, data):
-        """Asks whoever is attached to the session, such as its user. Waits as call_tool does."""
+        """Asks the user of the session. Waits like call_tool."""
         return self._ask("ask", {"kind": kind, "data": data})
 
     def _ask(self, what, data):

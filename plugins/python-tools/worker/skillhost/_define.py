@@ -6,7 +6,7 @@ import typing
 from ._context import ToolContext, ToolInvocation
 from ._schema import Unsupported, is_object, schema_of, value_of, with_default
 
-# What an argument without an annotation is taken for, by its name.
+# The meaning of an argument without an annotation, by name.
 _whole = ("params", "args", "arguments", "tool_input", "input")
 _contexts = ("ctx", "context")
 
@@ -22,7 +22,7 @@ _options = {
     "timeout": "timeout",
 }
 
-# The names that MCP, the AI SDK and the JSON of skills use for the same.
+# Other names of these options, in MCP, the AI SDK and the JSON of skills.
 _aliases = {"inputSchema": "parameters", "input_schema": "parameters", "execute": "handler"}
 _aliases.update({alias: key for key, alias in _options.items() if alias != key})
 
@@ -30,7 +30,7 @@ _arguments = ("name", "description", "handler", "params_type", "parameters")
 
 
 def option_fault(names):
-    """What is wrong with the names of the options of define_tool; None if they are valid."""
+    """The problem with the option names of define_tool, or None."""
     unknown = sorted(set(names) - set(_arguments) - set(_options) - set(_aliases))
     if unknown:
         return f"define_tool does not know {', '.join(unknown)}. It knows {', '.join(_arguments[1:] + tuple(_options))}."
@@ -41,7 +41,7 @@ def option_fault(names):
 
 
 class Tool:
-    """A function as a tool. It can still be called as the function that it was."""
+    """A function as a tool. It can still be called like the function."""
 
     def __init__(self, function, definition, bind):
         self.function = function
@@ -56,11 +56,11 @@ class Tool:
 
 
 def define_tool(name=None, *, description=None, handler=None, params_type=None, parameters=None, **options):
-    """Makes a tool of a function: as a decorator, with or without arguments, or by `handler`.
+    """Defines a tool: as a decorator, with or without arguments, or with `handler`.
 
-    The name is the function's unless it is given, the description the first paragraph of its docstring. The function may
-    take nothing, its arguments by name, all of them as one model (Pydantic's, a dataclass, a TypedDict, or a dict called
-    `params`), and after them the invocation; `ctx` is the way back to the host. It may be a coroutine.
+    Default name: that of the function. Default description: the first paragraph of its docstring. The function may take
+    no arguments, its arguments by name, or all of them as one model (Pydantic, a dataclass, a TypedDict, or a dict named
+    `params`), followed by the invocation. `ctx` sends messages to the host. It may be a coroutine.
     """
     given = {"parameters": parameters, "handler": handler}
     fault = option_fault([*options, *(key for key, value in given.items() if value is not None)])
@@ -90,12 +90,12 @@ def _make(function, name, description, params_type, parameters, options):
 
 
 def _slots_of(function, params_type):
-    """What each parameter of the function gets: (kind, name, annotation, default)."""
+    """How each parameter of the function is filled: (kind, name, annotation, default)."""
     signature = inspect.signature(function)
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except Exception:
-        # A name that is only there for type checkers: what can be read as it stands is.
+        # A name that only type checkers know: use the annotations that can be resolved.
         hints = {name: part.annotation for name, part in signature.parameters.items() if not isinstance(part.annotation, (str, type(inspect.Parameter.empty)))}
     names = [part for part in signature.parameters.values() if part.kind not in (part.VAR_POSITIONAL, part.VAR_KEYWORD)]
     slots = []
@@ -113,7 +113,7 @@ def _slots_of(function, params_type):
         elif is_bare and part.name in _whole:
             slots.append(("whole", part, None))
         elif is_bare and index == len(names) - 1 and (index == 0 or slots[0][0] == "whole"):
-            # As the Copilot SDK has it: what is left over is the invocation, whatever its name.
+            # As in the Copilot SDK, the remaining parameter is the invocation, whatever its name.
             slots.append(("invocation", part, None))
         else:
             slots.append(("one", part, typing.Any if is_bare else annotation))

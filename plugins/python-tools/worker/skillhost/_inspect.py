@@ -59,7 +59,7 @@ def _called(call, name, document):
         return {"name": None, "fault": {"kind": "threw", "message": f"TypeError: {unknown}", "line": call.lineno, "column": call.col_offset + 1}}
     given = named.get("name", call.args[0] if call.args else None)
     has_spread = any(keyword.arg is None for keyword in call.keywords)
-    # The name of a function that is passed is known only at run time.
+    # The name of a passed function is known only at run time.
     known = name if given is None and not has_spread else _text(given)
     return _tool(known, _text(named.get("description")) or document, call.lineno)
 

@@ -14,7 +14,7 @@ from ._context import ToolContext, ToolInvocation
 from ._define import Tool, define_tool
 from ._results import ToolResult, result_of, result_of_execute
 
-# What tool modules written for other hosts import.
+# Names that tool modules for other hosts import.
 _shims = {
     "copilot.tools": {"define_tool": define_tool, "Tool": Tool, "ToolInvocation": ToolInvocation, "ToolResult": ToolResult},
     "tools._base": {"ToolContext": ToolContext},
@@ -30,8 +30,8 @@ class LoadedTool:
 class Modules:
     """The modules of one skill in this process.
 
-    Texts that are given take the place of what the files hold: a process that takes over for another one runs what that
-    one ran, whatever has become of the files since. With digests, nothing else of the folder is used than what has them.
+    `sources` replace the contents of the files: a process that replaces another one runs the same texts, even if the
+    files have changed. With `digests`, only files of the folder that have one are used.
     """
 
     def __init__(self, folder, sources, digests=None):
@@ -50,7 +50,7 @@ class Modules:
         sys.path.insert(0, folder)
 
     def load(self, file):
-        """The tools of a file; none when it defines none, and then it does not run."""
+        """The tools of a file. A file that defines no tools is not run."""
         tree = ast.parse(self._data(importlib.machinery.SourceFileLoader("", file), file), file)
         if not _defines_tools(tree):
             return []
@@ -69,7 +69,7 @@ class Modules:
         return self._sources[path].encode("latin-1")
 
     def sources(self):
-        """What has been read so far, byte for byte as Latin-1: path and text."""
+        """Path and text of the files read so far, byte for byte as Latin-1."""
         return dict(self._sources)
 
     def _run(self, file):
@@ -103,13 +103,13 @@ class Modules:
         return sorted(found)
 
     def owns(self, path):
-        """Whether a file is one of the skill's."""
+        """Whether a file belongs to the skill."""
         if self._checked is not None:
             return self._checked.is_file(path)
         return _is_inside(os.path.realpath(path), self.folder)
 
     def candidates(self, name, file):
-        """Where a module that was not found could have been."""
+        """The paths where a missing module was searched."""
         path = name.replace(".", os.sep)
         roots = {self._given, os.path.dirname(file)}
         return [os.path.join(root, end) for root in sorted(roots) for end in (path + ".py", os.path.join(path, "__init__.py"))]
@@ -120,7 +120,7 @@ def _is_inside(path, folder):
 
 
 def _defines_tools(tree):
-    """Whether the text has SCHEMA and execute, or speaks of define_tool. A script that has neither must not run."""
+    """Whether the text contains SCHEMA and execute, or define_tool. Any other script must not run."""
     names = set()
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -150,7 +150,7 @@ def _tools_of(module):
 
 
 def _execute_tool(schema, execute):
-    # The host knows both names of the parameters, and reports what it does not know.
+    # The host accepts both names of the parameters, and reports unknown ones.
     return LoadedTool(dict(schema), (execute, lambda args, invocation, context: ((args, context), {}), result_of_execute))
 
 
@@ -159,7 +159,7 @@ def _caller(tool):
 
 
 class _Shims(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """The names that the tool modules of other hosts import. Their parents are only made where there are none."""
+    """Provides the names that tool modules of other hosts import. Creates parent packages only where they are missing."""
 
     def __init__(self, first):
         self._names = set(_shims) if first else {"copilot", "tools"}
@@ -180,14 +180,14 @@ _max_frames = 50
 
 
 def frames_of(error, modules):
-    """Where something was raised, from the innermost frame out to the skill's outermost."""
+    """The frames of an exception, from the innermost to the outermost one of the skill."""
     frames = traceback.extract_tb(error.__traceback__)
     first = next((at for at, frame in enumerate(frames) if modules.owns(frame.filename)), len(frames))
     return [{"file": frame.filename, "line": frame.lineno, "name": frame.name} for frame in reversed(frames[first:])][:_max_frames]
 
 
 def fault_of(error, file, modules):
-    """What the host is told of a module that could not be loaded."""
+    """The report to the host about a module that could not be loaded."""
     fault = {"kind": "threw", "message": f"{type(error).__name__}: {error}", "file": file}
     if isinstance(error, SyntaxError):
         fault = {"kind": "syntax", "message": str(error.msg), "file": error.filename or file, "line": error.lineno, "column": error.offset}

@@ -1,4 +1,4 @@
-"""What a handler returned, as JSON that the host reads."""
+"""Converts the return value of a handler to JSON for the host."""
 
 import base64
 import dataclasses
@@ -18,13 +18,13 @@ _wire_names = {
     "mime_type": "mimeType",
 }
 
-# A line that is longer helps nobody; the host cuts what a model reads far below it.
+# The limit of a line. The host cuts results for models far below it.
 _max_bytes = 32 * 1024 * 1024
 
 
 @dataclasses.dataclass
 class ToolResult:
-    """A result in full. result_type: success, failure, rejected, denied or timeout."""
+    """A complete result. result_type: success, failure, rejected, denied or timeout."""
 
     text_result_for_llm: str = ""
     result_type: str = "success"
@@ -36,7 +36,7 @@ class ToolResult:
 
 
 class NotJson(TypeError):
-    """A result that JSON cannot hold."""
+    """A result that cannot be converted to JSON."""
 
 
 def encode(message):
@@ -52,7 +52,7 @@ def encode(message):
 
 
 def result_of(value):
-    """A tool result object in its wire names; anything else as it is."""
+    """A tool result object with its wire names; any other value unchanged."""
     if isinstance(value, ToolResult):
         value = {key: item for key, item in dataclasses.asdict(value).items() if item is not None}
     if isinstance(value, dict) and "text_result_for_llm" in value:
@@ -67,7 +67,7 @@ def _renamed(value):
 
 
 def result_of_execute(value):
-    """The forms of an `execute` module: a list of text parts, or an outcome with a message."""
+    """The result formats of an `execute` module: a list of text parts, or an outcome with a message."""
     if isinstance(value, list) and all(_is_part(part) for part in value):
         return "\n".join(part["value"] for part in value)
     if isinstance(value, dict) and value.get("result") in ("success", "error") and set(value) <= {"result", "message"}:

@@ -1,4 +1,4 @@
-"""JSON Schema of annotations, and values of what the schema let through."""
+"""JSON Schemas for annotations, and typed values from validated JSON."""
 
 import collections.abc
 import dataclasses
@@ -13,11 +13,11 @@ _maps = (dict, collections.abc.Mapping)
 
 
 class Unsupported(TypeError):
-    """An annotation that says nothing that JSON Schema could say."""
+    """An annotation that JSON Schema cannot express."""
 
 
 def is_model(annotation):
-    """Whether it is a model of Pydantic, which is not imported for the question."""
+    """Whether it is a Pydantic model, without importing Pydantic."""
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel)
 
@@ -90,7 +90,7 @@ def _bare(hint):
 
 
 def with_default(schema, value):
-    """Adds a default, if JSON can hold it."""
+    """Adds a default if it can be converted to JSON."""
     if isinstance(value, enum.Enum):
         value = value.value
     if value is None or isinstance(value, (str, int, float, bool)) or value in ([], {}):
@@ -99,7 +99,7 @@ def with_default(schema, value):
 
 
 def value_of(annotation, value, depth=0):
-    """What a handler expects for an argument: models, dataclasses and enums are made of the JSON."""
+    """Converts the JSON of an argument to the annotated type: models, dataclasses and enums."""
     if depth > 20:
         return value
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)

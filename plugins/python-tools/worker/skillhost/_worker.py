@@ -1,7 +1,7 @@
 """The process that runs the Python tools of one skill.
 
-It reads a JSON object a line and writes one a line, on what were its standard input and output when it started. What
-modules print goes to standard error, so that nothing of theirs can stand between the lines.
+It reads and writes one JSON object per line, on its original standard input and output. Output of modules goes to
+standard error, so that it cannot get between the lines.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _max_threads = 32
 
 
 class Channel:
-    """Lines to and from the host."""
+    """The line protocol with the host."""
 
     def __init__(self):
         self._in = os.fdopen(os.dup(0), "rb")
@@ -39,7 +39,7 @@ class Channel:
 
     def send(self, message):
         data = encode(message)
-        # A process that a tool forked off holds a copy of all this, and must not answer for its parent.
+        # A process that a tool forks has a copy of this object and must not answer for its parent.
         if os.getpid() != self._pid:
             return
         with self._lock:
@@ -49,14 +49,14 @@ class Channel:
 
 
 class Link:
-    """One call's way back to the host."""
+    """The messages of one call to the host."""
 
     def __init__(self, worker, call_id):
         self._worker = worker
         self._call = call_id
 
-    def tell(self, what, data):
-        self._worker.channel.send({"call": self._call, "tell": what, "data": data})
+    def notify(self, what, data):
+        self._worker.channel.send({"call": self._call, "notify": what, "data": data})
 
     def ask(self, what, data):
         number, answer = self._worker.expect()
@@ -91,11 +91,11 @@ class Worker:
         for line in self.channel.lines():
             message = json.loads(line)
             if message["do"] == "answer":
-                # On this thread: the one of the loop may be what waits for it.
+                # On this thread, since the thread of the loop may be waiting for it.
                 self._answer(message)
             else:
                 self._loop.call_soon_threadsafe(self._take, message)
-        # The host has gone, however busy a tool may be.
+        # The host has ended: exit even while a tool is running.
         os._exit(0)
 
     def _answer(self, message):
@@ -167,7 +167,7 @@ class Worker:
         if task is None:
             return
         invocation._ended.set()
-        # A thread cannot be stopped from here: its call is over when the function returns, or the host ends the process.
+        # A thread cannot be stopped from here: the call ends when the function returns or the host ends the process.
         if number not in self._in_threads:
             task.cancel()
 

@@ -5,7 +5,7 @@ import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { afterAll, afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { jsonFaultAt } from "../../../../plugins/workspace-tools/operations/json-fault.ts";
+import { jsonFaultAt } from "../../../../plugins/workspace-tools/operations/file-checks.ts";
 import { selectPassages } from "../../../../plugins/workspace-tools/operations/select-passages.ts";
 import { put, tempFolder } from "../../../skills/kit.ts";
 import { closeEditors, openEditor } from "../workspace-kit.ts";
@@ -59,12 +59,12 @@ describe("get_errors", () => {
     [
       "what nothing checks",
       { "a.rs": "fn" },
-      (folder) => `Nothing was checked.\nNot checked:\n${folder}/a.rs: nothing here checks files of its kind`,
+      (folder) => `Nothing was checked.\nNot checked:\n${folder}/a.rs: there is no check for this kind of file`,
     ],
     [
       "JSON with comments",
       { "tsconfig.json": "{ // hello\n}" },
-      (folder) => `Nothing was checked.\nNot checked:\n${folder}/tsconfig.json: nothing here checks files of its kind`,
+      (folder) => `Nothing was checked.\nNot checked:\n${folder}/tsconfig.json: there is no check for this kind of file`,
     ],
     [
       "what is no text",
@@ -138,7 +138,7 @@ describe("get_errors", () => {
       "skip/x.json": "{",
     });
     expect(await text("get_errors")).toBe(
-      `${folder}/sub/b.json:1:2: error: Expected property name or '}'\nChecked: 2 files for JSON syntax.\nNot checked:\n2 files (.rs, nothing here checks files of its kind)\n1 file (without an extension, nothing here checks files of its kind)`,
+      `${folder}/sub/b.json:1:2: error: Expected property name or '}'\nChecked: 2 files for JSON syntax.\nNot checked:\n2 files (.rs, there is no check for this kind of file)\n1 file (without an extension, there is no check for this kind of file)`,
     );
   });
 });

@@ -86,21 +86,26 @@ describe("code with comments for what stays", () => {
       "repeats nothing",
       person,
       "class Person {\n  // ...existing code...\n  age: number;\n  // ...existing code...\n}\n",
-      /"age: number;" repeats no line that occurs only once in the file/,
+      /"age: number;" does not repeat a line that occurs only once in the file/,
     ],
     [
       "repeats only what is there several times",
       twins,
       "// ...existing code...\n  x();\n  y();\n// ...existing code...\n",
-      /"x\(\);" repeats no line that occurs only once in the file/,
+      /"x\(\);" does not repeat a line that occurs only once in the file/,
     ],
-    ["turns the order of the file round", "a1\nb1\nc1\n", "b1\na1\n// ...existing code...\n", /in another order than the file has them/],
-    ["comes back to what was before", "a1\nb1\nc1\n", "b1\n// ...existing code...\na1\n// ...existing code...\n", /"a1" repeats no line/],
+    ["turns the order of the file round", "a1\nb1\nc1\n", "b1\na1\n// ...existing code...\n", /in a different order/],
+    [
+      "comes back to what was before",
+      "a1\nb1\nc1\n",
+      "b1\n// ...existing code...\na1\n// ...existing code...\n",
+      /"a1" does not repeat a line/,
+    ],
     [
       "encloses what it leaves out in a block that is not there",
       person,
       "function wrap() {\n  // ...existing code...\n}\n",
-      /"function wrap\(\) \{" repeats no line/,
+      /"function wrap\(\) \{" does not repeat a line/,
     ],
     [
       "has a line of another block by chance",
@@ -180,7 +185,7 @@ describe("insert_edit_into_file", () => {
     const result = await call("insert_edit_into_file", { filePath: "person.ts", code });
     expect(result.resultType).toBe("failure");
     expect(result.textResultForLlm).toBe(
-      `The code cannot be placed in ${join(folder, "person.ts")} unambiguously: The stretch that begins with "age = 1;" repeats no line that occurs only once in the file, so its place is ambiguous. Nothing was changed. Repeat unchanged lines directly before and after each change, with "...existing code..." comments for all others; or use replace_string_in_file; or give the complete content without such comments.`,
+      `The code cannot be placed in ${join(folder, "person.ts")} unambiguously: The stretch that begins with "age = 1;" does not repeat a line that occurs only once in the file, so its place is ambiguous. Nothing was changed. Repeat unchanged lines directly before and after each change, with "...existing code..." comments for all others; or use replace_string_in_file; or give the complete content without such comments.`,
     );
     expect([readFileSync(join(folder, "person.ts"), "utf8"), changed]).toEqual([person, []]);
   });

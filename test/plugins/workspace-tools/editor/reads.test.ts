@@ -1,7 +1,7 @@
 import { chmodSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { readTestName } from "../../../../plugins/workspace-tools/operations/test-names.ts";
+import { readTestName } from "../../../../plugins/workspace-tools/editor/find-test-files.ts";
 import { closeEditors, openEditor } from "../workspace-kit.ts";
 
 afterAll(closeEditors);

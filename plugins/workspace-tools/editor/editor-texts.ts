@@ -1,9 +1,9 @@
 import { faultText } from "../fault-texts.ts";
 import type { FileFault } from "../operations/open-file.ts";
+import { maxEditedBytes, type TextFault } from "../operations/open-file.ts";
 import type { Place } from "../operations/places.ts";
-import { maxEditedBytes, type TextFault } from "../operations/read-text.ts";
 
-// What the tools answer: by the words of Copilot's language server for those of its own, so that its models read on as they are used to.
+// The answers of the tools: in the words of Copilot's language server where it has the same tool, since its models are used to them.
 
 export const nothingChanged = "Nothing was changed.";
 
@@ -44,12 +44,12 @@ const textFaults: { readonly [F in TextFault]?: (path: string) => string } = {
   encoding: (path) => `File ${path} is not valid UTF-8, and editing it would damage it. ${nothingChanged}`,
 };
 
-/** Why the text of a file cannot be had. */
+/** Why the text of a file cannot be read. */
 export function textFaultText(fault: TextFault, place: Place): string {
   return textFaults[fault]?.(place.path) ?? faultText(fault as FileFault, place);
 }
 
-/** The beginning and the end of a long text: a program says what it does first, and what came of it last. */
+/** The beginning and the end of a long text: a program prints what it does first and its outcome last. */
 export function middleCut(text: string, max: number): string {
   if (text.length <= max) return text;
   const head = Math.floor(max / 3);

@@ -1,4 +1,4 @@
-// What the Copilot runtime's tools answer, word for word where its recorded conversations have it.
+// The answers of the Copilot runtime's tools, word for word where its recorded conversations contain them.
 
 export const createdText = (path: string, characters: number): string => `Created file ${path} with ${characters} characters`;
 export const editedText = (path: string): string => `File ${path} updated with changes.`;

@@ -1,10 +1,10 @@
 import type { PermissionRequest, ToolContext, ToolLike } from "skillhost";
 import { outsideText, unreadableText } from "./fault-texts.ts";
 import { type Located, locate, type Place, type Roots } from "./operations/places.ts";
-import type { SearchSteps } from "./operations/search-steps.ts";
 import type { SearchBounds } from "./operations/search-tree.ts";
+import type { SearchSteps } from "./operations/walk-files.ts";
 
-/** One call, as the tools see it. */
+/** One call of a tool. */
 export interface Call {
   readonly context: ToolContext;
   readonly sessionId: string;
@@ -12,28 +12,28 @@ export interface Call {
   readonly roots: Roots;
 }
 
-/** What keeps a call from being made at all, as the model reads it. */
+/** Why a call is refused, as text for the model. */
 export interface Refusal {
   readonly refusal: string;
 }
 
-/** What a call would do, and what it would do it to: these places, links followed, are what is permitted. */
+/** What a call would do, and the places (with links resolved) that the permission covers. */
 export interface Described {
   readonly request: PermissionRequest;
   readonly places?: readonly Place[];
 }
 
-/** A tool by its two steps. What it runs on is looked up in both: files change while somebody is asked. */
-export interface PresentedTool<Args> extends Omit<ToolLike, "handler" | "permission"> {
-  /** Absent: its calls need no permission. */
+/** A tool with two steps, describe and run. Both look up the files, since they may change while the user decides. */
+export interface WorkspaceTool<Args> extends Omit<ToolLike, "handler" | "permission"> {
+  /** Absent: calls need no permission. */
   describe?(args: Args, call: Call): Promise<Described | Refusal> | Described | Refusal;
   run(args: Args, call: Call): Promise<unknown>;
 }
 
-/** What the first step of a call came to; the second one goes by it. */
+/** Results of the first steps, for the second ones. */
 const firstSteps = new WeakMap<ToolContext, Refusal | { readonly places: ReadonlySet<string> }>();
 
-export function toToolLike<Args>(tool: PresentedTool<Args>, rootsOf: (context: ToolContext) => Roots): ToolLike {
+export function toToolLike<Args>(tool: WorkspaceTool<Args>, rootsOf: (context: ToolContext) => Roots): ToolLike {
   const { describe, run, ...definition } = tool;
   const callOf = (context: ToolContext): Call => {
     const { sessionId, workingDirectory } = context.invocation;
@@ -48,7 +48,7 @@ export function toToolLike<Args>(tool: PresentedTool<Args>, rootsOf: (context: T
             const described = await describe(args, callOf(context));
             if ("refusal" in described) {
               firstSteps.set(context, described);
-              // Nobody need be asked for what is not going to happen.
+              // A call that will be refused needs no permission.
               return null;
             }
             firstSteps.set(context, { places: new Set(described.places?.map(({ real }) => real)) });
@@ -62,7 +62,7 @@ export function toToolLike<Args>(tool: PresentedTool<Args>, rootsOf: (context: T
   } as ToolLike;
 }
 
-/** Where a path leads, or why the call cannot have it. */
+/** The place of a path, or why the call may not use it. */
 export async function placeFor(
   path: string,
   { context, roots }: Call,
@@ -75,7 +75,7 @@ export async function placeFor(
   return isOther ? { refusal: unreadableText(path) } : { place: located.place };
 }
 
-/** How a call may search: until these steps are spent. */
+/** The limits of a call's search. */
 export function boundsOf({ context, roots }: Call, steps: SearchSteps): SearchBounds {
   return { signal: context.invocation.signal, steps, isKeptBack: roots.isKeptBack };
 }

@@ -3,20 +3,20 @@ import { type CommandFacts, describeCommand } from "./describe-command.ts";
 import type { Machine } from "./machine.ts";
 import type { Roots } from "./places.ts";
 
-/** What the operating system keeps a program from. */
+/** What the operating system prevents a program from doing. */
 export type Limits = NonNullable<Parameters<Machine["startProcess"]>[0]["limits"]>;
 
-/** A call that runs a line: what rules say of it is known by its roots. */
+/** A call that runs a command line. Its roots know the rules. */
 interface LineCall {
   readonly context: ToolContext;
   readonly roots: Roots;
 }
 
-/** Keeps the lines of calls to what rules allow, where the machine can do that: then the rules need not guess. */
-export class ConfinedLines {
+/** Confines command lines to what rules allow, where the operating system can: then rules need not guess from the text. */
+export class CommandConfinement {
   readonly #machine: Pick<Machine, "confinement">;
   readonly #isOn: boolean;
-  /** What a call was described with is what its line runs with, whatever has become of files and rules meanwhile. */
+  /** A command line runs with the limits that its permission request described, even if files or rules have changed since. */
   readonly #described = new WeakMap<ToolContext, Limits | undefined>();
 
   constructor(machine: Pick<Machine, "confinement">, isOn: boolean) {
@@ -24,19 +24,19 @@ export class ConfinedLines {
     this.#isOn = isOn;
   }
 
-  /** The fields of a permission request for a line. */
+  /** The fields of a permission request for a command line. */
   async describe(line: string, call: LineCall): Promise<CommandFacts & { readonly isConfined?: true }> {
     const limits = await this.#find(line, call.roots);
     this.#described.set(call.context, limits);
     return { ...describeCommand(line), ...(limits !== undefined && { isConfined: true }) };
   }
 
-  /** The limits that the line of a call runs with. */
+  /** The limits for the command line of a call. */
   limits(line: string, { context, roots }: LineCall): Promise<Limits | undefined> {
     return this.#described.has(context) ? Promise.resolve(this.#described.get(context)) : this.#find(line, roots);
   }
 
-  /** Whether a program that runs with these limits is kept from all that a line must be kept from. */
+  /** Whether these limits include all limits that a command line needs. */
   async covers(limits: Limits | undefined, line: string, { roots }: Pick<LineCall, "roots">): Promise<boolean> {
     const wanted = await this.#find(line, roots);
     if (limits === undefined || wanted === undefined) return false;

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import type { CallOutcome, Logger, PreparedCall, Session } from "skillhost";
-import { isDenied, isWrapperOf, withoutExtras } from "./confirmation.ts";
+import type { CallOutcome, Logger, PreparedCall, Session, Tool } from "skillhost";
 import { cancelledReply, errorReply, toReply } from "./tool-reply.ts";
 import {
   type ClientToolResult,
@@ -13,48 +12,48 @@ import {
   readInvocation,
 } from "./wire.ts";
 
-export interface CallDeskParts {
+export interface ClientToolCallsParts {
   readonly session: Session;
-  /** Characters of a result. */
+  /** Maximum characters of a result. */
   readonly outputLimit: number;
   readonly log: Logger;
-  /** Decides about a call of a tool that is not the session's. */
+  /** Decides about a call of a tool that does not belong to the session. */
   permit(confirmation: Confirmation, signal: AbortSignal): Promise<boolean>;
-  /** A tool that ends turns has succeeded. A call that was rejected ends none: the model reads the rejection as its result. */
+  /** Called when a tool that ends turns has succeeded. A rejected call does not end the turn: the model reads the rejection. */
   onTurnOver(conversationId: string): void;
 }
 
 export type ConfirmationResult = { readonly result: "accept" | "dismiss" };
 
-/** A call that was asked about and has not been made yet. */
+/** A call that was confirmed and has not been made yet. */
 interface Confirmed {
   readonly prepared: PreparedCall;
   readonly input: Fields;
   readonly stop: AbortController;
-  /** What it came to, where it is not going to run. */
+  /** Its outcome, if it will not run. */
   readonly outcome: CallOutcome | undefined;
 }
 
 /**
- * Answers the server's calls of our tools, and its questions whether something may run. Every call goes through the
- * session: hooks, checks, permission. Whatever happens, the answer has the form that the server takes.
+ * Answers the server's calls of our tools and its requests for confirmation. Every call goes through the session with its
+ * hooks, checks and permissions. The answer always has the format that the server expects.
  */
-export class CallDesk {
-  readonly #parts: CallDeskParts;
+export class ClientToolCalls {
+  readonly #parts: ClientToolCallsParts;
   readonly #confirmed = new Map<string, Confirmed>();
-  /** What is under way, by conversation: the server does not say when it wants no answer any more. */
+  /** Running calls by conversation, since the server does not cancel its requests. */
   readonly #running = new Map<string, Set<AbortController>>();
-  /** What calls that run have written. */
+  /** The contents that running calls have written. */
   readonly #written = new Map<string, string | undefined>();
   #isClosed = false;
 
-  constructor(parts: CallDeskParts) {
+  constructor(parts: ClientToolCallsParts) {
     this.#parts = parts;
   }
 
   async invoke(params: unknown, signal: AbortSignal): Promise<Reply<ClientToolResult>> {
     const call = readInvocation(params);
-    if (call === undefined) return errorReply("The call could not be understood: it has no name.");
+    if (call === undefined) return errorReply("The call is not valid: it has no tool name.");
     if (this.#isClosed) return cancelledReply();
     const confirmed = this.#take(call);
     const stop = confirmed?.stop ?? new AbortController();
@@ -66,15 +65,15 @@ export class CallDesk {
       if (outcome.endsTurn && outcome.result.resultType === "success") this.#parts.onTurnOver(call.conversationId);
       return toReply(outcome, this.#parts.outputLimit, written);
     } catch (error) {
-      // The session is closed, or something is broken here: the details are no business of a model.
-      this.#parts.log.error("A call of the language server could not be made.", { tool: call.name, error });
+      // The session is closed, or this is a defect: the model does not need the details.
+      this.#parts.log.error("A call of the language server failed.", { tool: call.name, error });
       return errorReply("The tool could not be called.");
     } finally {
       end();
     }
   }
 
-  /** A call wrote a file. */
+  /** Records that a call has written a file. */
   noteWritten({ toolCallId, content }: { readonly toolCallId: string; readonly content: string }): void {
     if (this.#written.has(toolCallId)) this.#written.set(toolCallId, content);
   }
@@ -87,14 +86,14 @@ export class CallDesk {
     try {
       return (await this.#isAllowed(asked, stop)) && !stop.signal.aborted ? accepted : dismissed;
     } catch (error) {
-      this.#parts.log.error("A question of the language server could not be decided: the answer is no.", { tool: asked.name, error });
+      this.#parts.log.error("A confirmation for the language server failed, so the call was denied.", { tool: asked.name, error });
       return dismissed;
     } finally {
       end();
     }
   }
 
-  /** Ends the calls of a conversation: those that run are told by their signal, those to come are dropped. */
+  /** Ends the calls of a conversation: aborts the running ones and drops the confirmed ones. */
   stop(conversationId: string): void {
     for (const controller of this.#running.get(conversationId) ?? []) controller.abort();
     for (const [key, confirmed] of this.#confirmed) if (key.startsWith(`${conversationId}\n`)) this.#drop(key, confirmed);
@@ -126,12 +125,12 @@ export class CallDesk {
 
   async #isAllowed(asked: Confirmation, stop: AbortController): Promise<boolean> {
     const { executables } = this.#parts.session.catalog;
-    // Whoever is asked sees what is really written: that is known when the server comes back with it.
+    // The user must see what is really written, which is known only when the server makes the call.
     if (isWrapperOf(executables, asked.name)) return true;
     return executables.has(asked.name) ? this.#confirmOurs(asked, stop) : this.#parts.permit(asked, stop.signal);
   }
 
-  /** Takes the call through its gates now, so that nobody is asked a second time when it is made. */
+  /** Prepares the call now, so that the user is not asked again when it is made. */
   async #confirmOurs(asked: Confirmation, stop: AbortController): Promise<boolean> {
     const { session } = this.#parts;
     const input = withoutExtras(asked.input, session.catalog.executables.get(asked.name)?.definition.parameters);
@@ -151,7 +150,7 @@ export class CallDesk {
     if (confirmed === undefined) return undefined;
     this.#confirmed.delete(key);
     if (isDeepStrictEqual(confirmed.input, call.input)) return confirmed;
-    // It is not what was asked about: it goes through the gates as it is.
+    // Not the call that was confirmed: it is prepared again.
     this.#drop(key, confirmed);
     return undefined;
   }
@@ -161,8 +160,8 @@ export class CallDesk {
     stop.abort();
     if (outcome !== undefined) return;
     const { session, log } = this.#parts;
-    // So that its end is told, too: it settles as cancelled.
-    session.run(prepared).catch((error: unknown) => log.debug("A call that was confirmed and not made could not be ended.", { error }));
+    // It settles as cancelled, so that its end is reported, too.
+    session.run(prepared).catch((error: unknown) => log.debug("A confirmed call that was not made could not be ended.", { error }));
   }
 
   #begin(conversationId: string, controller: AbortController, signal: AbortSignal): () => void {
@@ -184,4 +183,27 @@ const dismissed: Reply<ConfirmationResult> = [{ result: "dismiss" }, null];
 
 function keyOf({ conversationId, toolCallId, name }: Invocation): string {
   return `${conversationId}\n${toolCallId}\n${name}`;
+}
+
+/** Whether the server prepares the edit itself and then uses our tool to write it. */
+function isWrapperOf(tools: ReadonlyMap<string, Tool>, name: string): boolean {
+  const own = name.replace("copilot.", "");
+  return wrapped.has(own) && tools.has(own);
+}
+
+const wrapped: ReadonlySet<string> = new Set(["create_file", "insert_edit_into_file", "replace_string_in_file", "apply_patch"]);
+
+/** Whether the user or a rule denied the call, as opposed to an error in it. */
+function isDenied({ code, result: { resultType } }: CallOutcome): boolean {
+  return resultType === "denied" || resultType === "rejected" || /^(permission|denied)_/.test(code);
+}
+
+// Fields that the server adds to the arguments when it asks for confirmation.
+const extras = ["toolType", "filePath", "commandLineType", "mcpServerName", "mcpToolName", "mcpType"];
+
+/** Removes these fields, except those that the tool itself declares. */
+function withoutExtras(input: Fields, parameters: Fields | undefined): Fields {
+  const properties = parameters?.["properties"];
+  const isOwn = (key: string): boolean => typeof properties === "object" && properties !== null && Object.hasOwn(properties, key);
+  return Object.fromEntries(Object.entries(input).filter(([key]) => !extras.includes(key) || isOwn(key)));
 }

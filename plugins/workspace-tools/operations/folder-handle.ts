@@ -4,20 +4,20 @@ import { chmod, type FileHandle, lstat, mkdir, open, readdir, readlink, realpath
 import { basename, dirname, join } from "node:path";
 import type { Machine } from "./machine.ts";
 
-/** What was opened is not where it was looked for: a folder on the way was exchanged meanwhile, for a link or for another folder. */
+/** The opened file is not the one at the path: a folder on the path was replaced by a link or by another folder. */
 class ExchangedError extends Error {
   override readonly name = "ExchangedError";
   readonly code = "EXCHANGED";
 }
 
-/** Linux tells by which path an open file is reached, and takes a path that starts at an open folder. */
+/** On Linux /proc shows the path of an open file, and a path can start at an open folder. */
 const hasHandles = process.platform === "linux" && existsSync("/proc/self/fd");
 
 const noFollow = constants.O_NOFOLLOW ?? 0;
 
 /**
- * Opens what is at a path of which links were followed, and nothing else: neither through a link nor in a folder that has come
- * to stand in the place of another.
+ * Opens the file at a path with links resolved. Does not follow a link, and does not open a file in a folder that has
+ * replaced another one on the path.
  * @throws ExchangedError; the system's error.
  */
 export async function openExactly(path: string, flags: number): Promise<FileHandle> {
@@ -36,7 +36,7 @@ async function assertIsAt(file: FileHandle, path: string): Promise<void> {
   if (!isThere) throw new ExchangedError(`What was opened is not at ${path}.`);
 }
 
-/** Without handles: whatever is at the path now is what was opened. Exchanging it twice in between goes unnoticed. */
+/** Without handles: compares the opened file with the one that is now at the path. Replacing it twice in between is not detected. */
 async function isStillAt(file: FileHandle, path: string): Promise<boolean> {
   const [opened, named, real] = await Promise.all([file.stat({ bigint: true }), lstat(path, { bigint: true }), realpath(path)]);
   return real === path && isSame(opened, named);
@@ -47,10 +47,10 @@ function isSame(one: BigIntStats, other: BigIntStats): boolean {
 }
 
 /**
- * A folder that is held open: what is done in it is done there, wherever its path leads by then. On systems other than Linux
- * its path is checked before and after instead, so that a short time remains in which it may be exchanged.
+ * An open folder. Operations affect this folder, even if its path leads somewhere else by then. On systems other than Linux
+ * the path is checked before and after instead, which leaves a short time in which it can be replaced.
  */
-export class HeldFolder implements AsyncDisposable {
+export class FolderHandle implements AsyncDisposable {
   readonly path: string;
   readonly #handle: FileHandle | undefined;
 
@@ -59,16 +59,16 @@ export class HeldFolder implements AsyncDisposable {
     this.#handle = handle;
   }
 
-  /** `path`: links followed. @throws ExchangedError; the system's error. */
-  static async open(path: string): Promise<HeldFolder> {
-    if (hasHandles) return new HeldFolder(path, await openExactly(path, constants.O_RDONLY | constants.O_DIRECTORY));
-    const folder = new HeldFolder(path, undefined);
+  /** `path`: with links resolved. @throws ExchangedError; the system's error. */
+  static async open(path: string): Promise<FolderHandle> {
+    if (hasHandles) return new FolderHandle(path, await openExactly(path, constants.O_RDONLY | constants.O_DIRECTORY));
+    const folder = new FolderHandle(path, undefined);
     await folder.assertInPlace();
     return folder;
   }
 
-  /** Makes the folders that are missing as well; `made` are those, the outermost first. */
-  static async make(path: string): Promise<{ readonly folder: HeldFolder; readonly made: readonly string[] }> {
+  /** Creates missing folders, too. `made`: the created ones, outermost first. */
+  static async make(path: string): Promise<{ readonly folder: FolderHandle; readonly made: readonly string[] }> {
     const missing: string[] = [];
     let folder = await openDeepest(path, missing);
     const made: string[] = [];
@@ -86,12 +86,12 @@ export class HeldFolder implements AsyncDisposable {
     return entries;
   }
 
-  /** A path that leads to a name in this folder, and in no other. */
+  /** A path to a name in exactly this folder. */
   pathOf(name: string): string {
     return this.#handle === undefined ? join(this.path, name) : `/proc/self/fd/${this.#handle.fd}/${name}`;
   }
 
-  /** Makes a file that is not there yet; neither over another one nor through a link. */
+  /** Creates a new file. Does not overwrite a file or follow a link. */
   async create(name: string, data: string | Uint8Array, mode = 0o666): Promise<void> {
     await this.assertInPlace();
     const file = await open(this.pathOf(name), constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | noFollow, mode);
@@ -103,7 +103,7 @@ export class HeldFolder implements AsyncDisposable {
     }
   }
 
-  /** Replaces a file as a whole: who reads it sees the old one or the new one. */
+  /** Replaces a file atomically: readers see the old or the new content. */
   async replace(name: string, data: string | Uint8Array, machine: Pick<Machine, "writeFile">): Promise<void> {
     await this.assertInPlace();
     if (this.#handle === undefined) {
@@ -120,7 +120,7 @@ export class HeldFolder implements AsyncDisposable {
       await rm(this.pathOf(temporary), { force: true });
       throw error;
     }
-    // Some file systems cannot make a folder's names last at once; the file is in its place all the same.
+    // Some file systems cannot sync a folder; the file is in its place anyway.
     await this.#handle.sync().catch(() => undefined);
   }
 
@@ -138,7 +138,7 @@ export class HeldFolder implements AsyncDisposable {
     await chmod(this.pathOf(name), mode);
   }
 
-  /** @throws ExchangedError when its path leads elsewhere by now. */
+  /** @throws ExchangedError when its path leads somewhere else now. */
   async assertInPlace(): Promise<void> {
     if (this.#handle !== undefined) return assertIsAt(this.#handle, this.path);
     if ((await realpath(this.path)) !== this.path) throw new ExchangedError(`${this.path} was exchanged.`);
@@ -159,7 +159,7 @@ export class HeldFolder implements AsyncDisposable {
     }
   }
 
-  /** A file that was made in a folder which is elsewhere by now goes again, before anything is written to it. */
+  /** Removes a new file before anything is written to it if its folder is somewhere else now. */
   async #assertHolds(file: FileHandle, name: string): Promise<void> {
     try {
       await assertIsAt(file, join(this.path, name));
@@ -169,7 +169,7 @@ export class HeldFolder implements AsyncDisposable {
     }
   }
 
-  /** False: it is there already. */
+  /** False: it exists already. */
   async #makeFolder(name: string): Promise<boolean> {
     try {
       await mkdir(this.pathOf(name));
@@ -180,11 +180,11 @@ export class HeldFolder implements AsyncDisposable {
     }
   }
 
-  async #openFolder(name: string): Promise<HeldFolder> {
+  async #openFolder(name: string): Promise<FolderHandle> {
     const path = join(this.path, name);
-    if (this.#handle === undefined) return HeldFolder.open(path);
+    if (this.#handle === undefined) return FolderHandle.open(path);
     const handle = await open(this.pathOf(name), constants.O_RDONLY | constants.O_DIRECTORY | noFollow);
-    const folder = new HeldFolder(path, handle);
+    const folder = new FolderHandle(path, handle);
     try {
       await folder.assertInPlace();
       return folder;
@@ -195,11 +195,11 @@ export class HeldFolder implements AsyncDisposable {
   }
 }
 
-/** The deepest folder on the way that is there; `missing` gets the names below it, the innermost first. */
-async function openDeepest(path: string, missing: string[]): Promise<HeldFolder> {
+/** The deepest existing folder on the path. `missing` receives the names below it, innermost first. */
+async function openDeepest(path: string, missing: string[]): Promise<FolderHandle> {
   for (let at = path; ; at = dirname(at)) {
     try {
-      return await HeldFolder.open(at);
+      return await FolderHandle.open(at);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT" || at === dirname(at)) throw error;
       missing.push(basename(at));
