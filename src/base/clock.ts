@@ -1,6 +1,6 @@
 import { onAbort } from "./wait-for.ts";
 
-/** What waits go by, so that tests need not wait. */
+/** The source of time for waits: tests provide their own. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
@@ -10,7 +10,7 @@ export interface Clock {
 
 /** Disposing cancels. */
 interface ClockTimer extends Disposable {
-  /** Begins to count anew. */
+  /** Starts the wait again. */
   restart(): void;
 }
 
@@ -57,7 +57,7 @@ export async function endsWithin(work: Promise<unknown>, milliseconds: number, c
     timer = clock.after(milliseconds, () => resolve(false));
     if (signal !== undefined) waiting = onAbort(signal, () => reject(signal.reason));
   });
-  // Whoever loses must not become an unhandled rejection.
+  // Work that outlives the wait must not become an unhandled rejection.
   work.catch(() => {});
   try {
     return await Promise.race([work.then(() => true), over]);

@@ -25,10 +25,10 @@ export class StderrTail {
       .split(/\r?\n/)
       .map((line) => line.trim())
       .filter((line) => line !== "");
-    const told = lines.filter((line) => !isTrimming.test(line));
-    const named = told.findLast((line) => namesError.test(line)) ?? told.at(-1) ?? lines.at(-1);
+    const candidates = lines.filter((line) => !isTrimming.test(line));
+    const named = candidates.findLast((line) => namesError.test(line)) ?? candidates.at(-1) ?? lines.at(-1);
     const found =
-      named !== undefined && ofNpm.test(named) ? (told.find((line) => ofNpm.test(line) && !npmCode.test(line)) ?? named) : named;
+      named !== undefined && ofNpm.test(named) ? (candidates.find((line) => ofNpm.test(line) && !npmCode.test(line)) ?? named) : named;
     return found?.replace(/\s*\{$/, "").slice(0, 300);
   }
 }
