@@ -4,6 +4,7 @@ import type { Diagnostic } from "../../src/base/diagnostic.ts";
 import { callToolResult } from "../../src/tools/call-tool-result.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
 import { failureResult, type NormalizeOptions, normalizeResult, resultOfThrow, successResult } from "../../src/tools/tool-result.ts";
+import { rounds } from "../rounds.ts";
 
 const success = (text: string, more: Partial<ToolResult> = {}): ToolResult => ({ resultType: "success", textResultForLlm: text, ...more });
 const failure = (text: string, more: Partial<ToolResult> = {}): ToolResult => ({ resultType: "failure", textResultForLlm: text, ...more });
@@ -370,6 +371,6 @@ test("every result can be sent as JSON and contains no error text for the model"
         expect(JSON.parse(JSON.stringify(result))).toBeTypeOf("object");
       },
     ),
-    { numRuns: 2_000 },
+    { numRuns: rounds(400, 2_000) },
   );
 });

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { positionAt } from "../../../src/base/diagnostic.ts";
 import { parseJson } from "../../../src/formats/text/json-document.ts";
+import { rounds } from "../../rounds.ts";
 
 const faultAt = (text: string) => {
   const { document, faults } = parseJson(text);
@@ -62,7 +63,7 @@ test("accepts and refuses what JSON.parse does, and gives the same value", () =>
       }
       expect(own && { value: own.value }).toEqual(expected);
     }),
-    { numRuns: 10_000 },
+    { numRuns: rounds(2_000, 10_000) },
   );
 });
 

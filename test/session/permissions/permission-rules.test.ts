@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { compilePermissionRules, type PermissionRuleOptions } from "../../../src/session/permissions/permission-rules.ts";
 import type { PermissionRequest, Tool, ToolKind } from "../../../src/tools/tool.ts";
+import { rounds } from "../../rounds.ts";
 import { toolOf } from "../session-kit.ts";
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), "rules-test-")));
@@ -536,7 +537,7 @@ describe("several rules", () => {
         if (judge({ allow: [rule] }, call.tool, call) === "allow") expect(alone).toBe("deny");
         if (judge({ ask: [rule] }, call.tool, call) === "ask") expect(["ask", "deny"]).toContain(among);
       }),
-      { numRuns: 2000 },
+      { numRuns: rounds(400, 2_000) },
     );
   });
 });
