@@ -22,13 +22,13 @@ export function explainRange(range: string, version: string | undefined): string
     case "met":
       return undefined;
     case "unmet":
-      return `version ${version} of it is here`;
+      return `version ${version} is installed`;
     case "no-version":
-      return "it names no version of its own";
+      return "it does not declare a version";
     case "invalid-version":
       return `its version ${JSON.stringify(version)} is not a valid semantic version`;
     case "invalid-range":
-      return `${JSON.stringify(range)} is not a valid semver range; write one such as "^1.2.0"`;
+      return `${JSON.stringify(range)} is not a valid semver range; use one such as "^1.2.0"`;
   }
 }
 

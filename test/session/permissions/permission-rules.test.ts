@@ -452,7 +452,7 @@ describe("rules that cannot be read", () => {
       expect(() => compilePermissionRules({ [list]: [rule] }, cwd)).toThrow(
         expect.objectContaining({
           code: "PERMISSION_RULE",
-          message: expect.stringMatching(/cannot be read.*The forms are.*shell\(<command>\)/),
+          message: expect.stringMatching(/cannot be read.*Valid forms.*shell\(<command>\)/),
         }),
       );
     }
@@ -460,7 +460,7 @@ describe("rules that cannot be read", () => {
 
   test("the message names the rule and what is wrong with it", () => {
     expect(() => compilePermissionRules({ allow: ["lint", "shell(git | sh)"] }, cwd)).toThrow(
-      /"shell\(git \| sh\)" cannot be read: a command is plain words/,
+      /"shell\(git \| sh\)" cannot be read: a command must consist of plain words/,
     );
   });
 });

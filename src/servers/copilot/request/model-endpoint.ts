@@ -133,7 +133,7 @@ const usualModel = "claude-sonnet-4.5";
 
 /** The model to take where nobody named one: the usual one if the endpoint has it, else its first. @internal Exported for tests. */
 async function firstModel(provider: SessionProvider): Promise<string> {
-  if (isPluginProvider(provider)) throw new HostError("MODEL_MISSING", "The session names no model. Give it one.");
+  if (isPluginProvider(provider)) throw new HostError("MODEL_MISSING", "The session has no model. Set one.");
   try {
     const { listModels } = await import("../../../models/provider.ts");
     const models = await listModels({ ...(provider as ProviderOptions), retries: 0 }, { signal: AbortSignal.timeout(10_000) });

@@ -151,7 +151,7 @@ export async function leaveSession(server: CopilotServer, session: CopilotSessio
 export async function dropClient(server: CopilotServer, client: Client): Promise<void> {
   const parked = await Promise.allSettled([...client.sessions].map((session) => parkSession(server, session, client)));
   const failed = parked.flatMap((one) => (one.status === "rejected" ? [toError(one.reason)] : []));
-  if (failed.length > 0) throw new AggregateError(failed, `${failed.length} sessions of a client that has gone could not be kept for it.`);
+  if (failed.length > 0) throw new AggregateError(failed, `${failed.length} sessions of a disconnected client could not be kept for it.`);
 }
 
 /** A session goes on without a client; what it left open waits for another, where it was the last. */
@@ -183,6 +183,6 @@ export function findSession(server: CopilotServer, params: Params): CopilotSessi
 function tellIneffective({ session }: CopilotSession, params: Params): void {
   const names = ineffectiveOptions(params);
   if (names.length === 0) return;
-  const message = `These options of ${params.method} have no effect on skillhost: ${names.join(", ")}.`;
+  const message = `These options of ${params.method} have no effect in skillhost: ${names.join(", ")}.`;
   session.events.append("session.info", { infoType: "options_without_effect", message });
 }
