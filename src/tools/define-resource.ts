@@ -130,7 +130,7 @@ function checkFields(uri: string, fields: Fields, template: UriTemplate | undefi
     throw invalid(`Resource "${uri}": ${key} must be ${wanted}, not ${kindOf(fields[key])}.`);
   };
   for (const key of ["name", "title", "description", "mimeType"])
-    if (fields[key] !== undefined && typeof fields[key] !== "string") fail(key, "text");
+    if (fields[key] !== undefined && typeof fields[key] !== "string") fail(key, "a string");
   if (typeof fields["read"] !== "function") fail("read", "a function");
   for (const key of ["watch", "list"]) if (fields[key] !== undefined && typeof fields[key] !== "function") fail(key, "a function");
   const { size } = fields;

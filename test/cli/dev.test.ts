@@ -138,7 +138,9 @@ test("tells of a new file that does not load beside those that do, and when it i
   const dev = startCli(["dev"], { cwd: place.path, ...terminal });
   await dev.line((line) => line.includes("loaded in"));
   place.write("skills/greeter/tools/new.ts", "export default (\n");
-  expect(await dev.line(() => true)).toMatch(/✗ greeter {2}loaded, without the parts that have errors · skills\/greeter\/tools\/new\.ts · /);
+  expect(await dev.line(() => true)).toMatch(
+    /✗ greeter {2}loaded, without the parts that have errors · skills\/greeter\/tools\/new\.ts · /,
+  );
   expect(await dev.line(() => true)).toContain("    skills/greeter/tools/new.ts:2:1 error MODULE_SYNTAX");
   place.write("skills/greeter/tools/hello.ts", toolModule("hello", "Good morning"));
   expect(await dev.line(() => true)).toMatch(/~ greeter {2}updated hello · /);

@@ -28,7 +28,11 @@ test.each<[string, Record<string, unknown>, RegExp]>([
   ["no base URL", { baseUrl: undefined }, /^baseUrl is missing/],
   ["a base URL that is none", { baseUrl: "api.example.com/v1" }, /^baseUrl must be a URL that begins with http/],
   ["another protocol", { baseUrl: "file:///etc/passwd" }, /^baseUrl must be a URL that begins with http/],
-  ["a password in the base URL", { baseUrl: "https://me:secret-word@example.com" }, /^baseUrl must be a URL without user name and password/],
+  [
+    "a password in the base URL",
+    { baseUrl: "https://me:secret-word@example.com" },
+    /^baseUrl must be a URL without user name and password/,
+  ],
   ["another type", { type: "gemini" }, /^type must be one of "openai", "azure", "anthropic"/],
   ["another API", { wireApi: "messages" }, /^wireApi must be one of "completions", "responses"/],
   ["a token with a line break in it", { bearerToken: "secret-word\nx: y" }, /^bearerToken must be a string that is valid in a header/],

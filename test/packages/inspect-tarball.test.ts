@@ -70,7 +70,12 @@ const zeros = (bytes: number): Buffer => Buffer.alloc(bytes);
 test.each<[string, Buffer, Partial<TarballLimits>, string]>([
   ["too many files", tarball(Array.from({ length: 12 }, (_, n) => ({ path: `package/${n}` }))), { files: 10 }, "more than 10 files"],
   ["a file that is too large", tarball([{ path: "package/a", data: zeros(2_000) }]), { fileBytes: 1_000 }, "larger than 1000 bytes"],
-  ["too much together", tarball([1, 2, 3].map((n) => ({ path: `package/${n}`, data: zeros(500) }))), { bytes: 1_000 }, "larger than 1000 bytes"],
+  [
+    "too much together",
+    tarball([1, 2, 3].map((n) => ({ path: `package/${n}`, data: zeros(500) }))),
+    { bytes: 1_000 },
+    "larger than 1000 bytes",
+  ],
   ["a size in its header that is too large", tarball([{ path: "package/a", size: 8 ** 11 - 1 }]), {}, "larger than 64 MB"],
   ["contents far larger than itself", tarball([{ path: "package/a", data: zeros(8 * 1024 * 1024) }]), {}, "200 times larger"],
   [

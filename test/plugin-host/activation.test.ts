@@ -158,6 +158,8 @@ describe("closing the host", () => {
     const { host } = await hostWith([ends, hangs], { activationTimeout: 50 });
     await host.close();
     expect(ended).toBe(1);
-    expect(found(host, "PLUGIN_DISPOSE")).toMatchObject([{ source: "hangs", message: expect.stringContaining("did not finish its disposal") }]);
+    expect(found(host, "PLUGIN_DISPOSE")).toMatchObject([
+      { source: "hangs", message: expect.stringContaining("did not finish its disposal") },
+    ]);
   });
 });

@@ -113,7 +113,11 @@ describe("a plugin that is named by its file", () => {
       "longer than 0.3 seconds",
     ],
     ["is no plugin any more", () => "export const nothing = 1;\n", "exports no plugin"],
-    ["needs another skillhost", (key: string) => source(key, "2.0.0", { more: `engines: { skillhost: ">=99" },` }), "requires skillhost >=99"],
+    [
+      "needs another skillhost",
+      (key: string) => source(key, "2.0.0", { more: `engines: { skillhost: ">=99" },` }),
+      "requires skillhost >=99",
+    ],
     [
       "has a schema that its configuration does not meet",
       (key: string) => source(key, "2.0.0", { more: `configSchema: { type: "object", required: ["key"] },` }),

@@ -92,9 +92,9 @@ function unknown(name: string, host: Host): never {
 
 function reportNothing({ out }: CommandContext, { name, status, error }: ServerInfo, tool: string | undefined): number {
   const isKnown = status === "connected";
-  const what = tool === undefined ? `of ${visibleLine(name)}` : `of ${visibleLine(name)} by the name "${visibleLine(tool)}"`;
+  const what = tool === undefined ? `of ${visibleLine(name)}` : `of ${visibleLine(name)} named "${visibleLine(tool)}"`;
   if (out.isJson) out.envelope({ ok: isKnown, data: { server: name, held: [], approved: 0 }, diagnostics: [] });
-  else if (isKnown) out.line(`Nothing ${what} is waiting for approval.`);
+  else if (isKnown) out.line(`No definition ${what} is waiting for approval.`);
   else out.complain(`The definitions of ${visibleLine(name)} are not available: ${visibleLine(error ?? status)}`);
   return isKnown ? 0 : 1;
 }

@@ -242,7 +242,9 @@ test("a skill is published, signed, published again, and added where packages mu
   expect(run(signer, ["keys", "new", "alice"]).code).toBe(0);
   const manifest = join(signer, "package.json");
   writeFileSync(manifest, readFileSync(manifest, "utf8").replace("1.0.0", "1.1.0"));
-  expect(run(signer, ["sign", "."]).stdout).toContain("Not signed, because these files are not packed: .env, .npmrc, node_modules/, test/.");
+  expect(run(signer, ["sign", "."]).stdout).toContain(
+    "Not signed, because these files are not packed: .env, .npmrc, node_modules/, test/.",
+  );
   publish(signer);
   const project = folder({ "skillhost.json": '{ "trust": { "policy": { "package": "require" } } }' });
   const added = run(project, ["add", "signed-greeter", "--yes"]);

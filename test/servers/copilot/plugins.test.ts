@@ -204,6 +204,8 @@ describe("plugins that a client installs", () => {
     expect((await client.refusal("plugins.install", { source: "far@fair" })).message).toContain("in another repository");
     expect((await client.refusal("plugins.install", { source: "flute@fair" })).message).toContain("does not list this plugin");
     expect((await client.refusal("plugins.uninstall", { name: "flute" })).message).toContain("is not installed");
-    expect((await client.refusal("plugins.marketplaces.add", { source: join(served.folder, "src") })).message).toContain("No marketplace found");
+    expect((await client.refusal("plugins.marketplaces.add", { source: join(served.folder, "src") })).message).toContain(
+      "No marketplace found",
+    );
   });
 });
