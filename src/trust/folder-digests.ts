@@ -215,7 +215,8 @@ const maxJsonDepth = 500;
 function assertJson(value: unknown, depth: number): void {
   if (value === null || typeof value === "string" || typeof value === "boolean") return;
   if (typeof value === "number" && Number.isFinite(value)) return;
-  if (typeof value !== "object" || depth === maxJsonDepth) throw new TypeError("This value cannot be represented in JSON, so it has no digest.");
+  if (typeof value !== "object" || depth === maxJsonDepth)
+    throw new TypeError("This value cannot be represented in JSON, so it has no digest.");
   if (!Array.isArray(value) && !isPlain(value)) throw new TypeError("Only plain objects and arrays have a digest.");
   // Undefined fields are left out by JSON, as if they were absent; in arrays they would turn into null.
   for (const item of Object.values(value)) if (item !== undefined || Array.isArray(value)) assertJson(item, depth + 1);
