@@ -91,7 +91,7 @@ describe("a plugin that comes with skillhost", () => {
       { name: "skillhost/plugins/other", isBundled: true, state: "failed" },
     ]);
     expect(host.sources).toMatchObject([{ kind: "builtin", id: "notes", tools: [{ origin: { kind: "builtin", source: "notes" } }] }]);
-    expect(host.diagnostics).toMatchObject([{ code: "PLUGIN_NOT_FOUND", message: expect.stringContaining('No plugin "other"') }]);
+    expect(host.diagnostics).toMatchObject([{ code: "PLUGIN_NOT_FOUND", message: expect.stringContaining('no bundled plugin "other"') }]);
   });
 
   test("is looked for in the package itself unless told otherwise", async () => {

@@ -180,7 +180,7 @@ describe("a plugin that is named by its file", () => {
       message: 'Plugin "live" was not replaced: plugin "needy" requires "live" ^1.0.0, but version 2.0.0 is installed.',
     });
     const named = await pluginsChanged(host, () => save(source(key, "1.1.0").replace(`name: "live"`, `name: "alive"`)));
-    expect(named.failed[0]!.diagnostics[0]!.message).toContain('it is named "alive" now');
+    expect(named.failed[0]!.diagnostics[0]!.message).toContain('its name is "alive" now');
     const circular = await pluginsChanged(host, () => save(source(key, "1.1.0", { more: `requires: { needy: "*" },` })));
     expect(circular.failed[0]!.diagnostics[0]!.message).toContain("live → needy → live");
     expect(await says()).toBe("1.0.0");
