@@ -4,7 +4,7 @@ import { satisfies, valid, validRange } from "semver";
 export type RangeVerdict = "met" | "unmet" | "invalid-range" | "no-version" | "invalid-version";
 
 const maxKnown = 4_096;
-/** Reading a range takes longer than all that is made of it, and a thousand skills are judged anew with each change. */
+/** Parsing ranges is slow, and each change checks those of all skills again. */
 const known = new Map<string, RangeVerdict>();
 
 /** Judges a version by a range of semantic versions. A pre-release counts as the version it leads to; `*` takes anything. */
@@ -16,7 +16,7 @@ export function judgeRange(range: string, version: string | undefined): RangeVer
   return verdict;
 }
 
-/** Why a range is not met, in words that go on from "it requires …"; undefined when it is. */
+/** Why a range is not met, as the continuation of "it requires …"; undefined when it is met. */
 export function explainRange(range: string, version: string | undefined): string | undefined {
   switch (judgeRange(range, version)) {
     case "met":
