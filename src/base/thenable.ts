@@ -4,11 +4,7 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   try {
     return typeof (value as { then?: unknown }).then === "function";
   } catch {
-<<<<<<< HEAD
     // The getter throws: the next read of it reports the error.
-=======
-    // A throwing getter: the code that reads the value later gets the same error and reports it.
->>>>>>> 8e10b91 (Write the comments of src/base in standard English)
     return false;
   }
 }
