@@ -22,7 +22,7 @@ function adviseDescription(tool: KnownDefinition): Diagnostic[] {
   const { name, description } = tool;
   // A missing one has a code of its own, from whoever makes the tool.
   if (description === undefined || description.trim() === "" || tellsSomething(description, name)) return [];
-  const message = `The description of "${name}" gives a model too little to choose the tool by: ${JSON.stringify(description.slice(0, 80))}. Say what the tool does, what it returns and when to use it.`;
+  const message = `The description of "${name}" is too vague for a model to choose the tool: ${JSON.stringify(description.slice(0, 80))}. Say what the tool does, what it returns and when to use it.`;
   return [advice("ADVICE_DESCRIPTION_VAGUE", message, tool, "description")];
 }
 
@@ -60,7 +60,7 @@ function adviseFileName(tool: KnownDefinition): Diagnostic[] {
   // An illegal name is refused as such; what it should be comes first.
   if (!checkToolName(tool.name).ok) return [];
   if (!tool.isAloneInFile || plain(fileName) === plain(tool.name) || /^(?:index|main|skill|tools?)$/.test(fileName)) return [];
-  const message = `The tool "${tool.name}" is defined in ${basename(tool.file)}. Name the file after it, so that it is found.`;
+  const message = `Tool "${tool.name}" is defined in ${basename(tool.file)}. Name the file after the tool, so that it is easy to find.`;
   return [{ ...advice("ADVICE_NAME_NOT_FILE", message, tool, "name"), severity: "info" }];
 }
 
@@ -70,7 +70,7 @@ function plain(name: string): string {
 
 function adviseBuiltinName(tool: KnownDefinition): Diagnostic[] {
   if (!builtinToolNames.has(tool.name) || tool.overridesBuiltInTool === true) return [];
-  const message = `"${tool.name}" is the name of a built-in tool, and where that is there this one is left out. Rename it, or set overridesBuiltInTool: true to take its place.`;
+  const message = `"${tool.name}" is the name of a built-in tool, so this tool is not available where the built-in one is. Rename it, or set overridesBuiltInTool: true to replace the built-in tool.`;
   return [advice("ADVICE_BUILTIN_NAME", message, tool, "name")];
 }
 

@@ -12,7 +12,7 @@ export function advisePaths(module: ModuleSource): readonly Diagnostic[] {
 }
 
 export function absolutePathMessage(path: string): string {
-  return `The path ${JSON.stringify(path.slice(0, 80))} is there on one machine only. Start at invocation.workingDirectory, at import.meta.dirname for the skill's own files, or at os.tmpdir().`;
+  return `The path ${JSON.stringify(path.slice(0, 80))} exists only on one machine. Start at invocation.workingDirectory, at import.meta.dirname for the skill's own files, or at os.tmpdir().`;
 }
 
 /** Somebody's home, a temporary or data folder, or a drive: not what every system of a kind has in one place. */

@@ -22,7 +22,7 @@ export function adviseResults(module: ModuleSource, handlers: ReadonlySet<Functi
 
 function adviseNothing(module: ModuleSource, handler: FunctionNode): Diagnostic[] {
   if (handler.type !== "ArrowFunctionExpression" && handler.generator) return [];
-  const message = "This handler returns nothing, which counts as a failure of the tool. Return a sentence that says what was done.";
+  const message = "This handler returns nothing, which counts as a failed call. Return a sentence that says what was done.";
   const { body } = handler;
   if (body === null) return [];
   if (body.type !== "BlockStatement") {
@@ -37,7 +37,7 @@ function adviseNothing(module: ModuleSource, handler: FunctionNode): Diagnostic[
 }
 
 const bareText = /^\s*(?:success(?:ful|fully)?|succeeded|ok(?:ay)?|done|finished|completed?|true)\s*[.!]*\s*$/i;
-const bareMessage = "A model learns nothing from this result. Say what was done, to what, and what came of it.";
+const bareMessage = "This result says nothing to a model. Say what was done, to what, and with which outcome.";
 
 /** What a handler returns as it stands. */
 function adviseBare(module: ModuleSource, handler: FunctionNode): Diagnostic[] {
@@ -88,7 +88,7 @@ function modelPart(object: NodeOf<"ObjectExpression">): SyntaxNode | undefined {
 
 const code = "ADVICE_ERROR_IN_TEXT";
 const leakMessage =
-  "What an error says (paths, addresses, stacks) would be read by a model. Throw the error, which is logged, or give a text of your own in textResultForLlm and the error's in `error`.";
+  "This shows the text of an error (paths, addresses, stacks) to the model. Throw the error, which is logged, or put your own text into textResultForLlm and the error's into `error`.";
 
 /** Advice about handlers that hand what a caught error says to a model. */
 export function adviseLeaks(module: ModuleSource, handlers: ReadonlySet<FunctionNode>): readonly Diagnostic[] {
@@ -192,7 +192,7 @@ function subjectsOf(call: NodeOf<"CallExpression">): readonly SyntaxNode[] {
 }
 
 const networkMessage =
-  "Nothing ends this request when the call is cancelled or its time is up. Give it `signal: invocation.signal`, or AbortSignal.timeout(ms).";
+  "This request continues after the call is cancelled or times out. Pass `signal: invocation.signal`, or AbortSignal.timeout(ms).";
 const httpModules = new Set(["http", "node:http", "https", "node:https"]);
 
 /** Advice about requests that go on for as long as the other side likes. */

@@ -18,7 +18,7 @@ export function adviseRequired(schema: unknown, place: Place, position: Position
   if (!isRecord(schema) || schema["required"] !== undefined || !isRecord(schema["properties"])) return [];
   const names = Object.entries(schema["properties"]).filter(([, part]) => !(isRecord(part) && isOptional(part)));
   if (names.length === 0) return [];
-  const message = `The parameters of "${place.tool}" have no "required", so a model may leave out all of them. List what the tool needs, or write "required": [] if it needs none.`;
+  const message = `The parameters of "${place.tool}" have no "required", so a model may leave out all of them. List the parameters that the tool needs, or write "required": [] if it needs none.`;
   return [advice("ADVICE_REQUIRED_MISSING", message, place, position)];
 }
 
@@ -32,14 +32,14 @@ function isOptional(part: Record<string, unknown>): boolean {
 
 function adviseUndescribed({ path, isDescribed, position }: ParameterFact, place: Place): Diagnostic[] {
   if (isDescribed) return [];
-  const message = `The parameter "${path}" of "${place.tool}" has no description. Say what it is, with its unit or an example where that helps a model.`;
+  const message = `The parameter "${path}" of "${place.tool}" has no description. Describe it, with its unit or an example where that helps a model.`;
   return [advice("ADVICE_PARAMETER_UNDESCRIBED", message, place, position)];
 }
 
 function adviseProse({ path, description, isFreeText, position }: ParameterFact, place: Place): Diagnostic[] {
   const values = isFreeText && description !== undefined ? valuesInProse(description) : [];
   if (values.length < 2) return [];
-  const message = `The description of the parameter "${path}" of "${place.tool}" lists its values (${values.slice(0, 5).join(", ")}). Put them into an enum, which a model cannot miss and the host checks.`;
+  const message = `The description of the parameter "${path}" of "${place.tool}" lists its values (${values.slice(0, 5).join(", ")}). Use an enum, which the model sees and the host checks.`;
   return [advice("ADVICE_VALUES_IN_PROSE", message, place, position)];
 }
 

@@ -101,7 +101,7 @@ function refusesHyphens(pattern: string): boolean {
 
 function refusedOptions(names: readonly string[]): Pick<Diagnostic, "severity" | "code" | "message"> {
   const shown = names.map((name) => `\${${name}}`).join(", ");
-  const message = `A call in which ${shown} begins with a hyphen is refused, as the program could take it for an option. If the program understands "--", write it before that element of "args"; or pass the value on stdin.`;
+  const message = `A call in which ${shown} begins with a hyphen is rejected, because the program could treat it as an option. If the program understands "--", write it before that element of "args"; or pass the value on stdin.`;
   return { severity: "info", code: "ADVICE_ARGUMENT_OPTION", message };
 }
 

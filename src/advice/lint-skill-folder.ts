@@ -24,7 +24,7 @@ export function lintSkillFolder(folder: string): readonly Diagnostic[] {
 
 function missing(folder: string, other: string | undefined): Diagnostic {
   const code = "SKILL_DOCUMENT_MISSING";
-  const what = "Hosts that go by the Agent Skills specification find no skill here";
+  const what = "Hosts that follow the Agent Skills specification find no skill here";
   if (other !== undefined)
     return { severity: "error", code, file: join(folder, other), message: `${what}: ${other} is not SKILL.md. Rename it to SKILL.md.` };
   const advice = `Add a SKILL.md that begins with ---, \`name: ${basename(folder)}\`, \`description: …\` and ---.`;

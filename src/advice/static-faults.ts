@@ -79,7 +79,7 @@ interface MissingName {
 
 function missingName(module: ModuleSource, node: SyntaxNode, { specifier, name, known }: MissingName): Diagnostic {
   const shown = [...known].sort().slice(0, 60).join(", ");
-  const message = `"${specifier}" has no export "${name}". It exports ${shown || "nothing"}. Correct the name, or export it there.`;
+  const message = `"${specifier}" has no export "${name}". It exports ${shown || "nothing"}. Fix the name, or export it there.`;
   return { severity: "error", code: "MODULE_EXPORT_MISSING", message, file: module.file, range: { start: module.positionOf(node.start) } };
 }
 
@@ -88,7 +88,7 @@ function endings(module: ModuleSource): readonly Diagnostic[] {
   const found = endingOf(module);
   if (found === undefined) return [];
   const [code, what] = found.type === "ThrowStatement" ? ["MODULE_THREW", "throws"] : ["MODULE_EXITED", "ends the process"];
-  const message = `This module ${what} whenever it is loaded, so nothing of it can be used. Move this into a handler.`;
+  const message = `This module ${what} when it loads, so nothing in it can be used. Move this into a handler.`;
   return [{ severity: "error", code, message, file: module.file, range: { start: module.positionOf(found.start) } }];
 }
 
@@ -122,8 +122,8 @@ export function exportFaults(module: ModuleSource): readonly Diagnostic[] {
 
 function nothingExported(module: ModuleSource, isAny: boolean, lost: readonly WrittenTool[]): Diagnostic {
   const [first] = lost;
-  const what = first?.name === undefined ? "" : ` It defines "${first.name}" and does not export it.`;
-  const message = `${isAny ? "What this module exports is not a tool, prompt or resource." : "This module exports no tool."}${what} Export one made with defineTool(…), or begin its name with an underscore if it only helps others.`;
+  const what = first?.name === undefined ? "" : ` It defines "${first.name}" but does not export it.`;
+  const message = `${isAny ? "The export of this module is not a tool, prompt or resource." : "This module exports no tool."}${what} Export one made with defineTool(…), or begin the file's name with an underscore if it is a helper.`;
   const range = first === undefined ? {} : { range: { start: module.positionOf(first.node.start) } };
   return { severity: "error", code: "MODULE_NO_TOOLS", message, file: module.file, ...range };
 }
@@ -131,11 +131,11 @@ function nothingExported(module: ModuleSource, isAny: boolean, lost: readonly Wr
 function notATool(module: ModuleSource, node: SyntaxNode): Diagnostic {
   const what =
     node.type === "ArrayExpression"
-      ? "a list without one"
+      ? "an array without one"
       : node.type === "ObjectExpression"
         ? "an object without a name and handler"
         : "a plain value";
-  const message = `In this module the default export is, or returns, ${what}, not a tool, prompt or resource. Make it with defineTool(name, { … }), definePrompt or defineResource.`;
+  const message = `The default export of this module is, or returns, ${what}, not a tool, prompt or resource. Create it with defineTool(name, { … }), definePrompt or defineResource.`;
   return { severity: "error", code: "MODULE_NOT_A_TOOL", message, file: module.file, range: { start: module.positionOf(node.start) } };
 }
 
@@ -160,7 +160,7 @@ export function shapeFault(module: ModuleSource, { name, definition }: WrittenTo
   const libraries = libraryNames(module);
   const isSchema = value.properties.some((each) => each.type === "Property" && libraries.has(rootOf(each.value as SyntaxNode) ?? ""));
   if (!isSchema) return undefined;
-  const message = `Tool "${name ?? "(computed)"}": parameters is a map of schemas, and must be one schema. Put it into z.object({ … }), or what your library has for that.`;
+  const message = `Tool "${name ?? "(computed)"}": parameters is a map of schemas, but must be one schema. Wrap it in z.object({ … }), or your library's equivalent.`;
   return { severity: "error", code: "TOOL_INVALID", message, file: module.file, range: { start: module.positionOf(value.start) } };
 }
 

@@ -133,7 +133,7 @@ export function createPythonInspector(inspect: InspectPython, onUnknown: (file: 
 
 function faultOf(file: string, found: Exclude<InspectedFile, { kind: "parsed" }>): Diagnostic {
   if (found.kind === "unread") {
-    const message = "This file was not checked: there is no python3 on the PATH that parses it. Install Python 3.10 or later.";
+    const message = "This file was not checked: no python3 on the PATH can parse it. Install Python 3.10 or later.";
     return { severity: "warning", code: "PYTHON_MISSING", file, message };
   }
   const { code, message, line, column = 1 } = found;
@@ -142,6 +142,6 @@ function faultOf(file: string, found: Exclude<InspectedFile, { kind: "parsed" }>
 
 function noTools(file: string): Diagnostic {
   const message =
-    "This file defines no tool. Write SCHEMA and execute(tool_input, ctx), or decorate a function with define_tool of the module skillhost; a helper's name starts with an underscore.";
+    "This file defines no tool. Write SCHEMA and execute(tool_input, ctx), or decorate a function with define_tool of the module skillhost. Begin the name of a helper file with an underscore.";
   return { severity: "info", code: "PYTHON_NO_TOOLS", file, message };
 }

@@ -16,7 +16,7 @@ const maxDepth = 2 * maxJsonDepth;
 export function canonicalJson(value: unknown): string {
   if (isNestedTooDeep(value, maxDepth)) throw new HostError("JSON_TOO_DEEP", `The data is nested more than ${maxDepth} levels deep.`);
   const text = stringify(value);
-  if (text === undefined) throw new TypeError("This value has no JSON form.");
+  if (text === undefined) throw new TypeError("This value cannot be represented in JSON.");
   return text;
 }
 

@@ -1,7 +1,7 @@
 /**
- * The one table of characters that people do not see, or that change what they see: control characters, direction controls,
- * and what fonts show as nothing (also the "tags" and variation selectors in which whole texts can be hidden). Line breaks
- * and tabs are none of them.
+ * Characters that people cannot see, or that change what they see: control characters, direction controls,
+ * and characters without a glyph (including "tags" and variation selectors, which can hide whole texts). Line breaks
+ * and tabs do not count.
  */
 const hidden = String.raw`[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffb]`;
 
@@ -32,7 +32,7 @@ const legitimate = [
   String.raw`[\u115f\u1160](?=[\u1100-\u11ff])|(?<=[\u1100-\u115f])\u1160`,
   String.raw`(?<=[\u2801-\u28ff]\u2800{0,99})\u2800|\u2800(?=\u2800{0,99}[\u2801-\u28ff])`,
 ];
-/** Marks that only tell the order in which a text of both directions is shown: harmless for who reads, not for who looks. */
+/** Marks that only order text of both directions: harmless to a model, but they can change what a person sees. */
 const directionMarks = [
   `(?<=${anyOf(rightToLeft)}[^\\p{L}]{0,2})[\\u200e\\u200f\\u061c]`,
   `[\\u200e\\u200f\\u061c](?=[^\\p{L}]{0,2}${anyOf(rightToLeft)})`,

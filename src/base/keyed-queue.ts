@@ -21,7 +21,7 @@ export class KeyedQueue {
   }
 
   add(key: string, job: (signal: AbortSignal) => Promise<void>): void {
-    if (this.#closed) throw new HostError("QUEUE_CLOSED", "This queue is closed and takes no more work.");
+    if (this.#closed) throw new HostError("QUEUE_CLOSED", "This queue is closed and accepts no more work.");
     const lane = this.#lanes.get(key);
     if (lane === undefined) {
       const fresh: Lane = { running: new AbortController(), waiting: undefined };

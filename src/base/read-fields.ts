@@ -21,12 +21,12 @@ export function fieldsReader<T extends object>(readers: FieldReaders<T>): (value
 }
 
 export function readText(value: unknown, path: string): string {
-  return typeof value === "string" && value !== "" && !value.includes("\0") ? value : mustBe(path, "a text that is not empty");
+  return typeof value === "string" && value !== "" && !value.includes("\0") ? value : mustBe(path, "a non-empty string");
 }
 
 export function readTexts(value: unknown, path: string): readonly string[] {
-  if (!Array.isArray(value)) return mustBe(path, "a list of texts");
-  const texts = value.map((text: unknown, index) => (typeof text === "string" ? text : mustBe(`${path}[${index}]`, "a text")));
+  if (!Array.isArray(value)) return mustBe(path, "an array of strings");
+  const texts = value.map((text: unknown, index) => (typeof text === "string" ? text : mustBe(`${path}[${index}]`, "a string")));
   return Object.freeze(texts);
 }
 
@@ -35,7 +35,7 @@ export function readFlag(value: unknown, path: string): boolean {
 }
 
 export function readPositive(value: unknown, path: string): number {
-  return typeof value === "number" && value > 0 ? value : mustBe(path, "a number above 0");
+  return typeof value === "number" && value > 0 ? value : mustBe(path, "a positive number");
 }
 
 export function readCallback<F extends (...args: never) => unknown>(value: unknown, path: string): F {

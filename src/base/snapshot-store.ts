@@ -1,7 +1,7 @@
 import { Emitter } from "./emitter.ts";
 
 /**
- * Holds one immutable value and tells subscribers when another takes its place. Readers keep what they read:
+ * Holds one immutable value and notifies subscribers when it is replaced. Readers keep what they read:
  * a snapshot never changes under them.
  */
 export class SnapshotStore<T> {

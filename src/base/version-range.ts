@@ -4,7 +4,7 @@ import { satisfies, valid, validRange } from "semver";
 export type RangeVerdict = "met" | "unmet" | "invalid-range" | "no-version" | "invalid-version";
 
 const maxKnown = 4_096;
-/** Reading a range takes longer than all that is made of it, and a thousand skills are judged anew with each change. */
+/** Parsing ranges is slow, and each change checks those of all skills again. */
 const known = new Map<string, RangeVerdict>();
 
 /** Judges a version by a range of semantic versions. A pre-release counts as the version it leads to; `*` takes anything. */
@@ -16,19 +16,19 @@ export function judgeRange(range: string, version: string | undefined): RangeVer
   return verdict;
 }
 
-/** Why a range is not met, in words that go on from "it requires …"; undefined when it is. */
+/** Why a range is not met, as the continuation of "it requires …"; undefined when it is met. */
 export function explainRange(range: string, version: string | undefined): string | undefined {
   switch (judgeRange(range, version)) {
     case "met":
       return undefined;
     case "unmet":
-      return `version ${version} of it is here`;
+      return `version ${version} is installed`;
     case "no-version":
-      return "it names no version of its own";
+      return "it does not declare a version";
     case "invalid-version":
       return `its version ${JSON.stringify(version)} is not a valid semantic version`;
     case "invalid-range":
-      return `${JSON.stringify(range)} is not a valid semver range; write one such as "^1.2.0"`;
+      return `${JSON.stringify(range)} is not a valid semver range; use one such as "^1.2.0"`;
   }
 }
 

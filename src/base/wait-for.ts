@@ -92,5 +92,5 @@ export function whenAborted(signal: AbortSignal): Promise<void> {
 }
 
 function defaultError(): Error {
-  return new Error("The time for this is over.");
+  return new Error("The time limit was reached.");
 }

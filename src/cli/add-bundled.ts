@@ -25,12 +25,12 @@ export async function addBundled(
 ): Promise<number> {
   const { io, out } = context;
   if (!names.every(isBundledName))
-    throw usageError(`Add skills that come with skillhost (${prefix}<name>) and packages with one command each.`);
+    throw usageError(`Bundled skills (${prefix}<name>) and packages cannot be added by the same command. Run the command once for each.`);
   const root = user ? join(skillhostHome(), "skills") : resolveRoot(skillDirectories(context)[0]!, io.cwd);
   const chosen = names.map((name) => findTemplate(name.slice(prefix.length)));
   const folders = chosen.map((name) => join(root, name));
   const taken = folders.find(existsSync);
-  if (taken !== undefined) throw new CliError("FILE_EXISTS", `${taken} is there already and nothing was written. Move it away first.`, 1);
+  if (taken !== undefined) throw new CliError("FILE_EXISTS", `${taken} already exists, so nothing was written. Move it away first.`, 1);
   const files: string[] = [];
   for (const [index, folder] of folders.entries()) {
     if (!user) assertOwnPlace(context, folder);
@@ -46,7 +46,7 @@ function findTemplate(name: string): string {
   if (known.includes(name)) return name;
   throw new CliError(
     "SKILL_UNKNOWN",
-    `No skill "${name}" comes with skillhost.${didYouMean(name, known)} There are ${known.join(", ")}.`,
+    `skillhost has no bundled skill "${name}".${didYouMean(name, known)} The bundled skills are ${known.join(", ")}.`,
     1,
   );
 }

@@ -14,7 +14,7 @@ if (isSupported) {
   }
 } else {
   process.stderr.write(
-    `error: skillhost needs Node.js ^20.19.0 || >=22.12.0, and this is ${process.versions.node}. Install a newer Node.js.\n`,
+    `error: skillhost requires Node.js ^20.19.0 || >=22.12.0, but this is ${process.versions.node}. Install a newer Node.js.\n`,
   );
   process.exitCode = 2;
 }

@@ -33,7 +33,7 @@ async function readStdin(io: CliIo, waits: () => void): Promise<string> {
   try {
     const text = await io.stdin.read(io.signal);
     if (text.length > maxJsonBytes)
-      throw usageError(`stdin has more than ${maxJsonBytes} characters. Give a file's path as an argument instead.`);
+      throw usageError(`stdin has more than ${maxJsonBytes} characters. Pass the path of a file as an argument instead.`);
     return text;
   } finally {
     clearTimeout(timer);
@@ -45,18 +45,18 @@ function parseObject(text: string, where: string): object {
   const fault = faults[0];
   if (document === undefined && fault) {
     const { line, column } = positionAt(text, fault.offset);
-    throw usageError(`The JSON in ${where} does not parse (${line}:${column}): ${fault.message}`);
+    throw usageError(`The JSON in ${where} is not valid (${line}:${column}): ${fault.message}`);
   }
   const value = document?.value;
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
-  throw usageError(`A tool's arguments have names: give a JSON object such as '{"path": "src"}', or --arg path=src.`);
+  throw usageError(`Tool arguments must be a JSON object such as '{"path": "src"}', or --arg path=src.`);
 }
 
 function parsePairs(pairs: readonly string[]): Record<string, unknown> {
   const values: Record<string, unknown> = Object.create(null);
   for (const pair of pairs) {
     const at = pair.indexOf("=");
-    if (at < 1) throw usageError(`--arg ${JSON.stringify(pair)} has no name and value. Write --arg name=value.`);
+    if (at < 1) throw usageError(`--arg requires the form name=value, but got ${JSON.stringify(pair)}.`);
     values[pair.slice(0, at)] = parseValue(pair.slice(at + 1));
   }
   return values;

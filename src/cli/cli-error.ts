@@ -42,7 +42,7 @@ export async function describeStrayError(error: Error): Promise<StrayError> {
   const { stack, place } = readableStack(error);
   const message =
     place === undefined
-      ? `An error was not handled: ${error.message}`
-      : `${place.file}:${place.line}:${place.column} failed outside of any call: ${error.message} A promise is probably not awaited there.`;
+      ? `Unhandled error: ${error.message}`
+      : `${place.file}:${place.line}:${place.column} unhandled error outside of any call: ${error.message} A promise is probably not awaited there.`;
   return { message, stack, place };
 }

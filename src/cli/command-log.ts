@@ -53,6 +53,10 @@ function openForAppend(path: string): number {
     // Logs may hold what tools were called with. A link could lead to any file; Windows has no such flag.
     return openSync(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), 0o600);
   } catch (error) {
-    throw new CliError("LOG_FILE", `The log file ${path} cannot be opened (${errorMessage(error)}). Name another with --log-file.`, 2);
+    throw new CliError(
+      "LOG_FILE",
+      `The log file ${path} cannot be opened (${errorMessage(error)}). Choose another file with --log-file.`,
+      2,
+    );
   }
 }

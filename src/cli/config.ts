@@ -44,7 +44,7 @@ function readConfig(value: unknown, folder: string, complain: JsonComplain): Con
     complain(
       "error",
       "CONFIG_UNKNOWN_KEY",
-      `"${key.slice(0, 60)}" is not a configuration key.${didYouMean(key, keys)} There are ${keys.slice(1).join(", ")}.`,
+      `"${key.slice(0, 60)}" is not a configuration key.${didYouMean(key, keys)} The keys are ${keys.slice(1).join(", ")}.`,
       [key],
     );
   }
@@ -73,7 +73,7 @@ function readConfig(value: unknown, folder: string, complain: JsonComplain): Con
 function texts(fields: FieldReader, key: string, complain: JsonComplain): readonly string[] | undefined {
   return fields.list(key)?.filter((item, index): item is string => {
     if (typeof item === "string" && item !== "" && !item.includes("\0")) return true;
-    complain("error", "CONFIG_TYPE", `"${key}" may hold only texts that are not empty, not ${describe(item)}.`, [key, index]);
+    complain("error", "CONFIG_TYPE", `"${key}" must contain only non-empty strings, not ${describe(item)}.`, [key, index]);
     return false;
   });
 }
@@ -81,7 +81,8 @@ function texts(fields: FieldReader, key: string, complain: JsonComplain): readon
 function packages(fields: FieldReader, folder: string, complain: JsonComplain): boolean | readonly string[] | undefined {
   const value = fields.raw("packageSkills");
   if (value === undefined || typeof value === "boolean") return value;
-  if (!Array.isArray(value)) return fields.wrong("packageSkills", `"packageSkills" must be true, false or a list, not ${describe(value)}.`);
+  if (!Array.isArray(value))
+    return fields.wrong("packageSkills", `"packageSkills" must be true, false or an array, not ${describe(value)}.`);
   return texts(fields, "packageSkills", complain)?.map((entry) => fromFolder(entry, folder));
 }
 
@@ -94,8 +95,8 @@ function plugins(fields: FieldReader, folder: string, complain: JsonComplain): C
       const specifier = /^\.{1,2}(?:[\\/]|$)/.test(use) ? resolve(folder, use) : use;
       return [isJsonObject(item) ? { ...item, use: specifier } : specifier];
     }
-    const advice = 'Write a path, a package, or { "use": "…", "config": { … } }.';
-    complain("error", "CONFIG_TYPE", `"plugins" cannot hold ${describe(item)}. ${advice}`, ["plugins", index]);
+    const advice = 'Use a path, a package name, or { "use": "…", "config": { … } }.';
+    complain("error", "CONFIG_TYPE", `"plugins" cannot contain ${describe(item)}. ${advice}`, ["plugins", index]);
     return [];
   });
 }
@@ -107,7 +108,7 @@ function fromFolder(entry: string, folder: string): string {
 function positive(fields: FieldReader, key: string): number | undefined {
   const value = fields.raw(key);
   if (value === undefined || (typeof value === "number" && value > 0)) return value;
-  return fields.wrong(key, `"${key}" must be a number above 0, not ${describe(value)}.`);
+  return fields.wrong(key, `"${key}" must be a positive number, not ${describe(value)}.`);
 }
 
 /**
@@ -188,14 +189,14 @@ function noKey(file: string): Diagnostic {
     severity: "error",
     code: "CONFIG_MISSING",
     file,
-    message: 'This package.json has no "skillhost" key. Add one, or name another file.',
+    message: 'This package.json has no "skillhost" key. Add one, or choose another file.',
   };
 }
 
 function refuse(file: string, diagnostics: readonly Diagnostic[]): never {
   throw new CliError(
     "CONFIG",
-    `The configuration in ${file} cannot be used. Fix what is listed below, or name another file with --config.`,
+    `The configuration in ${file} is not valid. Fix the problems below, or choose another file with --config.`,
     2,
     diagnostics,
   );
@@ -209,18 +210,18 @@ function narrowConfig(config: ConfiguredOptions, file: string, complain: JsonCom
   const { logFile, sessionsDirectory, workingDirectory, ...rest } = config;
   const project = locationOf(dirname(file));
   if (logFile !== undefined) {
-    const advice = "Name it with --log-file, or name this configuration with --config.";
+    const advice = "Pass it with --log-file, or pass this configuration with --config.";
     complain(
       "warning",
       "CONFIG_USER_ONLY",
-      `"logFile" of a project's configuration does not count: it could be any file of yours. ${advice}`,
+      `"logFile" in a project's configuration is ignored, because it could name any of your files. ${advice}`,
       ["logFile"],
     );
   }
   const inside = (key: "sessionsDirectory" | "workingDirectory", path: string | undefined): Partial<ConfiguredOptions> => {
     if (path === undefined) return {};
     if (isReallyInside(project, path)) return { [key]: path };
-    const message = `"${key}" leads out of the project ${project}, so it does not count. Name a folder inside it, or this configuration with --config.`;
+    const message = `"${key}" points out of the project ${project}, so it is ignored. Use a folder inside the project, or pass this configuration with --config.`;
     complain("warning", "CONFIG_OUTSIDE", message, [key]);
     return {};
   };

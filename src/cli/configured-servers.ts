@@ -72,7 +72,7 @@ function withheld({ servers, diagnostics, ...rest }: McpConfig, folder: string, 
 }
 
 function replaced(name: string, before: string, file: string, start: Position | undefined): Diagnostic {
-  const message = `The MCP server ${JSON.stringify(name)} of ${before} is replaced by the one of this file.`;
+  const message = `MCP server ${JSON.stringify(name)} of ${before} is replaced by the one in this file.`;
   return { severity: "info", code: "MCP_NAME_TAKEN", message, file, ...(start && { range: { start } }), source: name };
 }
 
@@ -109,7 +109,7 @@ function isInProjectFolder(file: string): boolean {
 function refuse(file: string, diagnostics: readonly Diagnostic[]): never {
   throw new CliError(
     "MCP_CONFIG",
-    `No MCP servers can be read from ${file}. Fix what is listed below, or name another file.`,
+    `No MCP servers can be read from ${file}. Fix the problems below, or choose another file.`,
     2,
     diagnostics,
   );
@@ -126,5 +126,5 @@ function toHostServer(server: ParsedServer, diagnostics: readonly Diagnostic[]):
   if (server.state === "ready") return toServerConfig(server.spec);
   if (server.state === "unconfigured") return server.server;
   const why = diagnostics.filter(({ severity, source }) => severity === "error" && source === server.name);
-  return { name: server.name, reason: why.map(({ message }) => message).join(" ") || "Its entry cannot be used." };
+  return { name: server.name, reason: why.map(({ message }) => message).join(" ") || "Its entry is not valid." };
 }

@@ -23,7 +23,9 @@ export async function confirm({ io, out }: CommandContext, { question, otherwise
   const ask = async (text: string): Promise<string> => (await io.ask!(text, io.signal)).trim().toLowerCase();
   const isYes = async (): Promise<boolean> => /^y(es)?$/.test(await ask(`${question} [y/N] `));
   if (whole === undefined) return isYes();
-  const answer = await ask(`${question} Not all of it is shown. Type "show" to see it, or "agree unseen"; anything else declines: `);
+  const answer = await ask(
+    `${question} Some of it is not shown. Type "show" to see everything, or "agree unseen"; anything else declines: `,
+  );
   if (answer === "agree unseen") return true;
   if (answer !== "show") return false;
   for (const line of whole()) out.line(line);
@@ -87,7 +89,7 @@ async function askShort(text: string, ask: Ask): Promise<boolean> {
 
 /** What is not shown is allowed only by who says so, or has seen it. */
 async function askLong(data: PermissionAsk, source: string, text: string, ask: Ask): Promise<boolean> {
-  const how = 'Type "show" to see all of it, or "allow unseen" to allow it without; anything else denies it';
+  const how = 'Type "show" to see everything, or "allow unseen" to allow it without; anything else denies it';
   const answer = read(await ask(`${text}\n${how}: `));
   if (answer === "show") return askShort(permissionText(data, source, { isCut: false }).text, ask);
   return answer === "allow unseen";

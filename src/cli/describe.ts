@@ -21,8 +21,8 @@ export function describePreview(
   const most = isCut ? 200 : Number.POSITIVE_INFINITY;
   const lines = packages.flatMap((each) => describePackage(each, out, cut));
   if (dependencies.length > 0)
-    lines.push(`Beside that come ${counted(dependencies.length, "package")} it needs: ${named(dependencies, most)}.`);
-  if (removed.length > 0) lines.push(`These go: ${named(removed, most)}.`);
+    lines.push(`Also installs ${counted(dependencies.length, "package")} that it depends on: ${named(dependencies, most)}.`);
+  if (removed.length > 0) lines.push(`Removes: ${named(removed, most)}.`);
   return { lines, isWhole: cut.isWhole && Math.max(dependencies.length, removed.length) <= most };
 }
 
@@ -63,8 +63,8 @@ function describeSkill(skill: PreviewedSkill, { style }: Output, cut: Cut): stri
       ...uses.map((line) => `      ${style.yellow(visibleLine(line))}`),
     ]),
     ...Object.entries(servers).map(([server, line]) => `    ${style.yellow("starts the MCP server")} ${visibleLine(`${server}: ${line}`)}`),
-    ...(Object.keys(requires).length > 0 ? [`    ${style.dim("needs the skills")} ${visibleLine(pairs(requires))}`] : []),
-    ...(Object.keys(engines).length > 0 ? [`    ${style.dim("is for")} ${visibleLine(pairs(engines))}`] : []),
+    ...(Object.keys(requires).length > 0 ? [`    ${style.dim("requires the skills")} ${visibleLine(pairs(requires))}`] : []),
+    ...(Object.keys(engines).length > 0 ? [`    ${style.dim("requires")} ${visibleLine(pairs(engines))}`] : []),
   ];
 }
 
@@ -89,7 +89,7 @@ function shortened(text: string, cut: Cut): string {
 export function printPlugin(plugin: PluginInfo, out: Output): void {
   out.line(`  ${pluginHeading(plugin, out)}`);
   const parts = pluginParts(plugin);
-  if (parts !== undefined) out.line(`    ${out.style.dim("brings")} ${parts}`);
+  if (parts !== undefined) out.line(`    ${out.style.dim("adds")} ${parts}`);
   for (const diagnostic of plugin.diagnostics) out.line(`    ${out.diagnostic(diagnostic)}`);
 }
 
@@ -97,7 +97,7 @@ export function printPlugin(plugin: PluginInfo, out: Output): void {
 function pluginHeading({ name, version, state, stale, bundle, specifier }: PluginInfo, { style, path }: Output): string {
   const color = { active: style.green, failed: style.red, disposed: style.dim }[state];
   const called = version === undefined ? style.bold(visibleLine(name)) : `${style.bold(visibleLine(name))} ${visibleLine(version)}`;
-  const fate = stale ? `${color(state)} ${style.red("(stale: the last good generation serves)")}` : color(state);
+  const fate = stale ? `${color(state)} ${style.red("(stale: still serving the last working version)")}` : color(state);
   const from = bundle === undefined ? visibleLine(specifier ?? "") : path(bundle.folder);
   return [called, fate, bundle?.dialect ?? "", style.dim(from)].filter((part) => part !== "").join("  ");
 }
@@ -166,7 +166,7 @@ export function skillHeading(skill: SkillInfo, { style, path }: Output): string 
   const version = skill.version === undefined ? "" : ` ${visibleLine(skill.version)}`;
   const { green, yellow, red, dim } = style;
   const color = { active: green, disabled: dim, shadowed: yellow, refused: red, untrusted: yellow, failed: red }[skill.state];
-  const stale = skill.stale ? ` ${style.red("(stale: the last good generation serves)")}` : "";
+  const stale = skill.stale ? ` ${style.red("(stale: still serving the last working version)")}` : "";
   const trust = skill.trust === undefined ? "" : `  ${trustWords(skill.trust, style)}`;
   return `${style.bold(visibleLine(skill.name))}${version}  ${color(skill.state)}${stale}${trust}${packageWords(skill.package, style)}  ${style.dim(path(skill.folder))}`;
 }
@@ -182,7 +182,7 @@ export function packageWords(found: SkillInfo["package"], style: Output["style"]
 export function trustWords({ status, key }: NonNullable<SkillInfo["trust"]>, style: Output["style"]): string {
   if (status === "unsigned") return style.dim("unsigned");
   const signer = key === undefined ? "" : ` by ${visibleLine(key.name === "" ? key.id : key.name)}`;
-  return status === "signed" ? style.green(`signed${signer}`) : style.red(`signed${signer}, which is not to be believed`);
+  return status === "signed" ? style.green(`signed${signer}`) : style.red(`signature${signer} is INVALID`);
 }
 
 /** What a skill declares that its tools reach, a line for each kind. */
@@ -190,7 +190,11 @@ export function permissionLines(permissions: SkillInfo["permissions"]): readonly
   const { env = [], hosts, programs } = permissions ?? {};
   const line = (what: string, items: readonly string[] | undefined): readonly string[] =>
     items === undefined || items.length === 0 ? [] : [`${what} ${items.map(visibleLine).join(", ")}`];
-  return [...line("may send the variables", env), ...line("may call the hosts", hosts), ...line("may run the programs", programs)];
+  return [
+    ...line("may send the environment variables", env),
+    ...line("may call the hosts", hosts),
+    ...line("may run the programs", programs),
+  ];
 }
 
 /** `1 tool`, `2 tools`. */

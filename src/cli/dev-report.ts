@@ -71,8 +71,8 @@ function printReady({ skills, diagnostics, durationMs, watches }: ReadyState, ou
   }
   for (const diagnostic of diagnostics) out.line(out.diagnostic(diagnostic));
   out.line(`${counted(skills.length, "skill")}, ${counted(countTools(skills), "tool")}, loaded in ${Math.round(durationMs)} ms.`);
-  if (skills.length === 0) out.note('There is no skill yet. Make one with "skillhost new skill <name>"; it is loaded at once.');
-  if (watches) out.note("Watching. Save a file and it is loaded; Ctrl-C ends.");
+  if (skills.length === 0) out.note('No skills yet. Create one with "skillhost new skill <name>"; it loads at once.');
+  if (watches) out.note("Watching for changes. Save a file to reload it; press Ctrl-C to stop.");
 }
 
 /** Those that sessions can call. */
@@ -111,7 +111,7 @@ function changeLines(change: SkillsChange, outcome: ChangeOutcome, out: Output, 
   const line = lineFor(change, out, now);
   const mark = (skill: SkillChange, usual: string): string => (isNewlyFaulty(skill, outcome) ? style.red(style.marks.failed) : usual);
   return [
-    ...change.removed.map((skill) => line(style.yellow(style.marks.removed), skill, `gone${toolList(": ", skill.tools.removed)}`)),
+    ...change.removed.map((skill) => line(style.yellow(style.marks.removed), skill, `removed${toolList(": ", skill.tools.removed)}`)),
     ...change.added.flatMap((skill) => {
       const what = `added${toolList(": ", skill.tools.added)}`;
       return [line(mark(skill, style.green(style.marks.added)), skill, withFaults(what, skill, outcome)), ...own(skill)];
@@ -125,7 +125,7 @@ function changeLines(change: SkillsChange, outcome: ChangeOutcome, out: Output, 
 }
 
 function withFaults(what: string | undefined, skill: SkillChange, outcome: ChangeOutcome): string {
-  if (isNewlyFaulty(skill, outcome)) return `${what ?? "loaded"}, without what is faulty`;
+  if (isNewlyFaulty(skill, outcome)) return `${what ?? "loaded"}, without the parts that have errors`;
   if (!outcome.wasFaulty.has(skill.folder) || outcome.isFaulty.has(skill.folder)) return what ?? "text updated";
   return what === undefined ? "fixed" : `fixed: ${what}`;
 }
@@ -180,7 +180,7 @@ function toolList(before: string, names: readonly string[]): string {
 }
 
 function failure({ lastGoodServes }: FailedChange): string {
-  return lastGoodServes ? "not taken, the last good generation serves on" : "cannot be loaded, nothing of it is offered";
+  return lastGoodServes ? "reload failed; still serving the last working version" : "could not be loaded; its tools are not available";
 }
 
 /** Of a duration, as many digits as anybody reads. */
@@ -207,7 +207,9 @@ function pluginLines(change: PluginsChange, fresh: readonly Diagnostic[], out: O
   };
   const below = (diagnostics: readonly Diagnostic[]): string[] => diagnostics.map((diagnostic) => `    ${out.diagnostic(diagnostic)}`);
   const failed = change.failed.flatMap((plugin) => {
-    const what = plugin.lastGoodServes ? "not taken, the last good generation serves on" : "not activated, nothing of it is offered";
+    const what = plugin.lastGoodServes
+      ? "reload failed; still serving the last working version"
+      : "could not be activated; nothing that it adds is available";
     return [line(style.red(style.marks.failed), plugin, what), ...below(plugin.diagnostics)];
   });
   const told = new Set(change.failed.flatMap(({ diagnostics }) => diagnostics.map(({ message }) => message)));

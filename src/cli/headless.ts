@@ -73,7 +73,10 @@ export function parseHeadlessArguments(argv: readonly string[]): ParsedHeadless 
     const host = values.host ?? "127.0.0.1";
     const allowsNoToken = values["no-token"] === true;
     if (allowsNoToken && !isLoopback(host)) {
-      return { ok: false, problem: `--no-token is for this machine alone, and ${host} can be reached by others. Leave it out.` };
+      return {
+        ok: false,
+        problem: `--no-token is allowed only for loopback addresses, but ${host} can be reached from other machines. Remove it.`,
+      };
     }
     const value: HeadlessArguments = {
       transport: values.stdio === true ? { kind: "stdio" } : { kind: "tcp", port: port ?? 0, host },
@@ -106,7 +109,7 @@ function numberOf(name: string, text: string | undefined, from: number, to: numb
   if (text === undefined) return undefined;
   const number = Number(text);
   if (/^\d+$/.test(text) && number >= from && number <= to) return number;
-  throw new Error(`${name} must be a whole number from ${from} to ${to}, not ${JSON.stringify(text.slice(0, 50))}.`);
+  throw new Error(`${name} must be an integer from ${from} to ${to}, not ${JSON.stringify(text.slice(0, 50))}.`);
 }
 
 function given<K extends string, V>(key: K, value: V | undefined): { readonly [P in K]?: V } {

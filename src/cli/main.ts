@@ -37,7 +37,7 @@ async function run(parsed: Extract<CommandAction, { kind: "command" }>, io: CliI
     const consent = readConsent(io, options);
     const context: CommandContext = { io, out, options, config, consent, log: opened.log };
     // Neither arguments nor configuration: both may hold secrets, and the configuration is somebody else's text.
-    opened.log.debug("A command begins.", { command: parsed.name, cwd: io.cwd });
+    opened.log.debug("A command starts.", { command: parsed.name, cwd: io.cwd });
     for (const diagnostic of config.origin?.diagnostics ?? []) out.complainOf(diagnostic);
     return await parsed.run(parsed.code === undefined ? context : await requireConsent(context, parsed.code));
   } catch (error) {

@@ -62,7 +62,7 @@ export function deeperSkillsIn(roots: readonly string[], out: Output): readonly 
     const shown = parents.slice(0, 5).map(out.path).join(", ");
     const others = parents.length > 5 ? ` and ${parents.length - 5} other folders` : "";
     const found = `${isCut ? "At least " : ""}${counted(count, "skill")}`;
-    const message = `${found} lie deeper in ${out.path(root)} than is looked: in ${shown}${others}. Name those folders with --skills; it takes patterns, too.`;
+    const message = `${found} found deeper in ${out.path(root)} than skillhost searches: in ${shown}${others}. Pass those folders with --skills; patterns are allowed.`;
     return [{ severity: "info", code: "SKILLS_DEEPER", file: root, message, parents } as const];
   });
 }

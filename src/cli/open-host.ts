@@ -55,7 +55,7 @@ async function close(host: Host, { log, out }: CommandContext): Promise<void> {
   await Promise.race([host.close(), grace]);
   clearTimeout(timer);
   if (!isLeftBehind) return;
-  log.warning("A call was still running and was left behind.");
+  log.warning("A call was still running and was abandoned.");
   out.note("A tool ignored the cancellation of its call and is still running.");
 }
 
@@ -134,10 +134,10 @@ export async function settleFolder(folder: string, { io, out, log }: Told): Prom
   try {
     const settled = await settleProject(folder, io.signal);
     if (settled.kind === "settled") return;
-    say(settled.kind === "busy" ? `Packages in ${folder} are being changed right now.` : recoveredText(settled.paths));
+    say(settled.kind === "busy" ? `Another process is changing the packages in ${folder}.` : recoveredText(settled.paths));
   } catch (error) {
     if (io.signal.aborted) throw error;
-    say(`What an interrupted command left in ${folder} could not be taken back: ${toError(error).message}`);
+    say(`The changes of an interrupted command in ${folder} could not be undone: ${toError(error).message}`);
   }
 
   function say(text: string): void {
@@ -148,5 +148,5 @@ export async function settleFolder(folder: string, { io, out, log }: Told): Prom
 
 /** Says that what an earlier command had begun is undone. */
 export function recoveredText(paths: readonly string[]): string {
-  return `An earlier command was interrupted; what it had begun was taken back: ${paths.map(visibleLine).join(", ")}.`;
+  return `An earlier command was interrupted; its changes were undone: ${paths.map(visibleLine).join(", ")}.`;
 }

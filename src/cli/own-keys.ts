@@ -19,17 +19,17 @@ export function chooseKey(wanted: string | undefined): StoredKey {
   const [key] = found;
   if (found.length === 1 && key !== undefined) return key;
   const known = all.map(({ id, name }) => visibleLine(`${id} ${name}`.trim())).join(", ");
-  if (all.length === 0) throw new CliError("KEY_UNKNOWN", 'You have no key to sign with. Make one with "skillhost keys new".', 1);
+  if (all.length === 0) throw new CliError("KEY_UNKNOWN", 'You have no signing key. Create one with "skillhost keys new".', 1);
   if (found.length === 0)
-    throw new CliError("KEY_UNKNOWN", `You have no key ${JSON.stringify(wanted)} to sign with. There are: ${known}.`, 1);
-  throw new CliError("KEY_AMBIGUOUS", `There are several keys. Name one by its id: ${known}.`, 1);
+    throw new CliError("KEY_UNKNOWN", `You have no signing key ${JSON.stringify(wanted)}. Your keys are: ${known}.`, 1);
+  throw new CliError("KEY_AMBIGUOUS", `You have several keys. Choose one by its id: ${known}.`, 1);
 }
 
 /** The passphrase that a file or the environment gives: on a command line, others could read it. */
 export function readPassphrase({ io }: CommandContext, file: string | undefined): string | undefined {
   const given = file === undefined ? io.env["SKILLHOST_KEY_PASSPHRASE"] : readFirstLine(resolve(io.cwd, file));
   if (given !== "") return given;
-  throw new CliError("KEY_PASSPHRASE", "The passphrase is empty. Give one, or none at all.", 1);
+  throw new CliError("KEY_PASSPHRASE", "The passphrase is empty. Set one, or unset it.", 1);
 }
 
 function readFirstLine(file: string): string {

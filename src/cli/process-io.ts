@@ -19,7 +19,7 @@ export function createProcessIo(self: NodeJS.Process): { readonly io: CliIo; lea
   self.on("SIGINT", onSignal).on("SIGTERM", onSignal);
   const answer = ownStdout(self);
   const io: CliIo = {
-    stdout: toStream(self.stdout, answer, () => stop.abort(new Error("The reader of the output has closed it."))),
+    stdout: toStream(self.stdout, answer, () => stop.abort(new Error("The output was closed by its reader."))),
     stderr: toStream(self.stderr, self.stderr.write.bind(self.stderr), () => {}),
     stdin: toInput(self),
     cwd: self.cwd(),

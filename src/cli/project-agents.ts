@@ -46,7 +46,7 @@ export function chooseAgent({ io, config, consent }: CommandContext, name: strin
   const isFile = /\.md$/i.test(name) || /[\\/]/.test(name);
   const chosen = isFile ? readOne(resolve(io.cwd, name), variables) : find(name, agents, directory);
   if (!chosen.userInvocable) {
-    throw new CliError("AGENT_NOT_INVOCABLE", `The agent "${chosen.agent.name}" is only for other agents to start (${chosen.file}).`, 1);
+    throw new CliError("AGENT_NOT_INVOCABLE", `Agent "${chosen.agent.name}" can only be started by other agents (${chosen.file}).`, 1);
   }
   const { options, diagnostics } = toOptions(chosen, agents);
   return { options, diagnostics: [...outside, ...diagnostics] };
@@ -74,7 +74,7 @@ function toOptions(chosen: ProjectAgent, agents: readonly ProjectAgent[]): Chose
 }
 
 function leftOutDiagnostic({ agent, file }: ProjectAgent): Diagnostic {
-  const message = `The agent "${agent.name}" cannot be started by another: tools are kept from it (disallowedTools), and here that works only for the agent that is run. Name the tools that it may have instead.`;
+  const message = `Agent "${agent.name}" cannot be started by another agent, because disallowedTools works only for the agent that is run. List its tools in "tools" instead.`;
   return { severity: "info", code: "AGENT_LEFT_OUT", message, file };
 }
 
@@ -83,15 +83,15 @@ function find(name: string, agents: readonly ProjectAgent[], directory: string):
     agents.find(({ agent }) => agent.name === name) ?? agents.find(({ agent }) => agent.displayName?.toLowerCase() === name.toLowerCase());
   if (found !== undefined) return found;
   const names = agents.flatMap(({ agent }) => [agent.name, ...(agent.displayName === undefined ? [] : [agent.displayName])]);
-  const known = names.length === 0 ? ` There are none in ${folders.join(", ")} of ${directory}.` : didYouMean(name, names);
-  throw new CliError("AGENT_UNKNOWN", `No agent is named "${name}".${known} A file can be named instead.`, 1);
+  const known = names.length === 0 ? ` No agents were found in ${folders.join(", ")} of ${directory}.` : didYouMean(name, names);
+  throw new CliError("AGENT_UNKNOWN", `No agent is named "${name}".${known} You can also pass an agent file.`, 1);
 }
 
 function readOne(file: string, variables: VariableLookup): ProjectAgent {
   const read = readTextFile(file, maxDocumentBytes);
-  if (!read.ok) throw new CliError("AGENT_FILE", `The agent's file cannot be read.`, 1, [read.diagnostic]);
+  if (!read.ok) throw new CliError("AGENT_FILE", `The agent file cannot be read.`, 1, [read.diagnostic]);
   const parsed = parseAgentFile(decodeText(read.bytes, file).text, file, { variables });
-  if (parsed.agent === undefined) throw new CliError("AGENT_FILE", `${file} describes no agent.`, 1, parsed.diagnostics);
+  if (parsed.agent === undefined) throw new CliError("AGENT_FILE", `${file} does not define an agent.`, 1, parsed.diagnostics);
   return { ...parsed, agent: parsed.agent, file };
 }
 

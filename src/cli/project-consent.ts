@@ -120,16 +120,17 @@ function namesSkills({ origin, skillDirectories }: ConfiguredOptions): boolean {
 async function isAgreed({ io, consent }: CommandContext, found: readonly string[]): Promise<boolean> {
   const { folder, standing } = consent;
   const shown = visibleLine(folder);
-  const why = standing === "changed" ? "is not the folder that you trusted at this path" : "is not trusted yet, and nothing of it has run";
-  const lines = [`${shown} ${why}. This would run:`, ...found.map((line) => `  ${line}`)];
-  const question = `${lines.join("\n")}\nTrust this folder and everything below it, from now on? [y/N] `;
+  const why =
+    standing === "changed" ? "is not the folder that you trusted at this path" : "is not trusted yet, and none of its code has run";
+  const lines = [`${shown} ${why}. If you trust it, this can run:`, ...found.map((line) => `  ${line}`)];
+  const question = `${lines.join("\n")}\nTrust this folder and everything below it? [y/N] `;
   return /^y(es)?$/i.test((await io.ask!(question, io.signal)).trim());
 }
 
 function refusal({ folder, standing }: ProjectConsent, found: readonly string[]): CliError {
   const what = found.length === 0 ? "" : ` It would run ${found.join("; ")}.`;
   const why = standing === "changed" ? "is not the folder that you trusted at this path" : "is not trusted";
-  const message = `${folder} ${why}, so nothing of it was run.${what} Look at it, then run: ${trustCommand(folder)}`;
+  const message = `${folder} ${why}, so none of its code was run.${what} Review it, then run: ${trustCommand(folder)}`;
   return new CliError("FOLDER_UNTRUSTED", message, 1);
 }
 
@@ -142,10 +143,10 @@ export function readConfiguredTrust(fields: FieldReader): TrustOptions | undefin
   if (value === undefined) return undefined;
   if (isPlainRecord(value) && (Object.hasOwn(value, "keys") || Object.hasOwn(value, "directory"))) {
     const what = Object.hasOwn(value, "keys") ? "keys" : "directory";
-    const advice = 'Name the keys that are expected in "trust.onlyKeys"; each user trusts them with "skillhost keys trust".';
+    const advice = 'List the expected keys in "trust.onlyKeys"; each user trusts them with "skillhost keys trust".';
     return fields.wrong(
       "trust",
-      `"trust.${what}" is not for a configuration, which comes with a project and cannot trust anybody for its user. ${advice}`,
+      `"trust.${what}" is not allowed in a project's configuration: a project cannot decide whom its user trusts. ${advice}`,
     );
   }
   try {

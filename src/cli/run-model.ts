@@ -10,10 +10,12 @@ export function modelFrom(
   const apiKey = env["OPENAI_API_KEY"] || undefined;
   const baseUrl = given.baseUrl ?? (env["OPENAI_BASE_URL"] || undefined) ?? (apiKey && "https://api.openai.com/v1");
   if (baseUrl === undefined) {
-    throw usageError("There is no model to ask. Give --base-url (or OPENAI_BASE_URL), and OPENAI_API_KEY where a key is needed.");
+    throw usageError(
+      "No model endpoint is configured. Pass --base-url or set OPENAI_BASE_URL, and set OPENAI_API_KEY if the endpoint requires a key.",
+    );
   }
   const model = given.model ?? (env["OPENAI_MODEL"] || undefined);
-  if (model === undefined) throw usageError(`Which model? Name one of those that ${hostOf(baseUrl)} serves with --model.`);
+  if (model === undefined) throw usageError(`No model is chosen. Pass one that ${hostOf(baseUrl)} serves with --model.`);
   return { model, provider: { type: "openai", baseUrl, apiKey } };
 }
 

@@ -36,7 +36,7 @@ description: Greets people by name. Use it when a person introduces themselves.
 
 # ${titleOf(name)}
 
-When somebody introduces themselves, call \`${tool}\` with their name and answer with what it returns.
+When a person introduces themselves, call \`${tool}\` with their name and answer with what it returns.
 `;
 }
 
@@ -48,11 +48,11 @@ interface Arguments {
 }
 
 export default defineTool<Arguments>(${JSON.stringify(tool)}, {
-  description: "Makes the greeting for a person. Use it when a person introduces themselves.",
+  description: "Returns a greeting for a person. Use it when a person introduces themselves.",
   parameters: {
     type: "object",
     properties: {
-      name: { type: "string", minLength: 1, description: "The person's name, as they wrote it." },
+      name: { type: "string", minLength: 1, description: "The person's name, as they spelled it." },
     },
     required: ["name"],
   },
@@ -106,7 +106,7 @@ function pluginModule(name: string, tool: string): string {
   return `import { definePlugin, defineTool } from "skillhost";
 
 interface Config {
-  /** How people are greeted. */
+  /** The word that greets. */
   readonly greeting: string;
 }
 
@@ -121,10 +121,10 @@ export default definePlugin<Config>({
   activate(api) {
     api.addTools(
       defineTool<{ name: string }>(${JSON.stringify(tool)}, {
-        description: "Makes the greeting for a person. Use it when a person introduces themselves.",
+        description: "Returns a greeting for a person. Use it when a person introduces themselves.",
         parameters: {
           type: "object",
-          properties: { name: { type: "string", minLength: 1, description: "The person's name, as they wrote it." } },
+          properties: { name: { type: "string", minLength: 1, description: "The person's name, as they spelled it." } },
           required: ["name"],
         },
         handler: ({ name }) => \`\${api.config.greeting}, \${name}!\`,
@@ -157,7 +157,7 @@ test("greets a person by name", async () => {
   }
 });
 
-test("greets as it is configured", async () => {
+test("uses the configured greeting", async () => {
   const host = await open({ greeting: "Good day" });
   try {
     assert.equal((await host.call(${JSON.stringify(tool)}, { name: "Ada" })).textResultForLlm, "Good day, Ada!");
@@ -166,7 +166,7 @@ test("greets as it is configured", async () => {
   }
 });
 
-test("does not start with a configuration that it cannot use", async () => {
+test("does not start with an invalid configuration", async () => {
   const { host, close } = await open({ greeting: 1 });
   try {
     assert.deepEqual(host.plugins.map(({ state }) => state), ["failed"]);
@@ -183,7 +183,11 @@ export function writeScaffold(folder: string, files: ScaffoldFiles): readonly st
   const planned = Object.entries(files).map(([path, text]) => ({ file: join(folder, path), text }));
   const taken = planned.find(({ file }) => existsSync(file));
   if (taken)
-    throw new CliError("FILE_EXISTS", `${taken.file} is there already and nothing was written. Take another name, or move it away.`, 1);
+    throw new CliError(
+      "FILE_EXISTS",
+      `${taken.file} already exists, so nothing was written. Choose another name, or move the file away.`,
+      1,
+    );
   for (const { file, text } of planned) write(file, text);
   return planned.map(({ file }) => file);
 }
@@ -207,7 +211,7 @@ export async function writeTrusted(context: CommandContext, folder: string, file
  */
 export function assertOwnPlace({ consent, options, out }: CommandContext, folder: string): void {
   if (options.skills !== undefined || isReallyInside(consent.folder, folder)) return;
-  const message = `${out.path(folder)} leads out of the project ${consent.folder}, so nothing was written. Name the folder with --skills if you mean it.`;
+  const message = `${out.path(folder)} points out of the project ${consent.folder}, so nothing was written. If this is intended, pass the folder with --skills.`;
   throw new CliError("PATH_OUTSIDE", message, 1);
 }
 
@@ -217,7 +221,11 @@ function write(file: string, text: string): void {
     // Also when somebody made it since we looked.
     writeFileSync(file, text, { flag: "wx" });
   } catch (error) {
-    throw new CliError("FILE_NOT_WRITTEN", `${file} cannot be written (${errorMessage(error)}). Check the permissions of its folder.`, 1);
+    throw new CliError(
+      "FILE_NOT_WRITTEN",
+      `${file} could not be written (${errorMessage(error)}). Check the permissions of its folder.`,
+      1,
+    );
   }
 }
 

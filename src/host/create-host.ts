@@ -73,7 +73,7 @@ class SkillHost implements Host {
   constructor(options: ResolvedHostOptions, latePlugins: readonly string[] = []) {
     const { log } = options;
     this.#options = options;
-    this.#events = new Emitter((error, type) => log.error("A listener of the host failed.", { type, error }));
+    this.#events = new Emitter((error, type) => log.error("A host listener failed.", { type, error }));
     this.#feed = new DiagnosticFeed({
       log,
       all: () => this.diagnostics,
@@ -310,7 +310,7 @@ class SkillHost implements Host {
   }
 
   #assertOpen(): void {
-    if (this.#closed) throw new HostError("HOST_CLOSED", "This host is closed. Make another with createHost().");
+    if (this.#closed) throw new HostError("HOST_CLOSED", "This host is closed. Create another with createHost().");
   }
 }
 

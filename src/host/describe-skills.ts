@@ -36,7 +36,7 @@ export function describeSkills(resolved: ResolvedSkills, { folders, roots }: Ski
       folder,
       ...packageOf(folder),
       ...(diagnostics.some(({ code, severity }) => severity === "error" && code.startsWith("TRUST_"))
-        ? { state: "refused", rule: "it is not trusted here" }
+        ? { state: "refused", rule: "it is not trusted" }
         : { state: "failed", rule: "it could not be loaded" }),
       ...nothing,
       diagnostics,

@@ -115,21 +115,21 @@ function fatesOf(resolved: ResolvedSkills, others: readonly CatalogSource[]): Re
   const catalog = assembleCatalog([...others, { kind: "skill", id: "skills", tools: resolved.tools }], createCatalogView({}));
   for (const { tool, rule, winner } of catalog.losers) fates.set(tool, { state: "lost", rule: lossOf(rule, winner) });
   for (const tool of catalog.candidates)
-    if (!fates.has(tool)) fates.set(tool, { state: "wins", rule: "no tool that ranks higher has its name" });
+    if (!fates.has(tool)) fates.set(tool, { state: "wins", rule: "no tool with a higher rank has the same name" });
   return fates;
 }
 
 function lossOf(rule: string, winner: Tool | undefined): string {
   const what = rules[rule] ?? rule;
-  return winner === undefined ? what : `${what}: ${winner.origin.kind} "${winner.origin.source}" has the name`;
+  return winner === undefined ? what : `${what}; the name belongs to ${winner.origin.kind} "${winner.origin.source}"`;
 }
 
 const rules: Readonly<Record<string, string>> = {
-  "higher-kind": "a tool of a kind that ranks higher takes the name",
-  "later-source": "of two sources of one kind, the later one takes the name",
-  "same-source-twice": "its source has the name twice, and the first is used",
-  "builtin-name-without-flag": "it has the name of a built-in tool and does not say that it means to take it",
-  "illegal-name": "models cannot call such a name",
+  "higher-kind": "a tool of a kind with a higher rank has the same name",
+  "later-source": "of two sources of the same kind, the later one wins",
+  "same-source-twice": "its source has two tools with this name; the first is used",
+  "builtin-name-without-flag": "it has the name of a built-in tool but does not set overridesBuiltInTool",
+  "illegal-name": "models cannot call a tool with such a name",
 };
 
 function describe(

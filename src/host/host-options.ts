@@ -285,7 +285,7 @@ function readConflicts(value: unknown, path: string): ConflictRules {
 }
 
 function readPlugins(value: unknown, path: string): readonly (Plugin | string | PluginUse)[] {
-  if (!Array.isArray(value)) return mustBe(path, "a list of plugins");
+  if (!Array.isArray(value)) return mustBe(path, "an array of plugins");
   return Object.freeze(
     value.map((entry: unknown, index) => {
       const at = `${path}[${index}]`;

@@ -63,7 +63,7 @@ export class HostedServers implements SessionServers, Disposable {
   constructor(parts: HostedServersParts, skills: () => ResolvedSkills) {
     this.policy = parts.policy;
     this.#parts = parts;
-    this.#changed = new Emitter((error) => parts.log.error("A listener for MCP servers failed.", { error }));
+    this.#changed = new Emitter((error) => parts.log.error("An MCP server listener failed.", { error }));
     this.#news = new ServerChangeNotifier((news) => this.#changed.emit("news", news));
     const { sets, configured } = parts;
     this.#held = new HeldServers({
@@ -247,7 +247,7 @@ export class HostedServers implements SessionServers, Disposable {
 
   #find(name: string): SupervisedServer {
     const found = this.#held.own?.set?.lease.servers.find((server) => server.name === name);
-    if (found === undefined) throw new HostError("MCP_SERVER_UNKNOWN", `There is no MCP server ${JSON.stringify(name)}.`);
+    if (found === undefined) throw new HostError("MCP_SERVER_UNKNOWN", `MCP server ${JSON.stringify(name)} does not exist.`);
     return found;
   }
 

@@ -139,7 +139,7 @@ export class HostSessions {
         if (session.isOpen) await session.update({});
       } catch (error) {
         // It goes on as it was: closed meanwhile, or with options that need what is gone.
-        log.warning("A session could not take up changed plugins.", { sessionId: session.id, error: toError(error) });
+        log.warning("A session could not apply changed plugins.", { sessionId: session.id, error: toError(error) });
       }
     });
     await Promise.all(refreshed);
@@ -225,7 +225,7 @@ export class HostSessions {
       return createSessionLog(log, await this.#store.create(sessionId));
     } catch (error) {
       if (persist === true || !(error instanceof HostError && error.code === "SESSION_STORE")) throw error;
-      const message = `Sessions are not kept: ${errorMessage(error)}`;
+      const message = `Sessions are not stored: ${errorMessage(error)}`;
       this.#report({ severity: "warning", code: "SESSION_NOT_PERSISTED", message, file: sessionsDirectory });
       return undefined;
     }
@@ -244,7 +244,8 @@ export class HostSessions {
 
 /** What is given as undefined is not mentioned: a filter does not get lost by accident. */
 function readChanges(changes: ResumeOptions): ResumeOptions {
-  if (!isPlainRecord(changes)) throw new HostError("SESSION_OPTIONS", "What resumeSession changes must be an object of session options.");
+  if (!isPlainRecord(changes))
+    throw new HostError("SESSION_OPTIONS", "The changes for resumeSession must be an object of session options.");
   const mentioned = Object.entries(changes).filter(([, value]) => value !== undefined);
   const fixed = mentioned.find(([name]) => name === "sessionId" || name === "persist");
   if (fixed !== undefined) throw new HostError("SESSION_OPTIONS", `${fixed[0]} cannot be changed when a session is resumed.`);
@@ -267,8 +268,8 @@ function assertUsable(options: SessionOptions, changes: ResumeOptions, { default
   try {
     resolveSessionConfig(options, defaults);
   } catch (cause) {
-    const message = `What the log of session "${options.sessionId}" says of its options cannot be used (${errorMessage(cause)}).`;
-    throw new HostError("SESSION_LOG_DAMAGED", `${message} Give that option to resumeSession.`, { cause });
+    const message = `The options in the log of session "${options.sessionId}" are not valid (${errorMessage(cause)}).`;
+    throw new HostError("SESSION_LOG_DAMAGED", `${message} Pass that option to resumeSession.`, { cause });
   }
 }
 
@@ -281,8 +282,8 @@ async function flushed(session: Session): Promise<void> {
 }
 
 function isOpen(sessionId: string): HostError {
-  const advice = `host.resumeSession("${sessionId}") gives it.`;
-  return new HostError("SESSION_EXISTS", `Session "${sessionId}" is open already. ${advice}`);
+  const advice = `Use host.resumeSession("${sessionId}") to get it.`;
+  return new HostError("SESSION_EXISTS", `Session "${sessionId}" is already open. ${advice}`);
 }
 
 /** A session as a host lists it. */

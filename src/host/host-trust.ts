@@ -28,7 +28,7 @@ export class HostTrust {
     this.#approvals = approvals;
     this.#log = log;
     const { policy, keys, verified } = settings;
-    const onError = (error: Error): void => log.error("Something of a pushed tool could not be kept.", { error });
+    const onError = (error: Error): void => log.error("The approved definitions of client tools could not be stored.", { error });
     this.pushed = new PushTrust({ mode: policy.external, keys, verified, approvals, onError });
   }
 
@@ -40,7 +40,7 @@ export class HostTrust {
   /** Approves what is held back of a skill, all of it or one tool, and has it offered. Gives how much that was. */
   async approve(store: SkillStore, skill: string, tool: string | undefined): Promise<number> {
     const folders = [...store.snapshot.folders.values()].filter((folder) => folder.skill?.name === skill);
-    if (folders.length === 0) throw new HostError("SKILL_UNKNOWN", `There is no skill ${JSON.stringify(skill)}.`);
+    if (folders.length === 0) throw new HostError("SKILL_UNKNOWN", `Skill ${JSON.stringify(skill)} does not exist.`);
     const wanted = folders.flatMap(({ folder, held = [] }) =>
       held.filter(({ name }) => tool === undefined || name === tool).map((each) => ({ folder, ...each })),
     );
@@ -59,7 +59,8 @@ export class HostTrust {
 
   #pinsFor(policy: PinPolicy): Pins | undefined {
     if (policy === "off") return undefined;
-    const onError = (error: Error): void => this.#log.error("Something of a skill could not be kept.", { error: toError(error) });
+    const onError = (error: Error): void =>
+      this.#log.error("The approved definitions of a skill could not be stored.", { error: toError(error) });
     const pins = this.#pins.get(policy) ?? new Pins({ approvals: this.#approvals, policy, family: "skill", onError });
     this.#pins.set(policy, pins);
     return pins;

@@ -91,8 +91,8 @@ export class ServerSets implements AsyncDisposable {
     const { spec, name } = server;
     const oauth = isStartable(spec) ? await this.#connector.oauthOf(spec) : undefined;
     if (oauth !== undefined) return oauth;
-    const why = "It runs on this machine, has a token in its configuration, or lacks an address.";
-    throw new HostError("MCP_NO_SIGN_IN", `The MCP server ${JSON.stringify(name)} is not signed in to by OAuth. ${why}`);
+    const why = "It runs on this machine, has a token in its configuration, or has no URL.";
+    throw new HostError("MCP_NO_SIGN_IN", `MCP server ${JSON.stringify(name)} does not use OAuth sign-in. ${why}`);
   }
 
   /** Approves what is held back of a server, all of it or one tool. Gives how much it was. */
@@ -100,8 +100,8 @@ export class ServerSets implements AsyncDisposable {
     const holding = [...this.#sets.values()].filter(({ servers }) => servers.some(({ name }) => name === server));
     if (holding.length === 0) {
       const known = [...new Set([...this.#sets.values()].flatMap(({ servers }) => servers.map(({ name }) => name)))];
-      const advice = known.length === 0 ? "There are none." : `These are there: ${known.join(", ")}.`;
-      throw new HostError("MCP_SERVER_UNKNOWN", `There is no MCP server ${JSON.stringify(server)}. ${advice}`);
+      const advice = known.length === 0 ? "There are no MCP servers." : `The servers are: ${known.join(", ")}.`;
+      throw new HostError("MCP_SERVER_UNKNOWN", `MCP server ${JSON.stringify(server)} does not exist. ${advice}`);
     }
     // One after the other: what the first approves, the others find approved.
     let approved = 0;
@@ -144,7 +144,7 @@ export class ServerSets implements AsyncDisposable {
     try {
       await view[Symbol.asyncDispose]();
     } catch (error) {
-      this.#options.log.error("What an MCP server was seen to offer could not be kept.", { error: toError(error) });
+      this.#options.log.error("The cached lists of an MCP server could not be stored.", { error: toError(error) });
     }
   }
 
@@ -157,9 +157,9 @@ export class ServerSets implements AsyncDisposable {
       howToApprove: ({ server, name, kind }) => {
         const names = kind === "tool" ? [server, name] : [server];
         const call = `host.approveServer(${names.map((each) => JSON.stringify(each)).join(", ")})`;
-        return `Look at it, and if it is as it should be, approve it with "skillhost approve ${names.join(" ")}" or ${call}.`;
+        return `Review the change. If you accept it, approve it with "skillhost approve ${names.join(" ")}" or ${call}.`;
       },
-      onError: (error) => log.error("Something of an MCP server could not be kept.", { error: toError(error) }),
+      onError: (error) => log.error("The approved definitions of an MCP server could not be stored.", { error: toError(error) }),
     });
     return { key, servers, lease, view, users: 0 };
   }
@@ -173,7 +173,7 @@ export class ServerSets implements AsyncDisposable {
         if (signal.aborted) throw error;
       }
     }
-    const advice = "Give a session that uses it onMcpAuthorization, or sign in by the command line.";
+    const advice = 'Set onMcpAuthorization on a session that uses it, or sign in with "skillhost login".';
     throw new HostError("ASK_UNANSWERED", `No user is available to sign in to the MCP server "${data.serverName}". ${advice}`);
   }
 }

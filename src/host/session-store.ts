@@ -131,8 +131,8 @@ async function inStore<T>(directory: string, work: () => Promise<T>): Promise<T>
     return await work();
   } catch (cause) {
     if (cause instanceof HostError) throw cause;
-    const advice = "Make it writable, name another with sessionsDirectory, or make sessions with persist: false.";
-    throw new HostError("SESSION_STORE", `Sessions cannot be kept in ${directory} (${errorMessage(cause)}). ${advice}`, { cause });
+    const advice = "Make it writable, choose another sessionsDirectory, or create sessions with persist: false.";
+    throw new HostError("SESSION_STORE", `Sessions cannot be stored in ${directory} (${errorMessage(cause)}). ${advice}`, { cause });
   }
 }
 
@@ -177,7 +177,7 @@ async function sizeOf(path: string): Promise<number> {
   }
 }
 
-const storingAdvice = 'To store them, name a folder: createHost({ sessionsDirectory: "./sessions" }).';
+const storingAdvice = 'To store them, set a directory: createHost({ sessionsDirectory: "./sessions" }).';
 
 function notStored(sessionId: string): HostError {
   const message = `No session "${sessionId}" is open in this host, and it does not store sessions. ${storingAdvice}`;
@@ -185,18 +185,18 @@ function notStored(sessionId: string): HostError {
 }
 
 function notFound(sessionId: string, directory: string): HostError {
-  const advice = "host.listSessions() names those there are; a session made with persist: false cannot be resumed.";
-  return new HostError("SESSION_NOT_FOUND", `There is no session "${sessionId}" in ${directory}. ${advice}`);
+  const advice = "host.listSessions() lists the stored ones. A session created with persist: false cannot be resumed.";
+  return new HostError("SESSION_NOT_FOUND", `Session "${sessionId}" does not exist in ${directory}. ${advice}`);
 }
 
 function exists(sessionId: string): HostError {
   const advice = `Resume it with host.resumeSession("${sessionId}"), or delete it with host.deleteSession.`;
-  return new HostError("SESSION_EXISTS", `There is a session "${sessionId}" already. ${advice}`);
+  return new HostError("SESSION_EXISTS", `Session "${sessionId}" already exists. ${advice}`);
 }
 
 function inUse(sessionId: string, holder: LockHolder | undefined, lock: string): HostError {
   const who = holder === undefined ? "another process" : `${processOf(holder)} since ${holder.since}`;
-  const advice = `Disconnect it there. If that process does not run any more, delete ${lock}.`;
+  const advice = `Disconnect it there. If that process is no longer running, delete ${lock}.`;
   return new HostError("SESSION_IN_USE", `Session "${sessionId}" is in use by ${who}. ${advice}`);
 }
 
@@ -217,7 +217,7 @@ export function exportEvents(sessionId: string, events: readonly SessionEvent[],
     return format === "jsonl" ? toLines(events) : toPage(sessionId, events);
   } catch (cause) {
     if (!(cause instanceof RangeError)) throw cause;
-    const message = `Session "${sessionId}" is too large for one text. Read its events.jsonl in the folder for sessions, line by line.`;
+    const message = `Session "${sessionId}" is too large to export as one string. Read its events.jsonl in the sessions directory line by line.`;
     throw new HostError("EXPORT_TOO_LARGE", message, { cause });
   }
 }

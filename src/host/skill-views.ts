@@ -22,7 +22,7 @@ export interface SkillViews {
 
 export function createSkillViews(options: ResolvedHostOptions, store: SkillStore, plugins: PluginHost): SkillViews {
   const disabledHere = new Set(options.disabledSkills);
-  const changed = new Emitter<{ changed: undefined }>((error) => options.log.error("A listener for skills failed.", { error }));
+  const changed = new Emitter<{ changed: undefined }>((error) => options.log.error("A skill listener failed.", { error }));
   let snapshot: SkillsSnapshot | undefined;
   let resolved = new Map<string, ResolvedSkills>();
   const joined = new WeakMap<ResolvedSkills, { readonly of: readonly SkillEntry[]; readonly all: readonly SkillEntry[] }>();

@@ -34,7 +34,10 @@ export async function writeFileAtomic(path: string, data: string | Uint8Array, o
 }
 
 function leadsOut(path: string, folder: string): HostError {
-  return new HostError("PATH_OUTSIDE", `${path} was not written: it is or passes a link that leads out of ${folder}. Remove the link.`);
+  return new HostError(
+    "PATH_OUTSIDE",
+    `${path} was not written: it is, or is below, a symbolic link that points out of ${folder}. Remove the link.`,
+  );
 }
 
 async function modeOf(path: string): Promise<number | undefined> {

@@ -16,22 +16,19 @@ export function confinePath(root: string, path: string, isPlain?: (target: strin
   const refusal = refuse(path);
   if (refusal !== undefined) return refusal;
   const target = resolve(root, ...path.split(/[\\/]/));
-  if (!isInside(root, target)) return no("escapes", `${JSON.stringify(path)} leads out of its folder. Use a path inside it.`);
+  if (!isInside(root, target)) return no("escapes", `${JSON.stringify(path)} points out of its folder. Use a path inside the folder.`);
   if (isPlain?.(target)) return { ok: true, path: target };
   try {
     const real = realPathOfDeepest(target);
     if (isInside(realPathOfDeepest(resolve(root)), real)) return { ok: true, path: target };
     return no(
       "link-out",
-      `${JSON.stringify(path)} is or passes a link that leads out of its folder. Copy the file into the folder instead.`,
+      `${JSON.stringify(path)} is, or is below, a symbolic link that points out of its folder. Copy the file into the folder instead.`,
     );
   } catch (error) {
     // The system's own message names places that a model, which may read this, has no business to know.
     const code = (error as NodeJS.ErrnoException).code ?? "unknown error";
-    return no(
-      "unreadable",
-      `${JSON.stringify(path)} cannot be followed (${code}). Check for links that lead nowhere, and its permissions.`,
-    );
+    return no("unreadable", `${JSON.stringify(path)} cannot be resolved (${code}). Check its permissions, and look for broken links.`);
   }
 }
 
@@ -65,7 +62,7 @@ function refuse(path: string): Refusal | undefined {
     if (DEVICE.test(name)) return no("invalid", `${shown} contains ${name}, which is a device on Windows. Use another name.`);
     // Windows drops dots and spaces at the end of a name, so that ".. " is the parent after all.
     if (/^[. ]+$/.test(name) && name !== "." && name !== "..")
-      return no("invalid", `${shown} contains a name of nothing but dots and spaces.`);
+      return no("invalid", `${shown} contains a name that consists only of dots and spaces.`);
     if (process.platform === "win32" && name.includes(":"))
       return no("invalid", `${shown} contains a colon, which Windows reads as a stream.`);
   }

@@ -55,7 +55,7 @@ function readOpen(file: number, path: string, maxBytes: number): ReadBytes {
 }
 
 function tooLarge(path: string, maxBytes: number): Refusal {
-  return refuse(path, "FILE_TOO_LARGE", `This file is larger than the ${maxBytes} bytes that are read. Split it, or make it smaller.`);
+  return refuse(path, "FILE_TOO_LARGE", `This file is larger than the limit of ${maxBytes} bytes. Split it, or make it smaller.`);
 }
 
 // The size is only what the file says of itself: it may grow meanwhile, and files of the kernel's say 0.

@@ -198,7 +198,7 @@ function encodePart(part: MessagePart): readonly Block[] {
   if (inline === undefined) return [{ type: "image", source: { type: "url", url: (part as { url: string }).url } }];
   const [mimeType = "", data] = inline;
   const type = Object.hasOwn(shownTypes, mimeType) ? shownTypes[mimeType] : undefined;
-  if (type === undefined) return encodeText(`(An image of type ${mimeType.slice(0, 100)}, which this model cannot be shown.)`);
+  if (type === undefined) return encodeText(`(An image of type ${mimeType.slice(0, 100)}, which this model does not support.)`);
   return [{ type: "image", source: { type: "base64", media_type: type, data } }];
 }
 

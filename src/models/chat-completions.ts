@@ -127,7 +127,7 @@ function encodePart(part: MessagePart): unknown {
 }
 
 function encodePictures({ toolCallId, images = [] }: ToolMessage): readonly unknown[] {
-  const note: MessagePart = { type: "text", text: `What the tool call ${toolCallId} returned to look at:` };
+  const note: MessagePart = { type: "text", text: `Images that tool call ${toolCallId} returned:` };
   return [note, ...(images as readonly ImagePart[])].map(encodePart);
 }
 

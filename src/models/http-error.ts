@@ -44,7 +44,7 @@ type Quote = (text: string) => string;
 
 function redirected(status: number, location: string | undefined, fault: RequestErrors): ModelError {
   const to = location !== undefined && URL.canParse(location) ? ` to ${fault.quote(new URL(location).origin)}` : "";
-  return fault("MODEL_HTTP", `redirects${to} (${status}), which is not followed. Use the address it leads to as the base URL.`, {
+  return fault("MODEL_HTTP", `redirects${to} (${status}), which is not followed. Use the target of the redirect as the base URL.`, {
     status,
     retryable: false,
   });
@@ -119,9 +119,9 @@ function quoted({ providerMessage, providerCode, providerType }: Said): string {
 
 function advice(code: ModelErrorCode, status: number, said: Said): string {
   if (code === "MODEL_AUTH") return "Check the API key, and that it may use this model.";
-  if (code === "MODEL_RATE_LIMITED") return "Wait before asking again, or check the account's limits.";
+  if (code === "MODEL_RATE_LIMITED") return "Wait before you try again, or check the account's limits.";
   if (code === "MODEL_CONTEXT_TOO_LONG") return "Shorten the conversation, its tool results or the list of tools.";
-  if (/content_filter|content_policy/i.test(wordsOf(said))) return "Its filter refuses what is said in the conversation.";
+  if (/content_filter|content_policy/i.test(wordsOf(said))) return "Its content filter rejects the conversation.";
   if (status === 404) return "Check the base URL and the name of the model.";
   return status >= 500 ? "Try again later." : "Check the model's name and options.";
 }

@@ -128,7 +128,7 @@ async function send<T>(call: HttpCall, options: ModelHttpOptions, sending: Sendi
   const { fault, controller, attempt, handOn } = sending;
   const { clock } = options;
   const expectEnd = (milliseconds: number): void => {
-    const overdue = (): void => controller.abort(fault("MODEL_UNREACHABLE", "did not end its answer.", { retryable: false }));
+    const overdue = (): void => controller.abort(fault("MODEL_UNREACHABLE", "did not finish its answer.", { retryable: false }));
     const timer = clock.after(milliseconds, overdue);
     onAbort(controller.signal, () => timer[Symbol.dispose]());
   };
@@ -182,7 +182,7 @@ async function respond(call: HttpCall, options: ModelHttpOptions, { fault, contr
 }
 
 function aborted(fault: RequestErrors): ModelError {
-  return fault("MODEL_ABORTED", "was no longer waited for: the request was aborted.", { retryable: false });
+  return fault("MODEL_ABORTED", "did not answer before the request was aborted.", { retryable: false });
 }
 
 function requestIdOf(header: (name: string) => string | undefined, fault: RequestErrors): string | undefined {

@@ -28,7 +28,7 @@ export async function fetchModels(
       const list = isPlainRecord(part.value) ? (part.value["data"] ?? part.value["models"]) : part.value;
       if (Array.isArray(list)) return list.flatMap(toModelInfo);
     }
-    throw answer.fault("MODEL_BAD_ANSWER", "sent no list of models. Check the base URL.", { retryable: false });
+    throw answer.fault("MODEL_BAD_ANSWER", "did not send a list of models. Check the base URL.", { retryable: false });
   });
 }
 

@@ -50,7 +50,7 @@ export function createEndpoint(options: ProviderEndpointOptions): Endpoint {
           if (tried === bases.length - 1 || !isUnknownPath(error)) throw error;
         }
       }
-      throw new Error("An endpoint has at least one base.");
+      throw new Error("An endpoint needs at least one base URL.");
     },
   };
 }
@@ -63,7 +63,7 @@ export function readHeaders(headers: Readonly<Record<string, string>>, what: str
   const read: Record<string, string> = Object.create(null);
   for (const [name, value] of Object.entries(headers)) {
     const trouble = headerTrouble(name, value);
-    if (trouble !== undefined) throw new HostError("MODEL_OPTIONS", `Among the ${what}, ${JSON.stringify(name)} ${trouble}.`);
+    if (trouble !== undefined) throw new HostError("MODEL_OPTIONS", `In the ${what}, ${JSON.stringify(name)} ${trouble}.`);
     read[name.toLowerCase()] = value;
   }
   return read;
@@ -78,8 +78,8 @@ const ownedByTransport = /^(?:connection|content-length|expect|host|keep-alive|t
 
 function headerTrouble(name: string, value: unknown): string | undefined {
   if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/i.test(name)) return "is not a valid header name";
-  if (ownedByTransport.test(name)) return "belongs to the connection; leave it out";
-  return isHeaderValue(value) ? undefined : "has a value that is not text, or holds characters that headers cannot";
+  if (ownedByTransport.test(name)) return "is reserved for the connection; remove it";
+  return isHeaderValue(value) ? undefined : "has a value that is not a string, or contains characters that are not allowed in headers";
 }
 
 function toHttpCall(
@@ -126,10 +126,10 @@ async function askFor(secret: () => string | Promise<string>, url: URL): Promise
     key = await secret();
   } catch {
     // What the function says may hold what it had of the key.
-    throw fault("MODEL_AUTH", "got no request: the function that gives its API key failed.", { retryable: false });
+    throw fault("MODEL_AUTH", "got no request: the function that returns its API key failed.", { retryable: false });
   }
   if (isHeaderValue(key) && key.trim() !== "") return key.trim();
-  const happened = "got no request: the function that gives its API key returned no text that can be sent.";
+  const happened = "got no request: the function that returns its API key did not return a valid header value.";
   throw fault("MODEL_AUTH", happened, { retryable: false });
 }
 

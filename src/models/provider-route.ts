@@ -37,9 +37,9 @@ export interface Route {
  */
 export function readBaseUrl(value: unknown, path: string): URL {
   const text = readText(value, path).trim();
-  if (!URL.canParse(text) || !/^https?:/i.test(text)) return mustBe(path, "an address that begins with http:// or https://");
+  if (!URL.canParse(text) || !/^https?:/i.test(text)) return mustBe(path, "a URL that begins with http:// or https://");
   const url = new URL(text);
-  if (url.username !== "" || url.password !== "") return mustBe(path, "without user name and password; use apiKey or headers");
+  if (url.username !== "" || url.password !== "") return mustBe(path, "a URL without user name and password; use apiKey or headers");
   url.hash = "";
   url.pathname = url.pathname.replace(/\/+$/, "").replace(/\/(?:chat\/completions|responses|messages)$/, "");
   return url;

@@ -82,7 +82,7 @@ export interface ModelOptions extends ProviderOptions {
  */
 export function createModel(options: ModelOptions): ChatModel {
   const given = readFields(options, "model options", "MODEL_OPTIONS", modelReaders);
-  if (given.model === undefined) throw new HostError("MODEL_OPTIONS", "model is missing. Name the model as its endpoint does.");
+  if (given.model === undefined) throw new HostError("MODEL_OPTIONS", "model is missing. Use the endpoint's name of the model.");
   const name = given.wireModel ?? given.modelId ?? given.model;
   const known = given.modelId ?? given.model;
   const route = toRouteOptions(given, name);
@@ -120,7 +120,7 @@ const providerReaders: FieldReaders<ProviderOptions> = {
   bearerToken: readSecret,
   azure: fieldsReader<NonNullable<ProviderOptions["azure"]>>({ apiVersion: readText }),
   headers: (value, path) => {
-    if (!isPlainRecord(value)) return mustBe(path, "an object of texts by header name");
+    if (!isPlainRecord(value)) return mustBe(path, "an object of strings by header name");
     return readHeaders(value as Readonly<Record<string, string>>, path);
   },
   wireModel: readText,
@@ -129,7 +129,7 @@ const providerReaders: FieldReaders<ProviderOptions> = {
   maxOutputTokens: readPositive,
   fetch: readCallback,
   retries: (value, path) =>
-    Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : mustBe(path, "0 or a whole number"),
+    Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : mustBe(path, "a non-negative integer"),
   responseTimeout: readPositive,
   idleTimeout: readPositive,
   maxAnswerBytes: readPositive,
@@ -140,7 +140,8 @@ const providerReaders: FieldReaders<ProviderOptions> = {
 const modelReaders: FieldReaders<ModelOptions> = { ...providerReaders, model: readText };
 
 function toRouteOptions(given: ProviderOptions, model: string | undefined): RouteOptions {
-  if (given.baseUrl === undefined) throw new HostError("MODEL_OPTIONS", 'baseUrl is missing. Give it like "http://localhost:11434/v1".');
+  if (given.baseUrl === undefined)
+    throw new HostError("MODEL_OPTIONS", 'baseUrl is missing. Use a URL such as "http://localhost:11434/v1".');
   const { type = "openai", wireApi = "completions", azure } = given;
   return { type, wireApi, baseUrl: readBaseUrl(given.baseUrl, "baseUrl"), apiVersion: azure?.apiVersion, model };
 }
@@ -174,7 +175,7 @@ function readSecret(value: unknown, path: string): Secret {
   if (typeof value === "function") return value as Exclude<Secret, string>;
   // Keys read from files often end in a line break.
   if (isHeaderValue(typeof value === "string" ? value.trim() : value)) return (value as string).trim();
-  return mustBe(path, "a text that a header can hold, or a function that gives one");
+  return mustBe(path, "a string that is valid in a header, or a function that returns one");
 }
 
 function isClock(value: unknown): value is Clock {

@@ -62,7 +62,7 @@ class JsonReader implements FormReader {
 
   *end(text: string): Generator<AnswerPart, void, undefined> {
     const value = parseJson(this.#pieces.join("") + text);
-    if (value === undefined) throw this.#fault("MODEL_BAD_ANSWER", "sent JSON that does not parse, or is cut off.", { retryable: false });
+    if (value === undefined) throw this.#fault("MODEL_BAD_ANSWER", "sent JSON that is not valid or is truncated.", { retryable: false });
     yield { kind: "whole", value };
   }
 }

@@ -69,7 +69,7 @@ export function receiveFailure(error: unknown, signal: AbortSignal, fault: Reque
   const code = codeOf(trouble);
   const shown = code ?? fault.quote(errorMessage(trouble));
   if (code !== undefined && /^(?:Z_|HPE_|ERR_BROTLI|ERR__ERROR)/.test(code))
-    return fault("MODEL_BAD_ANSWER", `sent what cannot be decoded (${shown}).`, { retryable: false, cause });
+    return fault("MODEL_BAD_ANSWER", `sent data that cannot be decoded (${shown}).`, { retryable: false, cause });
   if (code !== undefined && /CERT|TLS|SSL|SELF_SIGNED/.test(code))
     return fault("MODEL_UNREACHABLE", `has a certificate that is not trusted (${shown}).`, { retryable: false, cause });
   return fault("MODEL_UNREACHABLE", `${happened} (${shown}). Check the base URL and the network.`, { retryable: true, cause });
@@ -83,11 +83,11 @@ async function next(iterator: AsyncIterator<Uint8Array>, { controller, fault }: 
       { signal: controller.signal },
     );
   } catch (error) {
-    throw receiveFailure(error, controller.signal, fault, "broke the connection in the middle of its answer");
+    throw receiveFailure(error, controller.signal, fault, "closed the connection in the middle of its answer");
   }
   if (piece.done === true) return undefined;
   if (piece.value instanceof Uint8Array) return piece.value;
-  throw fault("MODEL_BAD_ANSWER", "sent an answer that is not made of bytes.", { retryable: false });
+  throw fault("MODEL_BAD_ANSWER", "sent an answer whose body is not bytes.", { retryable: false });
 }
 
 // A body that will not end when told to must not hold us up: the exchange is aborted besides.

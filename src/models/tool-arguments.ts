@@ -20,7 +20,7 @@ export function parseArguments(text: string): ParsedArguments {
     const isCut = new JsonProgress().feed(text) === "open";
     return {
       arguments: text,
-      argumentsError: isCut ? "The arguments break off before their JSON ends." : "The arguments are not valid JSON.",
+      argumentsError: isCut ? "The JSON of the arguments is incomplete." : "The arguments are not valid JSON.",
     };
   }
   const value = typeof parsed.value === "string" ? unpack(parsed.value) : parsed.value;
@@ -30,7 +30,7 @@ export function parseArguments(text: string): ParsedArguments {
   if (copy.ok) return { arguments: copy.value };
   return {
     arguments: text,
-    argumentsError: `The arguments cannot be used: ${copy.path === "" ? "the object" : copy.path} ${copy.reason}.`,
+    argumentsError: `The arguments are not valid: ${copy.path === "" ? "the object" : copy.path} ${copy.reason}.`,
   };
 }
 

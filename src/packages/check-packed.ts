@@ -35,8 +35,7 @@ export async function checkPacked(
     const path = relative(source, folder);
     const file = folder;
     if (!found.has(path)) {
-      const message =
-        'This skill is not in the tarball. Name its folder in "files" of package.json, and look at .npmignore and .gitignore.';
+      const message = 'This skill is not in the tarball. Add its folder to "files" in package.json, and check .npmignore and .gitignore.';
       diagnostics.push({ severity: "error", code: "PACK_SKILL_MISSING", file, message });
       continue;
     }
@@ -48,7 +47,7 @@ export async function checkPacked(
         severity: "error",
         code: "PACK_SKILL_BROKEN",
         file,
-        message: `From the tarball ${what} does not load: a file that it needs is not packed.`,
+        message: `${what} will not load from the tarball, because a required file is not packed.`,
       });
     }
     diagnostics.push(...checkSigned(folder, join(unpacked.folder, path)));
@@ -67,7 +66,7 @@ function checkFiles({ source, unpacked }: Packed): readonly Diagnostic[] {
           severity: "error",
           code: "PACK_SECRET",
           file,
-          message: `This would be published, and ${secret}. Take it out, or leave it out by .npmignore.`,
+          message: `This file would be published, but ${secret}. Remove it, or exclude it with .npmignore.`,
         },
       ];
     }
@@ -81,28 +80,28 @@ function checkManifest({ source, folders, skills, manifest, unpacked }: Packed):
   const bundled = manifest["bundleDependencies"] ?? manifest["bundledDependencies"];
   return [
     ...(existsSync(join(unpacked.folder, "node_modules")) && bundled === undefined
-      ? [{ ...advise("PACK_NODE_MODULES", 'node_modules would be packed. Leave it out of "files".'), severity: "error" } as const]
+      ? [{ ...advise("PACK_NODE_MODULES", 'node_modules would be packed. Remove it from "files".'), severity: "error" } as const]
       : []),
     ...(readdirSync(unpacked.folder).some((name) => /^readme(\.|$)/i.test(name))
       ? []
       : [
           advise(
             "PACK_README",
-            "There is no README: the registry's page of the package will be empty. Write one for people; SKILL.md is for models.",
+            "There is no README, so the package's page on the registry will be empty. Write one for people; SKILL.md is for models.",
           ),
         ]),
     ...(manifest["license"] === undefined
-      ? [advise("PACK_LICENSE", 'It has no "license", so no one may use it. Add one, such as "MIT".')]
+      ? [advise("PACK_LICENSE", 'It has no "license", so others may not use it. Add one, such as "MIT".')]
       : []),
     ...(typeof manifest["description"] === "string"
       ? []
-      : [advise("PACK_DESCRIPTION", 'It has no "description", by which people find it.')]),
+      : [advise("PACK_DESCRIPTION", 'It has no "description", so people will not find it. Add one.')]),
     ...skills.flatMap(({ name, version }) =>
       folders.includes(source) && version !== undefined && version !== manifest["version"]
         ? [
             advise(
               "PACK_VERSION_DIFFERS",
-              `The skill ${name} says version ${version}, its package ${String(manifest["version"])}. Let them agree.`,
+              `Skill ${name} has version ${version}, but its package has ${String(manifest["version"])}. Use the same version.`,
             ),
           ]
         : [],
@@ -111,7 +110,10 @@ function checkManifest({ source, folders, skills, manifest, unpacked }: Packed):
       ? []
       : [
           {
-            ...advise("PACK_ENGINES", 'It does not say which versions of skillhost it is for: "engines": { "skillhost": ">=0.1" }.'),
+            ...advise(
+              "PACK_ENGINES",
+              'It does not declare which versions of skillhost it supports. Add "engines": { "skillhost": ">=0.1" }.',
+            ),
             severity: "info",
           } as const,
         ]),
@@ -134,7 +136,7 @@ function checkImports({ source, manifest, unpacked }: Packed): readonly Diagnost
     if (!moduleExtensions.includes(extname(path)) || path.startsWith("node_modules/") || /\.test\.[cm]?[jt]s$/.test(path)) return [];
     const unknown = [...importsOf(join(unpacked.folder, path))].filter((name) => !known.has(name));
     return unknown.map((name): Diagnostic => {
-      const message = `This imports "${name}", which is not among the dependencies in package.json: users who install the package do not have it. Run "npm install ${name}" in its folder.`;
+      const message = `This imports "${name}", which is not a dependency in package.json, so users who install the package will not have it. Run "npm install ${name}" in its folder.`;
       return { severity: "error", code: "PACK_DEPENDENCY", file: join(source, path), message };
     });
   });
@@ -175,17 +177,17 @@ function checkSigned(folder: string, packed: string): readonly Diagnostic[] {
     message: `${message} Run "skillhost sign" on the skill, then pack again.`,
   });
   const read = readTextFile(join(packed, signatureFileName), maxDocumentBytes);
-  if (!read.ok) return [refuse(signatureFileName, "This skill is signed, and its signature is not packed.")];
+  if (!read.ok) return [refuse(signatureFileName, "This skill is signed, but its signature is not packed.")];
   const parsed = parseSignature(read.text);
-  if (!parsed.ok) return [refuse(signatureFileName, `The signature cannot be used: ${parsed.why}.`)];
+  if (!parsed.ok) return [refuse(signatureFileName, `The signature is not valid: ${parsed.why}.`)];
   const { files: signed } = parsed.statement;
   const { files: found } = digestFolder(packed);
   return [...new Set([...signed.keys(), ...found.keys()])].flatMap((path) => {
     const [one, other] = [signed.get(path), found.get(path)];
     if (one?.digest === other?.digest || (one === undefined && isInert(path))) return [];
-    if (other === undefined) return [refuse(path, "This file is signed and not packed.")];
+    if (other === undefined) return [refuse(path, "This file is signed but not packed.")];
     if (one !== undefined) return [refuse(path, "This file has changed since the skill was signed.")];
-    const why = path === "package.json" ? ": it was written after the skill was signed" : "";
-    return [refuse(path, `This file is packed and not signed${why}.`)];
+    const why = path === "package.json" ? ": it was added after the skill was signed" : "";
+    return [refuse(path, `This file is packed but not signed${why}.`)];
   });
 }

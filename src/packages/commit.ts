@@ -172,7 +172,7 @@ function readJournal(project: string): Journal | undefined {
   } catch {
     // Not of ours: they are written as a whole.
   }
-  throw new HostError("PACKAGES_JOURNAL", `${file} cannot be read. Look at node_modules, run "npm ci", and delete that file.`);
+  throw new HostError("PACKAGES_JOURNAL", `${file} cannot be read. Check node_modules, run "npm ci", and delete that file.`);
 }
 
 /** A journal says what is moved and deleted, and one may have come with the project: only what we write is followed. */

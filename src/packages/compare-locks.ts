@@ -67,7 +67,7 @@ export function compareSkill(subject: string, before: LockedSkill, now: LockedSk
     } else {
       // A lock that was written before uses were recorded does not know them; the digests of the files do.
       const uses = one.uses === undefined ? [] : diffLines(one.uses, other.uses ?? []);
-      if (uses.length > 0) found.push({ kind: "tool", subject: tool, message: "does something else", diff: uses });
+      if (uses.length > 0) found.push({ kind: "tool", subject: tool, message: "has a different implementation", diff: uses });
     }
   }
   return found;
@@ -96,9 +96,9 @@ export function compareFiles(
   if (sameRecord(before, now)) return [];
   return compareNames(before, now).flatMap(([path, one, other]): readonly Drift[] => {
     const what = { kind: "file", subject: `${subject} ${path}` } as const;
-    if (one === undefined) return [{ ...what, message: "is there, and the lock does not know it" }];
+    if (one === undefined) return [{ ...what, message: "is not in skillhost-lock.json" }];
     if (other === undefined) return [{ ...what, message: "is missing" }];
-    return one === other ? [] : [{ ...what, message: "does not hold what it did" }];
+    return one === other ? [] : [{ ...what, message: "has changed since it was locked" }];
   });
 }
 
@@ -113,7 +113,7 @@ function compareNames<T>(
 }
 
 function presence(kind: Drift["kind"], subject: string, isLocked: boolean): Drift {
-  return { kind, subject, message: isLocked ? "is in the lock, and not there" : "is there, and the lock does not know it" };
+  return { kind, subject, message: isLocked ? "is in skillhost-lock.json but is missing" : "is not in skillhost-lock.json" };
 }
 
 function changed(kind: Drift["kind"], subject: string, message: string, before: string, now: string): Drift {
@@ -151,8 +151,8 @@ export function needLock(project: string): PackagesLock {
   if (lock !== undefined) return lock;
   const isProject = existsSync(join(project, "package.json"));
   const advice = isProject
-    ? 'Write one with "skillhost lock", and keep it in version control.'
-    : "There is no package.json here either: go to the project.";
+    ? 'Create it with "skillhost lock", and commit it to version control.'
+    : "There is no package.json here either: change to the project's folder.";
   throw new HostError("PACKAGES_LOCK", `${join(project, lockFileName)} does not exist. ${advice}`);
 }
 

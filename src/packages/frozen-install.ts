@@ -56,7 +56,7 @@ class Drifted extends Error {
   readonly drift: readonly Drift[];
 
   constructor(drift: readonly Drift[]) {
-    super("What is there is not what the lock has.");
+    super("The installed packages differ from the lock files.");
     this.drift = drift;
   }
 }
@@ -98,13 +98,13 @@ function manifestDrift(project: string): readonly Drift[] {
   if (packages === undefined) {
     const hasAny = groups.some((group) => Object.keys((manifest[group] as object | undefined) ?? {}).length > 0);
     return hasAny
-      ? [{ kind: "source", subject: "package-lock.json", message: 'does not exist: write it with "skillhost add" or npm' }]
+      ? [{ kind: "source", subject: "package-lock.json", message: 'does not exist: create it with "skillhost add" or npm' }]
       : [];
   }
   return groups.flatMap((group) => {
     const [asked, locked] = [manifest[group], packages[""]?.[group]].map((value) => (value ?? {}) as Record<string, string>);
     return compareFiles(`package.json ${group}`, locked!, asked!).map(
-      ({ subject }): Drift => ({ kind: "source", subject, message: "is not what package-lock.json was made for" }),
+      ({ subject }): Drift => ({ kind: "source", subject, message: "does not match package-lock.json" }),
     );
   });
 }
@@ -116,7 +116,7 @@ function lockDrift(project: string, lock: PackagesLock): readonly Drift[] {
   const locked = lockedPaths(project);
   return Object.entries(lock.packages).flatMap(([name, known]): readonly Drift[] => {
     const entry = locked.get(`node_modules/${name}`);
-    if (entry === undefined) return [{ kind: "package", subject: name, message: "is in the lock, and not in package-lock.json" }];
+    if (entry === undefined) return [{ kind: "package", subject: name, message: "is in skillhost-lock.json but not in package-lock.json" }];
     const now = { version: entry["version"], integrity: entry["integrity"], resolved: entry["resolved"] };
     const differs = (["version", "integrity", "resolved"] as const).find(
       (key) => known.link === undefined && known[key] !== undefined && known[key] !== now[key],
@@ -139,7 +139,7 @@ function driftOfStaged({ wanted, folder }: StagedPackage, lock: PackagesLock, us
   const known = wanted.path === `node_modules/${wanted.name}` ? lock.packages[wanted.name] : undefined;
   if (known !== undefined) return compareFiles(wanted.name, known.files, filesOf(folder));
   const isNew = wanted.isDirect && used.includes(wanted.name) && findPackageSkills(folder, readManifest(folder)).folders.length > 0;
-  return isNew ? [{ kind: "package", subject: wanted.name, message: "brings skills, and the lock does not know it" }] : [];
+  return isNew ? [{ kind: "package", subject: wanted.name, message: "contains skills but is not in skillhost-lock.json" }] : [];
 }
 
 /** All that package-lock.json has for this machine. */

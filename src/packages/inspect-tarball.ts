@@ -69,7 +69,7 @@ export async function inspectTarball(
     await Promise.race([feed(packed, gunzip, inspection), done]);
     await done;
   } catch (error) {
-    throw error instanceof HostError ? error : refusal(`It is damaged, or no tarball of npm's: ${(error as Error).message}`);
+    throw error instanceof HostError ? error : refusal(`It is damaged or not an npm tarball: ${(error as Error).message}`);
   } finally {
     gunzip.destroy();
   }
@@ -124,16 +124,16 @@ class Inspection {
 
   packed(bytes: number): void {
     this.#packed += bytes;
-    if (this.#packed > this.#limits.packedBytes) this.#refuse(`It is over ${megabytes(this.#limits.packedBytes)}.`);
+    if (this.#packed > this.#limits.packedBytes) this.#refuse(`It is larger than ${megabytes(this.#limits.packedBytes)}.`);
   }
 
   unpacked(bytes: number): void {
     this.#unpacked += bytes;
     const { ratio, bytes: most } = this.#limits;
     // Headers count too: a million empty files is a bomb as well.
-    if (this.#unpacked > most * 1.5) this.#refuse(`Unpacked it is over ${megabytes(most)}.`);
+    if (this.#unpacked > most * 1.5) this.#refuse(`It is larger than ${megabytes(most)} when unpacked.`);
     else if (this.#unpacked > 1024 * 1024 && this.#unpacked > ratio * this.#packed) {
-      this.#refuse(`Unpacked it is over ${ratio} times as large as packed.`);
+      this.#refuse(`It is more than ${ratio} times larger when unpacked.`);
     }
   }
 
@@ -150,20 +150,20 @@ class Inspection {
   }
 
   summary(): TarballSummary {
-    if (this.#files === 0) throw refusal("There is nothing in it.");
+    if (this.#files === 0) throw refusal("It is empty.");
     return { files: this.#files, bytes: this.#bytes };
   }
 
   #faultOf({ path, type, size }: TarEntry): string | undefined {
     if (type === "Directory" || type === "GNUDumpDir") return faultOfName(path);
-    if (type === "SymbolicLink" || type === "Link") return "is a link, and packages have none.";
-    if (type !== "File" && type !== "OldFile" && type !== "ContiguousFile") return `is a ${type}, and no regular file.`;
+    if (type === "SymbolicLink" || type === "Link") return "is a link, which is not allowed in packages.";
+    if (type !== "File" && type !== "OldFile" && type !== "ContiguousFile") return `is a ${type}, not a regular file.`;
     this.#files++;
     this.#bytes += size;
     const { files, fileBytes, bytes } = this.#limits;
-    if (size > fileBytes) return `is over ${megabytes(fileBytes)}.`;
+    if (size > fileBytes) return `is larger than ${megabytes(fileBytes)}.`;
     if (this.#files > files) return `is one of more than ${counted(files, "file")}.`;
-    if (this.#bytes > bytes) return `makes it more than ${megabytes(bytes)} together.`;
+    if (this.#bytes > bytes) return `makes the total larger than ${megabytes(bytes)}.`;
     return faultOfName(path) ?? this.#clashOf(path);
   }
 
@@ -176,7 +176,7 @@ class Inspection {
       if (this.#folders.has(folded.slice(0, end))) break;
       this.#folders.set(folded.slice(0, end), path);
     }
-    return other === undefined ? undefined : `has the name of ${JSON.stringify(other)}, at least on some systems.`;
+    return other === undefined ? undefined : `has the same name as ${JSON.stringify(other)} on some systems.`;
   }
 
   /** A file in whose place this one needs a folder. */
@@ -198,13 +198,13 @@ class Inspection {
 
 // npm drops the first part of each name, whatever it is.
 function faultOfName(path: string): string | undefined {
-  if (path.includes("\0")) return "has a NUL in its name.";
+  if (path.includes("\0")) return "has a NUL character in its name.";
   if (/^[\\/]/.test(path) || /^[a-z]:/i.test(path)) return "has an absolute name.";
-  if (path.includes("\\")) return "has a backslash in its name, which Windows takes for a folder.";
+  if (path.includes("\\")) return "has a backslash in its name, which is a separator on Windows.";
   const parts = path.split("/");
-  if (parts.includes("..")) return "leads out of its folder.";
-  if (path.length > 1_024) return "has a name of over 1024 characters.";
-  if (parts.slice(1).some(isGitFolder)) return "belongs to a git checkout, at least on some systems.";
+  if (parts.includes("..")) return "points out of its folder.";
+  if (path.length > 1_024) return "has a name of more than 1024 characters.";
+  if (parts.slice(1).some(isGitFolder)) return "is part of a git repository on some systems.";
   return parts
     .slice(1)
     .map(faultOfPart)
@@ -222,10 +222,10 @@ const devices = /^(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²
 function faultOfPart(part: string): string | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is looked for
   if (/[\u0000-\u001f\u007f]|\p{Default_Ignorable_Code_Point}/u.test(part)) return "has invisible characters in its name.";
-  if (part.includes(":")) return "has a colon in its name, which Windows takes for a drive or a stream.";
-  if (/[. ]$/.test(part) && part !== ".") return "has a dot or a space at the end of its name, which Windows drops.";
+  if (part.includes(":")) return "has a colon in its name, which marks a drive or stream on Windows.";
+  if (/[. ]$/.test(part) && part !== ".") return "has a dot or space at the end of its name, which Windows removes.";
   const stem = foldedName(part).replace(/\..*$/, "").trimEnd();
-  return devices.test(stem) ? "has the name of a device of Windows." : undefined;
+  return devices.test(stem) ? "has the name of a Windows device." : undefined;
 }
 
 function megabytes(bytes: number): string {
@@ -233,7 +233,7 @@ function megabytes(bytes: number): string {
 }
 
 function refusal(why: string): HostError {
-  return new HostError("PACKAGE_TARBALL", `This tarball is not unpacked. ${why}`);
+  return new HostError("PACKAGE_TARBALL", `This tarball was not unpacked. ${why}`);
 }
 
 /** A tarball's contents in a folder of their own, which goes when this is disposed of. */

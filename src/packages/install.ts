@@ -65,12 +65,12 @@ export async function changePackages(options: ChangeOptions): Promise<ChangeOutc
 }
 
 /** What a waiting command says. */
-export const waitingText = "Waiting for another skillhost that is changing packages here…";
+export const waitingText = "Waiting for another skillhost process that is changing packages here…";
 
 async function change(options: ChangeOptions): Promise<WithoutRecovery> {
   const { project, signal, onProgress, reader } = options;
   const { folder } = project;
-  onProgress("Working out what is needed…");
+  onProgress("Resolving dependencies…");
   await inspectNamed(options.request.add ?? [], { project: folder, npm: options.npm });
   const tree = await resolveTree(folder, options.request, options.npm);
   if (tree.missing.length === 0 && tree.surplus.length === 0 && !changesManifest(options)) return { kind: "unchanged" };
@@ -141,6 +141,6 @@ function changesManifest({ request, project }: ChangeOptions): boolean {
 function refuseSkillless({ packages }: Preview): void {
   const empty = packages.find(({ skills }) => skills.length === 0);
   if (empty === undefined) return;
-  const message = `${empty.name}@${empty.version} brings no skill: none below skills/, none that its package.json names. Install packages of other kinds with npm.`;
+  const message = `${empty.name}@${empty.version} contains no skill, neither below skills/ nor named in its package.json. Install other packages with npm.`;
   throw new HostError("PACKAGE_NO_SKILLS", message);
 }

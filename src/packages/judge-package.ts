@@ -28,7 +28,7 @@ function refused(name: string, path: string): Diagnostic {
     severity: "error",
     code: "PACKAGE_REFUSED",
     source: name,
-    message: `The policy on signatures does not admit its skill ${path}.`,
+    message: `The signature policy does not allow its skill ${path}.`,
   };
 }
 
@@ -53,7 +53,7 @@ export async function checkProvenance(
     const message = `${name}@${version} was built from ${verdict.repository} by ${verdict.workflow} (${verdict.ref}).`;
     return [{ severity: "info", code: "PROVENANCE_VERIFIED", source: name, message }];
   } catch (error) {
-    const message = `${name}@${version}: where it was built cannot be looked up: ${errorMessage(error)}`;
+    const message = `The provenance of ${name}@${version} cannot be looked up: ${errorMessage(error)}`;
     return [{ severity, code: "PROVENANCE_UNAVAILABLE", source: name, message }];
   }
 }

@@ -58,7 +58,7 @@ export function readLock(project: string): PackagesLock | undefined {
     const value: unknown = JSON.parse(read.text);
     const { lockfileVersion, ...rest } = isPlainRecord(value) ? value : mustBe("the lock", "an object");
     if (lockfileVersion !== version)
-      throw unusable(file, `Its lockfileVersion is ${JSON.stringify(lockfileVersion)}, and this skillhost knows ${version}.`);
+      throw unusable(file, `Its lockfileVersion is ${JSON.stringify(lockfileVersion)}, but this version of skillhost supports ${version}.`);
     return complete(readFields<Partial<PackagesLock>>(rest, "lock", "PACKAGES_LOCK", readers as FieldReaders<Partial<PackagesLock>>));
   } catch (error) {
     throw error instanceof HostError && error.message.includes(file) ? error : unusable(file, (error as Error).message);
@@ -99,7 +99,7 @@ function sortKeys<T>(record: Readonly<Record<string, T>>): Record<string, T> {
 function unusable(file: string, why: string): HostError {
   return new HostError(
     "PACKAGES_LOCK",
-    `${file} cannot be used. ${why} Take it back from version control, or write a new one with "skillhost lock".`,
+    `${file} is not valid. ${why} Restore it from version control, or create a new one with "skillhost lock".`,
   );
 }
 

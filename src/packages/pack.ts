@@ -81,7 +81,7 @@ export class PackRefused extends HostError {
   readonly diagnostics: readonly Diagnostic[];
 
   constructor(diagnostics: readonly Diagnostic[]) {
-    super("PACK_REFUSED", "This was not packed. Fix what is listed below.");
+    super("PACK_REFUSED", "Nothing was packed. Fix the problems below.");
     this.diagnostics = diagnostics;
   }
 }
@@ -158,7 +158,7 @@ async function restore(file: string, before: string | undefined): Promise<void> 
 
 function noSkills(folder: string, diagnostics: readonly Diagnostic[]): HostError {
   const why = diagnostics.map(({ message }) => ` ${message}`).join("");
-  return new HostError("PACK_NO_SKILLS", `${folder} holds no skill: no SKILL.md, and none below skills/.${why}`);
+  return new HostError("PACK_NO_SKILLS", `${folder} contains no skill: no SKILL.md, and none below skills/.${why}`);
 }
 
 function notLoaded(file: string): Diagnostic {

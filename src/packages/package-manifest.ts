@@ -57,13 +57,13 @@ function assertNamed({ name, version }: Readonly<Record<string, unknown>>, folde
   if (typeof name !== "string" || !/^(?:@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/.test(name) || name.length > 214) {
     throw new HostError(
       "PACK_NAME",
-      `${JSON.stringify(name ?? "")} is not a valid npm package name. Give it one of lowercase letters, digits and hyphens in ${file}.`,
+      `${JSON.stringify(name ?? "")} is not a valid npm package name. Use lowercase letters, digits and hyphens in ${file}.`,
     );
   }
   if (typeof version !== "string" || !/^\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?$/.test(version)) {
     throw new HostError(
       "PACK_VERSION",
-      `${JSON.stringify(version)} is not a valid version. Write one such as 1.0.0 in ${file}, or in skill.json.`,
+      `${JSON.stringify(version)} is not a valid version. Set one such as 1.0.0 in ${file}, or in skill.json.`,
     );
   }
 }

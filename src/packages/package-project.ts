@@ -57,7 +57,7 @@ function projectLock(folder: string): string {
 function refuseLinksOut(folder: string): void {
   const linked = ["node_modules", ...manifests].find((name) => !isReallyInside(folder, join(folder, name)));
   if (linked === undefined) return;
-  const message = `${join(folder, linked)} is or passes a link that leads out of the project, so nothing was changed. Remove the link.`;
+  const message = `${join(folder, linked)} is, or is below, a symbolic link that points out of the project, so nothing was changed. Remove the link.`;
   throw new HostError("PATH_OUTSIDE", message);
 }
 
@@ -67,14 +67,14 @@ function refuseOtherManagers(folder: string): void {
   const found = Object.entries(others).find(([file]) => existsSync(join(folder, file)));
   if (found === undefined) return;
   const [file, name] = found;
-  const message = `${name} manages this project (${file}). Install the package with "${name} add", name it in "skillhost": { "packages": ["…"] } of package.json, and then write the lock with "skillhost lock".`;
+  const message = `${name} manages this project (${file}). Install the package with "${name} add", add it to "skillhost": { "packages": ["…"] } in package.json, then run "skillhost lock".`;
   throw new HostError("PACKAGES_MANAGER", message);
 }
 
 async function prepare({ folder, scope }: PackageProject): Promise<void> {
   await mkdir(join(folder, "node_modules"), { recursive: true });
   if (scope !== "user" || existsSync(join(folder, "package.json"))) return;
-  const manifest = { name: "skillhost-user-packages", private: true, description: "What skillhost add --user installed." };
+  const manifest = { name: "skillhost-user-packages", private: true, description: "Packages installed with skillhost add --user." };
   await writeFileAtomic(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
@@ -87,7 +87,10 @@ async function waitForLock(path: string, signal: AbortSignal, onWait: () => void
     if (pause === 20) onWait();
     if (Date.now() > deadline) {
       const who = taken.holder === undefined ? "another program" : `process ${taken.holder.pid}`;
-      throw new HostError("PACKAGES_BUSY", `Packages of this project are being changed by ${who}. Try again when it is done (${path}).`);
+      throw new HostError(
+        "PACKAGES_BUSY",
+        `Another process is changing the packages of this project: ${who}. Try again when it is done (${path}).`,
+      );
     }
     await delay(pause, undefined, { signal });
   }

@@ -113,25 +113,25 @@ const secretNames: readonly RegExp[] = [
 /** What keys and tokens look like, by those who give them out. */
 const secretTexts: readonly (readonly [name: string, pattern: RegExp])[] = [
   ["a private key", /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----/],
-  ["a token of npm", /\bnpm_[A-Za-z0-9]{36}\b/],
-  ["a token of GitHub", /\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{60,})\b/],
-  ["a key of AWS", /\b(?:AKIA|ASIA)[0-9A-Z]{16}\b/],
-  ["a key of OpenAI or Anthropic", /\bsk-(?:ant-|proj-)?[A-Za-z0-9_-]{32,}/],
-  ["a token of Slack", /\bxox[abprs]-[0-9A-Za-z-]{20,}/],
-  ["a key of Google", /\bAIza[0-9A-Za-z_-]{35}\b/],
-  ["a key of Stripe", /\b[rs]k_live_[0-9A-Za-z]{20,}/],
-  ["a registry's password", /^\s*\/\/[^\s=]+:_(?:authToken|password|auth)\s*=/m],
+  ["an npm token", /\bnpm_[A-Za-z0-9]{36}\b/],
+  ["a GitHub token", /\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{60,})\b/],
+  ["an AWS key", /\b(?:AKIA|ASIA)[0-9A-Z]{16}\b/],
+  ["an OpenAI or Anthropic key", /\bsk-(?:ant-|proj-)?[A-Za-z0-9_-]{32,}/],
+  ["a Slack token", /\bxox[abprs]-[0-9A-Za-z-]{20,}/],
+  ["a Google key", /\bAIza[0-9A-Za-z_-]{35}\b/],
+  ["a Stripe key", /\b[rs]k_live_[0-9A-Za-z]{20,}/],
+  ["a registry password", /^\s*\/\/[^\s=]+:_(?:authToken|password|auth)\s*=/m],
 ];
 
-/** Whether files of that name hold secrets, such as `.env` and `.npmrc`. */
+/** Whether files with this name contain secrets, such as `.env` and `.npmrc`. */
 function isSecretFile(path: string): boolean {
   return secretNames.some((pattern) => pattern.test(path));
 }
 
 /** Why a file looks like a secret; undefined: it does not. */
 export function findSecret(path: string, bytes: Uint8Array): string | undefined {
-  if (isSecretFile(path)) return "files of that name hold secrets";
+  if (isSecretFile(path)) return "files with this name contain secrets";
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
   const found = secretTexts.find(([, pattern]) => pattern.test(text));
-  return found && `it holds what looks like ${found[0]}`;
+  return found && `it seems to contain ${found[0]}`;
 }

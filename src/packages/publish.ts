@@ -17,7 +17,7 @@ export interface PublishRequest {
  */
 export async function publishPackage(packed: PackedPackage, { access, tag, provenance }: PublishRequest, npm: NpmOptions): Promise<void> {
   if (packed.manifest["private"] === true) {
-    throw new HostError("PUBLISH_PRIVATE", 'Its package.json says "private": true. Take that out if it is to be published.');
+    throw new HostError("PUBLISH_PRIVATE", 'Its package.json says "private": true. Remove that to publish it.');
   }
   const { publish } = await import("libnpmpublish");
   const { publishConfig } = packed.manifest as { publishConfig?: Record<string, unknown> };
@@ -59,15 +59,15 @@ function explain(error: unknown, { name, version }: PackedPackage, registry: str
   if (code === "E401" || code === "ENEEDAUTH" || code === "E403") {
     const isThere = /previously published|cannot modify|already (?:exists|present)/i.test((error as Error).message);
     if (isThere)
-      return new HostError("PUBLISH_EXISTS", `${name}@${version} has been published before. Raise "version" in package.json.`, options);
+      return new HostError("PUBLISH_EXISTS", `${name}@${version} is already published. Increase "version" in package.json.`, options);
     return new HostError(
       "PUBLISH_DENIED",
-      `${registry} does not let you publish ${name}: ${(error as Error).message}. Sign in with "npm login", or look at the token in your .npmrc.`,
+      `${registry} does not let you publish ${name}: ${(error as Error).message}. Sign in with "npm login", or check the token in your .npmrc.`,
       options,
     );
   }
   if (code === "E409" || code === "EPUBLISHCONFLICT") {
-    return new HostError("PUBLISH_EXISTS", `${name}@${version} has been published before. Raise "version" in package.json.`, options);
+    return new HostError("PUBLISH_EXISTS", `${name}@${version} is already published. Increase "version" in package.json.`, options);
   }
   return error;
 }

@@ -154,8 +154,8 @@ function describeContract(definition: ToolDefinition, isKnown = true): readonly 
   return [
     ...(title === undefined ? [] : [`title: ${title}`]),
     ...(description === undefined ? [] : [`description: ${description}`]),
-    ...(overridesBuiltInTool === true ? ["takes the place of a built-in tool"] : []),
-    ...(skipPermission === true ? ["runs without a permission"] : []),
+    ...(overridesBuiltInTool === true ? ["replaces a built-in tool"] : []),
+    ...(skipPermission === true ? ["runs without permission requests"] : []),
     ...schemaLines(parameters, "parameters", 0),
   ];
 }

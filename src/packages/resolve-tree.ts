@@ -136,7 +136,7 @@ function toWanted(node: TreeNode, project: string): WantedPackage | undefined {
   if (node.isProjectRoot || node.inDepBundle || node.inert === true || (node.isTop && !node.isLink)) return undefined;
   if (node.optional && !fitsMachine(node.package)) return undefined;
   if (node.hasShrinkwrap === true) {
-    const message = `${node.name} brings an npm-shrinkwrap.json, which decides about its dependencies. Install it with npm, and then run "skillhost lock".`;
+    const message = `${node.name} contains an npm-shrinkwrap.json, which pins its dependencies. Install it with npm, then run "skillhost lock".`;
     throw new HostError("PACKAGE_SHRINKWRAP", message);
   }
   const path = pathOf(node);

@@ -120,7 +120,10 @@ function integrityOf(chunks: readonly Uint8Array[]): string {
 }
 
 function tooLarge(): HostError {
-  return new HostError("PACKAGE_TARBALL", `This tarball is not unpacked. It is over ${tarballLimits.packedBytes / 1024 / 1024} MB.`);
+  return new HostError(
+    "PACKAGE_TARBALL",
+    `This tarball was not unpacked. It is larger than ${tarballLimits.packedBytes / 1024 / 1024} MB.`,
+  );
 }
 
 function checkManifest({ name, version }: WantedPackage, folder: string): void {
@@ -138,6 +141,6 @@ function explain(error: unknown, { name, version }: WantedPackage): unknown {
   if (code === "EEXIST" || (typeof code === "string" && code.startsWith("TAR_")))
     return new HostError("PACKAGE_TARBALL", `${what}: This tarball cannot be unpacked: ${errorMessage(error)}`, { cause: error });
   if (code !== "EINTEGRITY") return error;
-  const message = `${what}: the registry serves other bytes than those that the lock names. Nothing was installed. Find out why before you trust either.`;
+  const message = `${what}: the registry serves different bytes than the lock file records. Nothing was installed. Find out why before you trust either.`;
   return new HostError("PACKAGE_INTEGRITY", message, { cause: error });
 }

@@ -31,7 +31,7 @@ export async function activatePlugin(plugin: Plugin, place: PluginPlace, limits:
     return { kind: "active", contributions: seal(), scope };
   } catch (error) {
     seal();
-    const message = `Plugin "${plugin.name}" was not activated, and nothing of it counts: ${errorMessage(error)}`;
+    const message = `Plugin "${plugin.name}" was not activated, and nothing that it added is used: ${errorMessage(error)}`;
     const failure: Diagnostic = { severity: "error", code: "PLUGIN_ACTIVATION", source: plugin.name, message };
     return { kind: "failed", diagnostics: [failure, ...(await disposeScope(plugin.name, scope, limits.timeout))] };
   }
@@ -47,13 +47,13 @@ export async function disposeScope(name: string, scope: OwnedScope, timeout: num
   const report = (message: string): Diagnostic => ({ severity: "warning", code: "PLUGIN_DISPOSE", source: name, message });
   try {
     const errors = await waitFor(scope.dispose(), { milliseconds: timeout, expired: () => late(timeout) });
-    return errors.map((error) => report(`Plugin "${name}" failed while it was disposed of: ${errorMessage(error)}`));
+    return errors.map((error) => report(`Plugin "${name}" failed during disposal: ${errorMessage(error)}`));
   } catch (error) {
-    return [report(`Plugin "${name}" was not waited for while it was disposed of: ${errorMessage(error)}`)];
+    return [report(`Plugin "${name}" did not finish its disposal: ${errorMessage(error)}`)];
   }
 }
 
 function late(timeout: number): HostError {
-  const advice = "It may be waiting for something that never comes: a connection, a child process, a promise that is never settled.";
+  const advice = "It may be waiting for a connection, a child process or a promise that never settles.";
   return new HostError("PLUGIN_TIMEOUT", `it took longer than ${timeout / 1000} seconds. ${advice}`);
 }

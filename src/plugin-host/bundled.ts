@@ -28,7 +28,7 @@ export async function importBundled(specifier: string, importModule: ImportModul
   } catch (error) {
     if (!isMissing(error, specifier)) throw error;
     const name = specifier.slice(bundledPrefix.length);
-    throw new HostError("PLUGIN_NOT_FOUND", `No plugin "${name}" comes with skillhost: ${errorMessage(error)}`, { cause: error });
+    throw new HostError("PLUGIN_NOT_FOUND", `skillhost has no bundled plugin "${name}": ${errorMessage(error)}`, { cause: error });
   }
 }
 

@@ -94,7 +94,7 @@ export function collectContributions(place: PluginPlace, scope: Scope): Collecto
       addNamed(queue.commands, command.name, command);
     }),
     addModelProvider: adding("a model provider", (name: string, create: ModelFactory) => {
-      if (ownProviderTypes.has(name)) throw new TypeError(`"${name}" is a name of the host's own`);
+      if (ownProviderTypes.has(name)) throw new TypeError(`"${name}" is a reserved name`);
       addNamed(queue.modelProviders, name, mustCall(create, "the factory"));
     }),
     addMcpServer: adding("an MCP server", (name: string, config: object) => {
@@ -168,11 +168,11 @@ function addTools({ tools, diagnostics }: Queue, place: PluginPlace, definitions
 }
 
 function addToolSource({ toolSources }: Queue, scope: Scope, source: ToolSource): void {
-  if (typeof source?.id !== "string" || source.id === "") throw new TypeError("its id must be a text that is not empty");
+  if (typeof source?.id !== "string" || source.id === "") throw new TypeError("its id must be a non-empty string");
   for (const method of ["ready", "subscribe", Symbol.asyncDispose] as const) mustCall(source[method], String(method));
   // From here on it is the host's to end, also when the activation fails after this.
   scope.onDispose(async () => source[Symbol.asyncDispose]());
-  if (toolSources.some(({ id }) => id === source.id)) throw new TypeError(`it adds a source of the id "${source.id}" already`);
+  if (toolSources.some(({ id }) => id === source.id)) throw new TypeError(`it already added a source with the id "${source.id}"`);
   toolSources.push(source);
 }
 
@@ -181,12 +181,12 @@ const taken: ReadonlySet<string> = new Set([...moduleExtensions, ".json", ".md"]
 function addToolRunner({ toolRunners }: Queue, runner: ToolRunner): void {
   mustCall(runner?.load, "load");
   const { extensions } = runner;
-  if (!Array.isArray(extensions) || extensions.length === 0) throw new TypeError('its extensions must be a list such as [".py"]');
+  if (!Array.isArray(extensions) || extensions.length === 0) throw new TypeError('its extensions must be an array such as [".py"]');
   for (const extension of extensions as unknown[]) {
     if (typeof extension !== "string" || !/^\.[a-z0-9]+$/.test(extension)) {
-      throw new TypeError(`${JSON.stringify(extension)} is not an extension; write it with its dot, in small letters`);
+      throw new TypeError(`${JSON.stringify(extension)} is not a valid extension; write it with its dot, in lowercase`);
     }
-    if (taken.has(extension)) throw new TypeError(`files of the extension "${extension}" are read by the host itself`);
+    if (taken.has(extension)) throw new TypeError(`files with the extension "${extension}" are read by the host itself`);
   }
   toolRunners.push(runner);
 }
@@ -194,14 +194,14 @@ function addToolRunner({ toolRunners }: Queue, runner: ToolRunner): void {
 function addSkillDirectory({ skillDirectories }: Queue, directory: string): void {
   if (typeof directory !== "string" || !isAbsolute(directory) || directory.includes("\0")) {
     const advice = 'such as fileURLToPath(new URL("./skills", import.meta.url))';
-    throw new TypeError(`${JSON.stringify(directory)} is not an absolute path; give one, ${advice}`);
+    throw new TypeError(`${JSON.stringify(directory)} is not an absolute path; use one, ${advice}`);
   }
   skillDirectories.push(directory);
 }
 
 function addNamed<T>(map: Map<string, T>, name: unknown, value: T): void {
-  if (typeof name !== "string" || name === "") throw new TypeError("its name must be a text that is not empty");
-  if (map.has(name)) throw new TypeError(`it adds one named "${name}" already`);
+  if (typeof name !== "string" || name === "") throw new TypeError("its name must be a non-empty string");
+  if (map.has(name)) throw new TypeError(`it already added one named "${name}"`);
   map.set(name, value);
 }
 
@@ -215,8 +215,8 @@ function refused(plugin: string, what: string, cause: unknown): HostError {
 }
 
 function tooLate(plugin: string, what: string): HostError {
-  const advice = "Add it in activate, before its promise is fulfilled; tools that come and go belong into a tool source.";
-  return new HostError("PLUGIN_NOT_ACTIVATING", `Plugin "${plugin}" adds ${what} when its activation is over. ${advice}`);
+  const advice = "Add it in activate, before its promise resolves. Use a tool source for tools that change later.";
+  return new HostError("PLUGIN_NOT_ACTIVATING", `Plugin "${plugin}" adds ${what} after its activation ended. ${advice}`);
 }
 
 /** The same contributions, whose calls are counted: what is replaced is not taken from under a call that runs. */

@@ -51,7 +51,7 @@ export function definePlugin(options: PluginOptions<never>): Plugin {
   if (!isPluginName(name)) {
     throw invalid(`A plugin's name must be up to 64 letters, digits, ".", "_" and "-", beginning with a letter or digit.`);
   }
-  if (version !== undefined && typeof version !== "string") throw invalid(`Plugin "${name}": version must be a text.`);
+  if (version !== undefined && typeof version !== "string") throw invalid(`Plugin "${name}": version must be a string.`);
   if (typeof activate !== "function") throw invalid(`Plugin "${name}": activate must be a function.`);
   // The schemas of some libraries are functions.
   if (configSchema !== undefined && (configSchema === null || !/object|function/.test(typeof configSchema))) {
@@ -87,9 +87,9 @@ export function isPlugin(value: unknown): value is Plugin {
 }
 
 function readRanges(plugin: string, field: string, value: unknown): Readonly<Record<string, string>> {
-  if (!isPlainRecord(value)) throw invalid(`Plugin "${plugin}": ${field} must be an object of version ranges by name.`);
+  if (!isPlainRecord(value)) throw invalid(`Plugin "${plugin}": ${field} must be an object of semver ranges by name.`);
   for (const [name, range] of Object.entries(value)) {
-    if (typeof range !== "string") throw invalid(`Plugin "${plugin}": ${field}[${JSON.stringify(name)}] must be a range of versions.`);
+    if (typeof range !== "string") throw invalid(`Plugin "${plugin}": ${field}[${JSON.stringify(name)}] must be a semver range.`);
   }
   return Object.freeze({ ...(value as Record<string, string>) });
 }

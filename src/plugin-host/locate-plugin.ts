@@ -93,7 +93,7 @@ function locateInFolder(folder: string, options: LocateOptions): LocatedPlugin |
     if (statFile(file)?.isFile() === true) return { kind: "module", path: file, manifest };
   }
   if (named !== undefined) {
-    throw new HostError("PLUGIN_NOT_FOUND", `The plugin in ${folder} names ${named[0]} as its module, and that file is not there.`);
+    throw new HostError("PLUGIN_NOT_FOUND", `The plugin in ${folder} names ${named[0]} as its module, but that file does not exist.`);
   }
   return manifest === undefined && options.isBundle?.(folder) === true ? { kind: "folder", path: folder, manifest: undefined } : undefined;
 }
@@ -119,7 +119,7 @@ function locateModule(specifier: string, folder: string | undefined, options: Lo
     return { kind: kind === "local" ? "module" : "package", path: file, manifest };
   } catch (error) {
     if (error instanceof HostError && error.code.startsWith("PLUGIN_")) throw error;
-    throw new HostError("PLUGIN_NOT_FOUND", `There is no plugin at "${specifier}": ${errorMessage(error)}`, { cause: error });
+    throw new HostError("PLUGIN_NOT_FOUND", `No plugin found at "${specifier}": ${errorMessage(error)}`, { cause: error });
   }
 }
 
@@ -139,14 +139,11 @@ function readManifest(file: string, kind: CodePluginManifestKind, { files, onDia
   for (const diagnostic of diagnostics) if (diagnostic !== fault) onDiagnostic(diagnostic);
   if (fault === undefined) return manifest;
   const place = fault.range === undefined ? file : `${file}:${fault.range.start.line}:${fault.range.start.column}`;
-  throw new HostError("PLUGIN_MANIFEST", `Its manifest ${place} cannot be used: ${fault.message}`);
+  throw new HostError("PLUGIN_MANIFEST", `Its manifest ${place} is not valid: ${fault.message}`);
 }
 
 function noModule(specifier: string): HostError {
-  return new HostError(
-    "PLUGIN_NOT_FOUND",
-    `"${specifier}" is not a plugin but a module of Node.js or an address. Name a file or a package.`,
-  );
+  return new HostError("PLUGIN_NOT_FOUND", `"${specifier}" is a Node.js module or a URL, not a plugin. Use a file or a package.`);
 }
 
 export interface FindOptions {
@@ -198,7 +195,8 @@ function loadFolder(folder: string, options: FindOptions): FoundPlugin {
   const bundleOptions = { workingDirectory, log, dataDirectory: pluginDataDirectory ?? join(homedir(), ".skillhost", "plugin-data") };
   const bundle = loadBundle(folder, bundleOptions);
   bundle.diagnostics.forEach((found) => void onDiagnostic(found));
-  if (bundle.isRefused) throw new NoPlugin(`The plugin in ${folder} cannot be used, for what else is said about it.`, bundle.files);
+  if (bundle.isRefused)
+    throw new NoPlugin(`The plugin in ${folder} cannot be used. See the other problems reported about it.`, bundle.files);
   return { plugin: bundlePlugin(bundle, bundleOptions), files: installedRoot(folder) === undefined ? bundle.files : none };
 }
 
@@ -207,7 +205,7 @@ function pluginOf(specifier: string, exports: Exports, files: ReadonlySet<string
   if (isPlugin(whole)) return whole;
   const named = Object.values(exports).filter(isPlugin);
   if (named.length === 1) return named[0]!;
-  const found = named.length === 0 ? "exports no plugin" : `exports ${named.length} plugins and none of them by default`;
+  const found = named.length === 0 ? "exports no plugin" : `exports ${named.length} plugins but no default export`;
   const advice = "Write: export default definePlugin({ name, activate(api) { … } }).";
   throw new NoPlugin(`The module "${specifier}" ${found}. ${advice}`, files);
 }
@@ -237,7 +235,7 @@ function admitPlugin(path: string, trust: SkillTrust | undefined): Admission | u
   const admission = folder === undefined ? undefined : trust?.admit(folder);
   if (admission?.kind !== "refused") return admission;
   const why = admission.diagnostics.map((each) => formatDiagnostic(each)).join("\n");
-  throw new HostError("PLUGIN_UNTRUSTED", `The plugin lies in a skill that must not be used: ${why}`);
+  throw new HostError("PLUGIN_UNTRUSTED", `The plugin is inside a skill that is not allowed: ${why}`);
 }
 
 function skillFolderOf(path: string): string | undefined {

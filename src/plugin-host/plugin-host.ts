@@ -77,7 +77,7 @@ export class PluginHost implements AsyncDisposable {
     const { log, loader, watch = false, watchBackend, hostVersion = packageVersion } = options;
     this.#options = options;
     this.sessions = new PluginSessions(log);
-    this.#changed = new Emitter((error) => log.error("A listener for plugins failed.", { error }));
+    this.#changed = new Emitter((error) => log.error("A plugin listener failed.", { error }));
     this.#life = new PluginLifecycle(this.#slots, {
       ...options,
       hostVersion,

@@ -198,7 +198,7 @@ export class PluginLifecycle {
     // What is left is ended below, whatever still uses it.
     await settlesWithin(ended, closingGrace);
     for (const { slot, plugin } of this.#retiring) {
-      this.#options.log.warning("A call of this plugin still runs and is left behind.", { plugin: slot.name });
+      this.#options.log.warning("A call of this plugin is still running and was abandoned.", { plugin: slot.name });
       await this.#end(slot, plugin);
     }
   }
@@ -221,7 +221,7 @@ export class PluginLifecycle {
   async #awaitSource(slot: PluginEntry, source: ToolSource): Promise<void> {
     const { timeout, closing: signal } = this.#options;
     const late = (): Error =>
-      new HostError("PLUGIN_TIMEOUT", `it was not ready within ${timeout / 1000} seconds; what it has later still counts.`);
+      new HostError("PLUGIN_TIMEOUT", `it was not ready within ${timeout / 1000} seconds; tools that it publishes later are still used.`);
     try {
       const work = Promise.resolve().then(() => source.ready(signal));
       await waitFor(work, { milliseconds: timeout, signal, expired: late });
@@ -328,13 +328,13 @@ const kindWords: Readonly<Record<NamedKind, string>> = {
 };
 
 function clash(plugin: string, what: string, name: string): Diagnostic {
-  const message = `Plugin "${plugin}" adds the ${what} "${name}", which an earlier plugin has added: the earlier one counts.`;
+  const message = `Plugin "${plugin}" adds the ${what} "${name}", which an earlier plugin already added. The earlier one is used.`;
   return { severity: "warning", code: "PLUGIN_CONTRIBUTION_TAKEN", source: plugin, message };
 }
 
 /** About a plugin whose name another one has. */
 function nameTaken({ name, specifier }: Pick<PluginEntry, "name" | "specifier">): Diagnostic {
   const from = specifier === undefined ? "" : ` (from "${specifier}")`;
-  const message = `Another plugin is named "${name}" already, so this one${from} was not activated. Rename it or leave one out.`;
+  const message = `Another plugin is already named "${name}", so this one${from} was not activated. Rename or remove one of them.`;
   return { severity: "error", code: "PLUGIN_NAME_TAKEN", source: name, message };
 }

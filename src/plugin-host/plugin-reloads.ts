@@ -43,7 +43,7 @@ export class PluginReloads {
     const { log } = options;
     this.#slots = slots;
     this.#options = options;
-    this.#events = new Emitter((error) => log.error("A listener for plugins failed.", { error }));
+    this.#events = new Emitter((error) => log.error("A plugin listener failed.", { error }));
     this.#queue = new KeyedQueue((error, plugin) => log.error("Loading a plugin failed unexpectedly.", { plugin, error }));
     const backend = options.watchBackend ?? "auto";
     const { onProblem } = options;

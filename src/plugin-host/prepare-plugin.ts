@@ -127,7 +127,10 @@ async function find(
   const { plugin, files: own } = await withinActivation(work, limits);
   for (const file of own) files.add(file);
   if (manifest?.name !== undefined && manifest.name !== plugin.name) {
-    throw new HostError("PLUGIN_INVALID", `Its manifest names it "${manifest.name}" and its code "${plugin.name}". Use one name.`);
+    throw new HostError(
+      "PLUGIN_INVALID",
+      `Its manifest has the name "${manifest.name}", but its code has "${plugin.name}". Use the same name.`,
+    );
   }
   return { plugin, manifest, config, identity: located.kind === "bundled" ? undefined : sourceIdentity(located.path) };
 }
@@ -150,17 +153,17 @@ function checkEngine(name: string, engines: Readonly<Record<string, string>> | u
   if (range === undefined) return;
   const problem = explainRange(range, hostVersion);
   if (problem === undefined) return;
-  const advice = "Update skillhost, or take a version of the plugin that suits it.";
+  const advice = "Update skillhost, or install a version of the plugin that supports it.";
   const what = problem.startsWith("version ") ? `this is skillhost ${hostVersion}. ${advice}` : `${problem}.`;
-  throw new HostError("PLUGIN_ENGINE", `Plugin "${name}" needs skillhost ${range}, and ${what}`);
+  throw new HostError("PLUGIN_ENGINE", `Plugin "${name}" requires skillhost ${range}, but ${what}`);
 }
 
 /** @throws HostError `PLUGIN_CONFIG` */
 async function configOf(name: string, schema: object | undefined, given: unknown, limits: ActivationLimits): Promise<unknown> {
   const checked = schema === undefined ? plainConfig(given) : await withinActivation(checkConfig(schema, given), limits);
   if (checked.ok) return checked.value;
-  const where = 'Fix "config" where the plugin is named.';
-  throw new HostError("PLUGIN_CONFIG", `The configuration of plugin "${name}" is not what it asks for: ${checked.problem}. ${where}`);
+  const where = 'Fix "config" where the plugin is listed.';
+  throw new HostError("PLUGIN_CONFIG", `The configuration of plugin "${name}" is not valid: ${checked.problem}. ${where}`);
 }
 
 const ownWords: ReadonlySet<string> = new Set(["PLUGIN_ENGINE", "PLUGIN_CONFIG"]);
@@ -190,7 +193,7 @@ async function checkConfig(schema: object, config: unknown): Promise<ConfigOutco
     // What a library makes of it may be more than data: its own to keep.
     return isLibrarySchema(schema) ? validated : plainConfig(validated.value);
   } catch (error) {
-    return { ok: false, problem: `its configSchema cannot be used: ${errorMessage(error)}` };
+    return { ok: false, problem: `its configSchema is not valid: ${errorMessage(error)}` };
   }
 }
 
@@ -244,10 +247,10 @@ export function unmetRequirement(requires: readonly Requirement[], standingOf: (
   for (const { name, range } of requires) {
     const standing = standingOf(name);
     const needs = `requires "${name}" ${range}`;
-    if (standing.kind === "absent") return `${needs}, and there is no plugin of that name. ${standing.hint}`;
+    if (standing.kind === "absent") return `${needs}, but no plugin has that name. ${standing.hint}`;
     if (standing.kind === "failed") return `${needs}, which failed: ${standing.reason}`;
     const problem = explainRange(range, standing.version);
-    if (problem !== undefined) return `${needs}, and ${problem}.`;
+    if (problem !== undefined) return `${needs}, but ${problem}.`;
   }
   return undefined;
 }

@@ -48,7 +48,7 @@ export class PublishedSource {
     const found: Diagnostic[] = [...diagnostics];
     for (const tool of tools) {
       if (isTool(tool)) usable.push(this.#own(tool));
-      else found.push(this.#problem("PLUGIN_TOOL_INVALID", "holds something that is not a tool. Make its tools with api.createTool."));
+      else found.push(this.#problem("PLUGIN_TOOL_INVALID", "contains something that is not a tool. Create its tools with api.createTool."));
     }
     return Object.freeze({
       tools: Object.freeze(usable),
@@ -60,7 +60,7 @@ export class PublishedSource {
 
   /** What works is not taken away. */
   #keep(error: unknown): void {
-    const problem = this.#problem("PLUGIN_SOURCE", `cannot be read, and what it held before serves: ${errorMessage(error)}`);
+    const problem = this.#problem("PLUGIN_SOURCE", `cannot be read, so its previous tools stay in use: ${errorMessage(error)}`);
     if (this.#published.diagnostics.some(({ message }) => message === problem.message)) return;
     this.#published = Object.freeze({ ...this.#published, diagnostics: Object.freeze([...this.#published.diagnostics, problem]) });
   }

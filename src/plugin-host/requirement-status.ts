@@ -39,9 +39,9 @@ export function brokenByReplacing(
   for (const other of others) {
     const requirement = other.active?.requires.find(({ name }) => name === slot.name);
     if (requirement === undefined) continue;
-    const problem = next.name === slot.name ? explainRange(requirement.range, next.version) : `it is named "${next.name}" now`;
+    const problem = next.name === slot.name ? explainRange(requirement.range, next.version) : `its name is "${next.name}" now`;
     if (problem === undefined) continue;
-    return `Plugin "${slot.name}" was not replaced: plugin "${other.name}" requires "${slot.name}" ${requirement.range}, and ${problem}.`;
+    return `Plugin "${slot.name}" was not replaced: plugin "${other.name}" requires "${slot.name}" ${requirement.range}, but ${problem}.`;
   }
   return undefined;
 }
@@ -65,5 +65,5 @@ export function requiresItself(name: string, requires: readonly Requirement[], o
 
 /** Says that plugins require each other, in words that go on from the name of one. */
 export function inCircle(way: readonly string[]): string {
-  return `requires itself in the end: ${way.join(" → ")}. Take one of these requirements out.`;
+  return `requires itself in a cycle: ${way.join(" → ")}. Remove one of these requirements.`;
 }

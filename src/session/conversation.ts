@@ -42,7 +42,8 @@ export class SessionConversation {
   /** Summaries made by `compact` give way to nothing else: the model reads them in the place of what they are of. */
   async compact(options: { readonly instructions?: string | undefined; readonly signal?: AbortSignal } = {}): Promise<Compaction> {
     this.#host.assertOpen();
-    if (this.#host.history.messages().length === 0) throw new HostError("COMPACTION", "Nothing has been said that could be made shorter.");
+    if (this.#host.history.messages().length === 0)
+      throw new HostError("COMPACTION", "The conversation has no messages that could be compacted.");
     const { turns } = this.#host;
     return turns.context.compactNow(turns.model(), options.instructions, options.signal ?? never);
   }

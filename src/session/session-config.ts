@@ -203,7 +203,7 @@ export function changeSessionConfig(
 ): ResolvedSessionConfig {
   if (isPlainRecord(change)) {
     const fixed = Object.keys(change).find((key) => fixedFields.has(key));
-    if (fixed !== undefined) throw wrong(fixed, `cannot change while the session lives${fixed === "tools" ? "; use setTools" : ""}`);
+    if (fixed !== undefined) throw wrong(fixed, `cannot change while the session is open${fixed === "tools" ? "; use setTools" : ""}`);
   }
   const given = readFields(change, "changes of a session", "SESSION_OPTIONS", fields);
   const { sessionId, workingDirectory } = config;

@@ -88,8 +88,8 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
     this.asks = createClientRequests(this.sessionId, this.events, log);
     this.hooks = createHookRunner(this);
     this.permissions = createPermissions(this);
-    this.changes = new CoalescedEmitter((error) => log.error("A listener for changes failed.", { error }));
-    this.fileChanges = new Emitter((error) => log.error("A listener for changed files failed.", { error }));
+    this.changes = new CoalescedEmitter((error) => log.error("A change listener failed.", { error }));
+    this.fileChanges = new Emitter((error) => log.error("A file-change listener failed.", { error }));
     this.keeper = createCatalogUpdates({
       events: this.events,
       log,

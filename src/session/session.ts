@@ -424,6 +424,6 @@ function releaseQuietly(environment: SessionEnvironment): void {
     environment.release();
   } catch (error) {
     // What made the session fail is the news; this is only its echo.
-    environment.log.error("What a session had taken on could not be released.", { error: toError(error) });
+    environment.log.error("Resources of a session could not be released.", { error: toError(error) });
   }
 }

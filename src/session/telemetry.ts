@@ -42,7 +42,7 @@ export function createTelemetry(sessionId: string, log: Logger): Telemetry | und
     const api = loadApi();
     return new SessionTelemetry(api, api.trace.getTracer("skillhost", packageVersion), sessionId, log);
   } catch (error) {
-    log.error("Tracing does not work.", { sessionId, error: toError(error) });
+    log.error("Tracing failed.", { sessionId, error: toError(error) });
     return undefined;
   }
 }
@@ -91,7 +91,7 @@ class SessionTelemetry implements Telemetry {
       const span = this.#tracer.startSpan(name, { kind: isRemote ? SpanKind.CLIENT : SpanKind.INTERNAL, attributes }, around);
       return new TracedStep(this.#api, span, around, this.#log);
     } catch (error) {
-      this.#log.error("A span could not be begun.", { span: name, sessionId: this.#sessionId, error: toError(error) });
+      this.#log.error("A span could not be started.", { span: name, sessionId: this.#sessionId, error: toError(error) });
       return undefined;
     }
   }

@@ -106,11 +106,11 @@ function foldersOf(loaded: SkillsSnapshot, roots: readonly string[]): LoadedFold
 }
 
 function own(skill: Skill, view: SkillsView): { state: "active" | "disabled" | "untrusted"; rule: string } {
-  if (view.disabledSkills.has("*")) return { state: "disabled", rule: "disabledSkills has them all" };
+  if (view.disabledSkills.has("*")) return { state: "disabled", rule: "disabledSkills disables all skills" };
   if (view.disabledSkills.has(skill.name)) return { state: "disabled", rule: "its name is in disabledSkills" };
   if (!skill.enabled) return { state: "disabled", rule: 'its manifest says "enabled": false' };
   if (!skill.mayRun) return { state: "untrusted", rule: "its folder is not trusted: see FOLDER_UNTRUSTED" };
-  return { state: "active", rule: "no other skill has its name" };
+  return { state: "active", rule: "no other skill has the same name" };
 }
 
 interface Winner {
@@ -123,14 +123,14 @@ function chooseSkills(skills: readonly Skill[], rules: ConflictRules, diagnostic
   for (const skill of skills) {
     const before = winners.get(skill.name);
     if (before === undefined) {
-      winners.set(skill.name, { skill, rule: "no other skill has its name" });
+      winners.set(skill.name, { skill, rule: "no other skill has the same name" });
       continue;
     }
     const policy = policyFor(rules, skill.name);
     const keepsFirst = policy === "keep-first" || policy === "error";
     const rule = keepsFirst
-      ? "the first of two skills with one name keeps it"
-      : "the later of two skills with one name replaces the earlier";
+      ? "of two skills with the same name, the first one is used"
+      : "of two skills with the same name, the later one replaces the earlier";
     const winner = keepsFirst ? before.skill : skill;
     winners.set(skill.name, { skill: winner, rule });
     const loser = keepsFirst ? skill : before.skill;
@@ -201,22 +201,22 @@ function policyFor(rules: ConflictRules, name: string): ConflictPolicy {
 }
 
 function toolRule(policy: ConflictPolicy): string {
-  if (policy === "rename") return "the later skill's tool takes the name, the earlier one is renamed";
+  if (policy === "rename") return "the later skill's tool keeps the name, and the earlier one is renamed";
   return policy === "override" ? "the later skill's tool replaces the earlier skill's" : "the first skill's tool keeps the name";
 }
 
 function unknownName(name: string): Diagnostic {
-  return { severity: "info", code: "SKILL_UNKNOWN", message: `"${name}" is in disabledSkills, and no skill has that name.` };
+  return { severity: "info", code: "SKILL_UNKNOWN", message: `"${name}" is in disabledSkills, but no skill has that name.` };
 }
 
 function skillClash(winner: Skill, loser: Skill, policy: ConflictPolicy): Diagnostic {
-  const message = `Two skills are named "${winner.name}": the one in ${winner.folder} serves, this one does not. Rename one, or disable it.`;
+  const message = `Two skills are named "${winner.name}": the one in ${winner.folder} is used, this one is not. Rename or disable one of them.`;
   return { severity: policy === "error" ? "error" : "warning", code: "SKILL_NAME_CLASH", file: loser.folder, source: loser.name, message };
 }
 
 function toolClash(winner: Tool, loser: Tool, policy: ConflictPolicy, renamed: Tool | undefined): Diagnostic {
-  const fate = renamed ? `this one is offered as "${renamed.definition.name}"` : "this one is not offered";
-  const message = `The skills "${winner.origin.source}" and "${loser.origin.source}" both have a tool "${winner.definition.name}": that of "${winner.origin.source}" is used, ${fate}. Rename one of them.`;
+  const fate = renamed ? `this one is available as "${renamed.definition.name}"` : "this one is not available";
+  const message = `The skills "${winner.origin.source}" and "${loser.origin.source}" both have a tool "${winner.definition.name}": the one of "${winner.origin.source}" is used, ${fate}. Rename one of them.`;
   const file = loser.origin.file === undefined ? {} : { file: loser.origin.file };
   return { severity: policy === "error" ? "error" : "warning", code: "TOOL_NAME_CLASH", ...file, source: loser.origin.source, message };
 }
@@ -301,7 +301,7 @@ function choose<T extends Item>(
     byName.set(name, winner);
     const renamed = policy === "rename" ? rename?.(loser) : undefined;
     if (renamed) byName.set(nameOf(renamed), renamed);
-    const fate = renamed ? `this one is offered as "${nameOf(renamed)}"` : "this one is not offered";
+    const fate = renamed ? `this one is available as "${nameOf(renamed)}"` : "this one is not available";
     if (loser.revision !== winner.revision) report?.(winner, loser, fate, name, policy);
   }
   return Object.freeze([...byName.values()]);
@@ -323,7 +323,7 @@ function joinResources(skills: readonly Skill[], policyFor: Choosing["policyFor"
 
 function clash(winner: Item, loser: Item, fate: string, name: string, policy: ConflictPolicy): Diagnostic {
   const [has, lost] = [winner.origin.source, loser.origin.source];
-  const message = `The skills "${has}" and "${lost}" both offer "${name}": that of "${has}" is used, ${fate}. Give one of them another name.`;
+  const message = `The skills "${has}" and "${lost}" both have "${name}": the one of "${has}" is used, ${fate}. Rename one of them.`;
   const code = "definition" in winner && "get" in winner ? "PROMPT_NAME_CLASH" : "RESOURCE_CLASH";
   const file = loser.origin.file === undefined ? {} : { file: loser.origin.file };
   return { severity: policy === "error" ? "error" : "warning", code, ...file, source: lost, message };

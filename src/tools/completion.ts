@@ -37,7 +37,7 @@ function toCompletion(given: unknown): Completion {
   const { values, total, hasMore } = completion;
   if (!Array.isArray(values) || values.some((item) => typeof item !== "string"))
     throw new TypeError(
-      `A completion must give a list of texts, not ${Array.isArray(values) ? "a list of other things" : kindOf(values)}.`,
+      `A completion must return an array of strings, not ${Array.isArray(values) ? "an array of other values" : kindOf(values)}.`,
     );
   const isCut = values.length > most;
   return Object.freeze({

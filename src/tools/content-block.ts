@@ -16,7 +16,7 @@ export interface ContentLike {
  */
 export function toContentBlock(value: unknown): ContentBlock {
   if (typeof value === "string") return Object.freeze({ type: "text", text: value });
-  if (!isRecord(value)) throw new TypeError(`must be text or a block of content with a type, not ${kindOf(value)}`);
+  if (!isRecord(value)) throw new TypeError(`must be a string or a content block with a type, not ${kindOf(value)}`);
   const { type } = value;
   const check = typeof type === "string" && Object.hasOwn(blocks, type) ? blocks[type as keyof typeof blocks] : undefined;
   if (check === undefined) throw new TypeError(`has the type ${JSON.stringify(type)}. Use one of ${Object.keys(blocks).join(", ")}`);
@@ -30,21 +30,21 @@ export function toContentBlock(value: unknown): ContentBlock {
 export function toBlob(value: unknown, what: string): string {
   if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64");
   const base64 = typeof value === "string" ? toBase64(value) : null;
-  if (base64 === null) throw new TypeError(`needs ${what}: bytes (a Uint8Array), or text in base64`);
+  if (base64 === null) throw new TypeError(`needs ${what}: bytes (a Uint8Array) or a base64 string`);
   return base64;
 }
 
 /** What a value is, for people who must mend it. */
 export function kindOf(value: unknown): string {
   if (value === null) return "null";
-  if (Array.isArray(value)) return "a list";
+  if (Array.isArray(value)) return "an array";
   return value === undefined ? "undefined" : `${typeof value === "object" ? "an" : "a"} ${typeof value}`;
 }
 
 /** @throws TypeError when JSON cannot hold it. */
 export function plain(value: unknown): unknown {
   const copy = copyJson(value);
-  if (!copy.ok) throw new TypeError(`holds something that JSON cannot: ${copy.path} ${copy.reason}`);
+  if (!copy.ok) throw new TypeError(`contains a value that JSON does not support: ${copy.path} ${copy.reason}`);
   return copy.value;
 }
 
@@ -67,7 +67,7 @@ function embedded(resource: unknown): object {
 }
 
 function textField(value: unknown, name: string): string {
-  if (typeof value !== "string") throw new TypeError(`needs the field ${name} as text`);
+  if (typeof value !== "string") throw new TypeError(`needs the field ${name} as a string`);
   return value;
 }
 

@@ -85,10 +85,11 @@ function checkArguments({ name, arguments: declared = [] }: PromptDefinition, gi
   for (const argument of declared) {
     const value = isRecord(given) && Object.hasOwn(given, argument.name) ? given[argument.name] : undefined;
     if (typeof value === "string") args[argument.name] = value;
-    else if (value !== undefined && value !== null) throw wrong(`Prompt "${name}": ${argument.name} must be text, not ${kindOf(value)}.`);
+    else if (value !== undefined && value !== null)
+      throw wrong(`Prompt "${name}": ${argument.name} must be a string, not ${kindOf(value)}.`);
     else if (argument.required) missing.push(argument.name);
   }
-  if (missing.length > 0) throw wrong(`Prompt "${name}" needs ${missing.join(", ")}. Give each as text.`);
+  if (missing.length > 0) throw wrong(`Prompt "${name}" requires ${missing.join(", ")}. Pass each as a string.`);
   return Object.freeze(args);
 }
 
@@ -104,9 +105,13 @@ function toPromptResult(reply: unknown, { name, description: about }: PromptDefi
     const messages = (Array.isArray(items) ? items : [items]).flatMap(toMessages);
     return Object.freeze({ ...(description !== undefined && { description }), messages: Object.freeze(messages) });
   } catch (cause) {
-    throw new HostError("PROMPT_RESULT", `The handler of prompt "${name}" gave something that is not a message: ${errorMessage(cause)}.`, {
-      cause,
-    });
+    throw new HostError(
+      "PROMPT_RESULT",
+      `The handler of prompt "${name}" returned a value that is not a message: ${errorMessage(cause)}.`,
+      {
+        cause,
+      },
+    );
   }
 }
 

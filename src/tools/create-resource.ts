@@ -49,10 +49,10 @@ export function createResourceTemplate(defined: DefinedResource, place: Resource
 export function createListedResource(listed: ListedResource, defined: DefinedResource, place: ResourcePlace): Resource {
   if (!isRecord(listed)) throw new TypeError(`it must be an object with a uri, not ${kindOf(listed)}`);
   const { uri, size, name, title, description, mimeType = defined.mimeType, annotations } = listed;
-  if (typeof uri !== "string" || !isAddress(uri)) throw new TypeError(`${JSON.stringify(uri) ?? kindOf(uri)} is not a valid address`);
-  if (defined.template?.match(uri) === undefined) throw new TypeError(`the address ${uri} does not fit the template ${defined.uri}`);
+  if (typeof uri !== "string" || !isAddress(uri)) throw new TypeError(`${JSON.stringify(uri) ?? kindOf(uri)} is not a valid URI`);
+  if (defined.template?.match(uri) === undefined) throw new TypeError(`the URI ${uri} does not match the template ${defined.uri}`);
   for (const [key, value] of Object.entries({ name, title, description, mimeType }))
-    if (value !== undefined && typeof value !== "string") throw new TypeError(`${key} of ${uri} must be text, not ${kindOf(value)}`);
+    if (value !== undefined && typeof value !== "string") throw new TypeError(`${key} of ${uri} must be a string, not ${kindOf(value)}`);
   const facts = factsOf({ name, title, description, mimeType, annotations: annotations && plainObject(annotations) }, nameOf(uri));
   return assembleResource(Object.freeze({ uri, ...facts, ...(typeof size === "number" && { size }) }), defined, place);
 }
@@ -124,7 +124,7 @@ const noVariables: Readonly<Record<string, string>> = Object.freeze(Object.creat
 
 /** Nothing can be read at this address. */
 export function unknownResource(uri: string): HostError {
-  const message = `There is no resource ${JSON.stringify(uri.slice(0, 300))}. List the resources and templates to see which there are.`;
+  const message = `Resource ${JSON.stringify(uri.slice(0, 300))} does not exist. List the resources and templates to see the available ones.`;
   return new HostError("RESOURCE_UNKNOWN", message);
 }
 
@@ -139,7 +139,7 @@ function toContents(reply: unknown, uri: string, mimeType: string | undefined): 
   try {
     return Object.freeze((Array.isArray(reply) ? reply : [reply]).map((item) => toContent(item, uri, mimeType)));
   } catch (cause) {
-    const message = `Reading ${uri} gave something that is not content: ${errorMessage(cause)}. Return text, bytes, or { text } or { blob }.`;
+    const message = `Reading ${uri} returned a value that is not content: ${errorMessage(cause)}. Return text, bytes, or { text } or { blob }.`;
     throw new HostError("RESOURCE_RESULT", message, { cause });
   }
 }
@@ -149,12 +149,13 @@ function toContent(item: unknown, address: string, mimeType: string | undefined)
   if (item instanceof Uint8Array) return toContent({ blob: item }, address, mimeType);
   if (!isRecord(item)) throw new TypeError(`it is ${kindOf(item)}`);
   const { uri = address, mimeType: own, text, blob } = item;
-  if (typeof uri !== "string" || !(own === undefined || typeof own === "string")) throw new TypeError("its uri or mimeType is not text");
+  if (typeof uri !== "string" || !(own === undefined || typeof own === "string"))
+    throw new TypeError("its uri or mimeType is not a string");
   const type = own ?? (uri === address ? typeAt(uri, mimeType) : mediaTypeOf(uri));
   const others = plain({ ...item, text: undefined, blob: undefined }) as object;
   if (typeof text === "string") return Object.freeze({ ...others, uri, mimeType: type ?? "text/plain", text });
   if (text !== undefined) throw new TypeError(`its text is ${kindOf(text)}`);
-  return Object.freeze({ ...others, uri, mimeType: type ?? "application/octet-stream", blob: toBlob(blob, "a text or a blob") });
+  return Object.freeze({ ...others, uri, mimeType: type ?? "application/octet-stream", blob: toBlob(blob, "a string or a blob") });
 }
 
 function typeAt(uri: string, mimeType: string | undefined): string | undefined {

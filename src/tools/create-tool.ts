@@ -144,14 +144,14 @@ function reporterFor(origin: ToolOrigin, onDiagnostic: CreateToolOptions["onDiag
 function advise(definition: ToolDefinition, untrusted: boolean, checkSchemas: boolean, report: (diagnostic: Diagnostic) => void): void {
   const { name, description, parameters, outputSchema } = definition;
   if (description === undefined || description.trim() === "") {
-    const message = `Tool "${name}" has no description. A model chooses tools by it: say what the tool does and when to use it.`;
+    const message = `Tool "${name}" has no description. Models choose tools by description: say what the tool does and when to use it.`;
     report({ severity: "warning", code: "TOOL_DESCRIPTION_MISSING", message });
   }
   if (!checkSchemas) return;
   const ofParameters = parameters === undefined ? [] : checkSchema(parameters, { untrustedPatterns: untrusted });
   const fault = ofParameters.find(({ severity }) => severity === "error");
   // Without a valid schema no call can be checked.
-  if (fault !== undefined) throw new HostError(fault.code, `Tool "${name}": ${fault.message} The tool is not offered.`);
+  if (fault !== undefined) throw new HostError(fault.code, `Tool "${name}": ${fault.message} The tool is not available.`);
   const found = [
     ...ofParameters,
     ...(outputSchema === undefined ? [] : checkSchema(outputSchema, { of: "output", untrustedPatterns: untrusted })),
@@ -201,5 +201,8 @@ function numberOf(part: object): number {
 }
 
 function withoutHandler(name: string): HostError {
-  return new HostError("TOOL_WITHOUT_HANDLER", `Tool "${name}" is a declaration: its calls are answered by an attached client.`);
+  return new HostError(
+    "TOOL_WITHOUT_HANDLER",
+    `Tool "${name}" is a client tool without a handler: only an attached client can answer its calls.`,
+  );
 }

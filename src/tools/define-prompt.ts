@@ -70,11 +70,12 @@ export function definePrompt<const Declared extends Readonly<Record<string, Prom
 ): DefinedPrompt;
 export function definePrompt(name: string, options: PromptOptions<readonly NamedArgument[]>): DefinedPrompt;
 export function definePrompt(name: string, options: unknown): DefinedPrompt {
-  if (!isPromptName(name)) throw invalid("The first argument of definePrompt is the prompt's name: 1 to 128 letters, digits, _ . or -.");
+  if (!isPromptName(name))
+    throw invalid("The first argument of definePrompt must be the prompt's name: 1 to 128 letters, digits, _ . or -.");
   if (!isRecord(options)) throw invalid(`Prompt "${name}": the options must be an object, not ${kindOf(options)}.`);
   const { title, description, arguments: declared, handler } = readOptions(name, options);
   for (const [key, value] of Object.entries({ title, description }))
-    if (value !== undefined && typeof value !== "string") throw invalid(`Prompt "${name}": ${key} must be text, not ${kindOf(value)}.`);
+    if (value !== undefined && typeof value !== "string") throw invalid(`Prompt "${name}": ${key} must be a string, not ${kindOf(value)}.`);
   if (typeof handler !== "function") throw invalid(`Prompt "${name}": handler must be a function, not ${kindOf(handler)}.`);
   const defined = { name, title, description, arguments: argumentsOf(name, declared), handler, [promptBrand]: true as const };
   return Object.freeze(defined) as DefinedPrompt;
@@ -96,14 +97,14 @@ function readOptions(name: string, options: object): Fields {
   try {
     return { ...options };
   } catch (cause) {
-    throw invalid(`Prompt "${name}": the options cannot be read, a getter throws.`, cause);
+    throw invalid(`Prompt "${name}": the options cannot be read, because a getter throws.`, cause);
   }
 }
 
 function argumentsOf(prompt: string, declared: unknown): readonly NamedArgument[] {
   if (declared === undefined || declared === null) return Object.freeze([]);
   if (!isRecord(declared) && !Array.isArray(declared))
-    throw invalid(`Prompt "${prompt}": arguments must be an object or a list, not ${kindOf(declared)}.`);
+    throw invalid(`Prompt "${prompt}": arguments must be an object or an array, not ${kindOf(declared)}.`);
   const list: readonly [unknown, unknown][] = Array.isArray(declared)
     ? declared.map((item: unknown) => [isRecord(item) ? item["name"] : undefined, item])
     : Object.entries(declared);
@@ -115,16 +116,16 @@ function argumentOf(prompt: string, name: unknown, options: unknown, names: Set<
   const shown = JSON.stringify(name) ?? kindOf(name);
   if (typeof name !== "string" || name === "" || name === "__proto__" || name.length > 128)
     throw invalid(`Prompt "${prompt}": ${shown} is not a valid argument name.`);
-  if (names.has(name)) throw invalid(`Prompt "${prompt}": the argument ${shown} is there twice.`);
+  if (names.has(name)) throw invalid(`Prompt "${prompt}": the argument ${shown} occurs twice.`);
   names.add(name);
   if (!isRecord(options)) throw invalid(`Prompt "${prompt}": the argument ${shown} must be an object, such as { required: true }.`);
   const { title, description, required, complete } = options;
   const wrong = Object.entries({ title, description }).find(([, value]) => value !== undefined && typeof value !== "string");
-  if (wrong) throw invalid(`Prompt "${prompt}": ${wrong[0]} of the argument ${shown} must be text.`);
+  if (wrong) throw invalid(`Prompt "${prompt}": ${wrong[0]} of the argument ${shown} must be a string.`);
   if (required !== undefined && typeof required !== "boolean")
     throw invalid(`Prompt "${prompt}": required of the argument ${shown} must be true or false.`);
   if (complete !== undefined && !isCompleter(complete))
-    throw invalid(`Prompt "${prompt}": complete of the argument ${shown} must be a function or a list of texts.`);
+    throw invalid(`Prompt "${prompt}": complete of the argument ${shown} must be a function or an array of strings.`);
   return Object.freeze({ name, title, description, required, complete }) as NamedArgument;
 }
 

@@ -89,7 +89,7 @@ export interface DefinedResource extends Omit<ResourceOptions, "complete"> {
 export function defineResource(uriOrTemplate: string, options: ResourceOptions): DefinedResource {
   const uri: unknown = uriOrTemplate;
   if (typeof uri !== "string" || !isAddress(uri))
-    throw invalid('The first argument of defineResource is an address with a scheme, such as "notes://today".');
+    throw invalid('The first argument of defineResource must be a URI with a scheme, such as "notes://today".');
   if (!isRecord(options)) throw invalid(`Resource "${uri}": the options must be an object, not ${kindOf(options)}.`);
   const fields = readOptions(uri, options);
   const template = /[{}]/.test(uri) ? parseUriTemplate(uri) : undefined;
@@ -121,7 +121,7 @@ function readOptions(uri: string, options: Fields): Fields {
     const { name, title, description, mimeType, annotations, size, read, watch, complete, list } = options;
     return { name, title, description, mimeType, annotations, size, read, watch, complete, list };
   } catch (cause) {
-    throw invalid(`Resource "${uri}": the options cannot be read, a getter throws.`, cause);
+    throw invalid(`Resource "${uri}": the options cannot be read, because a getter throws.`, cause);
   }
 }
 
@@ -130,22 +130,22 @@ function checkFields(uri: string, fields: Fields, template: UriTemplate | undefi
     throw invalid(`Resource "${uri}": ${key} must be ${wanted}, not ${kindOf(fields[key])}.`);
   };
   for (const key of ["name", "title", "description", "mimeType"])
-    if (fields[key] !== undefined && typeof fields[key] !== "string") fail(key, "text");
+    if (fields[key] !== undefined && typeof fields[key] !== "string") fail(key, "a string");
   if (typeof fields["read"] !== "function") fail("read", "a function");
   for (const key of ["watch", "list"]) if (fields[key] !== undefined && typeof fields[key] !== "function") fail(key, "a function");
   const { size } = fields;
   if (size !== undefined && !(typeof size === "number" && Number.isSafeInteger(size) && size >= 0)) fail("size", "a number of bytes");
-  if (template !== undefined && size !== undefined) throw invalid(`Resource "${uri}": a template has no size.`);
-  if (template === undefined && fields["list"] !== undefined) throw invalid(`Resource "${uri}": only a template has a list.`);
+  if (template !== undefined && size !== undefined) throw invalid(`Resource "${uri}": a template must not have a size.`);
+  if (template === undefined && fields["list"] !== undefined) throw invalid(`Resource "${uri}": only a template can have a list.`);
 }
 
 function completersOf(uri: string, value: unknown, template: UriTemplate | undefined): Readonly<Record<string, Completer>> {
   const completers: Record<string, Completer> = Object.create(null);
   if (value === undefined) return completers;
-  if (!isRecord(value)) throw invalid(`Resource "${uri}": complete must be an object, a function or list for each variable.`);
+  if (!isRecord(value)) throw invalid(`Resource "${uri}": complete must be an object with a function or array for each variable.`);
   for (const [name, completer] of Object.entries(value)) {
-    if (!template?.variables.includes(name)) throw invalid(`Resource "${uri}": there is no variable "${name}" to complete.`);
-    if (!isCompleter(completer)) throw invalid(`Resource "${uri}": complete.${name} must be a function or a list of texts.`);
+    if (!template?.variables.includes(name)) throw invalid(`Resource "${uri}": the template has no variable "${name}" to complete.`);
+    if (!isCompleter(completer)) throw invalid(`Resource "${uri}": complete.${name} must be a function or an array of strings.`);
     completers[name] = completer;
   }
   return Object.freeze(completers);
@@ -156,7 +156,7 @@ function annotationsOf(uri: string, value: unknown): unknown {
   try {
     if (isRecord(value)) return plain(value);
   } catch (cause) {
-    throw invalid(`Resource "${uri}": annotations hold something that JSON cannot.`, cause);
+    throw invalid(`Resource "${uri}": annotations contain a value that JSON does not support.`, cause);
   }
   throw invalid(`Resource "${uri}": annotations must be an object, not ${kindOf(value)}.`);
 }

@@ -95,7 +95,7 @@ export function defineTool<Args = Record<string, unknown>>(
   options: ToolOptions<Args> & { readonly parameters?: JsonSchema | undefined; readonly inputSchema?: JsonSchema | undefined },
 ): DefinedTool;
 export function defineTool(name: string, options: ToolOptions<never> & { readonly parameters?: object | undefined }): DefinedTool {
-  if (typeof name !== "string") throw invalid(`The first argument of defineTool is the tool's name, not ${kindOf(name)}.`);
+  if (typeof name !== "string") throw invalid(`The first argument of defineTool must be the tool's name, not ${kindOf(name)}.`);
   if (typeof options !== "object" || options === null)
     throw invalid(`Tool "${name}": the options must be an object, not ${kindOf(options)}.`);
   const { fields, leftOut } = readOptions(options, name);
@@ -198,7 +198,7 @@ export function readOption(from: object, key: string | symbol, name: string): un
   try {
     return (from as Record<string | symbol, unknown>)[key];
   } catch (cause) {
-    throw new HostError("TOOL_INVALID", `Tool "${name}": ${String(key)} cannot be read, its getter throws.`, { cause });
+    throw new HostError("TOOL_INVALID", `Tool "${name}": ${String(key)} cannot be read, because its getter throws.`, { cause });
   }
 }
 

@@ -52,7 +52,7 @@ function copyValue(value: unknown, copying: Copying): unknown {
     case "object":
       return value === null ? null : copyObject(value, copying);
     default:
-      throw new Refusal(`is ${describe(value)}, which JSON cannot hold`);
+      throw new Refusal(`is ${describe(value)}, which JSON does not support`);
   }
 }
 
@@ -60,7 +60,7 @@ function copyObject(value: object, copying: Copying): unknown {
   if (copying.trail.length >= maxDepth) throw new Refusal(tooDeep);
   if (++copying.nodes > maxNodes) throw new Refusal("is too large");
   if (Array.isArray(value)) return copyArray(value, copying);
-  if (value instanceof Map || value instanceof Set) throw new Refusal(`is a ${value.constructor.name}, which JSON cannot hold`);
+  if (value instanceof Map || value instanceof Set) throw new Refusal(`is a ${value.constructor.name}, which JSON does not support`);
   if ("toJSON" in value && typeof value.toJSON === "function") return copyJsonForm(value as { toJSON(): unknown }, copying);
   const copy: Record<string, unknown> = {};
   for (const key of Object.keys(value)) {

@@ -33,7 +33,7 @@ type Report = (diagnostic: Diagnostic) => void;
  * @throws HostError `TOOL_INVALID` for what it cannot do without: name, parameters, handler, permission.
  */
 export function readDefinition(source: ToolLike, report: Report): ReadDefinition {
-  if (typeof source !== "object" || source === null) throw invalid("A tool is an object with a name.");
+  if (typeof source !== "object" || source === null) throw invalid("A tool must be an object with a name.");
   const name = readName(source);
   const { fields, leftOut } = readOptions(source, name);
   checkShapes(name, fields);
@@ -64,8 +64,8 @@ function takeOutHidden(definition: Record<string, unknown>, name: string, report
   });
   if (found.length === 0) return;
   const shown = found.slice(0, 3).map(({ path, what }) => `${path.slice(0, 200)} has ${what}`);
-  const more = found.length > 3 ? `, and so have ${found.length - 3} more` : "";
-  const message = `Tool "${name}": ${shown.join(", ")}${more}. People do not see these, so models do not get them. Delete them.`;
+  const more = found.length > 3 ? `, and ${found.length - 3} more fields` : "";
+  const message = `Tool "${name}": ${shown.join(", ")}${more}. People cannot see these characters, so they are removed before a model reads the text. Delete them.`;
   report({ severity: "warning", code: "TOOL_TEXT_HIDDEN", message });
 }
 
@@ -89,7 +89,7 @@ function readName(source: ToolLike): string {
 
 function reportLeftOut({ unknown, twice }: LeftOutKeys, name: string, report: Report): void {
   for (const alias of twice) {
-    const message = `Tool "${name}" has both "${alias}" and the option that it is another name of, which counts. Remove "${alias}".`;
+    const message = `Tool "${name}" has both "${alias}" and the option that it is an alias of. The alias is ignored: remove "${alias}".`;
     report({ severity: "warning", code: "TOOL_OPTION_TWICE", message });
   }
   if (unknown.length === 0) return;
@@ -118,14 +118,14 @@ function readParameters(
   if (parameters === undefined) return undefined;
   if (library === undefined && isShape(parameters))
     throw invalid(
-      `Tool "${name}": parameters is a map of schemas, and must be one schema. Put it into z.object({ … }), or what your library has for that.`,
+      `Tool "${name}": parameters is a map of schemas, but must be one schema. Wrap it in z.object({ … }), or your library's equivalent.`,
     );
   const copy = copyJson(library === undefined ? parameters : convert(library, name, report));
   if (!copy.ok) throw invalid(`Tool "${name}": ${["parameters", copy.path].filter(Boolean).join(".")} ${copy.reason}.`);
   const schema = copy.value as JsonSchema;
   const { type } = schema;
   if (type === undefined || type === "object") return schema;
-  throw invalid(`Tool "${name}": parameters has the type ${JSON.stringify(type)}; arguments are named, so it must be "object".`);
+  throw invalid(`Tool "${name}": parameters has the type ${JSON.stringify(type)}, but it must be "object".`);
 }
 
 /** What some libraries take for the schema of an object: its properties alone. */
@@ -145,7 +145,7 @@ function isSchemaObject(value: unknown): boolean {
 function convert(library: LibrarySchema, name: string, report: Report): JsonSchema {
   try {
     const { schema, isPartial } = toJsonSchema(library);
-    const message = `Tool "${name}": a part of parameters has no JSON form and is left open for the model. Describe it in words.`;
+    const message = `Tool "${name}": a part of parameters cannot be represented in JSON, so the model sees it without a type. Describe it in words.`;
     if (isPartial) report({ severity: "warning", code: "SCHEMA_PARTIAL", message });
     return schema;
   } catch (cause) {
@@ -170,7 +170,7 @@ const readers: readonly (readonly [key: string, read: Reader])[] = [
   [
     "timeout",
     (value) =>
-      typeof value === "number" && value > 0 && value < Number.POSITIVE_INFINITY ? value : mustBe("a number of milliseconds above 0"),
+      typeof value === "number" && value > 0 && value < Number.POSITIVE_INFINITY ? value : mustBe("a positive number of milliseconds"),
   ],
 ];
 
@@ -182,7 +182,7 @@ function readField(value: unknown, key: string, read: Reader, name: string, repo
     return read(value);
   } catch (error) {
     const why = error instanceof WrongField || error instanceof HostError ? error.message : "cannot be read";
-    const message = `Tool "${name}": ${key} ${why}; it was left out.`;
+    const message = `Tool "${name}": ${key} ${why}; it was ignored.`;
     report({ severity: "warning", code: "TOOL_FIELD_INVALID", message });
     return undefined;
   }
@@ -300,9 +300,7 @@ function assertVisible(text: string, path: readonly string[], what: string): voi
   const hidden = findHidden(text.replace(/[\u0000-\u001f]/g, ""));
   if (hidden === undefined) return;
   const where = path.slice(0, 12).join(".");
-  throw new HiddenInData(
-    `${where} has ${what} with ${hiddenWords(hidden)}, which people and models would read as another. Write it without them`,
-  );
+  throw new HiddenInData(`${where} has ${what} with ${hiddenWords(hidden)}, which look like a different name or value. Remove them`);
 }
 
 /** An escape means the same in a regular expression, and is seen. */

@@ -8,8 +8,8 @@ const legalName = /^[a-zA-Z0-9_-]{1,64}$/;
 export function checkToolName(name: unknown): ToolNameCheck {
   if (typeof name === "string" && legalName.test(name)) return { ok: true };
   const nearest = nearestToolName(typeof name === "string" ? name : "");
-  const given = typeof name === "string" ? shown(name) : `no string (${name === null ? "null" : typeof name})`;
-  const rule = `A tool's name has 1 to ${maxLength} letters (a-z, A-Z), digits, "_" or "-"`;
+  const given = typeof name === "string" ? shown(name) : `not a string (${name === null ? "null" : typeof name})`;
+  const rule = `A tool name must have 1 to ${maxLength} letters (a-z, A-Z), digits, "_" or "-"`;
   return { ok: false, nearest, message: `${rule}; this one is ${given}. Name it "${nearest}".` };
 }
 

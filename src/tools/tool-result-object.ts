@@ -46,13 +46,13 @@ export function toolResultObject(raw: Readonly<Record<string, unknown>>, onDiagn
 
 /** A checked binary, or null with a note that says what is wrong with it. */
 export function toBinary(raw: unknown, notes: ResultNotes): BinaryResult | null {
-  if (!isRecord(raw)) return refuse(notes, "A binary result that is not an object was left out.");
+  if (!isRecord(raw)) return refuse(notes, "A binary result that is not an object was removed.");
   const { data, mimeType, type, description } = raw;
   if (typeof mimeType !== "string" || !/^[\w.+-]+\/[\w.+-]+(?:\s*;.*)?$/.test(mimeType))
-    return refuse(notes, 'A binary result without a media type such as "image/png" was left out.');
+    return refuse(notes, 'A binary result without a media type such as "image/png" was removed.');
   const base64 = typeof data === "string" ? toBase64(data) : null;
   if (base64 === null || base64 === "")
-    return refuse(notes, `A binary result (${mimeType.slice(0, 80)}) whose data is not base64 was left out.`);
+    return refuse(notes, `A binary result (${mimeType.slice(0, 80)}) whose data is not base64 was removed.`);
   return {
     data: base64,
     mimeType,
@@ -66,14 +66,14 @@ const resultTypes: ReadonlySet<unknown> = new Set<ResultType>(["success", "failu
 function resultTypeOf(value: unknown, notes: ResultNotes): ResultType {
   if (value === undefined || value === null) return "success";
   if (resultTypes.has(value)) return value as ResultType;
-  notes.add("RESULT_TYPE_UNKNOWN", `Unknown resultType ${shown(value)}, taken as "failure". Use ${[...resultTypes].join(", ")}.`);
+  notes.add("RESULT_TYPE_UNKNOWN", `Unknown resultType ${shown(value)}, treated as "failure". Use ${[...resultTypes].join(", ")}.`);
   return "failure";
 }
 
 function binariesOf(value: unknown, notes: ResultNotes): readonly BinaryResult[] {
   if (value === undefined || value === null) return [];
   if (Array.isArray(value)) return value.map((raw) => toBinary(raw, notes)).filter((binary) => binary !== null);
-  notes.add("RESULT_FIELD_INVALID", "binaryResultsForLlm is not an array and was left out.");
+  notes.add("RESULT_FIELD_INVALID", "binaryResultsForLlm is not an array and was removed.");
   return [];
 }
 
@@ -99,10 +99,10 @@ export function keep(
 ): unknown {
   const value = raw[key];
   if (value === undefined || value === null) return undefined;
-  if (!isExpected(value)) return void notes.add("RESULT_FIELD_INVALID", `${key} has the wrong type and was left out.`);
+  if (!isExpected(value)) return void notes.add("RESULT_FIELD_INVALID", `${key} has the wrong type and was removed.`);
   const copy = copyJson(value);
   if (copy.ok) return copy.value;
-  notes.add("RESULT_FIELD_INVALID", `${[key, copy.path].filter(Boolean).join(".")} ${copy.reason}; ${key} was left out.`);
+  notes.add("RESULT_FIELD_INVALID", `${[key, copy.path].filter(Boolean).join(".")} ${copy.reason}; ${key} was removed.`);
   return undefined;
 }
 
@@ -146,8 +146,8 @@ function shown(value: unknown): string {
 export const resultText = {
   noResult: "Tool returned no result",
   threw: "Invoking this tool produced an error. Detailed information is not available.",
-  notJson: "Tool returned a result that cannot be written as JSON.",
+  notJson: "Tool returned a result that cannot be represented in JSON.",
   unreadable: "Tool returned a result that cannot be read.",
-  failedSilently: "Tool reported an error without saying what went wrong.",
+  failedSilently: "Tool reported an error without details.",
   succeededSilently: "success",
 } as const;

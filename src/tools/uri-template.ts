@@ -40,7 +40,7 @@ type Part =
 function* partsOf(text: string): Generator<Part> {
   let count = 0;
   for (const [piece] of text.matchAll(/\{[^{}]*\}|[^{}]+|[{}]/g)) {
-    if (piece === "{" || piece === "}") throw invalid(text, `has a "${piece}" without its other half`);
+    if (piece === "{" || piece === "}") throw invalid(text, `has an unmatched "${piece}"`);
     if (!piece.startsWith("{")) yield { kind: "text", text: piece };
     else if (++count > maxExpressions) throw invalid(text, `has more than ${maxExpressions} variables in braces`);
     else yield* expressionParts(piece.slice(1, -1), text);
@@ -60,14 +60,13 @@ const operators: Readonly<Record<string, { readonly first: string; readonly betw
 function* expressionParts(expression: string, text: string): Generator<Part> {
   const operator = /^[+#./;?&=,!@|]/.exec(expression)?.[0] ?? "";
   const names = expression.slice(operator.length).split(",");
-  for (const name of names)
-    if (!/^[A-Za-z_][\w.]{0,99}\*?$/.test(name)) throw invalid(text, `has no name of a variable in {${expression}}`);
+  for (const name of names) if (!/^[A-Za-z_][\w.]{0,99}\*?$/.test(name)) throw invalid(text, `has no variable name in {${expression}}`);
   if (operator === "?" || operator === "&") {
     yield { kind: "query", mark: operator, names: names.map((name) => name.replace("*", "")) };
     return;
   }
   const rule = operators[operator];
-  if (rule === undefined) throw invalid(text, `has "${operator}" in {${expression}}, which means nothing`);
+  if (rule === undefined) throw invalid(text, `has the unknown operator "${operator}" in {${expression}}`);
   for (const [index, written] of names.entries()) {
     const name = written.replace("*", "");
     const before = (index === 0 ? rule.first : rule.between) + (operator === ";" ? `${name}=` : "");
@@ -158,5 +157,5 @@ function decode(text: string): string | undefined {
 
 function invalid(text: string, what: string): HostError {
   const shown = JSON.stringify(text.slice(0, 100));
-  return new HostError("URI_TEMPLATE", `The template ${shown} ${what}. Write it as RFC 6570 does, such as "notes://{year}/{name}".`);
+  return new HostError("URI_TEMPLATE", `The template ${shown} ${what}. Use the syntax of RFC 6570, such as "notes://{year}/{name}".`);
 }

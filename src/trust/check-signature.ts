@@ -41,7 +41,7 @@ export function checkSignature(folder: string, options: SignatureCheckOptions): 
   if (!parsed.ok) {
     const code = parsed.isNewer ? "TRUST_SIGNATURE_FORMAT" : "TRUST_SIGNATURE_DAMAGED";
     const advice = parsed.isNewer ? "Update skillhost, or have it signed again." : "Have the skill signed again.";
-    return refused(file, code, `The signature cannot be used: ${parsed.why}. ${advice}`);
+    return refused(file, code, `The signature is not valid: ${parsed.why}. ${advice}`);
   }
   return judge(file, read.bytes, parsed.statement, parsed.signature, options);
 }
@@ -69,18 +69,18 @@ function judge(
   )
     return refuse(
       "TRUST_SIGNATURE_WRONG",
-      `The signature is not one of ${named(key)} over what it stands beside: it was altered. Have the skill signed again.`,
+      `The signature was not made with ${named(key)} for these files: it was altered. Have the skill signed again.`,
     );
   if (isOfProject && !keys.isExpected(id)) {
     const message = `It is signed with ${named(key)}, which you trust, but this project expects others ("trust.onlyKeys" in its configuration).`;
     return refuse("TRUST_KEY_NOT_EXPECTED", `${message} Have it signed by one of them, or add the key there.`);
   }
   if (statement.expires !== undefined && Date.parse(statement.expires) <= now)
-    return refuse("TRUST_EXPIRED", `The signature of ${named(key)} was good until ${statement.expires}. Have the skill signed again.`);
+    return refuse("TRUST_EXPIRED", `The signature of ${named(key)} expired at ${statement.expires}. Have the skill signed again.`);
   if (Date.parse(statement.created) > now + clockSkew)
     return refuse(
       "TRUST_NOT_YET",
-      `The signature of ${named(key)} is dated ${statement.created}, which is yet to come. Check this machine's clock.`,
+      `The signature of ${named(key)} is dated ${statement.created}, which is in the future. Check this machine's clock.`,
     );
   return { kind: "valid", statement, key };
 }
@@ -88,8 +88,8 @@ function judge(
 /** The project may name the key: then it only takes to be trusted by the user. */
 function adviceOf(id: string, keys: TrustedKeys): string {
   const expected = keys.expected(id);
-  if (expected === undefined) return 'If you know whose it is, add it with "skillhost keys trust <key>".';
-  return `This project names it, which does not make you trust it. If you do: skillhost keys trust ${JSON.stringify(formatKey(expected))}`;
+  if (expected === undefined) return 'If you know its owner, trust it with "skillhost keys trust <key>".';
+  return `This project expects it, but only you can trust it. To trust it: skillhost keys trust ${JSON.stringify(formatKey(expected))}`;
 }
 
 export function named({ id, name }: PublicKey): string {

@@ -93,7 +93,7 @@ export class CheckedFolder implements CheckedTree {
     if (held !== undefined) return held;
     const path = this.relative(file);
     const listed = path === undefined ? undefined : this.files.get(path);
-    if (listed === undefined) return refused(file, "TRUST_FILE_ADDED", "This file is not among those that were signed, so it is not used.");
+    if (listed === undefined) return refused(file, "TRUST_FILE_ADDED", "This file is not one of the signed files, so it is not used.");
     const read = readFileBytes(file, maxFileBytes);
     if (!read.ok) return read;
     if (digestBytes(read.bytes) === listed.digest) return { ok: true, bytes: read.bytes };
@@ -159,7 +159,7 @@ export function compareFiles(
       fault(
         "TRUST_FILE_CHANGED",
         path,
-        `This file has changed since ${signer} signed the skill: it had ${size} bytes, and has ${now.size} others.`,
+        `This file has changed since ${signer} signed the skill (${size} bytes when signed, ${now.size} now).`,
       );
   }
   for (const path of found.files.keys())
@@ -167,11 +167,11 @@ export function compareFiles(
       fault(
         "TRUST_FILE_ADDED",
         path,
-        `This file is not among those that ${signer} signed: it was added, or it is not packed. Move it out of the skill, or have the skill signed again.`,
+        `This file is not one of the files that ${signer} signed: it was added, or is not packed. Move it out of the skill, or have the skill signed again.`,
       );
   if (faults.length <= maxTold) return faults;
   const more = faults.length - maxTold;
-  const message = `${more} more files are not as they were signed.`;
+  const message = `${more} more files differ from the signed ones.`;
   return [...faults.slice(0, maxTold), { severity: "error", code: "TRUST_FILES_CHANGED", file: join(folder, signatureFileName), message }];
 }
 
@@ -181,7 +181,7 @@ export function isInert(path: string): boolean {
 }
 
 const lineEnds =
-  'The ends of its lines are not the signed ones; git does that to texts. Write "* -text" into the .gitattributes of the skill before it is signed, and check the files out again.';
+  'Its line endings differ from the signed ones, probably because git converted them. Add "* -text" to the .gitattributes of the skill before signing, and check the files out again.';
 
 /** Whether it would be the signed file with the line ends of another system. */
 function isOtherLineEnds(file: string, digest: string): boolean {
@@ -195,6 +195,6 @@ function isOtherLineEnds(file: string, digest: string): boolean {
 function missing(path: string, { files }: FolderDigests): string {
   const folded = foldedName(path);
   const other = [...files.keys()].find((each) => foldedName(each) === folded);
-  if (other !== undefined) return `This file was signed by this name, and is called ${JSON.stringify(other)} now. Rename it back.`;
-  return "This file was signed and is not there. Bring it back, or have the skill signed again.";
+  if (other !== undefined) return `This file was signed with this name, but is named ${JSON.stringify(other)} now. Rename it back.`;
+  return "This file was signed but is missing. Restore it, or have the skill signed again.";
 }

@@ -89,7 +89,7 @@ class FolderApprovals implements ApprovalStore {
     if (Buffer.byteLength(text) > maxBytes) {
       throw new HostError(
         "APPROVAL_INVALID",
-        `The approval of ${approval.kind} "${approval.id}" is over ${maxBytes} bytes. Shorten detail.`,
+        `The approval of ${approval.kind} "${approval.id}" is larger than ${maxBytes} bytes. Shorten detail.`,
       );
     }
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
@@ -139,7 +139,7 @@ class FolderApprovals implements ApprovalStore {
     // Somebody took it back between the look at it and the reading of it.
     if (!read.ok && read.diagnostic.code === "FILE_MISSING") return undefined;
     const why = read.ok ? "" : ` ${read.diagnostic.message}`;
-    const message = `This file is damaged, so what it approved is asked for again.${why} Delete it when you have looked at it.`;
+    const message = `This file is damaged, so its approvals are requested again.${why} Delete it after you have reviewed it.`;
     this.#report({ severity: "warning", code: "APPROVAL_UNREADABLE", message, file });
     return undefined;
   }

@@ -119,18 +119,19 @@ function passOverGit(path: string, walk: Walk): void {
     walk,
     "TRUST_GIT",
     path,
-    `A skill whose signature is required cannot hold a .git: git runs programs that its settings name. ${advice}`,
+    `A skill whose signature is required must not contain .git, because git runs programs that its configuration names. ${advice}`,
   );
 }
 
 function enter(name: string, place: Place, waiting: Place[], walk: Walk): void {
   if (name === "node_modules") {
-    const advice = "Keep packages in a node_modules above the skill, as npm does for a skill in a package, or bundle what it needs.";
+    const advice =
+      "Put packages into a node_modules folder above the skill, as npm does for a skill in a package, or bundle what it needs.";
     add(
       walk,
       "TRUST_NODE_MODULES",
       place.path,
-      `A signed skill cannot hold a node_modules folder: Node.js reads what is in it by itself. ${advice}`,
+      `A signed skill must not contain a node_modules folder, because Node.js loads unverified code from it. ${advice}`,
     );
   } else if (place.depth > maxDepth) add(walk, "TRUST_TOO_LARGE", place.path, `Folders are nested more than ${maxDepth} deep here.`);
   else if (noClash(place.path, walk)) waiting.push(place);
@@ -138,8 +139,8 @@ function enter(name: string, place: Place, waiting: Place[], walk: Walk): void {
 
 function addFile(entry: Dirent, path: string, walk: Walk): void {
   if (!entry.isFile()) {
-    const what = entry.isSymbolicLink() ? "a link, and what it leads to can change without it" : "no regular file";
-    add(walk, entry.isSymbolicLink() ? "TRUST_LINK" : "TRUST_NOT_REGULAR", path, `This is ${what}. Put a file in its place.`);
+    const what = entry.isSymbolicLink() ? "a symbolic link, whose target can change" : "not a regular file";
+    add(walk, entry.isSymbolicLink() ? "TRUST_LINK" : "TRUST_NOT_REGULAR", path, `This is ${what}. Replace it with a regular file.`);
     return;
   }
   if (!noClash(path, walk) || isTooMuch(walk)) return;
@@ -161,14 +162,14 @@ function noClash(path: string, walk: Walk): boolean {
   const other = walk.byFoldedName.get(folded);
   walk.byFoldedName.set(folded, path);
   if (other === undefined) return true;
-  add(walk, "TRUST_NAMES_CLASH", path, `Some systems take this name and ${JSON.stringify(other)} for the same. Rename one.`);
+  add(walk, "TRUST_NAMES_CLASH", path, `On some systems this name equals ${JSON.stringify(other)}. Rename one.`);
   return false;
 }
 
 function isTooMuch(walk: Walk): boolean {
   if (walk.files.length <= maxFiles && walk.bytes <= maxBytes) return false;
   if (!walk.problems.some(({ code }) => code === "TRUST_TOO_LARGE")) {
-    const message = `This folder holds more than ${maxFiles} files or ${maxBytes / 1024 / 1024} MiB. Keep large and generated files outside of the skill.`;
+    const message = `This folder has more than ${maxFiles} files or ${maxBytes / 1024 / 1024} MiB. Keep large and generated files outside of the skill.`;
     add(walk, "TRUST_TOO_LARGE", "", message);
   }
   return true;
@@ -214,7 +215,8 @@ const maxJsonDepth = 500;
 function assertJson(value: unknown, depth: number): void {
   if (value === null || typeof value === "string" || typeof value === "boolean") return;
   if (typeof value === "number" && Number.isFinite(value)) return;
-  if (typeof value !== "object" || depth === maxJsonDepth) throw new TypeError("This has no JSON form of its own, so it has no digest.");
+  if (typeof value !== "object" || depth === maxJsonDepth)
+    throw new TypeError("This value cannot be represented in JSON, so it has no digest.");
   if (!Array.isArray(value) && !isPlain(value)) throw new TypeError("Only plain objects and arrays have a digest.");
   // Undefined fields are left out by JSON, as if they were absent; in arrays they would turn into null.
   for (const item of Object.values(value)) if (item !== undefined || Array.isArray(value)) assertJson(item, depth + 1);

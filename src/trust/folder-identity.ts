@@ -34,13 +34,14 @@ export function identityOf(folder: string): string | undefined {
  */
 export function describeFolder(folder: string): TrustedFolder {
   const identity = identityOf(folder);
-  if (identity === undefined) throw new HostError("FOLDER_MISSING", `There is no folder ${folder} to trust. Name one that exists.`);
+  if (identity === undefined)
+    throw new HostError("FOLDER_MISSING", `Folder ${folder} does not exist, so it cannot be trusted. Choose an existing folder.`);
   const path = realpathSync.native(folder);
   if (isTooWide(path)) {
-    const why = "Trust covers everything below a folder, and this one holds more than one project.";
+    const why = "Trust covers everything below a folder, and this one contains more than one project.";
     throw new HostError(
       "FOLDER_TOO_WIDE",
-      `${path} cannot be trusted. ${why} Trust the folder of the project, or name its skills with --skills.`,
+      `${path} cannot be trusted. ${why} Trust the folder of the project, or pass its skills with --skills.`,
     );
   }
   return { path, identity, trustedAt: new Date().toISOString() };

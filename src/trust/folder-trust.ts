@@ -73,7 +73,7 @@ export class FolderTrust {
 
 /** Why nothing of a folder runs, and the one command that changes it. */
 export function untrustedFolder(folder: string): Diagnostic {
-  const message = `Nothing of ${folder} was run: this folder is not trusted yet. Look at it, then run: ${trustCommand(folder)}`;
+  const message = `No code in ${folder} was run, because this folder is not trusted yet. Review it, then run: ${trustCommand(folder)}`;
   return { severity: "error", code: "FOLDER_UNTRUSTED", file: folder, message };
 }
 

@@ -55,12 +55,13 @@ export function listPrivateKeys(folder: string): readonly StoredKey[] {
 /** Opens a private key. @throws HostError `KEY_PASSPHRASE` when it needs another one, or one at all; `KEY_INVALID`. */
 export function openPrivateKey({ file }: StoredKey, passphrase: string | undefined): SigningKey {
   const stored = readStored(file);
-  if (stored === undefined) throw new HostError("KEY_INVALID", `${file} is not a private key. Make another with "skillhost keys new".`);
+  if (stored === undefined) throw new HostError("KEY_INVALID", `${file} is not a private key. Create another with "skillhost keys new".`);
   const { key, value } = stored;
   const privateKey = toPrivateKey(isPlainRecord(value["locked"]) ? unlock(value["locked"], passphrase) : String(value["private"]), file);
   const { id, name, bytes } = key;
   // Somebody may have put another private key behind a public one.
-  if (publicKeyOf(privateKey, name).id !== id) throw new HostError("KEY_INVALID", `${file} holds a private key that is not that of ${id}.`);
+  if (publicKeyOf(privateKey, name).id !== id)
+    throw new HostError("KEY_INVALID", `${file} contains a private key, but not the one of ${id}.`);
   return { publicKey: { id, name, bytes }, privateKey };
 }
 
@@ -92,7 +93,7 @@ function lock(secret: Buffer, passphrase: string): Readonly<Record<string, unkno
 /** Only what `lock` makes is opened: a file cannot ask for a weaker way, or for all memory. */
 function unlock(locked: Readonly<Record<string, unknown>>, passphrase: string | undefined): string {
   if (passphrase === undefined)
-    throw new HostError("KEY_PASSPHRASE", "This key needs its passphrase. Give it on the terminal, or in SKILLHOST_KEY_PASSPHRASE.");
+    throw new HostError("KEY_PASSPHRASE", "This key requires its passphrase. Enter it on the terminal, or set SKILLHOST_KEY_PASSPHRASE.");
   const bytes = (field: string): Buffer => Buffer.from(String(locked[field]), "base64");
   try {
     const decrypt = createDecipheriv(cipher, scryptSync(passphrase.normalize("NFKC"), bytes("salt"), 32, cost), bytes("iv"), {
@@ -101,7 +102,7 @@ function unlock(locked: Readonly<Record<string, unknown>>, passphrase: string | 
     decrypt.setAuthTag(bytes("tag"));
     return Buffer.concat([decrypt.update(bytes("data")), decrypt.final()]).toString("base64");
   } catch (cause) {
-    throw new HostError("KEY_PASSPHRASE", "This is not the passphrase of the key, or its file was altered.", { cause });
+    throw new HostError("KEY_PASSPHRASE", "The passphrase is wrong, or the key file was altered.", { cause });
   }
 }
 
@@ -109,7 +110,7 @@ function toPrivateKey(base64: string, file: string): KeyObject {
   try {
     return createPrivateKey({ key: Buffer.from(base64, "base64"), format: "der", type: "pkcs8" });
   } catch (cause) {
-    throw new HostError("KEY_INVALID", `${file} holds no private key that can be read. Make another with "skillhost keys new".`, { cause });
+    throw new HostError("KEY_INVALID", `${file} contains no readable private key. Create another with "skillhost keys new".`, { cause });
   }
 }
 

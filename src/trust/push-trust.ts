@@ -60,17 +60,17 @@ export class PushTrust {
     if (envelope !== undefined && fault === undefined) return undefined;
     const isRequired = this.mode === "require";
     if (isRequired && this.#isApproved(name, contract)) return undefined;
-    const how = `Have it signed, or look at it and approve it with "skillhost approve external ${name}".`;
+    const how = `Have it signed, or review it and approve it with "skillhost approve external ${name}".`;
     const told = { severity: isRequired ? "error" : "warning", source: pusher } as const;
-    const result = isRequired ? " It is left out." : "";
+    const result = isRequired ? " It is not available." : "";
     if (fault !== undefined)
-      return { ...told, code: fault.code, message: `Tool "${name}", pushed by ${pusher}: ${fault.message}${result} ${how}` };
+      return { ...told, code: fault.code, message: `Tool "${name}", registered by ${pusher}: ${fault.message}${result} ${how}` };
     if (!isRequired) return undefined;
     this.#tell(name, contract, definition);
     return {
       ...told,
       code: "TRUST_TOOL_UNSIGNED",
-      message: `Tool "${name}", pushed by ${pusher}, is neither signed nor approved.${result} ${how}`,
+      message: `Tool "${name}", registered by ${pusher}, is neither signed nor approved.${result} ${how}`,
     };
   }
 
@@ -124,15 +124,15 @@ export class PushTrust {
       return { code: "TRUST_KEY_REVOKED", message: `it is signed with the key ${envelope.key}, which was revoked ${revoked}.` };
     const key = keys.find(envelope.key);
     if (key === undefined)
-      return { code: "TRUST_KEY_UNKNOWN", message: `it is signed with the key ${envelope.key}, which is not trusted here.` };
+      return { code: "TRUST_KEY_UNKNOWN", message: `it is signed with the key ${envelope.key}, which is not trusted.` };
     const bytes = toolEnvelopeBytes(name, contract, envelope);
     const signature = Buffer.from(envelope.signature, "base64");
     const memo = (): string =>
       hash("sha256", Buffer.concat([Buffer.from(key.bytes, "base64"), Buffer.from([signature.length]), signature, bytes]), "hex");
     if (!verified.check(memo, () => verify(null, bytes, toKeyObject(key), signature)))
-      return { code: "TRUST_SIGNATURE_WRONG", message: `the signature is not one of ${named(key)} over this definition.` };
+      return { code: "TRUST_SIGNATURE_WRONG", message: `the signature was not made with ${named(key)} for this definition.` };
     if (envelope.expires !== undefined && Date.parse(envelope.expires) <= Date.now())
-      return { code: "TRUST_EXPIRED", message: `the signature of ${named(key)} was good until ${envelope.expires}.` };
+      return { code: "TRUST_EXPIRED", message: `the signature of ${named(key)} expired at ${envelope.expires}.` };
     return undefined;
   }
 

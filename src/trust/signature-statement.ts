@@ -49,26 +49,26 @@ export function parseSignature(text: string): ReadSignature {
     value = JSON.parse(text);
   } catch {
     // What the parser says of a stranger's text helps nobody.
-    return damaged("it is not valid JSON, or not all of it is there");
+    return damaged("it is not valid JSON, or is incomplete");
   }
   if (!isPlainRecord(value)) return damaged("it is not an object");
   if (value["format"] !== format || value["algorithm"] !== algorithm) return newer(value);
   const unknown = Object.keys(value).find((key) => !fields.includes(key));
-  if (unknown !== undefined) return damaged(`${shown(unknown)} does not belong into it`);
+  if (unknown !== undefined) return damaged(`it has the unknown key ${shown(unknown)}`);
   return readFields(value);
 }
 
 function readFields(value: Readonly<Record<string, unknown>>): ReadSignature {
   const { skill, version, created, expires, key, signature } = value;
-  if (!isText(skill, 256) || !(version === undefined || isText(version, 256))) return damaged("skill and version must be texts");
-  if (!isTime(created) || !(expires === undefined || isTime(expires))) return damaged("created and expires must be times");
+  if (!isText(skill, 256) || !(version === undefined || isText(version, 256))) return damaged("skill and version must be strings");
+  if (!isTime(created) || !(expires === undefined || isTime(expires))) return damaged("created and expires must be timestamps");
   if (!isKeyId(key)) return damaged("key must be the id of a key");
   const bytes = isText(signature, 100) ? Buffer.from(signature, "base64") : undefined;
   if (bytes?.length !== 64 || bytes.toString("base64") !== signature) return damaged("signature must be 64 bytes, base64");
   const tools = readMap(value["tools"], (digest) => (typeof digest === "string" && /^[0-9a-f]{64}$/.test(digest) ? digest : undefined));
   const files = readMap(value["files"], readDigest);
-  if (tools === undefined) return damaged("tools must hold the signature of each tool by its name");
-  if (files === undefined) return damaged("files must hold size and digest of each file by its path");
+  if (tools === undefined) return damaged("tools must contain the signature of each tool by its name");
+  if (files === undefined) return damaged("files must contain size and digest of each file by its path");
   const optional = { ...(version !== undefined && { version }), ...(expires !== undefined && { expires }) };
   return { ok: true, statement: { skill, created, key, tools, files, ...optional }, signature: bytes };
 }
@@ -110,7 +110,7 @@ function newer({ format: given, algorithm: how }: Readonly<Record<string, unknow
   return {
     ok: false,
     isNewer: true,
-    why: `it is of the format ${shown(given)} with ${shown(how)}, and ${format} with ${algorithm} is known here`,
+    why: `its format is ${shown(given)} with ${shown(how)}, but only ${format} with ${algorithm} is supported`,
   };
 }
 

@@ -171,8 +171,8 @@ function unsigned(about: About): Admission {
   const isRequired = mode === "require";
   // Most skills are not, and who is warned of each of them learns to look away.
   if (!isRequired) return base(about, "admitted", { status: "unsigned" }, [], []);
-  const advice = `Skills of the scope "${scope}" must be signed here. Sign it with "skillhost sign", or ask its author to.`;
-  const message = `This skill is not signed, so it cannot be verified that it is as its author left it. ${advice}`;
+  const advice = `The policy requires signatures for skills of the scope "${scope}". Sign it with "skillhost sign", or ask its author to.`;
+  const message = `This skill is not signed, so changes to its files cannot be detected. ${advice}`;
   return base(about, "refused", { status: "unsigned" }, [{ severity: "error", code: "TRUST_UNSIGNED", file: folder, message }], []);
 }
 
@@ -212,7 +212,7 @@ function identityFault(
 ): Diagnostic | undefined {
   if (name === skill && actual === version) return undefined;
   const shown = (text: string, number: string | undefined): string => JSON.stringify(number === undefined ? text : `${text} ${number}`);
-  const message = `This skill was signed as ${shown(skill, version)} and is ${shown(name, actual)} now. Give it back its name, or have it signed again.`;
+  const message = `This skill was signed as ${shown(skill, version)}, but is ${shown(name, actual)} now. Restore the name and version, or have it signed again.`;
   return {
     severity: mode === "require" ? "error" : "warning",
     code: "TRUST_NAME",
@@ -229,9 +229,9 @@ function toolFault(
   signature: string | undefined,
 ): Diagnostic | undefined {
   if (signature === undefined ? tools.has(name) : tools.get(name) === signature) return undefined;
-  const how = tools.has(name) ? "is not defined as it was when the skill was signed" : "was not there when the skill was signed";
-  const result = mode === "require" ? ", so it is left out" : "";
-  const message = `The tool "${name}" ${how}${result}. What defines it may depend on this machine; have the skill signed again if it should be so.`;
+  const how = tools.has(name) ? "differs from its definition when the skill was signed" : "did not exist when the skill was signed";
+  const result = mode === "require" ? ", so it is not available" : "";
+  const message = `The tool "${name}" ${how}${result}. Its definition may depend on this machine. If the change is intended, have the skill signed again.`;
   return { severity: mode === "require" ? "error" : "warning", code: "TRUST_TOOL_CHANGED", file: join(folder, signatureFileName), message };
 }
 

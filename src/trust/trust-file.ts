@@ -83,7 +83,7 @@ const readers: FieldReaders<TrustFile> = {
 };
 
 function listOf<T>(value: unknown, path: string, read: (item: unknown, path: string) => T): readonly T[] {
-  if (!Array.isArray(value)) return mustBe(path, "a list");
+  if (!Array.isArray(value)) return mustBe(path, "an array");
   return value.map((item: unknown, index) => read(item, `${path}[${index}]`));
 }
 
@@ -106,5 +106,5 @@ function readFolder(value: unknown, path: string): TrustedFolder {
 }
 
 function unusable(file: string, why: string): HostError {
-  return new HostError("TRUST_FILE_INVALID", `${file} says what you trust, and cannot be used: ${why} Fix it, or move it away.`);
+  return new HostError("TRUST_FILE_INVALID", `${file}, which stores what you trust, is not valid: ${why} Fix it, or move it away.`);
 }

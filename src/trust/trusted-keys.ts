@@ -125,13 +125,10 @@ function fromPem(text: string): PublicKey {
     return publicKeyOf(createPublicKey(text), "");
   } catch (error) {
     if (error instanceof HostError) throw error;
-    throw new HostError("KEY_INVALID", `This is not a public key: ${errorMessage(error)}. Give one as "skillhost keys export" prints it.`);
+    throw new HostError("KEY_INVALID", `Not a public key: ${errorMessage(error)}. Use one as "skillhost keys export" prints it.`);
   }
 }
 
 function invalid(): HostError {
-  return new HostError(
-    "KEY_INVALID",
-    'This is not an Ed25519 public key. Give one as "skillhost keys export" prints it: ed25519 <base64> <name>.',
-  );
+  return new HostError("KEY_INVALID", 'Not an Ed25519 public key. Use one as "skillhost keys export" prints it: ed25519 <base64> <name>.');
 }

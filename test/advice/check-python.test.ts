@@ -97,8 +97,11 @@ test.skipIf(noPython)("the command parses Python where the configuration names i
     "skillhost.json": '{ "plugins": ["skillhost/plugins/python-tools"] }',
   });
   const sound = await runCli(["check"], { cwd: folder });
-  expect(sound).toMatchObject({ code: 0, stdout: expect.stringContaining("1 skill and 1 tool checked: no fault in what is written.") });
-  expect(sound.stdout).toContain("1 Python file parsed and not run");
+  expect(sound).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("1 skill and 1 tool checked: no problems found without running code."),
+  });
+  expect(sound.stdout).toContain("1 Python file parsed but not run");
   writeFileSync(join(folder, "skills/py/tools/t.py"), `${tool}def (\n`);
   const broken = await runCli(["check"], { cwd: folder });
   expect(broken).toMatchObject({ code: 1, stdout: expect.stringMatching(/skills\/py\/tools\/t\.py:5:\d+ error PYTHON_SYNTAX/) });

@@ -16,11 +16,11 @@ const read = (value: unknown): Options =>
 
 describe("what is wrong with a field", () => {
   test.each<[unknown, string]>([
-    [{ name: 1 }, "name must be a text that is not empty."],
+    [{ name: 1 }, "name must be a non-empty string."],
     [{ colour: "red" }, "colour is not one of the test options: name, output."],
     [{ output: { enabled: "yes" } }, "output.enabled must be true or false."],
     [{ output: { on: true } }, "output.on is not one of the fields of output: enabled, to."],
-    [{ output: { to: { folders: ["a", 2] } } }, "output.to.folders[1] must be a text."],
+    [{ output: { to: { folders: ["a", 2] } } }, "output.to.folders[1] must be a string."],
     [{ output: { to: { folder: "a" } } }, "output.to.folder is not one of the fields of output.to: folders."],
     [{ output: [] }, "output must be an object."],
     [3, "test options must be an object."],

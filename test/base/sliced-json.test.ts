@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { JsonTooDeep, SlicedJson } from "../../src/base/sliced-json.ts";
+import { rounds } from "../rounds.ts";
 
 /** What it comes to, as a text: keys in their order, `__proto__` among them. */
 function outcomeOf(parse: () => unknown): string {
@@ -44,7 +45,7 @@ describe("JSON that is parsed in slices", () => {
         const text = blank + write(value, blank) + blank;
         expect(outcomeOf(() => parseInSlices(text, most))).toBe(outcomeOf(() => JSON.parse(text)));
       }),
-      { numRuns: 2_000 },
+      { numRuns: rounds(300, 2_000) },
     );
   });
 
@@ -66,7 +67,7 @@ describe("JSON that is parsed in slices", () => {
           expect(outcomeOf(() => parseInSlices(text, most))).toBe(outcomeOf(() => JSON.parse(text)));
         },
       ),
-      { numRuns: 5_000 },
+      { numRuns: rounds(800, 5_000) },
     );
   });
 

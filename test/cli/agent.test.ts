@@ -79,7 +79,7 @@ test("says what is wrong with how it is used", async () => {
   });
   expect(await runCli(["agent", "Hello", "-w", place.at("nowhere")])).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining("There is no folder"),
+    stderr: expect.stringContaining("does not exist. Choose another one with -w"),
   });
   expect(await runCli(["agent", "Hello", "-w", place.path, "--allow", "("])).toMatchObject({ code: 2 });
   const missing = await runCli(["agent", "Hello", "-w", place.path, "--server", place.at("nothing")]);

@@ -21,7 +21,7 @@ describe("plugins that the configuration names", () => {
     expect(code).toBe(0);
     const lines = stdout.split("\n").map((line) => line.trim());
     expect(lines).toContain("house-rules 0.3.1  active  claude  bundles/claude");
-    expect(lines).toContain("brings 2 skills, 1 agent, 2 commands, 2 kinds of hooks, 2 MCP servers");
+    expect(lines).toContain("adds 2 skills, 1 agent, 2 commands, 2 kinds of hooks, 2 MCP servers");
     expect(lines).toContain("codex 0.1.0  active  codex  bundles/codex");
     expect(lines.filter((line) => line.includes("HOOK_TYPE_UNSUPPORTED"))).toEqual([
       expect.stringMatching(/^bundles\/claude\/hooks\/hooks\.json:\d+:\d+ error HOOK_TYPE_UNSUPPORTED/),
@@ -47,7 +47,7 @@ describe("plugins that the configuration names", () => {
   test("may say what they are configured with", async () => {
     using place = placeWith(["claude"], { plugins: [{ use: "./bundles/claude", config: { hooks: false } }] });
     const { stdout } = await runCli(["list"], { cwd: place.path, env: env(place) });
-    expect(stdout).toContain("brings 2 skills, 1 agent, 2 commands, 2 MCP servers");
+    expect(stdout).toContain("adds 2 skills, 1 agent, 2 commands, 2 MCP servers");
   });
 
   test("are looked at by doctor", async () => {

@@ -59,8 +59,8 @@ test("takes arguments from stdin when it is told to, or when something is piped 
 
 test.each([
   ["JSON that does not parse", ["{name: 1}"], "(1:2)"],
-  ["JSON that is no object", ["[1]"], "names"],
-  ["an --arg without a value", ["--arg", "name"], "--arg name=value"],
+  ["JSON that is no object", ["[1]"], "must be a JSON object"],
+  ["an --arg without a value", ["--arg", "name"], "the form name=value"],
 ])("call refuses %s as wrong usage", async (_what, argv, said) => {
   using place = workplace(files);
   const { code, stdout, stderr } = await runCli(["call", "greet", ...argv, "--yes"], { cwd: place.path });
@@ -111,7 +111,7 @@ test("does not let anybody allow with a y what is too long to be shown, and show
     return { code, questions };
   };
   const plain = await run("y");
-  expect(plain).toMatchObject({ code: 1, questions: [expect.stringContaining('Type "show" to see all of it, or "allow unseen"')] });
+  expect(plain).toMatchObject({ code: 1, questions: [expect.stringContaining('Type "show" to see everything, or "allow unseen"')] });
   expect(plain.questions[0]).toMatch(/… \d+ of 20\d{3} characters are not shown\. SHA-256 of the whole: [0-9a-f]{64} …/);
   expect(plain.questions[0]).toContain('"note": "and deletes"');
   expect(await run("allow unseen")).toMatchObject({ code: 0 });
@@ -157,17 +157,17 @@ test("offers the nearest names for a tool that is not there, and explains one th
   using place = workplace({ ...files, "skillhost.json": "{}" });
   const unknown = await runCli(["call", "gret", "{}", "--yes"], { cwd: place.path });
   expect(unknown.code).toBe(1);
-  expect(unknown.stderr).toContain('There is no tool "gret". Did you mean "greet"?');
+  expect(unknown.stderr).toContain('Tool "gret" does not exist. Did you mean "greet"?');
   place.write("skillhost.json", '{"disabledSkills": ["a"]}');
   const disabled = await runCli(["call", "greet", "{}", "--yes"], { cwd: place.path });
-  expect(disabled.stderr).toContain('see "skillhost explain greet"');
+  expect(disabled.stderr).toContain('run "skillhost explain greet"');
 });
 
 test("does not wait for somebody to answer a tool without a handler", async () => {
   using place = workplace(files);
   const { code, stderr } = await runCli(["call", "declared", "{}", "--yes"], { cwd: place.path });
   expect(code).toBe(1);
-  expect(stderr).toContain("has no handler");
+  expect(stderr).toContain("without a handler");
 });
 
 test("cancels the call on Ctrl-C, and when its time is up", async () => {
@@ -191,7 +191,7 @@ export default defineTool("long", { description: "Waits for ever if it may.", ti
   });
   const { code, stderr } = await runCli(["call", "long", "{}", "--yes", "--timeout", "50"], { cwd: place.path });
   expect(code).toBe(1);
-  expect(stderr).toContain("It was cancelled after 50 ms.");
+  expect(stderr).toContain("The call was cancelled after 50 ms.");
   const answer = (): Promise<string> => new Promise((resolve) => setTimeout(() => resolve("y"), 150));
   const patient = await runCli(["call", "greet", "{}", "--timeout", "120"], { cwd: place.path, isTTY: true, answer });
   expect(patient).toMatchObject({ code: 0, stdout: "Hello nobody\n" });

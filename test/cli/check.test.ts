@@ -7,11 +7,11 @@ test("passes skills that have nothing wrong, and says how many it looked at", as
   expect(await runCli(["check"], { cwd: place.path })).toEqual({
     code: 0,
     stdout:
-      '1 skill and 1 tool checked: no fault in what is written.\n1 module not run: whether it loads, only "skillhost check --run" can say.\n',
+      '1 skill and 1 tool checked: no problems found without running code.\n1 module not run. Use "skillhost check --run" to see whether it loads.\n',
     stderr: "",
   });
   using text = workplace({ "skills/a/SKILL.md": skillDocument("a") });
-  expect((await runCli(["check"], { cwd: text.path })).stdout).toBe("1 skill and 0 tools checked: nothing found.\n");
+  expect((await runCli(["check"], { cwd: text.path })).stdout).toBe("1 skill and 0 tools checked: no problems found.\n");
 });
 
 test("with --run it loads the modules of a folder that is trusted, and finds what only running shows", async () => {
@@ -22,8 +22,8 @@ test("with --run it loads the modules of a folder that is trusted, and finds wha
       'import { defineTool } from "skillhost";\nconst names = ["one", "two"];\nexport default names.map((name) => defineTool(name, { description: "One of several tools, made by a loop.", handler: () => name }));',
   });
   const unrun = await runCli(["check"], { cwd: place.path });
-  expect([unrun.code, unrun.stdout]).toEqual([0, expect.stringContaining("no fault in what is written")]);
-  expect(unrun.stdout).toContain("What these define is computed: skills/a/tools/many.ts.");
+  expect([unrun.code, unrun.stdout]).toEqual([0, expect.stringContaining("no problems found without running code")]);
+  expect(unrun.stdout).toContain("These modules compute their definitions: skills/a/tools/many.ts.");
   const refused = await runCli(["check", "--run"], { cwd: place.path, isTrusted: false });
   expect([refused.code, refused.stdout]).toEqual([1, ""]);
   expect(refused.stderr).toContain("skillhost trust add");
@@ -40,7 +40,7 @@ test("says how files in Python become tools, and that nothing ran them", async (
   const { stdout } = await runCli(["check"], { cwd: place.path });
   expect(stdout).toContain("warning TOOL_PYTHON_PLUGIN");
   expect(stdout).toContain('"plugins": ["skillhost/plugins/python-tools"]');
-  expect(stdout).not.toContain("nothing found");
+  expect(stdout).not.toContain("no problems found");
 });
 
 test("tells, as list does, of a skill that holds more files than clients are given", async () => {
@@ -63,12 +63,12 @@ test("checks skills that lie several levels deep, says where they are, and list 
   });
   const { code, stdout } = await runCli(["check", "cookbook"], { cwd: place.path });
   expect(code).toBe(0);
-  expect(stdout).toContain("3 skills lie deeper in cookbook than is looked: in cookbook/texts, cookbook/tools/web.");
+  expect(stdout).toContain("3 skills found deeper in cookbook than skillhost searches: in cookbook/texts, cookbook/tools/web.");
   expect(stdout).toContain("cookbook/tools/web/parse/SKILL.md:2:1 warning SKILL_NAME_MISMATCH");
   expect(stdout).toContain("3 skills and 0 tools checked");
   const listed = await runCli(["list", "--skills", "cookbook"], { cwd: place.path });
   expect(listed.stdout).toContain("0 skills, 0 tools.");
-  expect(listed.stderr).toContain("3 skills lie deeper in cookbook than is looked: in cookbook/texts, cookbook/tools/web.");
+  expect(listed.stderr).toContain("3 skills found deeper in cookbook than skillhost searches: in cookbook/texts, cookbook/tools/web.");
   expect((await runCli(["list", "--skills", "cookbook/tools/*", "--skills", "cookbook/texts"], { cwd: place.path })).stdout).toContain(
     "3 skills, 0 tools.",
   );

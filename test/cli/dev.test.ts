@@ -25,11 +25,14 @@ test("says what is loaded, then each change in one line: when, what, why, how lo
   expect(await dev.line(() => true)).toMatch(/\+ other {2}added · skills\/other/);
 
   rmSync(place.at("skills/other"), { recursive: true });
-  expect(await dev.line(() => true)).toMatch(/− other {2}gone · skills\/other/);
+  expect(await dev.line(() => true)).toMatch(/− other {2}removed · skills\/other/);
 
   dev.interrupt();
   const { code, stderr } = await dev.done;
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "Watching. Save a file and it is loaded; Ctrl-C ends.\nStopped.\n" });
+  expect({ code, stderr }).toEqual({
+    code: 0,
+    stderr: "Watching for changes. Save a file to reload it; press Ctrl-C to stop.\nStopped.\n",
+  });
 });
 
 test("tells of a save that does not load, with its place, that the last good one serves on, and when it is mended", async () => {
@@ -39,7 +42,7 @@ test("tells of a save that does not load, with its place, that the last good one
 
   place.write("skills/greeter/tools/hello.ts", "export default (\n");
   expect(await dev.line(() => true)).toMatch(
-    /✗ greeter {2}not taken, the last good generation serves on · skills\/greeter\/tools\/hello\.ts · /,
+    /✗ greeter {2}reload failed; still serving the last working version · skills\/greeter\/tools\/hello\.ts · /,
   );
   expect(await dev.line(() => true)).toMatch(/^ {4}skills\/greeter\/tools\/hello\.ts:2:1 error MODULE_SYNTAX /);
 
@@ -135,7 +138,9 @@ test("tells of a new file that does not load beside those that do, and when it i
   const dev = startCli(["dev"], { cwd: place.path, ...terminal });
   await dev.line((line) => line.includes("loaded in"));
   place.write("skills/greeter/tools/new.ts", "export default (\n");
-  expect(await dev.line(() => true)).toMatch(/✗ greeter {2}loaded, without what is faulty · skills\/greeter\/tools\/new\.ts · /);
+  expect(await dev.line(() => true)).toMatch(
+    /✗ greeter {2}loaded, without the parts that have errors · skills\/greeter\/tools\/new\.ts · /,
+  );
   expect(await dev.line(() => true)).toContain("    skills/greeter/tools/new.ts:2:1 error MODULE_SYNTAX");
   place.write("skills/greeter/tools/hello.ts", toolModule("hello", "Good morning"));
   expect(await dev.line(() => true)).toMatch(/~ greeter {2}updated hello · /);

@@ -29,7 +29,7 @@ describe("the arguments of a runtime", () => {
     };
     expect(transportOf()).toEqual({ kind: "tcp", port: 0, host: "127.0.0.1" });
     expect(transportOf("--port", "4321")).toEqual({ kind: "tcp", port: 4321, host: "127.0.0.1" });
-    expect(transportOf("--port", "99999")).toContain("--port must be a whole number");
+    expect(transportOf("--port", "99999")).toContain("--port must be an integer");
     expect(transportOf("--port", "-1")).toContain("--port");
     expect(transportOf("--stdio", "--port", "1")).toContain("exclude each other");
   });
@@ -41,7 +41,7 @@ describe("the arguments of a runtime", () => {
     };
     for (const host of ["127.0.0.1", "localhost", "::1", "[::1]"]) expect([host, allowed("--host", host)]).toEqual([host, true]);
     for (const host of ["0.0.0.0", "::", "", "192.168.1.2", "example.com", "127.0.0.1.nip.io"])
-      expect([host, allowed("--host", host)]).toEqual([host, expect.stringContaining("--no-token is for this machine alone")]);
+      expect([host, allowed("--host", host)]).toEqual([host, expect.stringContaining("--no-token is allowed only for loopback addresses")]);
   });
 
   test("may come after some of ours, and repeat", () => {

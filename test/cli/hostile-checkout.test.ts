@@ -93,7 +93,7 @@ describe.each(places)("in a checkout that nobody trusts, configured by %s,", (pl
     expect(withoutOwn(hostile.outside())).toEqual(withoutOwn(before));
     if (kind !== "neither") expect(textOf(done)).toContain(`skillhost trust add ${hostile.folder}`);
     if (kind === "asks")
-      expect({ code: done.code, says: textOf(done) }).toMatchObject({ code: 1, says: expect.stringMatching(/nothing of it was run/) });
+      expect({ code: done.code, says: textOf(done) }).toMatchObject({ code: 1, says: expect.stringMatching(/none of its code was run/) });
     // Nor does it come to be trusted by that.
     expect(await trustedFolders(hostile)).not.toContain(hostile.folder);
   });

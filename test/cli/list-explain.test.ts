@@ -85,7 +85,7 @@ test("explains which filter of a session hides a tool", async () => {
   using place = workplace(files);
   const excluded = await runCli(["explain", "greet", "--excluded", "skill:b-second"], { cwd: place.path });
   expect(excluded.stdout).toContain(
-    '  hidden  skill b-second (skills/b-second/tools/greet.ts)\n    because "skill:b-second" in excludedTools fits it\n',
+    '  hidden  skill b-second (skills/b-second/tools/greet.ts)\n    because "skill:b-second" in excludedTools matches it\n',
   );
   const available = await runCli(["explain", "greet", "--available", "wave", "--json"], { cwd: place.path });
   expect(JSON.parse(available.stdout).data.hiddenBy).toEqual({ filter: "availableTools" });
@@ -108,5 +108,5 @@ test("for a name that nothing has it offers the nearest ones", async () => {
   using place = workplace(files);
   const { code, stdout, stderr } = await runCli(["explain", "gret"], { cwd: place.path });
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr).toContain('Nothing is named "gret". Did you mean "greet"?');
+  expect(stderr).toContain('No tool or skill is named "gret". Did you mean "greet"?');
 });

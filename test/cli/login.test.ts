@@ -59,7 +59,7 @@ describe("login", () => {
     const { run, authorization } = await setting();
     await run(["login", "notes"]);
     const { code, stdout, stderr } = await run(["login", "notes"]);
-    expect([code, stdout]).toEqual([0, "Nothing was asked for by notes, which has 2 tools.\n"]);
+    expect([code, stdout]).toEqual([0, "No sign-in was needed for notes, which has 2 tools.\n"]);
     expect(stderr).toContain("--again");
     await run(["login", "notes", "--again"]);
     expect(authorization.count("/authorize")).toBe(2);
@@ -99,10 +99,10 @@ describe("login", () => {
     const { run } = await setting();
     const unknown = await run(["login", "nowhere"]);
     expect(unknown.code).toBe(1);
-    expect(unknown.stderr).toContain('There is no MCP server "nowhere"');
+    expect(unknown.stderr).toContain('MCP server "nowhere" does not exist');
     const local = await run(["login", "local"]);
     expect(local.code).toBe(1);
-    expect(local.stderr).toContain('"local" is not signed in to by OAuth');
+    expect(local.stderr).toContain('"local" does not use OAuth sign-in');
   });
 });
 

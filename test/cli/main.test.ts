@@ -9,68 +9,68 @@ test("--help lists the commands", async () => {
   expect(stdout).toMatchInlineSnapshot(`
     "Usage: skillhost [options] [command]
 
-    Runs agent skills and their tools, and loads what you save.
+    Runs agent skills and their tools, and reloads them when you save.
 
     Options:
       -V, --version                    print the version
-      --skills <dir>                   skills, or folders of them; repeatable
-                                       (default: ./skills)
-      --config <file>                  configuration (default: the nearest
+      --skills <dir>                   skill folders, or folders that contain them;
+                                       repeatable (default: ./skills)
+      --config <file>                  configuration file (default: the nearest
                                        skillhost.json, or package.json with a
                                        skillhost key)
-      --mcp-config <file>              MCP servers, as any client configures them;
-                                       repeatable
-      --trust                          let code of this project run, this time
-                                       (default: SKILLHOST_TRUST)
-      --json                           print JSON, nothing else, to stdout
-      --quiet                          print the answer and errors only
+      --mcp-config <file>              file that configures MCP servers, such as
+                                       .mcp.json; repeatable
+      --trust                          trust this project for this run, so that its
+                                       code may run (default: SKILLHOST_TRUST)
+      --json                           print only JSON to stdout
+      --quiet                          print only the answer and errors
       --no-color                       print without colours
-      --log-level <level>              what is logged (choices: "error", "warning",
-                                       "info", "debug")
-      --log-file <file>                add the log to a file (default: it goes to
-                                       stderr)
+      --log-level <level>              log level (default: error) (choices: "error",
+                                       "warning", "info", "debug")
+      --log-file <file>                append the log to a file (default: stderr)
       -h, --help                       show help
 
     Commands:
-      dev [options] [dir...]           load skills, watch them, and print each
-                                       change
+      dev [options] [dir...]           load skills, watch them and print each change
       call [options] <tool> [json]     call a tool once
-      mcp|serve [options]              serve the skills to MCP clients
-      approve [options] <name> [tool]  show what an MCP server or a skill has
-                                       changed since it was approved, and approve it
+      mcp|serve [options]              serve skills to MCP clients
+      approve [options] <name> [tool]  show which definitions of an MCP server or
+                                       skill changed since they were approved, and
+                                       approve them
       login [options] <server>         sign in to a remote MCP server
       logout <server>                  sign out of a remote MCP server
-      run [options] <prompt>           have a model work on a prompt
-      agent [options] <prompt>         have GitHub's Copilot language server work on
-                                       a prompt
-      list                             list skills with their tools, MCP servers,
-                                       and what is wrong with them
-      explain [options] <name>         say why a name means what it means: who has
-                                       it, who lost it, by which rule
-      check [options] [dir...]         say what is wrong with skills, and what could
-                                       be better, without running them
-      doctor [options]                 say what is wrong with this machine or set-up
-      new                              make a skill, a tool or a plugin, with a test
-                                       that passes
-      add [options] <package...>       install skills from npm packages, or from
-                                       folders
-      remove [options] <package...>    take packages with skills away again
-      update [options] [package...]    install newer versions, and show what is
-                                       different about their tools
-      lock [options]                   write down what skills there are: versions,
-                                       files, tools
-      verify [options]                 compare every byte of the skills with
+      run [options] <prompt>           run a prompt with any model
+      agent [options] <prompt>         run a prompt with GitHub's Copilot language
+                                       server
+      list                             list skills, tools and MCP servers, with
+                                       their problems
+      explain [options] <name>         show which skill provides a tool or skill
+                                       name, and what it overrides
+      check [options] [dir...]         find problems in skills and suggest
+                                       improvements, without running code
+      doctor [options]                 find problems of this machine and
+                                       configuration
+      new                              create a skill, tool or plugin from a
+                                       template, with a test
+      add [options] <package...>       install skills from npm packages or folders
+      remove [options] <package...>    uninstall skill packages
+      update [options] [package...]    install newer versions, and show how their
+                                       tools changed
+      lock [options]                   record the versions, files and tools of all
+                                       skills
+      verify [options]                 compare all skill files with
                                        skillhost-lock.json
-      ci                               install exactly what the locks say
-      pack [options] [folder]          make an npm package of skills
+      ci                               install exactly what the lock files say
+      pack [options] [folder]          create an npm package of skills
       publish [options] [folder]       publish skills to the npm registry
       sign [options] <skill>           sign a skill so that others can verify that
                                        it is unchanged
-      trust                            the folders whose code may run
-      keys                             your keys, and those of others that you trust
+      trust                            manage the folders whose code may run
+      keys                             manage signing keys: yours, and the ones you
+                                       trust
       help [command]                   show help for a command
 
-    Clients of the Copilot SDK start it as their runtime: skillhost --headless --stdio, or --headless --port <n>.
+    To serve Copilot SDK clients as their runtime: skillhost --headless --stdio, or --headless --port <n>.
     "
   `);
 });
@@ -84,32 +84,31 @@ test("shows how a command is used, with the options that every command has", asy
     call a tool once
 
     Arguments:
-      tool                 its name, or skill/name
-      json                 its arguments as JSON; - reads them from stdin, and so
-                           does a pipe
+      tool                 tool name, or skill/name
+      json                 arguments as JSON; - or a pipe: read from stdin
 
     Options:
-      --arg <key=value>    one argument, whose value is JSON or else text;
-                           repeatable
-      --yes                allow the call without asking
-      --timeout <ms>       cancel it after this many milliseconds
+      --arg <key=value>    one argument; its value is JSON, else text; repeatable
+      --yes                allow the call without asking for permission
+      --timeout <ms>       cancel the call after this many milliseconds
       -h, --help           show help
 
     Global Options:
       -V, --version        print the version
-      --skills <dir>       skills, or folders of them; repeatable (default:
-                           ./skills)
-      --config <file>      configuration (default: the nearest skillhost.json, or
-                           package.json with a skillhost key)
-      --mcp-config <file>  MCP servers, as any client configures them; repeatable
-      --trust              let code of this project run, this time (default:
-                           SKILLHOST_TRUST)
-      --json               print JSON, nothing else, to stdout
-      --quiet              print the answer and errors only
+      --skills <dir>       skill folders, or folders that contain them; repeatable
+                           (default: ./skills)
+      --config <file>      configuration file (default: the nearest skillhost.json,
+                           or package.json with a skillhost key)
+      --mcp-config <file>  file that configures MCP servers, such as .mcp.json;
+                           repeatable
+      --trust              trust this project for this run, so that its code may run
+                           (default: SKILLHOST_TRUST)
+      --json               print only JSON to stdout
+      --quiet              print only the answer and errors
       --no-color           print without colours
-      --log-level <level>  what is logged (choices: "error", "warning", "info",
-                           "debug")
-      --log-file <file>    add the log to a file (default: it goes to stderr)
+      --log-level <level>  log level (default: error) (choices: "error", "warning",
+                           "info", "debug")
+      --log-file <file>    append the log to a file (default: stderr)
     "
   `);
 });
@@ -123,14 +122,14 @@ test("answers wrong usage with 2, what is wrong and what to do, on stderr alone"
   expect(unknownCommand).toEqual({
     code: 2,
     stdout: "",
-    stderr: `error: unknown command 'lst'\n(Did you mean list?)\nRun "skillhost --help" to see how it is used.\n`,
+    stderr: `error: unknown command 'lst'\n(Did you mean list?)\nRun "skillhost --help" for usage.\n`,
   });
   const unknownOption = await runCli(["dev", "--wach", "never"]);
   expect(unknownOption.code).toBe(2);
   expect(unknownOption.stderr).toContain('(Did you mean --watch?)\nRun "skillhost dev --help"');
   const wrongValue = await runCli(["call", "x", "--timeout", "soon"]);
   expect(wrongValue.code).toBe(2);
-  expect(wrongValue.stderr).toContain("It must be a number of milliseconds above 0.");
+  expect(wrongValue.stderr).toContain("It must be a positive number of milliseconds.");
   expect((await runCli(["list", "extra"])).code).toBe(2);
 });
 
@@ -154,7 +153,7 @@ test("logs to a file that was asked for, or to stderr, as JSON lines without sec
   expect(toFile.stderr).not.toContain('"level"');
   const lines = readFileSync(place.at("logs/run.jsonl"), "utf8").trim().split("\n");
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-    { time: expect.any(String), level: "debug", message: "A command begins.", command: "call" },
+    { time: expect.any(String), level: "debug", message: "A command starts.", command: "call" },
     { level: "info", message: "Skills changed." },
     { level: "debug", message: "The command failed." },
   ]);

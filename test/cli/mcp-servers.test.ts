@@ -23,7 +23,7 @@ test("lists MCP servers with transport, state and origin, why some need configur
   expect(code).toBe(0);
   expect(stdout).toContain("\nMCP servers\n  good  stdio  not started  skillhost.json\n");
   expect(stdout).toContain("  bad  needs configuration  skillhost.json\n    skillhost.json:13:4 error MCP_FIELD_TYPE ");
-  expect(stdout).toContain("  remote  http  needs configuration  skillhost.json\n    It has no address. ");
+  expect(stdout).toContain("  remote  http  needs configuration  skillhost.json\n    It has no URL. ");
   expect(stdout).toContain("  off  stdio  disabled  skillhost.json\n");
   expect(stdout).toContain("  own  stdio  not started  skill a\n");
   expect(stdout).toMatch(/^1 skill, 0 tools, 5 MCP servers\.\n$/m);

@@ -18,7 +18,7 @@ function post(url: string, body: object, headers: Readonly<Record<string, string
 test("serves over HTTP until it is interrupted, and says where", async () => {
   using place = workplace(files);
   const cli = startCli(["mcp", "--http", "0", "--yes"], { cwd: place.path });
-  const url = /http:\S+/.exec(await cli.line((line) => line.startsWith("MCP is served at")))?.[0] ?? "";
+  const url = /http:\S+/.exec(await cli.line((line) => line.startsWith("Serving MCP at")))?.[0] ?? "";
   expect((await post(url, initialize)).status).toBe(401);
   const configuration = JSON.parse(/^\{.*\}$/m.exec(cli.stderr)?.[0] ?? "").mcpServers.skillhost;
   expect(configuration).toEqual({ type: "http", url, headers: { Authorization: expect.stringMatching(/^Bearer [\w-]{43}$/) } });
@@ -41,9 +41,9 @@ test("needs no token where the user says so, on this machine only", async () => 
   cli.interrupt();
   expect(await cli.done).toMatchObject({ code: 0, stderr: "" });
   const refused = await runCli(["mcp", "--http", "0", "--no-token", "--host", "0.0.0.0"], { cwd: place.path });
-  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("--no-token is for this machine alone")]);
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("--no-token is allowed only for loopback addresses")]);
   const unclear = await runCli(["mcp", "--http", "0", "--no-token"], { cwd: place.path, env: { SKILLHOST_TOKEN: "ours" } });
-  expect([unclear.code, unclear.stderr]).toEqual([2, expect.stringContaining("SKILLHOST_TOKEN is set")]);
+  expect([unclear.code, unclear.stderr]).toEqual([2, expect.stringContaining("SKILLHOST_TOKEN exclude each other")]);
 });
 
 test("off the loopback makes up a token and shows it on stderr, or takes the one it is given and does not show it", async () => {

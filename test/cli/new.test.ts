@@ -17,7 +17,7 @@ test("makes a skill that loads, works and passes the strict check", async () => 
   expect(made.stderr).toContain(hint);
   expect(await runCli(["check", "--strict"], { cwd: place.path })).toEqual({
     code: 0,
-    stdout: expect.stringMatching(/^1 skill and 1 tool checked: no fault in what is written\.\n/),
+    stdout: expect.stringMatching(/^1 skill and 1 tool checked: no problems found without running code\.\n/),
     stderr: "",
   });
   expect((await runCli(["call", "friendly_host", '{"name":"Ada"}', "--yes"], { cwd: place.path })).stdout).toBe("Hello, Ada!\n");
@@ -40,7 +40,7 @@ test("makes a tool in the only skill there is, or in the one that is named", asy
   expect((await runCli(["call", "nod", '{"name":"Ada"}', "--yes"], { cwd: place.path })).stdout).toBe("Hello, Ada!\n");
   const unknown = await runCli(["new", "tool", "nod", "--skill", "bb"], { cwd: place.path });
   expect(unknown.code).toBe(1);
-  expect(unknown.stderr).toContain('There is no skill "bb". Did you mean "b"?');
+  expect(unknown.stderr).toContain('Skill "bb" does not exist. Did you mean "b"?');
 });
 
 test("says that a manifest with a list of tools must name the new one", async () => {
@@ -65,7 +65,7 @@ test.each([
   ["skill", "Upper-Case", "lowercase"],
   ["skill", "two--hyphens", "hyphens"],
   ["skill", "../escape", "letters"],
-  ["skill", "größe", "a-z"],
+  ["skill", "größe", "lowercase letters"],
   ["tool", "has space", "has_space"],
   ["tool", "../../escape", "escape"],
 ])("new refuses the %s name %s", async (what, name, said) => {
@@ -92,7 +92,7 @@ test("makes a plugin whose test passes, and which a configuration can name", asy
   expect(made).toMatchObject({ code: 0, stdout: "plugins/polite-host/plugin.ts\nplugins/polite-host/test/plugin.test.mjs\n" });
   expect(made.stderr).toContain("node --test plugins/polite-host/test/plugin.test.mjs");
   expect((await runCli(["call", "polite_host", '{"name":"Ada"}', "--yes"], { cwd: place.path })).stdout).toBe("Good day, Ada!\n");
-  expect((await runCli(["new", "plugin", "polite-host"], { cwd: place.path })).stderr).toContain("is there already");
+  expect((await runCli(["new", "plugin", "polite-host"], { cwd: place.path })).stderr).toContain("already exists");
   const refused = await runCli(["new", "plugin", "../x"], { cwd: place.path });
   expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("beginning with a letter or digit")]);
 });

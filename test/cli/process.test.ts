@@ -72,8 +72,8 @@ test("goes on when a skill's code fails outside of any call, and says so", async
   expect(JSON.parse(await next())).toMatchObject({ type: "skills.changed" });
   const lines = [(await said.next()).value, (await said.next()).value].join("\n");
   const file = place.at("skills/greeter/tools/stray.ts");
-  expect(lines).toContain(`${file}:1:28 failed outside of any call: thrown astray`);
-  expect(lines).toContain(`${file}:2:21 failed outside of any call: rejected astray`);
+  expect(lines).toContain(`${file}:1:28 unhandled error outside of any call: thrown astray`);
+  expect(lines).toContain(`${file}:2:21 unhandled error outside of any call: rejected astray`);
   place.write("skills/greeter/tools/hello.ts", toolModule("hello", "Good morning"));
   expect(JSON.parse(await next())).toMatchObject({ type: "skills.changed", updated: [{ tools: { updated: ["hello"] } }] });
   child.kill("SIGTERM");
@@ -133,7 +133,7 @@ test.each(["18.20.4", "20.18.3", "21.7.3", "22.11.0"])("Node.js %s gets one line
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
   expect({ code: child.exitCode, stdout }).toEqual({ code: 2, stdout: "" });
   const { engines } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
-  expect(stderr).toBe(`error: skillhost needs Node.js ${engines.node}, and this is ${version}. Install a newer Node.js.\n`);
+  expect(stderr).toBe(`error: skillhost requires Node.js ${engines.node}, but this is ${version}. Install a newer Node.js.\n`);
 });
 
 test("the test of a new skill passes where the package is installed", async () => {

@@ -58,9 +58,9 @@ test("an agent is found by its file's name, its title, or as a file; what has no
 test.each([
   ["nobody", 1, 'No agent is named "nobody".'],
   ["reviewr", 1, 'Did you mean "reviewer"'],
-  ["helper", 1, 'The agent "helper" is only for other agents to start'],
+  ["helper", 1, 'Agent "helper" can only be started by other agents'],
   ["missing.md", 1, "error FILE_MISSING"],
-  [".github/agents/README.md", 1, "describes no agent"],
+  [".github/agents/README.md", 1, "does not define an agent"],
 ])("the agent %j cannot be run", async (name, code, text) => {
   const result = await run("--agent", name);
   expect(result.code).toBe(code);

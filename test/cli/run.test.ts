@@ -156,7 +156,7 @@ test("what goes wrong at the endpoint is exit code 1, with advice and without th
 test.each<[string, readonly string[], Readonly<Record<string, string>>, RegExp]>([
   ["no model's place", ["--model", "m"], {}, /--base-url/],
   ["no model", ["--base-url", "http://127.0.0.1:9"], {}, /--model/],
-  ["a base URL that is none", ["--model", "m", "--base-url", "nonsense"], {}, /baseUrl must be an address/],
+  ["a base URL that is none", ["--model", "m", "--base-url", "nonsense"], {}, /baseUrl must be a URL/],
   ["a rule that cannot be read", ["--model", "m", "--base-url", "http://127.0.0.1:9", "--allow", "shell("], {}, /shell\(/],
   ["a pattern that cannot be read", ["--model", "m", "--base-url", "http://127.0.0.1:9", "--available", "*"], {}, /\*/],
   ["another kind of export", ["--model", "m", "--base-url", "http://127.0.0.1:9", "--export", "talk.pdf"], {}, /\.md/],

@@ -13,14 +13,14 @@ function withFrames(...frames: string[]): Error {
 
 test("an error of this package or of Node.js is blamed on nobody", async () => {
   const error = withFrames(`run (${own}:10:5)`, "process.processTicksAndRejections (node:internal/process/task_queues:95:5)");
-  expect(await describeStrayError(error)).toMatchObject({ message: "An error was not handled: It failed.", place: undefined });
+  expect(await describeStrayError(error)).toMatchObject({ message: "Unhandled error: It failed.", place: undefined });
 });
 
 test("the innermost file of a skill is named, and that of a package only if there is no other", async () => {
   const inPackage = "parse (/work/node_modules/zod/index.js:3:4)";
   const inSkill = "async greet (file:///work/skills/greeter/tools/greet.ts:7:8)";
   expect((await describeStrayError(withFrames(`run (${own}:1:1)`, inPackage, inSkill))).message).toBe(
-    "/work/skills/greeter/tools/greet.ts:7:8 failed outside of any call: It failed. A promise is probably not awaited there.",
+    "/work/skills/greeter/tools/greet.ts:7:8 unhandled error outside of any call: It failed. A promise is probably not awaited there.",
   );
   expect((await describeStrayError(withFrames(inPackage))).place).toMatchObject({ file: "/work/node_modules/zod/index.js", line: 3 });
 });

@@ -112,7 +112,7 @@ describe("the keys to sign with", () => {
     expect((await json("sign", "greeter", "--passphrase-file", "wrong")).error?.code).toBe("KEY_PASSPHRASE");
     expect((await json("sign", "greeter", "--passphrase-file", "secret")).ok).toBe(true);
     chmodSync(file, 0o644);
-    expect((await cli("keys", "list")).stderr).toContain("Others on this machine can read");
+    expect((await cli("keys", "list")).stderr).toContain("Other users of this machine can read");
   });
 
   test("are named when there are several", async () => {
@@ -157,7 +157,7 @@ describe("a project's configuration", () => {
     expect(await state()).toBe("active");
     vi.stubEnv("SKILLHOST_HOME", place.at("another-home"));
     const [skill] = (await json("list")).data["skills"] as { diagnostics: { code: string; message: string }[] }[];
-    expect(skill?.diagnostics).toMatchObject([{ code: "TRUST_KEY_UNKNOWN", message: expect.stringContaining("This project names it") }]);
+    expect(skill?.diagnostics).toMatchObject([{ code: "TRUST_KEY_UNKNOWN", message: expect.stringContaining("This project expects it") }]);
     expect((await cli("keys", "trust", "skillhost.json")).code).toBe(0);
     expect(await state()).toBe("active");
   });

@@ -63,19 +63,19 @@ const defects: Readonly<Record<string, Defect>> = {
     files: { ...manifest, "broken/tools/t.mjs": tool('{ type: "object", properties: { a: { type: "strng" } } }') },
     code: "SCHEMA_INVALID",
     place: "skills/broken/tools/t.mjs",
-    fix: /parameters\.properties\.a\.type .* is not offered/,
+    fix: /parameters\.properties\.a\.type .* is not available/,
   },
-  "properties where a schema belongs": {
+  "properties instead of a schema": {
     files: { ...manifest, "broken/tools/t.mjs": tool('{ city: { type: "string" } }') },
     code: "SCHEMA_PROPERTIES",
     place: "skills/broken/tools/t.mjs",
-    fix: /Write \{ "type": "object", "properties": \{ "city"/,
+    fix: /Use \{ "type": "object", "properties": \{ "city"/,
   },
   "a directory that does not exist": {
     files: {},
     code: "SKILLS_DIRECTORY_MISSING",
     place: "skills",
-    fix: /Create it, or correct the name/,
+    fix: /Create it, or fix the configured path/,
   },
   "a file in the manifest that does not exist": {
     files: { "broken/skill.json": '{\n  "name": "broken",\n  "tools": ["tools/gone.ts"]\n}\n' },

@@ -1,10 +1,14 @@
 import { expect, test } from "vitest";
 import { growsTooFast, repeatedParts } from "./growth.ts";
-import { scans } from "./scanned-texts.ts";
+import { countingScans, scans } from "./scanned-texts.ts";
 
 // Short ones first: what grows with the square of its text is noticed before it takes hours.
 const lengths = [20_000, 625_000, 5_000_000];
 
 test.each(Object.entries(scans))("the time for 5 MB of %s grows with its length, and no faster", (_name, scan) => {
   expect(repeatedParts.flatMap((part) => growsTooFast(scan, part, lengths) ?? [])).toEqual([]);
+});
+
+test.each(Object.entries(countingScans))("the time for 5 MB of %s grows with its length, and no faster", (_name, scan) => {
+  expect(growsTooFast(scan, "a", lengths)).toBeUndefined();
 });

@@ -1,11 +1,15 @@
 import { expect, test } from "vitest";
 import { commonParts, growsTooFast } from "./growth.ts";
-import { scans } from "./scanned-texts.ts";
+import { countingScans, scans } from "./scanned-texts.ts";
 
 const lengths = [8_192, 16_384, 32_768];
 
 test.each(Object.entries(scans))("the time for %s grows with its length, and no faster", (_name, scan) => {
   expect(commonParts.flatMap((part) => growsTooFast(scan, part, lengths) ?? [])).toEqual([]);
+});
+
+test.each(Object.entries(countingScans))("the time for %s grows with its length, and no faster", (_name, scan) => {
+  expect(growsTooFast(scan, "a", lengths)).toBeUndefined();
 });
 
 test("what grows with the square of its text is noticed", () => {

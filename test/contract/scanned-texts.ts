@@ -72,8 +72,6 @@ export const scans: Readonly<Record<string, ScanText>> = {
   "a script": readScript,
   "what a line reaches": (text) => reachOf(text, tmpdir()),
   "what cat reaches": (text) => reachOf(`cat ${text}`, tmpdir()),
-  "what a line reaches that changes its folder": (text) => reachOf(numbered("cd", text, ";"), tmpdir()),
-  "what a line reaches that copies files": (text) => reachOf(`cp ${numbered("{a,b}{a,b}{a,b}", text, " ")} {c,d}{c,d}`, tmpdir()),
   "hosts in a word": hostsIn,
   "a path and a rule": (text) => matchesPath("**/secret/*", text),
   "a text and a rule": (text) => matchesWildcard("*a?b*", text),
@@ -96,6 +94,12 @@ export const scans: Readonly<Record<string, ScanText>> = {
   "code that leaves out what stays": (text) => isElided(text) && mergeElided(text, text),
   "code that leaves out what is around it": (text) => mergeElided(text, `// ...existing code...\n${text}\n// ...existing code...`),
   "a fault in JSON": jsonFaultAt,
+};
+
+/** Scans for which only the length of the text counts. */
+export const countingScans: Readonly<Record<string, ScanText>> = {
+  "what a line reaches that changes its folder": (text) => reachOf(numbered("cd", text, ";"), tmpdir()),
+  "what a line reaches that copies files": (text) => reachOf(`cp ${numbered("{a,b}{a,b}{a,b}", text, " ")} {c,d}{c,d}`, tmpdir()),
 };
 
 /** As many different words behind this one as the text has groups of ten characters. */

@@ -78,7 +78,7 @@ test("the page about plugins names all that a plugin gets", () => {
 test("the page about the command line names each key of a configuration", async () => {
   using place = workplace({ "skillhost.json": '{ "nonsense": 1 }' });
   const { stderr } = await runCli(["list"], { cwd: place.path });
-  const keys = /There are ([\w, ]+)\./.exec(stderr)?.[1]?.split(", ") ?? [];
+  const keys = /The keys are ([\w, ]+)\./.exec(stderr)?.[1]?.split(", ") ?? [];
   expect(keys).toContain("skillDirectories");
   expect(missing(keys, namedIn(section(page("command-line.md"), "## Configuration")))).toEqual([]);
 });

@@ -139,9 +139,7 @@ describe("an approval for ever of a skill's tool", () => {
     });
     const first = await call(home, "deploy", "reject", options);
     expect(first).toMatchObject(askedAgain);
-    expect(first.warnings).toEqual([
-      expect.stringMatching(/"deploy" of skill "fmt".*is not honoured and was removed.*approve-permanently/),
-    ]);
+    expect(first.warnings).toEqual([expect.stringMatching(/"deploy" of skill "fmt".*was ignored and removed.*approve-permanently/)]);
     await expect.poll(() => approvals.list()).toEqual([]);
     const second = await call(home, "deploy", forEver, options);
     expect(second).toMatchObject({ asked: 1, result: "success", warnings: [] });

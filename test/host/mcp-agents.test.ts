@@ -92,7 +92,13 @@ describe("what plugins bring", () => {
     expect(servers).toMatchObject([{ name: "notes", origin: { kind: "host" }, status: "connected" }]);
     expect(host.explain("notes-echo").tools).toMatchObject([
       { kind: "plugin", source: "shouting", state: "wins" },
-      { kind: "mcp", source: "notes", nativeName: "echo", state: "lost", rule: expect.stringContaining('plugin "shouting" has the name') },
+      {
+        kind: "mcp",
+        source: "notes",
+        nativeName: "echo",
+        state: "lost",
+        rule: expect.stringContaining('the name belongs to plugin "shouting"'),
+      },
     ]);
     expect(host.explain("notes/who").tools).toMatchObject([{ name: "notes-who", kind: "mcp", source: "notes", state: "wins" }]);
   });

@@ -270,6 +270,6 @@ describe("what a server says of itself", () => {
     expect(host.listServers()[0]!.held[0]!.diff).toContain("tells everybody");
     expect(await host.approveServer("notes", "echo")).toBe(1);
     expect(await say(session, "notes/echo", { text: "back" })).toBe("back");
-    await expect(host.approveServer("strange")).rejects.toThrow('no MCP server "strange"');
+    await expect(host.approveServer("strange")).rejects.toThrow('MCP server "strange" does not exist');
   });
 });

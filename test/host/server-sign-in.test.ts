@@ -79,7 +79,7 @@ test("with nobody there a server waits for a sign-in, says so, and is asked for 
   expect(info).toMatchObject({
     name: "notes",
     status: "needs-auth",
-    error: 'MCP server "notes" is not signed in to: it asks for a sign-in. Run "skillhost login notes".',
+    error: 'Not signed in to MCP server "notes": it requires sign-in. Run "skillhost login notes".',
   });
   expect(authorization.requests).toEqual([]);
 });

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { createHost, HostError } from "skillhost";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { silentLogger } from "../../src/base/logger.ts";
+import { rounds } from "../rounds.ts";
 import { type Files, openKit, put, short, skillMd, tempFolder, toolSource } from "../skills/kit.ts";
 
 /** A skill with one tool, which says where it comes from. */
@@ -194,18 +195,18 @@ describe("disabled skills", () => {
 });
 
 describe("many sessions", () => {
-  test("a thousand with equal views share one catalog, and a reload gives all of them the next one", async () => {
+  test("many with equal views share one catalog, and a reload gives all of them the next one", async () => {
     const root = tempFolder({ ...saying("a", "a", "say"), ...saying("b", "b", "other") });
     const kit = await openKit([root]);
-    const sessions = await Promise.all(Array.from({ length: 1_000 }, () => kit.host.createSession()));
+    const sessions = await Promise.all(Array.from({ length: rounds(250, 1_000) }, () => kit.host.createSession()));
     expect(new Set(sessions.map((session) => session.catalog)).size).toBe(1);
     const narrow = await kit.host.createSession({ excludedTools: ["other"] });
     expect(narrow.catalog).not.toBe(sessions[0]?.catalog);
     const before = sessions[0]?.catalog;
     await kit.saved(() => put(join(root, "a/tools/say.ts"), toolSource("say", '"new"')));
     expect(new Set(sessions.map((session) => session.catalog)).size).toBe(1);
-    expect(sessions[999]?.catalog).not.toBe(before);
-    expect(sessions[999]?.catalog.executables.get("other")).toBe(before?.executables.get("other"));
+    expect(sessions.at(-1)?.catalog).not.toBe(before);
+    expect(sessions.at(-1)?.catalog.executables.get("other")).toBe(before?.executables.get("other"));
     expect(await kit.says("say")).toBe("new");
   });
 

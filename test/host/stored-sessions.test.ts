@@ -39,7 +39,7 @@ test("a host without sessionsDirectory stores no conversation, neither in the us
   expect(await host.listSessions()).toEqual([]);
   expect(existsSync(join(home, "skillhost/sessions"))).toBe(false);
   expect(host.diagnostics).toEqual([]);
-  const advice = 'To store them, name a folder: createHost({ sessionsDirectory: "./sessions" }).';
+  const advice = 'To store them, set a directory: createHost({ sessionsDirectory: "./sessions" }).';
   for (const use of [() => host.resumeSession(session.id), () => host.exportSession(session.id), () => host.deleteSession(session.id)])
     await expect(use()).rejects.toMatchObject({ code: "SESSION_NOT_FOUND", message: expect.stringContaining(advice) });
 });

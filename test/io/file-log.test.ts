@@ -217,7 +217,7 @@ describe("a full disk", () => {
     expect(codes()).toEqual(["LOG_NOT_WRITTEN"]);
     disk.room = Number.POSITIVE_INFINITY;
     await vi.waitFor(() => expect(codes()).toEqual(["LOG_NOT_WRITTEN", "LOG_WRITTEN_AGAIN"]), { timeout: patience(10_000) });
-    expect(diagnostics[1]?.message).toContain("Nothing was lost");
+    expect(diagnostics[1]?.message).toContain("No records were lost");
     log.append({ n: 7 });
     await log.close();
     expect(lines(path)).toEqual(numbers(8));

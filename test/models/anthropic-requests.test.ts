@@ -131,7 +131,7 @@ describe("makes a conversation such that the API takes it:", () => {
         {
           role: "user",
           content: [
-            { type: "text", text: "(An image of type image/tiff, which this model cannot be shown.)" },
+            { type: "text", text: "(An image of type image/tiff, which this model does not support.)" },
             { type: "image", source: { type: "base64", media_type: "image/gif", data: "AAEC" } },
             { type: "image", source: { type: "url", url: "https://x.test/a" } },
           ],

@@ -16,9 +16,9 @@ test.each<[string, readonly (string | Uint8Array)[], RegExp]>([
   ["choices that are no list", ['{"choices":{"0":{"message":{}}}}'], /an answer without choices/],
   ["an empty list of choices", ['{"choices":[]}'], /an answer without choices/],
   ["choices that are no objects", ['{"choices":[null,1,"x",[]]}'], /an answer without choices/],
-  ["JSON that is cut off", ['{"choices":[{"message":{"content":"x"'], /JSON that does not parse, or is cut off/],
-  ["JSON and then more", ['{"choices":[]}\n{"choices":[]}'], /JSON that does not parse/],
-  ["brackets without end", ["[".repeat(200_000)], /JSON that does not parse/],
+  ["JSON that is cut off", ['{"choices":[{"message":{"content":"x"'], /JSON that is not valid or is truncated/],
+  ["JSON and then more", ['{"choices":[]}\n{"choices":[]}'], /JSON that is not valid/],
+  ["brackets without end", ["[".repeat(200_000)], /JSON that is not valid/],
   ["an event that is not valid JSON", [some, "data: {not json}\n\n", sse("[DONE]")], /an event that is not JSON: \{not json\}/],
   ["a stream that is over before it began", [sse("[DONE]")], /an answer without choices/],
 ])("%s is no answer, and is not asked for again", async (_what, pieces, message) => {

@@ -104,7 +104,7 @@ describe.each(wireApis)("a model behind $name", (api) => {
     const model = apiModel(api, url);
     const first = await ask(model, { ...hello, stream: true });
     expect(first.toolCalls).toMatchObject([
-      { arguments: '{"city": "Kö', argumentsError: "The arguments break off before their JSON ends." },
+      { arguments: '{"city": "Kö', argumentsError: "The JSON of the arguments is incomplete." },
       { arguments: "rain", argumentsError: "The arguments are not valid JSON." },
     ]);
     const results = first.toolCalls.map(({ id }) => ({ role: "tool" as const, toolCallId: id, content: "no" }));
@@ -192,7 +192,7 @@ describe.each(wireApis)("a model behind $name", (api) => {
     expect(await failure(ask(model))).toMatchObject({ code: "MODEL_CONTEXT_TOO_LONG", retryable: false });
     const filtered = await failure(ask(model));
     expect(filtered).toMatchObject({ code: "MODEL_HTTP", details: { providerCode: "content_filter" } });
-    expect(filtered.message).toContain("Its filter refuses what is said in the conversation.");
+    expect(filtered.message).toContain("Its content filter rejects the conversation.");
   });
 
   test("an error in the middle of a stream ends it, with what had come", async () => {

@@ -75,7 +75,7 @@ test("shows the images of tool results after the last result of their message, s
     "user",
   ]);
   expect(body.messages[3].content).toEqual([
-    { type: "text", text: "What the tool call a returned to look at:" },
+    { type: "text", text: "Images that tool call a returned:" },
     { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } },
   ]);
 });
@@ -83,7 +83,7 @@ test("shows the images of tool results after the last result of their message, s
 test("sends back what a model got wrong so that the endpoint takes it", async () => {
   const toolCalls = [
     call({ name: "my tool!", argumentsText: " " }),
-    call({ id: "b", name: "", argumentsText: '{"a":', argumentsError: "The arguments break off before their JSON ends." }),
+    call({ id: "b", name: "", argumentsText: '{"a":', argumentsError: "The JSON of the arguments is incomplete." }),
   ];
   const body = await sent({ messages: [{ role: "assistant", content: "", toolCalls }] });
   const functions = body.messages[0].tool_calls.map((item: { function: object }) => item.function);

@@ -64,7 +64,7 @@ test("a stream gives the same reply and the same deltas wherever it is cut into 
   expect(whole.reply.toolCalls).toMatchObject([
     { id: "new_1", name: "weather", arguments: { city: "Köln 🌧" } },
     { id: "b", name: "time", arguments: {} },
-    { id: "new_2", name: "date", argumentsError: "The arguments break off before their JSON ends." },
+    { id: "new_2", name: "date", argumentsError: "The JSON of the arguments is incomplete." },
   ]);
   expect(whole.reply.content).toBe("Grüße, 世界! 😀\r\nFine.");
   for (let at = 1; at < streamBytes.length; at++) expect(await read(split(streamBytes, [at]))).toEqual(whole);

@@ -447,7 +447,7 @@ test("says what an endpoint answered, in one line of bounded length, and what to
     "The model endpoint HOST answered 502. Try again later.",
   );
   expect(await messageOf({ status: 307, headers: { location: "https://elsewhere.test/v1/x" } })).toBe(
-    "The model endpoint HOST redirects to https://elsewhere.test (307), which is not followed. Use the address it leads to as the base URL.",
+    "The model endpoint HOST redirects to https://elsewhere.test (307), which is not followed. Use the target of the redirect as the base URL.",
   );
   expect((await messageOf({ status: 400, steps: ["\u001b[31mx\u0000".repeat(10_000)] })).length).toBeLessThan(700);
 });

@@ -252,8 +252,8 @@ test.each<[string, unknown]>([
 });
 
 test.each([
-  ['{"a":', "The arguments break off before their JSON ends."],
-  ['{"a":"}', "The arguments break off before their JSON ends."],
+  ['{"a":', "The JSON of the arguments is incomplete."],
+  ['{"a":"}', "The JSON of the arguments is incomplete."],
   ['{"a":1}{"b":2}', "The arguments are not valid JSON."],
   ["{'a':1}", "The arguments are not valid JSON."],
   ["path=a", "The arguments are not valid JSON."],
@@ -261,7 +261,7 @@ test.each([
   ["[1]", "The arguments are not a JSON object."],
   ["5", "The arguments are not a JSON object."],
   ['"text"', "The arguments are not a JSON object."],
-  [`{"a":${"[".repeat(150)}${"]".repeat(150)}}`, /^The arguments cannot be used: a\.0\.0.* is nested too deeply/],
+  [`{"a":${"[".repeat(150)}${"]".repeat(150)}}`, /^The arguments are not valid: a\.0\.0.* is nested too deeply/],
 ])("keeps the text of arguments that are none, and says why: %j", (text, why) => {
   const { arguments: given, argumentsError } = parseArguments(text);
   expect(given).toBe(text);
@@ -277,7 +277,7 @@ test("arguments cannot reach a prototype, and cannot be changed", () => {
 });
 
 test("reads arguments nested a million deep without giving way", () => {
-  expect(parseArguments(`{"a":${"[".repeat(1_000_000)}`).argumentsError).toBe("The arguments break off before their JSON ends.");
+  expect(parseArguments(`{"a":${"[".repeat(1_000_000)}`).argumentsError).toBe("The JSON of the arguments is incomplete.");
   expect(parseArguments(`{"a":${"[".repeat(1_000_000)}${"]".repeat(1_000_000)}}`).argumentsError).toMatch(
     /nested too deeply|not valid JSON/,
   );

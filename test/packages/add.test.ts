@@ -18,7 +18,7 @@ test("a package is shown, installed, locked, verified and taken away again, and 
   const { packages } = JSON.parse(read("project/skillhost-lock.json"));
   expect(packages.linter).toMatchObject({ version: "1.0.0", integrity: expect.stringMatching(/^sha512-/) });
   expect(Object.keys(packages.linter.files)).toEqual(["SKILL.md", "package.json", "tools/lint.json"]);
-  expect((await run(["verify"])).stdout).toBe("1 skill (1 package, 3 files) verified: every byte is as the lock has it.\n");
+  expect((await run(["verify"])).stdout).toBe("1 skill (1 package, 3 files) verified against skillhost-lock.json.\n");
   expect((await run(["list"])).stdout).toContain("of linter@1.0.0");
   expect((await run(["remove", "linter"])).stdout).toContain("Removed linter@1.0.0.");
   expect(installed()).toEqual([]);
@@ -113,7 +113,7 @@ test("provenance that is required and is not there keeps a package out", async (
 test("what is there already is not asked about again", async () => {
   const spec = skillTarball();
   await run(["add", spec, "--yes"]);
-  expect(await run(["add", spec])).toMatchObject({ code: 0, stdout: "Nothing had to be installed: what was asked for is there.\n" });
+  expect(await run(["add", spec])).toMatchObject({ code: 0, stdout: "Already installed.\n" });
 });
 
 test("the folder of a package is linked, and one without package.json is not npm's to install", async () => {

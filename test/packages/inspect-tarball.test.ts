@@ -26,9 +26,9 @@ test("an ordinary tarball is fine, and says how much there is in it", async () =
 });
 
 test.each<[string, readonly TarItem[], string]>([
-  ["leads out by dots", [{ path: "package/../../evil" }], "leads out of its folder"],
-  ["leads out by dots in its first part", [{ path: "../evil" }], "leads out of its folder"],
-  ["leads out by an extended header", extended("package/../../evil", { data: "x" }), "leads out of its folder"],
+  ["leads out by dots", [{ path: "package/../../evil" }], "points out of its folder"],
+  ["leads out by dots in its first part", [{ path: "../evil" }], "points out of its folder"],
+  ["leads out by an extended header", extended("package/../../evil", { data: "x" }), "points out of its folder"],
   ["is absolute", [{ path: "/etc/passwd" }], "absolute"],
   ["is absolute by an extended header", extended("/etc/cron.d/evil", { data: "x" }), "absolute"],
   ["is absolute on Windows", [{ path: "C:/evil" }], "absolute"],
@@ -36,32 +36,32 @@ test.each<[string, readonly TarItem[], string]>([
   ["is a symbolic link", [{ path: "package/link", type: "2", link: "/etc/passwd" }], "is a link"],
   ["is a symbolic link that stays inside", [{ path: "package/link", type: "2", link: "package.json" }], "is a link"],
   ["is a hard link", [{ path: "package/link", type: "1", link: "package/package.json" }], "is a link"],
-  ["is a device", [{ path: "package/null", type: "3" }], "no regular file"],
-  ["is a pipe", [{ path: "package/pipe", type: "6" }], "no regular file"],
-  ["lies in a git folder", [{ path: "package/.git/hooks/post-checkout" }], "git checkout"],
-  ["has another's name", [good], "has the name of"],
-  ["has another's name on some systems", [{ path: "package/PACKAGE.json" }], "has the name of"],
-  ["has another's name by the long s", [{ path: "package/tools/s" }, ...extended("package/tools/\u017f", {})], "has the name of"],
-  ["has another's name by the sharp s", [{ path: "package/tools/ss" }, ...extended("package/tools/ß", {})], "has the name of"],
-  ["has another's name by a ligature", [{ path: "package/tools/fi" }, ...extended("package/tools/\ufb01", {})], "has the name of"],
-  ["has another's name by composition", [...extended("package/é", {}), ...extended("package/e\u0301", {})], "has the name of"],
-  ["is a file where another needs a folder", [{ path: "package/a" }, { path: "package/A/b" }], "has the name of"],
-  ["needs a folder where another is a file", [{ path: "package/A/b" }, { path: "package/a" }], "has the name of"],
-  ["lies in a git folder by a joiner", extended("package/.g\u200cit/config", {}), "git checkout"],
-  ["lies in a git folder by its short name", [{ path: "package/GIT~1/config" }], "git checkout"],
-  ["lies in a git folder by what Windows drops", [{ path: "package/.git . ./config" }], "git checkout"],
-  ["lies in a git folder by a stream", [{ path: "package/.git::$INDEX_ALLOCATION/config" }], "git checkout"],
-  ["lies in a git folder by wide letters", extended("package/.\uff47it/config", {}), "git checkout"],
+  ["is a device", [{ path: "package/null", type: "3" }], "not a regular file"],
+  ["is a pipe", [{ path: "package/pipe", type: "6" }], "not a regular file"],
+  ["lies in a git folder", [{ path: "package/.git/hooks/post-checkout" }], "git repository"],
+  ["has another's name", [good], "has the same name as"],
+  ["has another's name on some systems", [{ path: "package/PACKAGE.json" }], "has the same name as"],
+  ["has another's name by the long s", [{ path: "package/tools/s" }, ...extended("package/tools/\u017f", {})], "has the same name as"],
+  ["has another's name by the sharp s", [{ path: "package/tools/ss" }, ...extended("package/tools/ß", {})], "has the same name as"],
+  ["has another's name by a ligature", [{ path: "package/tools/fi" }, ...extended("package/tools/\ufb01", {})], "has the same name as"],
+  ["has another's name by composition", [...extended("package/é", {}), ...extended("package/e\u0301", {})], "has the same name as"],
+  ["is a file where another needs a folder", [{ path: "package/a" }, { path: "package/A/b" }], "has the same name as"],
+  ["needs a folder where another is a file", [{ path: "package/A/b" }, { path: "package/a" }], "has the same name as"],
+  ["lies in a git folder by a joiner", extended("package/.g\u200cit/config", {}), "git repository"],
+  ["lies in a git folder by its short name", [{ path: "package/GIT~1/config" }], "git repository"],
+  ["lies in a git folder by what Windows drops", [{ path: "package/.git . ./config" }], "git repository"],
+  ["lies in a git folder by a stream", [{ path: "package/.git::$INDEX_ALLOCATION/config" }], "git repository"],
+  ["lies in a git folder by wide letters", extended("package/.\uff47it/config", {}), "git repository"],
   ["is a stream", [{ path: "package/a.md:b" }], "colon"],
   ["is a device of Windows", [{ path: "package/tools/CON" }], "device"],
   ["is a device of Windows with an ending", [{ path: "package/nul.txt" }], "device"],
   ["is a device of Windows with a number", extended("package/com\u00b9.x", {}), "device"],
-  ["lies in a device of Windows", [{ path: "package/aux. /a" }], "dot or a space"],
-  ["ends with a space", [{ path: "package/a " }], "dot or a space"],
+  ["lies in a device of Windows", [{ path: "package/aux. /a" }], "dot or space"],
+  ["ends with a space", [{ path: "package/a " }], "dot or space"],
   ["has invisible characters", extended("package/a\u200b.md", {}), "invisible characters"],
-  ["has a name without end", extended(`package/${"x".repeat(2_000)}`, {}), "over 1024 characters"],
+  ["has a name without end", extended(`package/${"x".repeat(2_000)}`, {}), "more than 1024 characters"],
 ])("a tarball is refused when an entry %s", async (_what, items, why) => {
-  expect(await inspect(tarball([good, ...items]))).toMatch(new RegExp(`^PACKAGE_TARBALL: This tarball is not unpacked\\. .*${why}`));
+  expect(await inspect(tarball([good, ...items]))).toMatch(new RegExp(`^PACKAGE_TARBALL: This tarball was not unpacked\\. .*${why}`));
 });
 
 const tarballOf = (...items: readonly TarItem[]): Buffer => gunzipSync(tarball(items));
@@ -69,10 +69,15 @@ const zeros = (bytes: number): Buffer => Buffer.alloc(bytes);
 
 test.each<[string, Buffer, Partial<TarballLimits>, string]>([
   ["too many files", tarball(Array.from({ length: 12 }, (_, n) => ({ path: `package/${n}` }))), { files: 10 }, "more than 10 files"],
-  ["a file that is too large", tarball([{ path: "package/a", data: zeros(2_000) }]), { fileBytes: 1_000 }, "over 1000 bytes"],
-  ["too much together", tarball([1, 2, 3].map((n) => ({ path: `package/${n}`, data: zeros(500) }))), { bytes: 1_000 }, "over 1000 bytes"],
-  ["a size in its header that is too large", tarball([{ path: "package/a", size: 8 ** 11 - 1 }]), {}, "over 64 MB"],
-  ["contents far larger than itself", tarball([{ path: "package/a", data: zeros(8 * 1024 * 1024) }]), {}, "200 times as large"],
+  ["a file that is too large", tarball([{ path: "package/a", data: zeros(2_000) }]), { fileBytes: 1_000 }, "larger than 1000 bytes"],
+  [
+    "too much together",
+    tarball([1, 2, 3].map((n) => ({ path: `package/${n}`, data: zeros(500) }))),
+    { bytes: 1_000 },
+    "larger than 1000 bytes",
+  ],
+  ["a size in its header that is too large", tarball([{ path: "package/a", size: 8 ** 11 - 1 }]), {}, "larger than 64 MB"],
+  ["contents far larger than itself", tarball([{ path: "package/a", data: zeros(8 * 1024 * 1024) }]), {}, "200 times larger"],
   [
     "headers without end",
     gzipSync(Buffer.concat([zeros(512), Buffer.alloc(40 * 1024 * 1024, tarball([good]))])),
@@ -83,10 +88,10 @@ test.each<[string, Buffer, Partial<TarballLimits>, string]>([
     "more bytes than a tarball may have",
     tarball([{ path: "package/a", data: Buffer.from(Array.from({ length: 5_000 }, (_, n) => (n * 7919) % 256)) }]),
     { packedBytes: 100 },
-    "over 100 bytes",
+    "larger than 100 bytes",
   ],
 ])("a tarball is refused for %s", async (_what, packed, limits, why) => {
-  expect(await inspect(packed, limits)).toContain(`PACKAGE_TARBALL: This tarball is not unpacked.`);
+  expect(await inspect(packed, limits)).toContain(`PACKAGE_TARBALL: This tarball was not unpacked.`);
   expect(await inspect(packed, limits)).toContain(why);
 });
 
@@ -106,7 +111,7 @@ test.each([
   ["empty", Buffer.alloc(0)],
   ["without entries", tarball([])],
 ])("bytes that are %s are refused", async (_what, packed) => {
-  expect(await inspect(packed)).toMatch(/^PACKAGE_TARBALL: This tarball is not unpacked\./);
+  expect(await inspect(packed)).toMatch(/^PACKAGE_TARBALL: This tarball was not unpacked\./);
 });
 
 /** A change of the bytes at a place between the first (0) and the last (1). */

@@ -18,8 +18,8 @@ test("a changed byte, a file more and a file less are told by verify and by ci, 
   ).toEqual(
     expect.arrayContaining([
       "linter SKILL.md: is missing",
-      "linter more.md: is there, and the lock does not know it",
-      "linter tools/lint.json: does not hold what it did",
+      "linter more.md: is not in skillhost-lock.json",
+      "linter tools/lint.json: has changed since it was locked",
     ]),
   );
   expect((await json(["ci"])).code).toBe(1);
@@ -149,7 +149,7 @@ test("without a lock there is nothing to verify or to install from", async () =>
   expect((await json(["ci"])).error?.code).toBe("PACKAGES_LOCK");
   expect((await json(["remove", "linter"])).error?.code).toBe("PACKAGE_UNKNOWN");
   mkdirSync(place.at("project/node_modules"), { recursive: true });
-  expect((await run(["update"])).stdout).toBe("No package here brings skills.\n");
+  expect((await run(["update"])).stdout).toBe("No installed package contains skills.\n");
 });
 
 function edit(path: string, from: string | RegExp, to: string): void {

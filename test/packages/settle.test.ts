@@ -52,7 +52,7 @@ test.each(["away", "placed", "manifests"])(
     const cwd = await killedAfter(step);
     const listed = await run(["list"], { cwd });
     expect(listed).toMatchObject({ code: 0, stdout: expect.stringContaining("of greeter@1.0.0") });
-    expect(listed.stderr).toContain("An earlier command was interrupted; what it had begun was taken back: node_modules/greeter.");
+    expect(listed.stderr).toContain("An earlier command was interrupted; its changes were undone: node_modules/greeter.");
     expect((await run(["list"], { cwd })).stderr).not.toContain("interrupted");
   },
 );
@@ -84,5 +84,5 @@ test("a journal that cannot be followed keeps nobody from using what is there", 
   place.write("project/node_modules/.skillhost-journal.json", "{");
   const listed = await run(["list"]);
   expect(listed).toMatchObject({ code: 0, stdout: expect.stringContaining("of greeter@1.0.0") });
-  expect(listed.stderr).toContain("could not be taken back");
+  expect(listed.stderr).toContain("could not be undone");
 });

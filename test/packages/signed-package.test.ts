@@ -68,10 +68,10 @@ test("a skill that was packed, then signed, is packed with its signature, and is
 test("the commands say what is neither signed nor packed", async () => {
   write(homeless);
   const left = ".env, .gitattributes, .gitignore, .npmrc, node_modules/, test/";
-  expect((await runCli(["pack", "greeter"], { cwd: place.path })).stderr).toContain(`Not packed: ${left}.`);
+  expect((await runCli(["pack", "greeter"], { cwd: place.path })).stderr).toContain(`Not included: ${left}.`);
   const signed = await runCli(["sign", "greeter"], { cwd: place.path });
-  expect(signed.stdout).toContain(`Not signed, because it is not packed: ${left}.`);
-  expect(signed.stderr).toContain("does not load from this folder with these in it");
+  expect(signed.stdout).toContain(`Not signed, because these files are not packed: ${left}.`);
+  expect(signed.stderr).toContain("but not from this folder while it contains these files");
   expect(signed.stderr).toContain('Added the signature to "files"');
 });
 
@@ -81,7 +81,7 @@ test("a skill that is signed before it is a package gets its package.json with t
   expect(existsSync(place.at("greeter/package.json"))).toBe(false);
   const first = await json("pack", "greeter");
   expect(first.diagnostics.filter(({ code }) => code === "PACK_SIGNED")).toMatchObject([
-    { file: place.at("greeter/package.json"), message: expect.stringContaining("written after the skill was signed") },
+    { file: place.at("greeter/package.json"), message: expect.stringContaining("added after the skill was signed") },
   ]);
   expect((await json("sign", "greeter")).code).toBe(0);
   const second = await json("pack", "greeter");
@@ -138,6 +138,6 @@ test("what is not covered by a signature is refused where one is required, but f
   expect((await json("list", "--skills", "greeter")).data).toMatchObject({ skills: [{ state: "active" }] });
   writeFileSync(place.at("greeter/.env"), "A=1\n");
   expect((await json("list", "--skills", "greeter")).data).toMatchObject({
-    skills: [{ state: "refused", diagnostics: [{ code: "TRUST_FILE_ADDED", message: expect.stringContaining("it is not packed") }] }],
+    skills: [{ state: "refused", diagnostics: [{ code: "TRUST_FILE_ADDED", message: expect.stringContaining("is not packed") }] }],
   });
 });

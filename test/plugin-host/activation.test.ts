@@ -107,7 +107,7 @@ describe("activation", () => {
   test("of a second plugin of one name is refused", async () => {
     let runs = 0;
     const { host, call } = await hostWith([plugin("same"), plugin("same", () => void runs++)]);
-    expect(found(host, "PLUGIN_NAME_TAKEN")).toMatchObject([{ source: "same", message: expect.stringContaining("Rename it") }]);
+    expect(found(host, "PLUGIN_NAME_TAKEN")).toMatchObject([{ source: "same", message: expect.stringContaining("Rename or remove one") }]);
     expect(host.plugins.map(({ state }) => state)).toEqual(["active", "failed"]);
     expect([runs, (await call("hello")).textResultForLlm]).toEqual([0, "Hello."]);
   });
@@ -158,6 +158,8 @@ describe("closing the host", () => {
     const { host } = await hostWith([ends, hangs], { activationTimeout: 50 });
     await host.close();
     expect(ended).toBe(1);
-    expect(found(host, "PLUGIN_DISPOSE")).toMatchObject([{ source: "hangs", message: expect.stringContaining("not waited for") }]);
+    expect(found(host, "PLUGIN_DISPOSE")).toMatchObject([
+      { source: "hangs", message: expect.stringContaining("did not finish its disposal") },
+    ]);
   });
 });

@@ -67,7 +67,7 @@ const reply = (code: number | null, stdout: unknown = "", stderr = "") => ({
   stdout: typeof stdout === "string" ? stdout : JSON.stringify(stdout),
   stderr,
 });
-const withheld = expect.stringMatching(/^\[The user's message was withheld by a hook.*why\]$/);
+const withheld = expect.stringMatching(/^\[A hook blocked the user's message.*why\]$/);
 
 describe("answers, as each protocol documents them", () => {
   const input = { toolName: "create", toolArgs: { path: "a", file_text: "b" } };
@@ -83,7 +83,7 @@ describe("answers, as each protocol documents them", () => {
       "claude",
       "PreToolUse",
       reply(2),
-      { permissionDecision: "deny", permissionDecisionReason: expect.stringContaining("without saying why") },
+      { permissionDecision: "deny", permissionDecisionReason: expect.stringContaining("without giving a reason") },
     ],
     ["claude", "PostToolUse", reply(2, "", "why"), { additionalContext: "why" }],
     ["claude", "UserPromptSubmit", reply(2, "", "why"), { modifiedPrompt: withheld }],
@@ -276,7 +276,7 @@ describe("programs of hooks", () => {
       {},
       "answered with more than 1048576 bytes",
     ],
-    ["breaks off its answer", "process.stdout.write('{\"decision\":')", {}, "does not parse"],
+    ["breaks off its answer", "process.stdout.write('{\"decision\":')", {}, "is not valid"],
     ["is killed", "process.kill(process.pid, 'SIGKILL')", {}, "ended by a signal"],
   ])("one that %s fails, so that a gate denies", async (_what, source, more, says) => {
     const { run, place } = hooksOf("claude", { PreToolUse: node(source, more) });
@@ -313,7 +313,7 @@ describe("programs of hooks", () => {
       closing.signal,
     );
     const running = call(run, "onAgentStop", { ...base(place.folder), stop_hook_active: false });
-    const ended = expect(running).rejects.toThrow("ended with its host");
+    const ended = expect(running).rejects.toThrow("stopped with its host");
     await expect.poll(() => existsSync(join(place.folder, "started"))).toBe(true);
     closing.abort();
     await ended;

@@ -46,17 +46,17 @@ describe("what a plugin adds", () => {
 
   test.each<readonly [string, (api: PluginApi) => void, string]>([
     ["a source without an id", (api) => api.addToolSource({ ...sourceOfTools(""), id: "" }), "its id must be"],
-    ["two sources of one id", (api) => twice(() => api.addToolSource(sourceOfTools("s"))), 'of the id "s" already'],
+    ["two sources of one id", (api) => twice(() => api.addToolSource(sourceOfTools("s"))), 'with the id "s"'],
     [
       "a runner for what the host reads",
       (api) => api.addToolRunner({ extensions: [".ts"], load: () => Promise.reject() }),
       "read by the host",
     ],
-    ["a runner without a dot", (api) => api.addToolRunner({ extensions: ["py"], load: () => Promise.reject() }), "not an extension"],
+    ["a runner without a dot", (api) => api.addToolRunner({ extensions: ["py"], load: () => Promise.reject() }), "not a valid extension"],
     ["a relative skill directory", (api) => api.addSkillDirectory("./skills"), "not an absolute path"],
     ["a hook that is none", (api) => api.addHooks({ onPreTolUse: () => undefined } as never), "onPreTolUse"],
     ["a command without a handler", (api) => api.addCommand({ name: "c" } as never), "handler must be a function"],
-    ["two agents of one name", (api) => twice(() => api.addAgent({ name: "a" })), 'one named "a" already'],
+    ["two agents of one name", (api) => twice(() => api.addAgent({ name: "a" })), 'already added one named "a"'],
     ["an MCP server that is none", (api) => api.addMcpServer("m", null as never), "must be an object"],
     ["a nameless model provider", (api) => api.addModelProvider("", () => chat), "its name must be"],
   ])("is refused by name: %s", async (_what, add, words) => {

@@ -144,7 +144,7 @@ describe("which manifest counts", () => {
     expect(bundle).toMatchObject({ name: "full", dialect: "claude", skills: ["a"] });
     expect(told(bundle)).toEqual(["info BUNDLE_MANIFESTS .claude-plugin/plugin.json"]);
     expect(bundle.diagnostics[0]?.message).toBe(
-      "The manifest at .plugin/plugin.json brings nothing, so the one at .claude-plugin/plugin.json counts, and these are not read: gemini-extension.json.",
+      "The manifest at .plugin/plugin.json adds nothing, so the one at .claude-plugin/plugin.json is used, and these are not read: gemini-extension.json.",
     );
   });
 

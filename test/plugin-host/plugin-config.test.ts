@@ -117,7 +117,7 @@ describe("a manifest", () => {
     const [problem] = found(old.host, "PLUGIN_ENGINE");
     expect(problem).toMatchObject({
       source: "boxed",
-      message: expect.stringContaining(`needs skillhost >=99, and this is skillhost ${old.host.version}`),
+      message: expect.stringContaining(`requires skillhost >=99, but this is skillhost ${old.host.version}`),
     });
     expect([runs("boxed-old"), runs("boxed")]).toEqual([false, false]);
     const { host } = await hostWith(["./new"], { workingDirectory });
@@ -127,8 +127,8 @@ describe("a manifest", () => {
   test.each([
     ["{ configSchema: 1 }", /own\.plugin\.json:1:\d+/],
     ['{ "configSchema": 1 }', /own\.plugin\.json:1:\d+.*must be an object/s],
-    ['{ "requires": { "x": 1 } }', /"x" in "requires" must be text/],
-    ['{ "name": "other" }', /names it "other" and its code "own"/],
+    ['{ "requires": { "x": 1 } }', /"x" in "requires" must be a string/],
+    ['{ "name": "other" }', /has the name "other", but its code has "own"/],
     ["[]", /must be an object/],
   ])("that cannot be used (%s) keeps the plugin back, and says where", async (text, words) => {
     const workingDirectory = tempFolder({ "own.mjs": source("own"), "own.plugin.json": text });

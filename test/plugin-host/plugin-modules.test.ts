@@ -42,9 +42,9 @@ describe("a plugin that is named by its module", () => {
   });
 
   test.each([
-    ["./missing.ts", "PLUGIN_NOT_FOUND", "There is no plugin at"],
-    ["not-installed", "PLUGIN_NOT_FOUND", "install it"],
-    ["node:fs", "PLUGIN_NOT_FOUND", "a module of Node.js"],
+    ["./missing.ts", "PLUGIN_NOT_FOUND", "No plugin found at"],
+    ["not-installed", "PLUGIN_NOT_FOUND", "npm install"],
+    ["node:fs", "PLUGIN_NOT_FOUND", "a Node.js module"],
     ["./empty.ts", "PLUGIN_INVALID", "exports no plugin"],
     ["./two.ts", "PLUGIN_INVALID", "exports 2 plugins"],
     ["./throws.ts", "PLUGIN_ACTIVATION", "No key is set."],
@@ -91,7 +91,7 @@ describe("a plugin that comes with skillhost", () => {
       { name: "skillhost/plugins/other", isBundled: true, state: "failed" },
     ]);
     expect(host.sources).toMatchObject([{ kind: "builtin", id: "notes", tools: [{ origin: { kind: "builtin", source: "notes" } }] }]);
-    expect(host.diagnostics).toMatchObject([{ code: "PLUGIN_NOT_FOUND", message: expect.stringContaining('No plugin "other"') }]);
+    expect(host.diagnostics).toMatchObject([{ code: "PLUGIN_NOT_FOUND", message: expect.stringContaining('no bundled plugin "other"') }]);
   });
 
   test("is looked for in the package itself unless told otherwise", async () => {

@@ -113,7 +113,11 @@ describe("a plugin that is named by its file", () => {
       "longer than 0.3 seconds",
     ],
     ["is no plugin any more", () => "export const nothing = 1;\n", "exports no plugin"],
-    ["needs another skillhost", (key: string) => source(key, "2.0.0", { more: `engines: { skillhost: ">=99" },` }), "needs skillhost >=99"],
+    [
+      "needs another skillhost",
+      (key: string) => source(key, "2.0.0", { more: `engines: { skillhost: ">=99" },` }),
+      "requires skillhost >=99",
+    ],
     [
       "has a schema that its configuration does not meet",
       (key: string) => source(key, "2.0.0", { more: `configSchema: { type: "object", required: ["key"] },` }),
@@ -122,7 +126,7 @@ describe("a plugin that is named by its file", () => {
     [
       "requires what is not there",
       (key: string) => source(key, "2.0.0", { more: `requires: { nowhere: "*" },` }),
-      "no plugin of that name",
+      "no plugin has that name",
     ],
   ])("that %s leaves the last good one serving, and says so; mended, it is replaced", async (_how, broken, words) => {
     const { key, record } = recorder();
@@ -156,7 +160,7 @@ describe("a plugin that is named by its file", () => {
       () => save(source(key, "1.0.0")),
       ({ failed }) => failed.length > 0,
     );
-    expect(wrong.failed[0]!.diagnostics[0]!.message).toContain('requires "live" ^2.0.0, and version 1.0.0 of it is here.');
+    expect(wrong.failed[0]!.diagnostics[0]!.message).toContain('requires "live" ^2.0.0, but version 1.0.0 is installed.');
     const alive = await pluginsChanged(
       host,
       () => save(source(key, "2.5.0")),
@@ -173,10 +177,10 @@ describe("a plugin that is named by its file", () => {
     const change = await pluginsChanged(host, () => save(source(key, "2.0.0")));
     expect(change.failed[0]!.diagnostics[0]).toMatchObject({
       code: "PLUGIN_REQUIRES",
-      message: 'Plugin "live" was not replaced: plugin "needy" requires "live" ^1.0.0, and version 2.0.0 of it is here.',
+      message: 'Plugin "live" was not replaced: plugin "needy" requires "live" ^1.0.0, but version 2.0.0 is installed.',
     });
     const named = await pluginsChanged(host, () => save(source(key, "1.1.0").replace(`name: "live"`, `name: "alive"`)));
-    expect(named.failed[0]!.diagnostics[0]!.message).toContain('it is named "alive" now');
+    expect(named.failed[0]!.diagnostics[0]!.message).toContain('its name is "alive" now');
     const circular = await pluginsChanged(host, () => save(source(key, "1.1.0", { more: `requires: { needy: "*" },` })));
     expect(circular.failed[0]!.diagnostics[0]!.message).toContain("live → needy → live");
     expect(await says()).toBe("1.0.0");

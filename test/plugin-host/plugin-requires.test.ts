@@ -48,8 +48,8 @@ describe("a plugin that requires others", () => {
   });
 
   test.each([
-    ["1.4.0", "^2.0.0", 'requires "base" ^2.0.0, and version 1.4.0 of it is here.'],
-    [undefined, "^1.0.0", "it names no version of its own"],
+    ["1.4.0", "^2.0.0", 'requires "base" ^2.0.0, but version 1.4.0 is installed.'],
+    [undefined, "^1.0.0", "it does not declare a version"],
     ["one", "^1.0.0", 'its version "one" is not a valid semantic version'],
     ["1.0.0", "newest", '"newest" is not a valid semver range'],
   ])("is refused with the version and the range that did not meet: %s, %s", async (version, range, words) => {
@@ -74,7 +74,7 @@ describe("a plugin that requires others", () => {
     const { order, make } = kit();
     const { host } = await hostWith([make("a", "1.0.0", { nowhere: "^1.0.0" }), make("b", "1.0.0", { "workspace-tools": "^1.0.0" })]);
     const messages = found(host, "PLUGIN_REQUIRES").map(({ message }) => message);
-    expect(messages[0]).toContain('requires "nowhere" ^1.0.0, and there is no plugin of that name');
+    expect(messages[0]).toContain('requires "nowhere" ^1.0.0, but no plugin has that name');
     expect(messages[1]).toContain('Add "skillhost/plugins/workspace-tools" to the plugins of the host.');
     expect(order).toEqual([]);
   });
@@ -96,7 +96,7 @@ describe("a plugin that requires others", () => {
   test("quotes that what it requires could not even be loaded, by what that was named by", async () => {
     const { make } = kit();
     const { host } = await hostWith([make("top", "1.0.0", { base: "*" }), "./base.ts"]);
-    expect(found(host, "PLUGIN_REQUIRES")[0]!.message).toContain('There is no plugin at "./base.ts"');
+    expect(found(host, "PLUGIN_REQUIRES")[0]!.message).toContain('No plugin found at "./base.ts"');
   });
 
   test("and is required by it in turn is refused with the way around, and the others go on", async () => {
@@ -105,12 +105,12 @@ describe("a plugin that requires others", () => {
     const { host } = await hostWith([...plugins, make("self", "1.0.0", { self: "*" })]);
     expect(order).toEqual(["d"]);
     expect(
-      found(host, "PLUGIN_REQUIRES").map(({ source, message }) => `${source}: ${/in the end: (.*)\. Take/.exec(message)?.[1]}`),
+      found(host, "PLUGIN_REQUIRES").map(({ source, message }) => `${source}: ${/in a cycle: (.*)\. Remove/.exec(message)?.[1]}`),
     ).toEqual(["a: a → b → c → a", "b: a → b → c → a", "c: a → b → c → a", "self: self → self"]);
   });
 
   test("must say so by texts", () => {
-    expect(() => definePlugin({ name: "a", requires: { b: 1 } as never, activate() {} })).toThrow('requires["b"] must be a range');
+    expect(() => definePlugin({ name: "a", requires: { b: 1 } as never, activate() {} })).toThrow('requires["b"] must be a semver range');
     expect(() => definePlugin({ name: "a", engines: [] as never, activate() {} })).toThrow("engines must be an object");
   });
 });
@@ -119,6 +119,6 @@ test("a plugin whose code needs another skillhost is refused with both versions"
   const plugin = definePlugin({ name: "old", engines: { skillhost: "<0.0.1" }, activate() {} });
   const { host } = await hostWith([plugin]);
   expect(found(host, "PLUGIN_ENGINE")).toMatchObject([
-    { source: "old", message: expect.stringContaining(`needs skillhost <0.0.1, and this is skillhost ${host.version}`) },
+    { source: "old", message: expect.stringContaining(`requires skillhost <0.0.1, but this is skillhost ${host.version}`) },
   ]);
 });

@@ -124,7 +124,7 @@ describe("a plugin's model provider", () => {
       code: "MODEL_OPTIONS",
       message: expect.stringContaining('"anthropic", "broken", "odd"'),
     });
-    await expect(session.sendAndWait("Hi.")).rejects.toThrow('The provider "broken" made no model: no weights');
+    await expect(session.sendAndWait("Hi.")).rejects.toThrow('The provider "broken" could not create a model: no weights');
     await session.update({ provider: { type: "odd" } });
     await expect(session.sendAndWait("Hi.")).rejects.toThrow("not a chat model");
   });
@@ -138,7 +138,7 @@ describe("a plugin's model provider", () => {
 describe("a plugin's agent", () => {
   test("that is none fails its plugin, and the message names the field", async () => {
     const { host } = await sessionOver((api) => api.addAgent({ name: "a", tools: "view" as never }));
-    expect(host.plugins[0]?.diagnostics[0]?.message).toContain("agent.tools must be a list of texts");
+    expect(host.plugins[0]?.diagnostics[0]?.message).toContain("agent.tools must be an array of strings");
   });
 
   test("can be given tasks by a model", async () => {

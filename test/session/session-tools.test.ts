@@ -89,7 +89,7 @@ describe("which tools a session brings", () => {
   test("no other code can use them to get at a session", () => {
     const tool = open({}, skill("pdf")).catalog.executables.get("skill")!;
     const context = { invocation: {}, ask() {}, callTool() {}, progress() {}, fileChanged() {} };
-    return expect(tool.execute({ skill: "pdf" }, context as never)).rejects.toThrow(/called by something else than a session/);
+    return expect(tool.execute({ skill: "pdf" }, context as never)).rejects.toThrow(/called without a session/);
   });
 });
 

@@ -85,7 +85,7 @@ describe("a refresh that fails", () => {
     expect(session.tools.map(({ name }) => name)).toEqual(["a"]);
     expect((await session.callTool("a")).textResultForLlm).toBe("a");
     expect(infos.map(({ data }) => data["message"])).toEqual([
-      "The tools could not be refreshed, those from before stay: the source is broken",
+      "The tools could not be refreshed; the session keeps the previous ones: the source is broken",
     ]);
     environment.failWith(undefined);
     environment.publish(sourceOf("skill", "s", b));
@@ -120,7 +120,7 @@ describe("names in filters that do nothing", () => {
     await settleMicrotasks();
     expect(infos.map(({ data }) => data["message"])).toEqual([
       'Disabled tool name in availableTools: "a" (it is also in excludedTools, which wins).',
-      'Unknown tool name in excludedTools: "veiw" (no tool of this session fits it).',
+      'Unknown tool name in excludedTools: "veiw" (it matches no tool of this session).',
     ]);
   });
 

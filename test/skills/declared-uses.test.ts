@@ -302,7 +302,7 @@ describe("an argument that a program could take for an option", () => {
       const kit = await open(place, { "tools/t.json": json("t", { command: "node", args: ["{baseDir}/never.mjs", "${ref}"] }) });
       const result = await kit.call("t", { ref });
       expect(result).toMatchObject({ resultType: "failure", textResultForLlm: expect.stringContaining('"ref" begins with a hyphen') });
-      expect(result.error).toContain('Write "--"');
+      expect(result.error).toContain('Add "--"');
     }
   });
 

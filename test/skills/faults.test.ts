@@ -3,6 +3,7 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestHostOptions } from "skillhost/testing";
 import { describe, expect, test } from "vitest";
+import { rounds } from "../rounds.ts";
 import { patience } from "../slowness.ts";
 import { defects, other, tool } from "./defects.ts";
 import { type Files, type Kit, openKit, poll, put, putAll, short, skillMd, tempFolder, toolSource } from "./kit.ts";
@@ -57,13 +58,15 @@ describe("unusual input that is not a mistake of the author", () => {
     expect(kit.skill("bad").prompts[0]?.text).toBe("One.\nTwo.\n");
   });
 
-  test("a SKILL.md of 300 kB and 10,000 files in the skill and its directory are accepted", { timeout: patience(60_000) }, async () => {
+  test("a SKILL.md of 300 kB and thousands of files in the skill and its directory are accepted", {
+    timeout: patience(60_000),
+  }, async () => {
     const { kit, root } = await openBeside(
       { "SKILL.md": skillMd("bad", "word ".repeat(60_000)), "tools/works.ts": toolSource("works", '"works"') },
       (folder, place) => {
         mkdirSync(join(folder, "assets"));
-        for (let n = 0; n < 5_000; n++) writeFileSync(join(folder, "assets", `${n}.txt`), "");
-        for (let n = 0; n < 5_000; n++) writeFileSync(join(place, `${n}.txt`), "");
+        for (let n = 0; n < rounds(1_000, 5_000); n++) writeFileSync(join(folder, "assets", `${n}.txt`), "");
+        for (let n = 0; n < rounds(1_000, 5_000); n++) writeFileSync(join(place, `${n}.txt`), "");
       },
       { watch: true },
     );

@@ -63,7 +63,7 @@ describe("a tool JSON", () => {
     });
     expect(result.sessionLog).toContain("a word for the log");
     const failed = await kit.call("show", { text: "x", exit: 3 });
-    expect(failed).toMatchObject({ resultType: "failure", textResultForLlm: expect.stringContaining("exit code 3") });
+    expect(failed).toMatchObject({ resultType: "failure", textResultForLlm: expect.stringContaining("exited with code 3") });
     expect(failed.textResultForLlm).not.toContain("a word for the log");
   });
 

@@ -124,7 +124,7 @@ describe("a definition from an untrusted source", () => {
     const properties = Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, { description: `x${odd}` }]));
     const { reported } = made("external", { title: `T${odd}`, parameters: { type: "object", properties } });
     expect(reported.filter((line) => line.includes("HIDDEN"))).toEqual([
-      expect.stringMatching(/^TOOL_TEXT_HIDDEN Tool "t": title has 9 hidden characters .*, and so have 2 more\./),
+      expect.stringMatching(/^TOOL_TEXT_HIDDEN Tool "t": title has 9 hidden characters .*, and 2 more fields\./),
     ]);
   });
 

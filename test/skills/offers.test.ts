@@ -218,7 +218,7 @@ describe("prompts and resources of modules", () => {
     );
     expect(kit.found("RESOURCE_LIST").map(({ message }) => message)).toEqual([
       expect.stringContaining("is not available: No."),
-      expect.stringContaining("y://1 does not fit the template x://{b}"),
+      expect.stringContaining("y://1 does not match the template x://{b}"),
     ]);
     expect(kit.session.listResourceTemplates()).toHaveLength(2);
   });

@@ -69,7 +69,7 @@ describe("two tools of skills with the same name", () => {
     [
       "rename",
       { find: "/host/b", "alpha-find": "/host/a" },
-      ["alpha: the later skill's tool takes the name, the earlier one is renamed: alpha-find"],
+      ["alpha: the later skill's tool keeps the name, and the earlier one is renamed: alpha-find"],
       "warning",
     ],
   ] as const)("policy %s for tools", (conflicts, tools, shadowed, severity) => {

@@ -45,14 +45,14 @@ describe("a skill that requires others", () => {
   });
 
   test.each([
-    ["missing", {}, [], 'it requires "base" ^2.0.0, and there is no skill of that name'],
+    ["missing", {}, [], 'it requires "base" ^2.0.0, but no skill has that name'],
     [
       "of another version",
       { "/b": { base: given("base", "1.4.0") } },
       [],
-      'it requires "base" ^2.0.0, and version 1.4.0 of it is here, in /b/base',
+      'it requires "base" ^2.0.0, but version 1.4.0 is installed, in /b/base',
     ],
-    ["without a version", { "/b": { base: given("base") } }, [], "it names no version of its own"],
+    ["without a version", { "/b": { base: given("base") } }, [], "it does not declare a version"],
     ["switched off", { "/b": { base: given("base", "2.1.0") } }, ["base"], "that skill is disabled: its name is in disabledSkills"],
   ] as const)(
     "a skill contributes nothing when a requirement is %s, and the reason names range and version",
@@ -80,7 +80,7 @@ describe("a skill that requires others", () => {
     };
     const { states, ruleOf } = resolve(roots);
     expect(states).toEqual({ "a/base": "shadowed", "a/top": "refused", "b/base": "active" });
-    expect(ruleOf("/a/top")).toContain("version 2.0.0 in /a/base would do, and does not count because the later of two skills");
+    expect(ruleOf("/a/top")).toContain("version 2.0.0 in /a/base would match, but is not used because of two skills");
     expect(resolve({ "/b": roots["/b"], "/a": roots["/a"] }).states["a/top"]).toBe("active");
   });
 
@@ -91,7 +91,7 @@ describe("a skill that requires others", () => {
     const { states, ruleOf, standings } = resolve(chain);
     expect(Object.values(states)).toEqual(["refused", "refused", "refused"]);
     expect(ruleOf("/a/a")).toBe(
-      'it requires "b" *, and version 1.1.0 of it is refused: "c" requires "d" ^1.0.0, and there is no skill of that name',
+      'it requires "b" *, but version 1.1.0 of it is rejected: "c" requires "d" ^1.0.0, but no skill has that name',
     );
     expect(standings[0]!.requires).toMatchObject([{ name: "b", isMet: false }]);
   });
@@ -101,7 +101,7 @@ describe("a skill that requires others", () => {
     const { states, told } = resolve({ "/r": circle });
     expect(Object.values(states)).toEqual(["active", "active", "active"]);
     expect(told("SKILL_REQUIRES_CYCLE").map(({ severity, message }) => `${severity} ${message}`)).toEqual([
-      expect.stringContaining("warning Skills require each other: a → b → c → a."),
+      expect.stringContaining("warning Skills require each other in a cycle: a → b → c → a."),
     ]);
     const broken = resolve({ "/r": { ...circle, c: given("c", "1.0.0", { a: "*", gone: "*" }) } });
     expect(Object.values(broken.states)).toEqual(["refused", "refused", "refused"]);
@@ -154,11 +154,11 @@ describe("requirements in a host", () => {
     const kit = await openKit([root]);
     expect([kit.skill("top").state, kit.session.listTools().some(({ name }) => name === "hi")]).toEqual(["refused", false]);
     expect(kit.host.explain("top").skills).toMatchObject([
-      { state: "refused", rule: expect.stringContaining("no skill of that name"), requires: [{ name: "base", isMet: false }] },
+      { state: "refused", rule: expect.stringContaining("no skill has that name"), requires: [{ name: "base", isMet: false }] },
     ]);
     expect(kit.host.explain("hi").tools).toMatchObject([{ state: "lost", rule: expect.stringContaining("its skill is refused") }]);
     await kit.saved(() => put(join(root, "base/skill.json"), manifest("base", "1.0.0")));
-    expect(kit.skill("top").rule).toContain("version 1.0.0 of it is here");
+    expect(kit.skill("top").rule).toContain("version 1.0.0 is installed");
     await kit.saved(() => put(join(root, "base/skill.json"), manifest("base", "2.3.0")));
     expect([kit.skill("top").state, await kit.says("hi")]).toEqual(["active", "hi"]);
     expect(kit.host.explain("top").skills[0]!.requires).toMatchObject([{ name: "base", range: "^2.0.0", isMet: true, version: "2.3.0" }]);
@@ -177,7 +177,7 @@ describe("requirements in a host", () => {
     put(join(root, "user/skill.json"), manifest("user", "1.0.0", { requires: { "brand-new": "*" } }));
     const kit = await openKit([root], { watch: false });
     expect(kit.host.explain("brand-new").skills).toMatchObject([
-      { state: "failed", rule: expect.stringContaining(`needs skillhost >=99 and this is ${kit.host.version}`) },
+      { state: "failed", rule: expect.stringContaining(`requires skillhost >=99, but this is ${kit.host.version}`) },
     ]);
     expect(kit.skill("user").rule).toContain("that skill could not be loaded");
   });

@@ -43,5 +43,5 @@ test("a call that never ends is abandoned after the grace period, and its tool's
   };
   retirement.retire([unit(new Promise(() => {}), abandon)]);
   await retirement.ended(1);
-  expect({ isClosed, lines }).toEqual({ isClosed: true, lines: ["A call of this tool still runs and is left behind."] });
+  expect({ isClosed, lines }).toEqual({ isClosed: true, lines: ["A call of this tool is still running and was abandoned."] });
 });

@@ -90,10 +90,10 @@ describe("unusable options of a tool are omitted with a diagnostic:", () => {
     ["a title that is no string", { title: 7 }, /title must be a string/],
     ["a flag that is a string", { skipPermission: "true" }, /skipPermission must be true or false/],
     ["an unknown deferral", { defer: "always" }, /defer must be "auto" or "never"/],
-    ["a timeout of zero", { timeout: 0 }, /timeout must be a number of milliseconds above 0/],
+    ["a timeout of zero", { timeout: 0 }, /timeout must be a positive number of milliseconds/],
     ["an endless timeout", { timeout: Number.POSITIVE_INFINITY }, /timeout must be/],
     ["annotations that are a list", { annotations: [] }, /annotations must be an object/],
-    ["a function in metadata", { metadata: { a: { run: () => 1 } } }, /metadata \(a\.run\) is a function, which JSON cannot hold/],
+    ["a function in metadata", { metadata: { a: { run: () => 1 } } }, /metadata \(a\.run\) is a function, which JSON does not support/],
     ["a BigInt in metadata", { metadata: { a: [1n] } }, /metadata \(a\.0\) is a BigInt/],
     ["a map in metadata", { metadata: { a: new Map() } }, /metadata \(a\) is a Map/],
     ["metadata that contains itself", { metadata: cyclic }, /metadata .* is nested too deeply, or contains itself/],
@@ -125,9 +125,9 @@ describe("options that a tool requires throw TOOL_INVALID:", () => {
   cyclic["not"] = cyclic;
 
   test.each<[string, unknown, RegExp]>([
-    ["nothing at all", null, /A tool is an object with a name/],
+    ["nothing at all", null, /A tool must be an object with a name/],
     ["an illegal name", { name: "my.tool" }, /Name it "my_tool"/],
-    ["no name", {}, /this one is no string \(undefined\)/],
+    ["no name", {}, /this one is not a string \(undefined\)/],
     [
       "a name whose getter throws",
       {
@@ -150,7 +150,7 @@ describe("options that a tool requires throw TOOL_INVALID:", () => {
       /"a": handler cannot be read/,
     ],
     ["parameters that are a string", { name: "a", parameters: "x" }, /parameters must be a schema, not a string/],
-    ["parameters that describe a list", { name: "a", parameters: { type: "array" } }, /type "array"; arguments are named/],
+    ["parameters that describe a list", { name: "a", parameters: { type: "array" } }, /type "array", but it must be "object"/],
     [
       "a function in parameters",
       { name: "a", parameters: { type: "object", properties: { x: { default: () => 1 } } } },
@@ -161,12 +161,12 @@ describe("options that a tool requires throw TOOL_INVALID:", () => {
     [
       "a Valibot schema without its JSON form",
       { name: "a", parameters: v.object({ a: v.string() }) },
-      /\(valibot\) has no JSON Schema form.*toStandardJsonSchema/,
+      /\(valibot\) cannot be converted to JSON Schema.*toStandardJsonSchema/,
     ],
     [
       "a schema of a library that offers no JSON form",
       { name: "a", parameters: zodMini.object({ a: zodMini.string() }) },
-      /\(zod\) has no JSON Schema form.*full Zod 4/,
+      /\(zod\) cannot be converted to JSON Schema.*Use Zod 4/,
     ],
     [
       "a conversion that throws",
@@ -178,7 +178,7 @@ describe("options that a tool requires throw TOOL_INVALID:", () => {
           },
         },
       },
-      /has no JSON Schema form: no bigints/,
+      /cannot be converted to JSON Schema: no bigints/,
     ],
     [
       "a proxy as parameters that throws",
@@ -226,7 +226,7 @@ describe("diagnostics of tools", () => {
       expect.stringMatching(/^SCHEMA_INVALID Tool "forecast": outputSchema\.type /),
     ]);
     const faulty = { ...source, parameters: { type: "object", required: "city" } };
-    expect(() => createReporting(faulty)).toThrow(/^Tool "forecast": parameters\.required must be an array.* is not offered\.$/);
+    expect(() => createReporting(faulty)).toThrow(/^Tool "forecast": parameters\.required must be an array.* is not available\.$/);
     expect(createReporting(faulty, { checkSchemas: false }).diagnostics).toEqual([]);
     expect(createReporting(source, { checkSchemas: false }).diagnostics).toEqual([]);
   });
@@ -335,7 +335,7 @@ describe("a call of a tool", () => {
       const validated = await createTool({ name: "forecast", parameters }, origin).validate({ city: "Oslo" });
       expect(validated).toEqual({
         ok: false,
-        issues: [{ path: "", message: "cannot be checked: the validation of this tool's arguments failed" }],
+        issues: [{ path: "", message: "cannot be checked: validating this tool's arguments failed" }],
       });
     }
   });

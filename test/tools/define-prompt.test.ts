@@ -44,10 +44,10 @@ describe("a prompt made with definePrompt", () => {
   });
 
   test.each<[what: string, args: unknown, message: RegExp]>([
-    ["one missing", { days: "1" }, /needs city\. Give each as text/],
-    ["a number", { city: 1 }, /city must be text, not a number/],
+    ["one missing", { days: "1" }, /requires city\. Pass each as a string/],
+    ["a number", { city: 1 }, /city must be a string, not a number/],
     ["a list instead", ["Oslo"], /must be an object/],
-    ["one that is only inherited", Object.create({ city: "Oslo" }), /needs city/],
+    ["one that is only inherited", Object.create({ city: "Oslo" }), /requires city/],
   ])("a prompt refuses %s", async (_what, args, message) => {
     const prompt = promptOf(
       definePrompt("weather", { arguments: [{ name: "city", required: true }, { name: "days" }], handler: () => "" }),
@@ -92,7 +92,7 @@ describe("a prompt made with definePrompt", () => {
   });
 
   test.each<[what: string, reply: unknown, message: RegExp]>([
-    ["nothing", undefined, /message 0 must be text or a block/],
+    ["nothing", undefined, /message 0 must be a string or a content block/],
     ["a number", 7, /not a number/],
     ["another role", [{ role: "system", content: "x" }], /has the role "system"/],
     ["another type", { type: "video" }, /has the type "video"\. Use one of text, image/],
@@ -100,7 +100,7 @@ describe("a prompt made with definePrompt", () => {
     ["data that is none", ["a", { type: "image", data: "!", mimeType: "a/b" }], /message 1 needs data/],
     ["no media type", { type: "audio", data: "AQ==" }, /needs the field mimeType/],
     ["a resource without contents", { type: "resource", resource: { uri: "x:y" } }, /needs text, or a blob/],
-    ["what JSON cannot hold", { type: "text", text: "x", _meta: { f: () => 1 } }, /holds something that JSON cannot/],
+    ["what JSON cannot hold", { type: "text", text: "x", _meta: { f: () => 1 } }, /contains a value that JSON does not support/],
   ])("a prompt must not return %s", async (_what, reply, message) => {
     await expect(made(reply)).rejects.toMatchObject({ code: "PROMPT_RESULT", message: expect.stringMatching(message) });
   });
@@ -138,18 +138,18 @@ describe("a prompt made with definePrompt", () => {
     ["a name with a space", () => definePrompt("a b", { handler: () => "" }), /1 to 128 letters/],
     ["no options", () => definePrompt("p", undefined as never), /options must be an object, not undefined/],
     ["no handler", () => definePrompt("p", {} as never), /handler must be a function, not undefined/],
-    ["a title that is none", () => definePrompt("p", { title: 1 as never, handler: () => "" }), /title must be text/],
+    ["a title that is none", () => definePrompt("p", { title: 1 as never, handler: () => "" }), /title must be a string/],
     [
       "arguments that are none",
       () => definePrompt("p", { arguments: "x" as never, handler: () => "" }),
-      /arguments must be an object or a list/,
+      /arguments must be an object or an array/,
     ],
     [
       "an argument without a name",
       () => definePrompt("p", { arguments: [{} as never], handler: () => "" }),
       /undefined is not a valid argument name/,
     ],
-    ["an argument twice", () => definePrompt("p", { arguments: [{ name: "a" }, { name: "a" }], handler: () => "" }), /"a" is there twice/],
+    ["an argument twice", () => definePrompt("p", { arguments: [{ name: "a" }, { name: "a" }], handler: () => "" }), /"a" occurs twice/],
     [
       "a requirement that is none",
       () => definePrompt("p", { arguments: { a: { required: 1 as never } }, handler: () => "" }),
@@ -196,7 +196,7 @@ describe("completion of a prompt's argument", () => {
   test("completions are limited to 100 values, and invalid ones are refused", async () => {
     const { values, ...rest } = (await complete("many"))!;
     expect([values.length, rest]).toEqual([100, { total: 250, hasMore: true }]);
-    await expect(complete("wrong")).rejects.toThrow("must give a list of texts");
+    await expect(complete("wrong")).rejects.toThrow("must return an array of strings");
   });
 
   test("completion is absent if no argument supports it", () => {

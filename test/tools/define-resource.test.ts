@@ -131,19 +131,19 @@ describe("a resource template", () => {
 });
 
 test.each<[what: string, define: () => unknown, message: RegExp]>([
-  ["no scheme", () => defineResource("today", { read: () => "" }), /an address with a scheme/],
-  ["a space", () => defineResource("x://a b", { read: () => "" }), /an address with a scheme/],
+  ["no scheme", () => defineResource("today", { read: () => "" }), /a URI with a scheme/],
+  ["a space", () => defineResource("x://a b", { read: () => "" }), /a URI with a scheme/],
   ["no options", () => defineResource("x:y", undefined as never), /not undefined/],
   ["no read", () => defineResource("x:y", {} as never), /read must be a function/],
   ["a watch that is none", () => defineResource("x:y", { read: () => "", watch: 1 as never }), /watch must be a function/],
-  ["a name that is none", () => defineResource("x:y", { read: () => "", name: 1 as never }), /name must be text/],
+  ["a name that is none", () => defineResource("x:y", { read: () => "", name: 1 as never }), /name must be a string/],
   ["a size that is none", () => defineResource("x:y", { read: () => "", size: -1 }), /size must be a number of bytes/],
-  ["a size of many", () => defineResource("x:{y}", { read: () => "", size: 1 }), /a template has no size/],
-  ["a list of one", () => defineResource("x:y", { read: () => "", list: () => [] }), /only a template has a list/],
+  ["a size of many", () => defineResource("x:{y}", { read: () => "", size: 1 }), /a template must not have a size/],
+  ["a list of one", () => defineResource("x:y", { read: () => "", list: () => [] }), /only a template can have a list/],
   ["an unknown variable", () => defineResource("x:{y}", { read: () => "", complete: { z: [] } }), /no variable "z"/],
   ["a completion that is none", () => defineResource("x:{y}", { read: () => "", complete: { y: 1 as never } }), /complete\.y/],
   ["annotations that are none", () => defineResource("x:y", { read: () => "", annotations: [] as never }), /annotations must be an object/],
-  ["annotations with code", () => defineResource("x:y", { read: () => "", annotations: { f: () => 1 } }), /annotations hold something/],
+  ["annotations with code", () => defineResource("x:y", { read: () => "", annotations: { f: () => 1 } }), /annotations contain a value/],
 ])("a resource cannot be defined with %s", (_what, define, message) => {
   expect(define).toThrow(expect.objectContaining({ code: "RESOURCE_INVALID", message: expect.stringMatching(message) }));
 });

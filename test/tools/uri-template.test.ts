@@ -50,14 +50,14 @@ describe("a URI template", () => {
   });
 
   test.each([
-    ["x://{a", /"\{" without its other half/],
-    ["x://a}", /"\}" without/],
-    ["x://{}", /no name of a variable in \{\}/],
-    ["x://{a b}", /no name/],
-    ["x://{a:3}", /no name of a variable in \{a:3\}/],
-    ["x://{=a}", /"=" in \{=a\}, which means nothing/],
+    ["x://{a", /unmatched "\{"/],
+    ["x://a}", /unmatched "\}"/],
+    ["x://{}", /no variable name in \{\}/],
+    ["x://{a b}", /no variable name/],
+    ["x://{a:3}", /no variable name in \{a:3\}/],
+    ["x://{=a}", /unknown operator "=" in \{=a\}/],
     ["x://{a}/{a}", /the variable "a" twice/],
-    ["x://{1a}", /no name/],
+    ["x://{1a}", /no variable name/],
     [`x://${"{a}".repeat(60)}`, /more than 50 variables/],
     [`x://${"a".repeat(3000)}`, /longer than 2000 characters/],
   ])("the template %s is refused", (template, message) => {

@@ -54,7 +54,7 @@ test("a definition that changes after it was seen is held back, shown as a diff,
   expect(second.host.skills[0]).toMatchObject({ diagnostics: [], stale: false });
   expect((await second.call("read")).textResultForLlm).toBe("two");
   expect(await second.host.approveSkill("files")).toBe(0);
-  await expect(second.host.approveSkill("nobody")).rejects.toThrow("There is no skill");
+  await expect(second.host.approveSkill("nobody")).rejects.toThrow("does not exist");
   await second.close();
   expect(toolsOf(await open(place))).toEqual(["read", "stat"]);
 });
@@ -105,14 +105,14 @@ test("the command line shows what is held back of a skill and approves it", asyn
     expect((await cli("list")).stdout).toContain("1 tool.");
     place.write("skills/files/tools/read.ts", source("Reads \u200Bmore.", "two"));
     expect((await cli("list")).stdout).toContain("SKILL_TOOL_CHANGED");
-    expect((await cli("explain", "files")).stdout).toContain("held back read, changed: skillhost approve files");
-    expect((await cli("doctor")).stdout).toContain('DOCTOR_HELD The skill "files": held back');
+    expect((await cli("explain", "files")).stdout).toContain("waiting for approval read, changed: skillhost approve files");
+    expect((await cli("doctor")).stdout).toContain('DOCTOR_HELD Skill "files": waiting for approval');
     expect((await cli("approve", "files")).code).toBe(1);
     const approved = await cli("approve", "files", "--yes");
     // The hidden character does not reach a model, so it is not part of what is approved.
     expect(approved.stdout).toContain('+ description: "Reads more."');
     expect(approved.stdout).toContain("Approved 1 definition of files.");
-    expect((await cli("approve", "files")).stdout).toBe("Nothing of files is held back.\n");
+    expect((await cli("approve", "files")).stdout).toBe("No definition of files is waiting for approval.\n");
     expect(await cli("approve", "filez")).toMatchObject({ code: 1, stderr: expect.stringContaining("files") });
   } finally {
     process.env["SKILLHOST_HOME"] = before;

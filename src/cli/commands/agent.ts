@@ -56,7 +56,7 @@ const editorPlugin = { use: "skillhost/plugins/workspace-tools", config: { prese
 export async function agent(context: CommandContext, given: string, options: AgentCommandOptions): Promise<number> {
   const { io, out } = context;
   const prompt = given === "-" ? await io.stdin.read(io.signal) : given;
-  if (prompt.trim() === "") throw usageError("The prompt is empty. Say what is to be done.");
+  if (prompt.trim() === "") throw usageError("The prompt is empty. Describe the task.");
   const consented = await requireConsent(inWorkspace(context, options.workspace), { always: true });
   const turn = await withHost(consented, { watch: true }, async (host) => {
     const session = await host.createSession(toSessionOptions(options));
@@ -112,7 +112,7 @@ async function connect({ io }: CommandContext, host: Host, session: Session, { s
   const { languageServer } = (await importBundled(serverPlugin)) as unknown as LanguageServerModule;
   const failed = host.plugins.find(({ name, state }) => name === "language-server" && state !== "active");
   const why = host.diagnostics.find(({ source }) => source === "language-server")?.message;
-  if (failed !== undefined) throw new HostError("PLUGIN_ACTIVATION", why ?? "The plugin for the language server was not activated.");
+  if (failed !== undefined) throw new HostError("PLUGIN_ACTIVATION", why ?? "The language-server plugin could not be activated.");
   // A path is relative to where it was typed.
   const path = server === undefined ? {} : { server: resolve(io.cwd, server) };
   return languageServer.connect(session, { ...path, hostEnvironment: io.env });
@@ -123,7 +123,7 @@ function inWorkspace(context: CommandContext, given: string | undefined): Comman
   const { io, options } = context;
   const workspace = resolve(io.cwd, given ?? ".");
   if (statSync(workspace, { throwIfNoEntry: false })?.isDirectory() !== true) {
-    throw usageError(`There is no folder ${visibleLine(workspace)} to work in. Name one with -w.`);
+    throw usageError(`Working directory ${visibleLine(workspace)} does not exist. Choose another one with -w.`);
   }
   const absolute = (path: string): string => (path.startsWith("~") ? path : resolve(io.cwd, path));
   const config = given === undefined || options.config !== undefined ? context.config : loadConfig(undefined, workspace);

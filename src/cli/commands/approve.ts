@@ -39,7 +39,7 @@ async function settle(context: CommandContext, options: ApproveOptions, { about,
   const of = visibleLine(Object.values(about)[0] ?? "");
   if (held.length === 0) {
     if (out.isJson) out.envelope({ ok: true, data: { ...about, held, approved: 0 }, diagnostics: [] });
-    else out.line(`Nothing of ${of} is held back.`);
+    else out.line(`No definition of ${of} is waiting for approval.`);
     return 0;
   }
   const isWhole = out.isJson || held.map((each) => show(context, each)).every(Boolean);
@@ -86,16 +86,16 @@ function toHeld({ name, reason, diff }: Pick<HeldSkillTool, "name" | "reason" | 
 
 function unknown(name: string, host: Host): never {
   const names = [...host.listServers().map((server) => server.name), ...host.skills.map((skill) => skill.name)];
-  const text = `There is no MCP server and no skill "${name}".${didYouMean(name, names)} "skillhost list" shows what there is.`;
+  const text = `No MCP server or skill is named "${name}".${didYouMean(name, names)} Run "skillhost list" to see all.`;
   throw new CliError("MCP_SERVER_UNKNOWN", text, 1);
 }
 
 function reportNothing({ out }: CommandContext, { name, status, error }: ServerInfo, tool: string | undefined): number {
   const isKnown = status === "connected";
-  const what = tool === undefined ? `of ${visibleLine(name)}` : `of ${visibleLine(name)} by the name "${visibleLine(tool)}"`;
+  const what = tool === undefined ? `of ${visibleLine(name)}` : `of ${visibleLine(name)} named "${visibleLine(tool)}"`;
   if (out.isJson) out.envelope({ ok: isKnown, data: { server: name, held: [], approved: 0 }, diagnostics: [] });
-  else if (isKnown) out.line(`Nothing ${what} is held back.`);
-  else out.complain(`What ${visibleLine(name)} offers is not known: ${visibleLine(error ?? status)}`);
+  else if (isKnown) out.line(`No definition ${what} is waiting for approval.`);
+  else out.complain(`The definitions of ${visibleLine(name)} are not available: ${visibleLine(error ?? status)}`);
   return isKnown ? 0 : 1;
 }
 

@@ -18,7 +18,7 @@ export interface CallCommandOptions {
 /** Calls a tool through the whole pipeline of a session. The exit code is 0 when the result is a success. */
 export async function call(context: CommandContext, name: string, json: string | undefined, options: CallCommandOptions): Promise<number> {
   const { io, out } = context;
-  const waits = (): void => out.note("Waiting for arguments as JSON on stdin. To call without, give '{}'.");
+  const waits = (): void => out.note("Waiting for arguments as JSON on stdin. To call without arguments, pass '{}'.");
   const args = await readArguments({ json, pairs: options.arg ?? [] }, io, waits);
   return withHost(context, {}, async (host) => {
     const limit = createCallLimit(options.timeout);
@@ -39,8 +39,8 @@ export async function call(context: CommandContext, name: string, json: string |
     if (session.catalog.executables.get(tool.name)?.hasHandler === false) throw withoutHandler(tool);
     const result = await limit.run((signal) => session.callTool(name, args, { signal: AbortSignal.any([io.signal, signal]) }));
     report(context, tool, result, host);
-    if (permission.wasUnanswered()) out.note("The call was denied because no one can be asked here. Allow it with --yes.");
-    if (limit.hasPassed()) out.note(`It was cancelled after ${options.timeout} ms.`);
+    if (permission.wasUnanswered()) out.note("The call was denied: it needs permission, and this is not a terminal. Allow it with --yes.");
+    if (limit.hasPassed()) out.note(`The call was cancelled after ${options.timeout} ms.`);
     return result.resultType === "success" ? 0 : 1;
   });
 }
@@ -56,7 +56,7 @@ function sourceOf(tool: ListedTool | undefined): string {
 function withoutHandler({ name }: ListedTool): CliError {
   return new CliError(
     "TOOL_WITHOUT_HANDLER",
-    `The tool "${name}" has no handler: only a program that is attached to a session can answer its calls.`,
+    `Tool "${name}" is a client tool without a handler: only a client that is attached to a session can answer its calls.`,
     1,
   );
 }
@@ -65,18 +65,23 @@ function unknownTool(name: string, session: Session, host: Host, isJson: boolean
   const tools = session.listTools().map((tool) => tool.name);
   const isKnown = host.explain(name).tools.length > 0;
   const hint = isKnown
-    ? ` It exists and is not offered: see "skillhost explain ${name}".`
+    ? ` It exists but is not available: run "skillhost explain ${name}" to see why.`
     : (heldHint(name, host) ?? didYouMean(name, tools));
   const errors = host.diagnostics.filter(({ severity }) => severity === "error");
   // Without --json they are on stderr since the host has started.
-  throw new CliError("TOOL_UNKNOWN", `There is no tool "${name}".${hint} "skillhost list" shows what there is.`, 1, isJson ? errors : []);
+  throw new CliError(
+    "TOOL_UNKNOWN",
+    `Tool "${name}" does not exist.${hint} Run "skillhost list" to see all tools.`,
+    1,
+    isJson ? errors : [],
+  );
 }
 
 /** Of a tool that its server has changed. */
 function heldHint(name: string, host: Host): string | undefined {
   for (const { name: server, held } of host.listServers()) {
     const tool = held.find((each) => name === `${server}/${each.name}` || name === `${server}-${each.name}`);
-    if (tool !== undefined) return ` It is held back: "skillhost approve ${server} ${tool.name}" shows why.`;
+    if (tool !== undefined) return ` It is waiting for approval: run "skillhost approve ${server} ${tool.name}" to see why.`;
   }
   return undefined;
 }
@@ -92,7 +97,7 @@ function report({ io, out }: CommandContext, tool: ListedTool, result: ToolResul
   const shown = io.stdout.isTTY ? visibleText(text) : text;
   io.stdout.write(shown === "" || shown.endsWith("\n") ? shown : `${shown}\n`);
   for (const { mimeType, data } of result.binaryResultsForLlm ?? []) {
-    out.note(`With ${visibleText(mimeType)}, ${Buffer.byteLength(data, "base64")} bytes; --json shows it.`);
+    out.note(`The result also contains ${visibleText(mimeType)}, ${Buffer.byteLength(data, "base64")} bytes; use --json to get it.`);
   }
   if (result.error !== undefined) out.complain(visibleText(result.error));
 }

@@ -39,7 +39,7 @@ export async function changeCommand(
     const request = toRequest(command, names, options, context, packages);
     if (request === undefined) {
       out.envelope({ ok: true, data: nothingDone, diagnostics: [] });
-      if (!out.isJson) out.line("No package here brings skills.");
+      if (!out.isJson) out.line("No installed package contains skills.");
       return 0;
     }
     const outcome = await changePackages({
@@ -89,7 +89,7 @@ function toSpec(given: string, cwd: string): string {
   const path = resolve(cwd, given.replace(/^file:/, "").replace(/^~(?=[\\/])/, homedir()));
   if (!existsSync(path)) throw new CliError("PACKAGE_FOLDER", `${path} does not exist.`, 1);
   if (statSync(path).isDirectory() && !existsSync(join(path, "package.json"))) {
-    const message = `${path} has no package.json, so npm cannot install it. "skillhost pack" writes one; or move the folder into ./skills, where it needs none.`;
+    const message = `${path} has no package.json, so npm cannot install it. Run "skillhost pack" to create one, or move the folder into ./skills, where it needs none.`;
     throw new CliError("PACKAGE_FOLDER", message, 1);
   }
   if (statSync(path).isDirectory()) assertNamed(path);
@@ -100,12 +100,12 @@ function toSpec(given: string, cwd: string): string {
 function assertNamed(path: string): void {
   const { name } = readManifest(path);
   if (typeof name === "string" && name.trim() !== "") return;
-  const message = `${join(path, "package.json")} has no "name", so npm cannot install the folder. Give it one, such as "my-skills".`;
+  const message = `${join(path, "package.json")} has no "name", so npm cannot install the folder. Add one, such as "my-skills".`;
   throw new CliError("PACKAGE_FOLDER", message, 1);
 }
 
 function unknown(name: string, known: readonly string[]): CliError {
-  return new CliError("PACKAGE_UNKNOWN", `"${name}" is not an installed dependency here.${didYouMean(name, known)}`, 1);
+  return new CliError("PACKAGE_UNKNOWN", `"${name}" is not an installed dependency of this project.${didYouMean(name, known)}`, 1);
 }
 
 function report({ out }: CommandContext, outcome: ChangeOutcome, { project }: InstallContext): number {
@@ -114,7 +114,7 @@ function report({ out }: CommandContext, outcome: ChangeOutcome, { project }: In
   }
   if (outcome.kind === "unchanged") {
     out.envelope({ ok: true, data: nothingDone, diagnostics: [] });
-    if (!out.isJson) out.line("Everything is as it should be: nothing was changed.");
+    if (!out.isJson) out.line("Already up to date.");
     return 0;
   }
   const { preview, diagnostics } = outcome;
@@ -135,7 +135,7 @@ function report({ out }: CommandContext, outcome: ChangeOutcome, { project }: In
 function done({ packages, dependencies, removed }: Preview): readonly string[] {
   const named = packages.map(({ name, version }) => visibleLine(`${name}@${version}`));
   const more = dependencies.length > 0 ? ` with ${counted(dependencies.length, "dependency").replace(/ys$/, "ies")}` : "";
-  if (named.length + removed.length + dependencies.length === 0) return ["Nothing had to be installed: what was asked for is there."];
+  if (named.length + removed.length + dependencies.length === 0) return ["Already installed."];
   return [
     ...(named.length > 0 ? [`Installed ${named.join(", ")}${more}.`] : []),
     ...(removed.length > 0 ? [`Removed ${removed.map(visibleLine).join(", ")}.`] : []),
@@ -146,6 +146,6 @@ function done({ packages, dependencies, removed }: Preview): readonly string[] {
 export async function ci(context: CommandContext): Promise<number> {
   const outcome = await withPackages(context, {}, installFrozen);
   const { installed } = outcome;
-  const what = installed.length === 0 ? "Nothing was missing" : `Installed ${installed.length} of package-lock.json`;
-  return reportDrift(context, outcome, `${what}. ${totals(outcome)} verified: every byte is as the lock has it.`, { installed });
+  const what = installed.length === 0 ? "Nothing had to be installed" : `Installed ${installed.length} of package-lock.json`;
+  return reportDrift(context, outcome, `${what}. ${totals(outcome)} verified against skillhost-lock.json.`, { installed });
 }

@@ -96,7 +96,7 @@ function isNamed({ options, config }: CommandContext, directories: readonly stri
 function missingRoots(roots: readonly string[], looked: number, out: Output): readonly Diagnostic[] {
   const found = roots.flatMap((root) => rootFault(fixedPart(root)) ?? []);
   if (found.length > 0 || looked > 0) return found;
-  const message = `There is no skill in ${roots.map(out.path).join(", ")}. Make one with "skillhost new skill <name>".`;
+  const message = `No skills found in ${roots.map(out.path).join(", ")}. Create one with "skillhost new skill <name>".`;
   return [{ severity: "error", code: "SKILLS_NONE", message }];
 }
 
@@ -104,7 +104,7 @@ function rootFault(root: string): Diagnostic | undefined {
   const stats = statSync(root, { throwIfNoEntry: false });
   const file = root;
   if (stats === undefined) {
-    const message = 'This directory does not exist. Correct its name, or make a skill there with "skillhost new skill <name>".';
+    const message = 'This directory does not exist. Check the path, or create a skill with "skillhost new skill <name>".';
     return { severity: "error", code: "SKILLS_DIRECTORY_MISSING", file, message };
   }
   if (stats.isDirectory()) return undefined;
@@ -112,7 +112,7 @@ function rootFault(root: string): Diagnostic | undefined {
     severity: "error",
     code: "SKILLS_NOT_DIRECTORY",
     file,
-    message: "This is not a directory. Name the skill's folder, or one that holds skill folders.",
+    message: "This is not a directory. Pass the skill's folder, or a folder that contains skill folders.",
   };
 }
 
@@ -147,18 +147,16 @@ function print({ report, tools, bundles, diagnostics }: Findings, out: Output): 
   const what = `${parts.join(", ")} and ${counted(tools, "tool")} checked`;
   const python = report.skills.flatMap((skill) => skill.unrun).filter((file) => file.endsWith(".py")).length;
   const unrun = report.skills.reduce((sum, skill) => sum + skill.unrun.length, 0) - python;
-  const nothing = unrun + python > 0 ? "no fault in what is written" : "nothing found";
+  const nothing = unrun + python > 0 ? "no problems found without running code" : "no problems found";
   out.line(found.length === 0 ? `${what}: ${nothing}.` : `${what}: ${found.join(", ")}.`);
   if (unrun > 0)
-    out.line(
-      `${counted(unrun, "module")} not run: whether ${unrun === 1 ? "it loads" : "they load"}, only "skillhost check --run" can say.`,
-    );
+    out.line(`${counted(unrun, "module")} not run. Use "skillhost check --run" to see whether ${unrun === 1 ? "it loads" : "they load"}.`);
   if (python > 0)
     out.line(
-      `${counted(python, "Python file")} parsed and not run: whether ${python === 1 ? "it loads" : "they load"}, "skillhost list" shows, which runs ${python === 1 ? "it" : "them"}.`,
+      `${counted(python, "Python file")} parsed but not run. "skillhost list" runs ${python === 1 ? "it" : "them"} and shows whether ${python === 1 ? "it loads" : "they load"}.`,
     );
   const computed = report.skills.flatMap((skill) => skill.computed);
-  if (computed.length > 0) out.line(`What these define is computed: ${named(computed.map(out.path))}.`);
+  if (computed.length > 0) out.line(`These modules compute their definitions: ${named(computed.map(out.path))}.`);
 }
 
 function count(diagnostics: readonly Diagnostic[]): { readonly errors: number; readonly warnings: number; readonly infos: number } {

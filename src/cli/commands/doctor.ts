@@ -57,9 +57,9 @@ function foldersOf({ sessionsDirectory, approvalsDirectory, mcp, trust }: Resolv
   return [
     { what: "sessions", path: sessionsDirectory, isPrivate: false },
     { what: "approvals", path: approvalsDirectory, isPrivate: true },
-    { what: "lists of MCP servers", path: mcp.cacheDirectory, isPrivate: false },
-    { what: "what people signed in with", path: mcp.credentialsDirectory, isPrivate: true },
-    ...(trust.directory === undefined ? [] : [{ what: "keys and what you trust", path: trust.directory, isPrivate: true }]),
+    { what: "cached lists of MCP servers", path: mcp.cacheDirectory, isPrivate: false },
+    { what: "sign-in tokens", path: mcp.credentialsDirectory, isPrivate: true },
+    ...(trust.directory === undefined ? [] : [{ what: "keys and trust settings", path: trust.directory, isPrivate: true }]),
   ];
 }
 
@@ -88,7 +88,7 @@ async function checkServers(
   const waiting = [...gathered];
   const work = async (): Promise<void> => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      log.debug("A server is tried out.", { server: next.info.name });
+      log.debug("Checking an MCP server.", { server: next.info.name });
       checked.set(next, await checkServer(next, options));
     }
   };
@@ -96,7 +96,7 @@ async function checkServers(
   return gathered.map((server) => ({ ...checked.get(server)!, server }));
 }
 
-/** With what people signed in with before; nobody is asked to now. */
+/** With sign-in tokens before; nobody is asked to now. */
 function openConnector({ log, mcp }: ResolvedHostOptions): OwnedConnector {
   const askToSignIn = () => () => Promise.reject(new Error("Interactive sign-in is not available here."));
   const policy = { elicitation: "deny", sampling: "deny" } as const;
@@ -117,7 +117,7 @@ function skillFindings({ skills }: Host): readonly Diagnostic[] {
     const [first] = errors;
     if (first === undefined) return [];
     const more = errors.length > 1 ? `, and ${errors.length - 1} more` : "";
-    const message = `The skill ${JSON.stringify(name)} has errors: ${first.code} ${first.message}${more} "skillhost list" shows all.`;
+    const message = `The skill ${JSON.stringify(name)} has errors: ${first.code} ${first.message}${more} Run "skillhost list" to see all.`;
     return [
       {
         severity: "error",

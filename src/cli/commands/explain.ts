@@ -63,7 +63,7 @@ function filterOf(name: string, session: Session): Filtered | undefined {
 
 function unknownName(name: string, host: Host): CliError {
   const names = [...host.skills.flatMap((skill) => [skill.name, ...skill.tools]), ...host.plugins.map((plugin) => plugin.name)];
-  const text = `Nothing is named "${name}".${didYouMean(name, names)} "skillhost list" shows what there is.`;
+  const text = `No tool or skill is named "${name}".${didYouMean(name, names)} Run "skillhost list" to see all.`;
   return new CliError(
     "NAME_UNKNOWN",
     text,
@@ -100,7 +100,7 @@ function printTool(tool: ExplainedTool, filtered: Filtered | undefined, out: Out
 }
 
 function filterRule({ filter, pattern }: Filtered): string {
-  return pattern === undefined ? `no pattern in ${filter} fits it` : `"${pattern}" in ${filter} fits it`;
+  return pattern === undefined ? `no pattern in ${filter} matches it` : `"${pattern}" in ${filter} matches it`;
 }
 
 function printSkill(skill: ExplainedSkill, skills: readonly SkillInfo[], out: Output): void {
@@ -111,7 +111,7 @@ function printSkill(skill: ExplainedSkill, skills: readonly SkillInfo[], out: Ou
   if (skill.winner !== undefined) out.line(`    ${style.dim("the name belongs to")} ${out.path(skill.winner)}`);
   for (const { name, range, isMet, version, problem } of skill.requires ?? []) {
     const fate = isMet
-      ? style.green(version === undefined ? "is here" : `version ${visibleLine(version)}`)
+      ? style.green(version === undefined ? "found" : `version ${visibleLine(version)}`)
       : style.yellow(visibleLine(problem ?? ""));
     out.line(`    ${style.dim("requires")} ${visibleLine(name)} ${visibleLine(range)}: ${fate}`);
   }
@@ -120,6 +120,6 @@ function printSkill(skill: ExplainedSkill, skills: readonly SkillInfo[], out: Ou
   if (trust !== undefined)
     out.line(`    ${style.dim("trust")} ${trustWords(trust, style)}; signatures of the scope "${trust.scope}": ${trust.mode}`);
   for (const { name, reason } of held)
-    out.line(`    ${style.dim("held back")} ${visibleLine(name)}, ${reason}: skillhost approve ${visibleLine(skill.name)}`);
+    out.line(`    ${style.dim("waiting for approval")} ${visibleLine(name)}, ${reason}: skillhost approve ${visibleLine(skill.name)}`);
   if (skill.tools.length > 0) out.line(`    ${style.dim("tools")} ${skill.tools.map(visibleLine).join(", ")}`);
 }

@@ -117,12 +117,12 @@ async function listen(
   io: CliIo,
   token: ConnectionToken | undefined,
 ): Promise<void> {
-  if (transport.kind !== "tcp") throw new Error("There are no streams to serve over. Use --port.");
+  if (transport.kind !== "tcp") throw new Error("Standard input and output are not available to serve on. Use --port.");
   const { listenForClients } = await import("../../servers/copilot/connection/listen.ts");
   const listening = await listenForClients(server, transport);
   // Before the port: whoever waits for that has the token then.
   if (token?.isMadeUp === true) {
-    io.stderr.write(`Clients must give this token; set COPILOT_CONNECTION_TOKEN to choose another, or use --no-token.\n`);
+    io.stderr.write(`Clients must send this token. Set COPILOT_CONNECTION_TOKEN to choose another, or use --no-token.\n`);
     io.stderr.write(`COPILOT_CONNECTION_TOKEN=${token.text}\n`);
   }
   io.stdout.write(`CLI server listening on port ${listening.port}\n`);

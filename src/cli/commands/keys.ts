@@ -35,20 +35,21 @@ export async function listKeys({ out }: CommandContext): Promise<number> {
     own.map((key) => `${shown(key)}${key.isLocked ? "  (with a passphrase)" : ""}`),
   );
   for (const { file } of own.filter((key) => key.isOpenToOthers))
-    out.note(`Others on this machine can read ${out.path(file)}. Take that from them: chmod 600 ${out.path(file)}`);
+    out.note(`Other users of this machine can read ${out.path(file)}. Restrict it: chmod 600 ${out.path(file)}`);
   section("trusted", keys.map(shown));
   section(
     "revoked",
     revoked.map(({ id, at, reason = "" }) => `${id}  ${visibleLine(`${at.slice(0, 10)} ${reason}`.trim())}`),
   );
-  if (own.length + keys.length + revoked.length === 0) out.note('There are none. Make one with "skillhost keys new".');
+  if (own.length + keys.length + revoked.length === 0) out.note('No keys. Create one with "skillhost keys new".');
   return 0;
 }
 
 /** Makes a key pair, and has its owner trust it. */
 export async function newKey(context: CommandContext, name = "", { passphraseFile }: KeyOptions): Promise<number> {
   const { out } = context;
-  if (/[\r\n]/.test(name) || name.length > 200) throw new CliError("KEY_INVALID", "A key's name is one line of up to 200 characters.", 2);
+  if (/[\r\n]/.test(name) || name.length > 200)
+    throw new CliError("KEY_INVALID", "A key's name must be a single line of up to 200 characters.", 2);
   const passphrase = readPassphrase(context, passphraseFile);
   const key = await createPrivateKeyFile(keysFolderIn(skillhostHome()), name, passphrase);
   await changeTrustFile(trustPath(), (before) => withKeys(before, [key]));
@@ -56,8 +57,10 @@ export async function newKey(context: CommandContext, name = "", { passphraseFil
   if (out.isJson)
     out.envelope({ ok: true, data: { id: key.id, name: key.name, public: line, file: key.file, isLocked: key.isLocked }, diagnostics: [] });
   else out.line(visibleLine(line));
-  out.note(`The key ${key.id} is in ${out.path(key.file)}. Keep that file to yourself; the line above is for others to trust.`);
-  if (!key.isLocked) out.note("It is not encrypted. With SKILLHOST_KEY_PASSPHRASE or --passphrase-file it would be.");
+  out.note(
+    `The private key ${key.id} is in ${out.path(key.file)}: keep that file secret. The line above is the public key: give it to others.`,
+  );
+  if (!key.isLocked) out.note("The key is not encrypted. Use SKILLHOST_KEY_PASSPHRASE or --passphrase-file to encrypt it.");
   return 0;
 }
 
@@ -65,13 +68,13 @@ export async function newKey(context: CommandContext, name = "", { passphraseFil
 export async function trustKeys({ io, out }: CommandContext, given: string): Promise<number> {
   const path = resolve(io.cwd, given);
   const keys = existsSync(path) ? keysInFile(path) : parseKeys(given);
-  if (keys.length === 0) throw new CliError("KEY_INVALID", `There is no key in ${given}.`, 1);
+  if (keys.length === 0) throw new CliError("KEY_INVALID", `${given} contains no key.`, 1);
   const { revoked = [] } = trustFile();
   const gone = keys.find(({ id }) => revoked.some((each) => each.id === id));
   if (gone !== undefined)
     throw new CliError(
       "KEY_REVOKED",
-      `The key ${gone.id} was revoked. Take it out of "revoked" in ${out.path(trustPath())} if that was a mistake.`,
+      `The key ${gone.id} was revoked. Remove it from "revoked" in ${out.path(trustPath())} if that was a mistake.`,
       1,
     );
   await changeTrustFile(trustPath(), (before) => withKeys(before, keys));
@@ -89,10 +92,10 @@ export async function revokeKey({ out }: CommandContext, wanted: string, { reaso
   if (id === undefined)
     throw new CliError(
       "KEY_UNKNOWN",
-      `There is no key ${JSON.stringify(wanted)}. "skillhost keys list" shows them; a key that you do not have is named by its id.`,
+      `No key is named ${JSON.stringify(wanted)}. Run "skillhost keys list" to see your keys; name a key that you do not have by its id.`,
       1,
     );
-  if (ids.size > 1) throw new CliError("KEY_AMBIGUOUS", `Several keys have this name. Name one by its id: ${[...ids].join(", ")}.`, 1);
+  if (ids.size > 1) throw new CliError("KEY_AMBIGUOUS", `Several keys have this name. Use the id of one: ${[...ids].join(", ")}.`, 1);
   const revocation = { id, at: new Date().toISOString(), ...(reason !== undefined && { reason }) };
   await changeTrustFile(trustPath(), (before) => ({
     ...before,
@@ -100,7 +103,7 @@ export async function revokeKey({ out }: CommandContext, wanted: string, { reaso
     revoked: [...(before.revoked ?? []).filter((each) => each.id !== id), revocation],
   }));
   if (out.isJson) out.envelope({ ok: true, data: { revoked: revocation }, diagnostics: [] });
-  else out.line(`Revoked ${id}. Nothing that was signed with it is believed any more.`);
+  else out.line(`Revoked ${id}. Everything that was signed with it is rejected now.`);
   return 0;
 }
 
@@ -145,6 +148,6 @@ function parseJson(text: string, file: string): unknown {
     return JSON.parse(text);
   } catch {
     // The configuration's own reader says where; here it is only looked into.
-    throw new CliError("KEY_INVALID", `${file} is not valid JSON. Fix it, or give the key itself.`, 1);
+    throw new CliError("KEY_INVALID", `${file} is not valid JSON. Fix it, or pass the key itself.`, 1);
   }
 }

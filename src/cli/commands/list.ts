@@ -40,7 +40,7 @@ function tellNone(context: CommandContext): void {
   const { roots } = resolveHostOptions(toHostOptions(context, [], false));
   const deeper = deeperSkillsIn(roots, context.out);
   for (const { message } of deeper) context.out.note(message);
-  if (deeper.length === 0) context.out.note('Make one with "skillhost new skill <name>", or name a directory with --skills.');
+  if (deeper.length === 0) context.out.note('Create one with "skillhost new skill <name>", or choose a directory with --skills.');
 }
 
 function printSkill(skill: SkillInfo, out: Output): void {

@@ -37,7 +37,7 @@ async function writeDown(context: CommandContext, packages: InstallContext, opti
   if (out.isJson) out.envelope({ ok: true, data: { ...counts, changes }, diagnostics: [] });
   else {
     if (before !== undefined) for (const change of changes) for (const line of describeDrift(change, out)) out.line(line);
-    out.line(`${totals(counts)} locked${before !== undefined && changes.length === 0 ? ": as before" : ""}.`);
+    out.line(`${totals(counts)} locked${before !== undefined && changes.length === 0 ? ", unchanged" : ""}.`);
     out.note(`Written: ${out.path(`${folder}/${lockFileName}`)}.`);
   }
   return 0;
@@ -50,19 +50,19 @@ export async function verify(context: CommandContext, options: PackageOptions): 
     await settleFolder(folder, context);
     return verifyProject(folder, { ...packages, runs: options.run === true, onRead: progress(context) });
   });
-  return reportDrift(context, outcome, `${totals(outcome)} verified: every byte is as the lock has it.`, {});
+  return reportDrift(context, outcome, `${totals(outcome)} verified against skillhost-lock.json.`, {});
 }
 
 /** Tells what is not as the lock has it, or that all is. */
 export function reportDrift({ out }: CommandContext, outcome: VerifyOutcome, success: string, data: object): number {
   const { drift, ...counts } = outcome;
   const ok = drift.length === 0;
-  const error = { code: "PACKAGES_DRIFT", message: `${counted(drift.length, "difference")} from the lock.` };
+  const error = { code: "PACKAGES_DRIFT", message: `${counted(drift.length, "difference")} from skillhost-lock.json.` };
   if (out.isJson) out.envelope({ ok, data: { ...counts, drift, ...data }, diagnostics: [], ...(!ok && { error }) });
   else if (ok) out.line(success);
   else {
     for (const each of drift) for (const line of describeDrift(each, out)) out.line(line);
-    out.complain(`${error.message} Find out where they come from. "skillhost lock" writes down what is there now, once you agree to it.`);
+    out.complain(`${error.message} Find out where they come from. If you accept them, run "skillhost lock" to record the current state.`);
   }
   return ok ? 0 : 1;
 }

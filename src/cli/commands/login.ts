@@ -45,11 +45,11 @@ async function authorize(
   io.stderr.write(`To sign in to ${visibleLine(serverName)}, open this address in a browser:\n${visibleLine(url)}\n`);
   if (browser === true) {
     const { openBrowser } = await import("../open-browser.ts");
-    if (!(await openBrowser(url, io))) out.note("The browser could not be opened from here.");
+    if (!(await openBrowser(url, io))) out.note("The browser could not be opened.");
   }
   const { ask } = io;
   if (ask === undefined || !io.stdin.isTTY || !io.stderr.isTTY) return waitFor(never, { signal });
-  const question = "If the browser is on another machine, paste the address that it ends up at:\n> ";
+  const question = "If the browser is on another machine, paste the address of the last page here:\n> ";
   const callbackUrl = (await ask(question, signal)).trim();
   // Only Enter: they go on in the browser.
   return callbackUrl === "" ? waitFor(never, { signal }) : { callbackUrl };
@@ -61,7 +61,7 @@ type ServerInfo = Awaited<ReturnType<Host["signInToServer"]>>;
 
 function report({ out }: CommandContext, info: ServerInfo, isAsked: boolean): number {
   const isConnected = info.status === "connected";
-  const error = { code: "MCP_NOT_CONNECTED", message: info.error ?? `The server is ${info.status}.` };
+  const error = { code: "MCP_NOT_CONNECTED", message: info.error ?? `The server's status is "${info.status}".` };
   if (out.isJson) {
     out.envelope({
       ok: isConnected,
@@ -70,9 +70,9 @@ function report({ out }: CommandContext, info: ServerInfo, isAsked: boolean): nu
       ...(!isConnected && { error }),
     });
   } else if (isConnected) {
-    const how = isAsked ? "Signed in to" : "Nothing was asked for by";
+    const how = isAsked ? "Signed in to" : "No sign-in was needed for";
     out.line(`${how} ${visibleLine(info.name)}, which has ${counted(info.tools.length, "tool")}.`);
-    if (!isAsked) out.note("It needs no sign-in, or the last one still holds. For another one, use --again.");
+    if (!isAsked) out.note("The server needs no sign-in, or you are still signed in. To sign in again, use --again.");
   } else {
     out.complain(visibleLine(error.message));
   }

@@ -35,7 +35,7 @@ export function mcp(context: CommandContext, options: McpCommandOptions): Promis
 async function overStdio(context: CommandContext, options: McpCommandOptions): Promise<number> {
   const { io, log } = context;
   const serving = servingOptions(context, options);
-  if (io.takeStreams === undefined) throw usageError("There are no streams to serve MCP over. Use --http.");
+  if (io.takeStreams === undefined) throw usageError("Standard input and output are not available to serve MCP on. Use --http.");
   // Before any skill is loaded: what its code prints must not get into the protocol.
   const streams = io.takeStreams();
   try {
@@ -63,10 +63,10 @@ function explainTerminal(context: CommandContext, host: Host, { allow, yes }: Mc
   const rights = yes === true ? ["--yes"] : (allow ?? ["<rule>"]).flatMap((rule) => ["--allow", rule]);
   const args = ["-y", "skillhost", "mcp", ...roots.flatMap((root) => ["--skills", root]), ...rights];
   const snippet = { mcpServers: { skillhost: { command: "npx", args } } };
-  out.note("A terminal does not speak MCP. Have a client start it, by this in its configuration (such as .mcp.json):");
+  out.note("This command is meant to be started by an MCP client. Add this to the client's configuration (such as .mcp.json):");
   out.note(JSON.stringify(snippet));
   if (yes !== true)
-    out.note('Calls that no "--allow <rule>" covers are asked about in the client; a client that cannot show a form is denied them.');
+    out.note('Calls that no "--allow <rule>" covers ask for permission in the client. If the client cannot show a form, they are denied.');
 }
 
 function overHttp(context: CommandContext, options: McpCommandOptions, http: number | true): Promise<number> {
@@ -94,8 +94,9 @@ function overHttp(context: CommandContext, options: McpCommandOptions, http: num
 function tokenOf({ io }: CommandContext, { token, host }: McpCommandOptions): string | false | undefined {
   const known = io.env["SKILLHOST_TOKEN"] || undefined;
   if (token !== false) return token ?? known;
-  if (known !== undefined) throw usageError("--no-token was given, and SKILLHOST_TOKEN is set. Leave one of them out.");
-  if (!isLoopback(host)) throw usageError(`--no-token is for this machine alone, and ${host} can be reached by others. Leave it out.`);
+  if (known !== undefined) throw usageError("--no-token and SKILLHOST_TOKEN exclude each other. Remove one of them.");
+  if (!isLoopback(host))
+    throw usageError(`--no-token is allowed only for loopback addresses, but ${host} can be reached from other machines. Remove it.`);
   return false;
 }
 
@@ -118,11 +119,11 @@ function servingOptions(
 
 function announce({ io, out }: CommandContext, { url, token }: McpHttpServer, isMadeUp: boolean): void {
   if (out.isJson) out.envelope({ ok: true, data: { url }, diagnostics: [] });
-  else out.line(`MCP is served at ${url}`);
+  else out.line(`Serving MCP at ${url}`);
   // Not on stdout: that may be a file that others read.
   if (!isMadeUp || token === undefined) return;
   const client = { mcpServers: { skillhost: { type: "http", url, headers: { Authorization: `Bearer ${token}` } } } };
-  io.stderr.write(`Requests must carry this header:\nAuthorization: Bearer ${token}\n`);
-  io.stderr.write(`As a client is configured:\n${JSON.stringify(client)}\n`);
-  io.stderr.write("The token is a new one each time. SKILLHOST_TOKEN sets one that lasts.\n");
+  io.stderr.write(`Requests must have this header:\nAuthorization: Bearer ${token}\n`);
+  io.stderr.write(`Client configuration:\n${JSON.stringify(client)}\n`);
+  io.stderr.write("The token changes with each start. Set SKILLHOST_TOKEN to choose a fixed one.\n");
 }

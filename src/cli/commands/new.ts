@@ -18,10 +18,10 @@ export async function newSkill(context: CommandContext, name: string): Promise<n
   checkSkillName(name);
   const root = rootsOf(context)[0]!;
   if (existsSync(root) && isSkillFolder(root))
-    throw usageError(`${root} is a skill itself. Name the folder that skills are in with --skills.`);
+    throw usageError(`${root} is itself a skill. Choose the folder that contains the skills with --skills.`);
   const folder = join(root, name);
   if (existsSync(folder))
-    throw new CliError("FILE_EXISTS", `${folder} is there already and nothing was written. Take another name, or move it away.`, 1);
+    throw new CliError("FILE_EXISTS", `${folder} already exists, so nothing was written. Choose another name, or move the folder away.`, 1);
   assertOwnPlace(context, folder);
   return tell(context, await writeTrusted(context, folder, skillFiles(name, schemaPath(folder))), folder, []);
 }
@@ -51,10 +51,8 @@ function checkSkillName(name: string): void {
       .toLowerCase()
       .match(/[a-z0-9]+/g) ?? [];
   const nearest = words.join("-").slice(0, 64).replace(/-$/, "");
-  const advice = nearest === "" ? "" : ` Write "${nearest}".`;
-  throw usageError(
-    `"${visibleLine(name)}" cannot be a skill's name: that has lowercase letters a-z, digits and single hyphens, at most 64.${advice}`,
-  );
+  const advice = nearest === "" ? "" : ` Use "${nearest}".`;
+  throw usageError(`"${visibleLine(name)}" is not a valid skill name: use up to 64 lowercase letters, digits and single hyphens.${advice}`);
 }
 
 interface FoundSkill {
@@ -70,12 +68,13 @@ function chooseSkill(context: CommandContext, wanted: string | undefined): Found
       return text ? [{ folder, text }] : [];
     });
   const names = skills.map(({ text }) => text.name);
-  if (skills.length === 0) throw new CliError("SKILL_UNKNOWN", 'There is no skill here. Make one with "skillhost new skill <name>".', 1);
-  if (wanted === undefined && skills.length > 1) throw usageError(`Say which skill with --skill: ${names.map(visibleLine).join(", ")}.`);
+  if (skills.length === 0) throw new CliError("SKILL_UNKNOWN", 'No skills found. Create one with "skillhost new skill <name>".', 1);
+  if (wanted === undefined && skills.length > 1)
+    throw usageError(`There are several skills. Choose one with --skill: ${names.map(visibleLine).join(", ")}.`);
   // As elsewhere, the later of two skills with one name has it.
   const found =
     wanted === undefined ? skills[0] : skills.findLast(({ text, folder }) => text.name === wanted || basename(folder) === wanted);
-  if (found === undefined) throw new CliError("SKILL_UNKNOWN", `There is no skill "${wanted}".${didYouMean(wanted!, names)}`, 1);
+  if (found === undefined) throw new CliError("SKILL_UNKNOWN", `Skill "${wanted}" does not exist.${didYouMean(wanted!, names)}`, 1);
   return found;
 }
 
@@ -103,7 +102,7 @@ export async function newPlugin(context: CommandContext, name: string): Promise<
   const { io, out } = context;
   if (!isPluginName(name)) {
     const what = 'must be up to 64 letters, digits, ".", "_" and "-", beginning with a letter or digit';
-    throw usageError(`A plugin's name ${what}: ${visibleLine(name)} is none.`);
+    throw usageError(`${visibleLine(name)} is not a valid plugin name: it ${what}.`);
   }
   const folder = join(io.cwd, "plugins", name);
   assertOwnPlace(context, folder);
@@ -111,7 +110,7 @@ export async function newPlugin(context: CommandContext, name: string): Promise<
   const test = files.find((file) => file.endsWith(".test.mjs"))!;
   const next = [
     testHint(context, test),
-    `Name it in skillhost.json: { "plugins": ["./plugins/${name}"] }, or createHost({ plugins: ["./plugins/${name}"] }).`,
+    `Add it to skillhost.json: { "plugins": ["./plugins/${name}"] }, or createHost({ plugins: ["./plugins/${name}"] }).`,
   ];
   if (out.isJson) out.envelope({ ok: true, data: { folder, files, next }, diagnostics: [] });
   else for (const file of files) out.line(out.path(file));

@@ -118,10 +118,10 @@ function describe({ out }: CommandContext, packed: PackedPackage, dryRun: boolea
   );
   out.line(`  ${style.dim(packed.integrity)}`);
   for (const diagnostic of distinct(packed.diagnostics)) out.line(out.diagnostic(diagnostic));
-  if (packed.left.length > 0) out.note(`Not packed: ${named(packed.left, 20)}.`);
+  if (packed.left.length > 0) out.note(`Not included: ${named(packed.left, 20)}.`);
   if (packed.added.length === 0) return;
   const file = out.path(join(packed.folder, "package.json"));
-  out.note(`${file} ${dryRun ? "would get" : "got"} what it did not say: ${packed.added.join(", ")}.`);
+  out.note(`${dryRun ? "Would add" : "Added"} to ${file}: ${packed.added.join(", ")}.`);
 }
 
 function dataOf({ name, version, fileName, integrity, files, left, added, tarball, manifest }: PackedPackage): object {

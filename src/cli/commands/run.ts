@@ -35,7 +35,7 @@ export async function run(context: CommandContext, given: string, options: RunCo
   const chosen = options.agent === undefined ? undefined : chooseAgent(context, options.agent);
   const sessionOptions = toSessionOptions(options, context, chosen);
   const prompt = given === "-" ? await io.stdin.read(io.signal) : given;
-  if (prompt.trim() === "") throw usageError("The prompt is empty. Say what is to be done.");
+  if (prompt.trim() === "") throw usageError("The prompt is empty. Describe the task.");
   for (const diagnostic of chosen?.diagnostics ?? []) if (diagnostic.severity !== "info" && !out.isJson) out.complainOf(diagnostic);
   const outcome = await withHost(context, { workspace: true }, async (host) => {
     const session = await host.createSession(sessionOptions);
@@ -99,7 +99,9 @@ const formats: Readonly<Record<string, ExportFormat>> = { ".jsonl": "jsonl", ".m
 function formatOf(file: string): ExportFormat {
   const format = formats[extname(file).toLowerCase()];
   if (format === undefined)
-    throw usageError(`--export writes a file that ends in .md, to read, or .jsonl, with every event; not ${visibleLine(file)}.`);
+    throw usageError(
+      `--export requires a file name that ends with .md (for reading) or .jsonl (every event), but got ${visibleLine(file)}.`,
+    );
   return format;
 }
 

@@ -62,10 +62,12 @@ export async function sign(
 
 function describeLeft({ out }: CommandContext, left: readonly string[]): void {
   if (left.length === 0) return;
-  out.line(`Not signed, because it is not packed: ${named(left, 20)}.`);
+  out.line(`Not signed, because these files are not packed: ${named(left, 20)}.`);
   if (left.every(isInert)) return;
-  const advice = 'To pack and sign a file, name it in "files" of package.json.';
-  out.note(`Where a signature is required, the skill does not load from this folder with these in it; a packed copy does. ${advice}`);
+  const advice = 'To pack and sign a file, add it to "files" in package.json.';
+  out.note(
+    `Where signatures are required, the skill loads from a packed copy, but not from this folder while it contains these files. ${advice}`,
+  );
 }
 
 interface SignedPacked {
@@ -84,7 +86,7 @@ async function signPacked(folder: string, request: SignRequest, key: SigningKey)
   if (isSignaturePacked(after)) return { signed, left, notes: [] };
   const changed = await packSignature(folder, after);
   if (changed === undefined) {
-    const note = `The signature is not packed with the skill. Look at .npmignore, .gitignore and "files" in ${join(after.root, "package.json")}.`;
+    const note = `The signature will not be packed with the skill. Check .npmignore, .gitignore and "files" in ${join(after.root, "package.json")}.`;
     return { signed, left, notes: [note] };
   }
   // package.json may be one of the files that are signed.
@@ -111,11 +113,11 @@ function findFolder(context: CommandContext, wanted: string): string {
   if (folder === undefined)
     throw new CliError(
       "SKILL_UNKNOWN",
-      `There is no skill ${JSON.stringify(wanted)}. Give its folder, or name where it is with --skills.`,
+      `No skill is named ${JSON.stringify(wanted)}. Pass its folder, or the directory that contains it with --skills.`,
       1,
     );
   if (found.length > 1)
-    throw new CliError("SKILL_AMBIGUOUS", `Several skills have this name. Give the folder of one: ${found.join(", ")}.`, 1);
+    throw new CliError("SKILL_AMBIGUOUS", `Several skills have this name. Pass the folder of one: ${found.join(", ")}.`, 1);
   return folder;
 }
 
@@ -158,7 +160,7 @@ function readExpiry(text: string): Date {
       ? new Date(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T23:59:59.999Z` : text)
       : new Date(Date.now() + Number(days) * 86_400_000);
   if (Number.isNaN(date.getTime()) || !/^\d/.test(text))
-    throw usageError(`--expires must be a number of days, such as 90d, or a date such as 2030-01-31, not "${visibleLine(text)}".`);
-  if (date.getTime() <= Date.now()) throw usageError(`--expires must be in the future, and ${visibleLine(text)} is not.`);
+    throw usageError(`--expires must be a number of days such as 90d, or a date such as 2030-01-31, not "${visibleLine(text)}".`);
+  if (date.getTime() <= Date.now()) throw usageError(`--expires must be in the future, but ${visibleLine(text)} is not.`);
   return date;
 }

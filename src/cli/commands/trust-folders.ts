@@ -22,7 +22,7 @@ export async function listFolders({ out }: CommandContext): Promise<number> {
   const folders = kept().map((folder) => ({ ...folder, state: stateOf(folder) }));
   if (out.isJson) out.envelope({ ok: true, data: { folders }, diagnostics: [] });
   else for (const { path, trustedAt, state } of folders) out.line(`${visibleLine(path)}  ${trustedAt.slice(0, 10)}${words[state]}`);
-  if (folders.length === 0) out.note('You trust no folder yet. "skillhost trust add" trusts the project that you are in.');
+  if (folders.length === 0) out.note('You do not trust any folder yet. Run "skillhost trust add" to trust the current project.');
   return 0;
 }
 
@@ -34,8 +34,11 @@ export async function distrustFolder(context: CommandContext, given: string | un
   const isMeant = ({ path }: TrustedFolder): boolean => names.includes(path);
   if (!kept().some(isMeant)) {
     const above = kept().find(({ path }) => names.some((name) => isInside(path, name)));
-    const why = above === undefined ? '"skillhost trust list" shows those that are.' : `It lies in ${above.path}, which is: remove that.`;
-    throw new HostError("FOLDER_NOT_TRUSTED", `${folder} is not a folder that you trust. ${why}`);
+    const why =
+      above === undefined
+        ? 'Run "skillhost trust list" to see the trusted folders.'
+        : `It is inside ${above.path}, which is trusted: remove that instead.`;
+    throw new HostError("FOLDER_NOT_TRUSTED", `${folder} is not a trusted folder. ${why}`);
   }
   await changeTrustFile(trustFile(), (before) => ({ ...before, folders: before.folders?.filter((each) => !isMeant(each)) }));
   if (out.isJson) out.envelope({ ok: true, data: { removed: folder }, diagnostics: [] });
@@ -45,8 +48,8 @@ export async function distrustFolder(context: CommandContext, given: string | un
 
 const words = {
   trusted: "",
-  changed: "  not the folder that you trusted: it is asked for again",
-  missing: "  not there any more",
+  changed: "  replaced since you trusted it: you will be asked again",
+  missing: "  no longer exists",
 } as const;
 
 function stateOf({ path, identity }: TrustedFolder): keyof typeof words {

@@ -32,11 +32,11 @@ export async function readMachine(roots: readonly string[]): Promise<MachineFact
 export function checkMachine({ nodeVersion, watchLimit, folders }: MachineFacts): readonly Diagnostic[] {
   const found: Diagnostic[] = [];
   if (!satisfies(nodeVersion, supportedNode, { includePrerelease: true })) {
-    const message = `Node ${nodeVersion} is not supported. Install one that is: ${supportedNode}.`;
+    const message = `Node ${nodeVersion} is not supported. Install a supported version: ${supportedNode}.`;
     found.push({ severity: "error", code: "DOCTOR_NODE_VERSION", message });
   }
   if (watchLimit !== undefined && folders > watchLimit / 2) {
-    const message = `There are ${folders} folders to watch, and this system watches at most ${watchLimit} for all programs of a user. Raise it (sysctl fs.inotify.max_user_watches=524288), or give deeper skill directories.`;
+    const message = `There are ${folders} folders to watch, but this system allows at most ${watchLimit} watches for all programs of a user. Raise the limit (sysctl fs.inotify.max_user_watches=524288), or choose skill directories further down.`;
     found.push({ severity: "warning", code: "DOCTOR_WATCH_LIMIT", message });
   }
   return found;
@@ -95,11 +95,11 @@ function checkFolder({ what, path, isPrivate }: WrittenFolder): readonly Diagnos
   const existing = nearestExisting(path);
   const problem = whyNotWritable(existing);
   if (problem !== undefined) {
-    const message = `The folder for ${what} cannot be written (${problem}). Correct its permissions, or set SKILLHOST_HOME to a folder that can be.`;
+    const message = `The folder for ${what} is not writable (${problem}). Fix its permissions, or set SKILLHOST_HOME to a writable folder.`;
     return [{ severity: "error", code: "DOCTOR_FOLDER", message, file: path }];
   }
   if (!isPrivate || existing !== path || process.platform === "win32" || (statSync(path).mode & 0o022) === 0) return [];
-  const message = `Others can write to the folder for ${what}. Take that from them (chmod go-w).`;
+  const message = `Other users can write to the folder for ${what}. Remove that permission (chmod go-w).`;
   return [{ severity: "error", code: "DOCTOR_FOLDER_OPEN", message, file: path }];
 }
 
@@ -135,8 +135,8 @@ export async function checkTrust(
   return [
     ...warned,
     ...servers.flatMap(({ name, held }) => heldFinding(`MCP server ${JSON.stringify(name)}`, name, held)),
-    ...host.skills.flatMap(({ name, held = [] }) => heldFinding(`The skill ${JSON.stringify(name)}`, name, held)),
-    ...heldFinding("What programs pushed", "external", await host.heldTools()),
+    ...host.skills.flatMap(({ name, held = [] }) => heldFinding(`Skill ${JSON.stringify(name)}`, name, held)),
+    ...heldFinding("Tools that clients registered", "external", await host.heldTools()),
   ];
 }
 
@@ -144,6 +144,6 @@ function heldFinding(what: string, source: string, held: readonly { readonly nam
   if (held.length === 0) return [];
   const names = held.slice(0, 6).map(({ name }) => JSON.stringify(name));
   const more = held.length > names.length ? ` and ${held.length - names.length} more` : "";
-  const message = `${what}: held back until approved: ${names.join(", ")}${more}. "skillhost approve ${source}" shows what changed.`;
+  const message = `${what}: waiting for approval: ${names.join(", ")}${more}. Run "skillhost approve ${source}" to see what changed.`;
   return [{ severity: "warning", code: "DOCTOR_HELD", message, source }];
 }

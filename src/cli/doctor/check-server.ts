@@ -66,7 +66,7 @@ export async function checkServer({ info, spec }: GatheredServer, options: Serve
   if (spec.tools?.length === 0) return check.done("not_started");
   await tryOut(spec, check, options);
   check.step("calls", ...callsOf(spec.name, options.recorded));
-  if (spec.type === "stdio") check.step("access", "skipped", "it has no address");
+  if (spec.type === "stdio") check.step("access", "skipped", "it has no URL");
   return check.done();
 }
 
@@ -116,7 +116,7 @@ class ServerCheck {
 }
 
 function notReached(step: StepName): Step {
-  return { step, state: "skipped", detail: "it did not get so far" };
+  return { step, state: "skipped", detail: "not reached" };
 }
 
 async function tryOut(spec: McpServerSpec, check: ServerCheck, options: ServerCheckOptions): Promise<void> {
@@ -144,27 +144,30 @@ async function tryOut(spec: McpServerSpec, check: ServerCheck, options: ServerCh
 function told(spec: McpServerSpec, { serverInfo, protocolVersion }: McpConnection, check: ServerCheck): void {
   const who = serverInfo === undefined ? "" : `${serverInfo.name} ${serverInfo.version}, `;
   check.step("start", "ok", `answers (${who}protocol ${protocolVersion})`);
-  if (spec.type !== "stdio") check.step("access", "ok", "its address lets us in");
+  if (spec.type !== "stdio") check.step("access", "ok", "the server accepted the connection");
 }
 
 function judgeTools(spec: McpServerSpec, tools: readonly Readonly<Record<string, unknown>>[], check: ServerCheck): void {
   const names = tools.flatMap(({ name }) => (typeof name === "string" ? [name] : []));
   const unknown = [...(spec.tools ?? []), ...(spec.excludedTools ?? [])].filter((name) => !names.includes(name));
   for (const name of unknown) {
-    const hint = didYouMean(name, names) || " Correct the name, or take it out.";
-    check.find("warning", "DOCTOR_MCP_TOOL_UNKNOWN", `it has no tool ${JSON.stringify(name)}, which its configuration names.${hint}`);
+    const hint = didYouMean(name, names) || " Fix the name, or remove it.";
+    check.find(
+      "warning",
+      "DOCTOR_MCP_TOOL_UNKNOWN",
+      `its configuration names tool ${JSON.stringify(name)}, which it does not have.${hint}`,
+    );
   }
-  if (names.length === 0)
-    check.find("warning", "DOCTOR_MCP_TOOLS_NONE", "it offers no tools. See its documentation for what it needs to have some.");
+  if (names.length === 0) check.find("warning", "DOCTOR_MCP_TOOLS_NONE", "it has no tools. See its documentation for what it requires.");
   const offered = names.filter((name) => (spec.tools?.includes(name) ?? true) && spec.excludedTools?.includes(name) !== true).length;
   const isDoubtful = names.length === 0 || unknown.length > 0;
-  check.step("tools", isDoubtful ? "warning" : "ok", `${offered} of its ${names.length} tools are offered`);
+  check.step("tools", isDoubtful ? "warning" : "ok", `${offered} of its ${names.length} tools are available`);
 }
 
 function judgeTime(milliseconds: number, own: number, check: ServerCheck): void {
-  const took = `${Math.round(milliseconds)} ms of the ${own} ms that it may take`;
+  const took = `${Math.round(milliseconds)} ms of the ${own} ms allowed`;
   check.step("time", milliseconds > own / 2 ? "warning" : "ok", took);
-  if (milliseconds > own / 2) check.find("warning", "DOCTOR_MCP_SLOW", `it took ${took}. Give it a longer "timeout", in milliseconds.`);
+  if (milliseconds > own / 2) check.find("warning", "DOCTOR_MCP_SLOW", `it took ${took}. Set a longer "timeout", in milliseconds.`);
 }
 
 interface Attempt {
@@ -195,26 +198,26 @@ function explain(spec: McpServerSpec, error: unknown, check: ServerCheck, { time
 
 function limitOf(code: string, timeout: number, own: number): string {
   if (code !== "MCP_TIMEOUT" || timeout === own) return "";
-  return `Its own limit is ${own} ms, which --timeout can give it here. `;
+  return `Its configured timeout is ${own} ms; pass a longer one with --timeout. `;
 }
 
-const listRemedy = "It answers, and cannot list its tools: report that to its author, or try another version.";
+const listRemedy = "It answers but cannot list its tools. Report this to its author, or try another version.";
 
 /** What to do about a connection that did not come about. */
 function findingFor(spec: McpServerSpec, code: string): readonly [code: string, remedy: string] {
   const isLocal = spec.type === "stdio";
   if (code === "MCP_UNAUTHORIZED")
-    return ["DOCTOR_MCP_ACCESS", `Sign in with "skillhost login ${spec.name}", or write a valid Authorization header into "headers".`];
+    return ["DOCTOR_MCP_ACCESS", `Sign in with "skillhost login ${spec.name}", or set a valid Authorization header in "headers".`];
   if (code === "MCP_TIMEOUT")
-    return ["DOCTOR_MCP_TIMEOUT", 'If it is only slow, give it a longer "timeout"; --log-level debug shows what it says.'];
+    return ["DOCTOR_MCP_TIMEOUT", 'If it is only slow, set a longer "timeout"; --log-level debug shows its output.'];
   if (code === "MCP_NOT_STARTED" && isLocal) return ["DOCTOR_MCP_START", ""];
-  if (isLocal) return ["DOCTOR_MCP_START", "Run its command by hand, with the variables of its env alone, to see why."];
-  return ["DOCTOR_MCP_ACCESS", 'Check "url", "type" and "headers", and that this machine reaches the address.'];
+  if (isLocal) return ["DOCTOR_MCP_START", 'Run its command by hand, with only the variables of its "env", to see why.'];
+  return ["DOCTOR_MCP_ACCESS", 'Check "url", "type" and "headers", and that this machine can reach the address.'];
 }
 
 function callsOf(name: string, { sessions, calls }: RecordedCalls): readonly [Step["state"], string] {
   const count = calls.get(name) ?? 0;
-  if (sessions === 0) return ["skipped", "no sessions are kept that could have called its tools"];
+  if (sessions === 0) return ["skipped", "no stored sessions that could have called its tools"];
   const last = `in the last ${counted(sessions, "session")}`;
   return ["ok", count === 0 ? `none of its tools was called ${last}` : `${counted(count, "call")} ${last}`];
 }

@@ -12,7 +12,7 @@ const words: Readonly<Record<CheckedServer["status"], string>> = {
   "needs-auth": "requires sign-in",
   not_configured: "needs configuration",
   disabled: "disabled",
-  not_started: "not tried",
+  not_started: "not checked",
 };
 
 /** The report for people: what was looked at, then what was found. */
@@ -56,7 +56,7 @@ function verdict(severities: readonly string[]): string {
     of("warning") > 0 && counted(of("warning"), "warning"),
     of("info") > 0 && counted(of("info"), "hint"),
   ].filter((part) => part !== false);
-  return parts.length === 0 ? "Nothing found." : `Found ${parts.join(", ")}.`;
+  return parts.length === 0 ? "No problems found." : `Found ${parts.join(", ")}.`;
 }
 
 /** Everything that was looked at. */

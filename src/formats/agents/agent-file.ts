@@ -56,7 +56,11 @@ export function parseAgentFile(text: string, file: string, { variables }: AgentF
   const report = createReport(file, frontMatter, diagnostics);
   diagnostics.push(...frontMatter.problems.map((problem): Diagnostic => ({ ...problem, file })));
   if (frontMatter.state === "absent" && isForReaders(file)) {
-    report("info", "AGENT_FRONT_MATTER_MISSING", "This file has no front matter and is meant for readers, so it describes no agent.");
+    report(
+      "info",
+      "AGENT_FRONT_MATTER_MISSING",
+      "This file has no front matter and looks like documentation, so it does not define an agent.",
+    );
     return nothing;
   }
   return readAgent(frontMatter, fileName(file), { report, variables, diagnostics, file });
@@ -86,7 +90,11 @@ function readAgent(frontMatter: FrontMatter, ownName: string, { report, variable
   const description = wordsField(data, "description", warn);
   const prompt = frontMatter.body.trim();
   if (description === undefined)
-    report("warning", "AGENT_DESCRIPTION_MISSING", "This agent has no description, by which a model chooses it. Add `description: …`.");
+    report(
+      "warning",
+      "AGENT_DESCRIPTION_MISSING",
+      "This agent has no description. A model chooses agents by description: add `description: …`.",
+    );
   if (prompt === "") report("warning", "AGENT_PROMPT_EMPTY", "This agent has no prompt. Write it below the front matter.");
   const fields = {
     ...readName(wordsField(data, "name", warn), ownName),
@@ -109,7 +117,7 @@ function readAgent(frontMatter: FrontMatter, ownName: string, { report, variable
 function wordsField(data: FrontMatter["data"], key: string, warn: FieldWarning): string | undefined {
   const text = textField(data, key, warn);
   if (!text?.includes("\0")) return text;
-  warn(key, `\`${key}\` has a NUL character and is left out. Remove that.`);
+  warn(key, `\`${key}\` contains a NUL character and is ignored. Remove the character.`);
   return undefined;
 }
 
@@ -134,7 +142,7 @@ const tiers = new Set(["sonnet", "opus", "haiku"]);
 function readModel(data: FrontMatter["data"], report: AgentReport, warn: FieldWarning): string | undefined {
   const given = data["model"];
   const list: readonly unknown[] | undefined = Array.isArray(given) ? given : undefined;
-  if (list !== undefined && list.length > 1) report("info", "AGENT_MODEL", "Of several models the first is used.", "model");
+  if (list !== undefined && list.length > 1) report("info", "AGENT_MODEL", "Only the first of several models is used.", "model");
   // VS Code writes who offers it behind the name.
   const model = wordsField(list === undefined ? data : { model: list[0] }, "model", warn)?.replace(/ \([\w -]+\)$/, "");
   if (model === undefined || model === "inherit") return undefined;
@@ -142,7 +150,7 @@ function readModel(data: FrontMatter["data"], report: AgentReport, warn: FieldWa
   report(
     "info",
     "AGENT_MODEL",
-    `\`${model}\` names no model by itself, so the session's is used. Write a model's full name to have that.`,
+    `\`${model}\` is not the full name of a model, so the session's model is used. Use a model's full name to select it.`,
     "model",
   );
   return undefined;
@@ -213,13 +221,13 @@ function readAgentServers(data: JsonObject, reading: ServerReading): Readonly<Re
 function entriesOf(value: unknown, key: string, { report }: ServerReading): readonly (readonly [string, unknown])[] {
   if (isJsonObject(value)) return Object.entries(value);
   if (!Array.isArray(value)) {
-    report("warning", "AGENT_FIELD_TYPE", `\`${key}\` must be a mapping of names to servers and is left out.`, key);
+    report("warning", "AGENT_FIELD_TYPE", `\`${key}\` must be a mapping of names to servers, so it is ignored.`, key);
     return [];
   }
   return value.flatMap((item: unknown) => {
     if (isJsonObject(item)) return Object.entries(item);
     if (typeof item === "string")
-      report("info", "AGENT_SERVER_NAMED", `The server ${JSON.stringify(item.slice(0, 100))} is there if the session has it.`, key);
+      report("info", "AGENT_SERVER_NAMED", `Server ${JSON.stringify(item.slice(0, 100))} is available only if the session has it.`, key);
     return [];
   });
 }
@@ -271,7 +279,7 @@ function chosen(given: readonly string[], report: AgentReport): readonly string[
     report(
       "warning",
       "AGENT_TOOL_LIMIT",
-      `${names.join(", ")}: what a tool may be called with is not limited here, so it is left out. Name the tool alone, and limit it by permission rules.`,
+      `${names.join(", ")}: patterns for arguments are not supported here, so this entry is ignored. List only the tool's name, and restrict its arguments with permission rules.`,
       "tools",
     );
   }
@@ -292,7 +300,7 @@ function patternsOf(names: readonly string[], key: string, report: AgentReport):
   report(
     "warning",
     "AGENT_TOOL_NAME",
-    `${shown.join(", ")} names no tool and is left out. Write a tool's name, \`server/tool\` or \`server/*\`.`,
+    `${shown.join(", ")} is not a valid tool name and is ignored. Use a tool's name, \`server/tool\` or \`server/*\`.`,
     key,
   );
   return patterns.filter((name) => !strange.includes(name));

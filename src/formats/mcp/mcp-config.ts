@@ -42,7 +42,7 @@ export function parseMcpConfig(input: string | object, options: McpConfigOptions
   if (typeof input === "string") return parseText(input, options);
   const copy = copyJson(input);
   if (copy.ok) return readDocument({ value: copy.value, offsetOf: () => undefined }, "", options);
-  const message = `The configuration cannot be read: ${JSON.stringify(copy.path)} ${copy.reason}. Give plain data.`;
+  const message = `The configuration cannot be read: ${JSON.stringify(copy.path)} ${copy.reason}. Use plain data.`;
   return { dialect, servers: [], places, diagnostics: [{ severity: "error", code: "MCP_CONFIG_UNREADABLE", message, file }] };
 }
 
@@ -189,7 +189,7 @@ function listEntries(list: readonly unknown[], path: JsonPath, complain: JsonCom
       complain(
         "warning",
         "MCP_NAME_TAKEN",
-        `Two servers are called ${JSON.stringify(name.slice(0, 100))}; the first counts. Rename one.`,
+        `Two servers are named ${JSON.stringify(name.slice(0, 100))}; the first is used. Rename one.`,
         at,
       );
       return [];
@@ -201,17 +201,17 @@ function listEntries(list: readonly unknown[], path: JsonPath, complain: JsonCom
 
 function limited(entries: readonly ServerEntry[], path: JsonPath, complain: JsonComplain): ServerListing {
   if (entries.length <= maxServers) return { entries };
-  const message = `There are ${entries.length} servers, and only the first ${maxServers} are read. Divide them among files.`;
+  const message = `There are ${entries.length} servers, but only the first ${maxServers} are read. Split them into several files.`;
   complain("error", "MCP_TOO_MANY", message, path);
   return { entries: entries.slice(0, maxServers) };
 }
 
 function explainAbsence(value: unknown, path: JsonPath | undefined, found: unknown, complain: JsonComplain): void {
   if (path === undefined) {
-    const what = isJsonObject(value) ? "names no MCP servers" : `must be an object, not ${kindOf(value)}`;
-    complain("error", "MCP_CONFIG_NONE", `This file ${what}. Write { "mcpServers": { "name": { … } } }.`, []);
+    const what = isJsonObject(value) ? "contains no MCP servers" : `must be an object, not ${kindOf(value)}`;
+    complain("error", "MCP_CONFIG_NONE", `This file ${what}. Use { "mcpServers": { "name": { … } } }.`, []);
   } else if (typeof found === "string") {
-    complain("info", "MCP_CONFIG_ELSEWHERE", `The servers are in another file, which "${path.at(-1)}" names. Name that file.`, path);
+    complain("info", "MCP_CONFIG_ELSEWHERE", `The servers are in another file, named by "${path.at(-1)}". Pass that file instead.`, path);
   } else if (found !== undefined && found !== null) {
     complain("error", "MCP_CONFIG_TYPE", `"${path.at(-1)}" must be an object of servers by name, not ${kindOf(found)}.`, path);
   }

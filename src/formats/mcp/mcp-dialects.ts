@@ -167,17 +167,17 @@ function adviseServer(spec: McpServerSpec, hostEnvironment: Readonly<Record<stri
     found.push({ severity: "warning", code, message: `MCP server ${JSON.stringify(spec.name)}: ${message}`, source: spec.name });
   };
   if (spec.tools?.length === 0)
-    warn("ADVICE_MCP_TOOLS_NONE", '"tools" is an empty list, so it offers none and is not started. Write ["*"] for all, or name some.');
+    warn("ADVICE_MCP_TOOLS_NONE", '"tools" is an empty array, so the server is not started. Use ["*"] for all tools, or list some.');
   for (const [place, value] of literalTexts(spec)) {
     if (/\$\{[^}]*\}/.test(value) || /(?:^| )\$[A-Z_][A-Z0-9_]*$/.test(value))
       warn(
         "ADVICE_MCP_LITERAL_VARIABLE",
-        `${place} has a variable in it, which is sent as it stands: nothing is filled in here. Give the value.`,
+        `${place} contains a variable, but variables are not expanded here, so it is sent unchanged. Use the value.`,
       );
     else if (/^[A-Za-z_]\w*$/.test(value) && place.startsWith('"env"') && Object.hasOwn(hostEnvironment, value))
       warn(
         "ADVICE_MCP_ENV_NAME",
-        `${place} is the name of a variable, ${value}, not its value. Give the value, such as process.env.${value}.`,
+        `${place} is the name of the variable ${value}, not its value. Use the value, such as process.env.${value}.`,
       );
   }
   return found;

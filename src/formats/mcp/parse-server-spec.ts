@@ -43,7 +43,7 @@ export function parseServerSpec(
   };
   const copy = copyJson(value);
   if (copy.ok) return { server: readServer(name, copy.value, { ...options, complain }), diagnostics };
-  complain("error", "MCP_ENTRY_UNREADABLE", `MCP server ${shown(name)}: ${shown(copy.path)} ${copy.reason}. Write plain data.`, []);
+  complain("error", "MCP_ENTRY_UNREADABLE", `MCP server ${shown(name)}: ${shown(copy.path)} ${copy.reason}. Use plain data.`, []);
   return { server: { state: "refused", name }, diagnostics };
 }
 
@@ -72,10 +72,10 @@ export function readServer(name: string, value: unknown, options: ReadServerOpti
 }
 
 function checkName(name: string, entry: EntryReader): void {
-  if (name.trim() === "") entry.error("MCP_NAME", "A server needs a name that is not empty.", []);
+  if (name.trim() === "") entry.error("MCP_NAME", "A server needs a non-empty name.", []);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they would repaint a terminal, or end a line of a log
   else if (name.length > 200 || /[\u0000-\u001f\u007f]/.test(name) || name === "__proto__")
-    entry.error("MCP_NAME", "This cannot be a name. Use at most 200 visible characters.", []);
+    entry.error("MCP_NAME", "This is not a valid server name. Use up to 200 visible characters.", []);
 }
 
 /** A server that was read before and found unconfigured says why, and nothing of how it would be started. */
@@ -101,12 +101,12 @@ function readType(entry: EntryReader): ServerType | undefined {
   const given = key === undefined ? undefined : entry.text(key);
   if (given !== undefined) {
     if (Object.hasOwn(types, given.toLowerCase())) return types[given.toLowerCase()];
-    return entry.error("MCP_TYPE_UNKNOWN", `${shown(given)} is not a supported server type. Write "stdio", "http" or "sse".`, [key!]);
+    return entry.error("MCP_TYPE_UNKNOWN", `${shown(given)} is not a supported server type. Use "stdio", "http" or "sse".`, [key!]);
   }
   if (key !== undefined) return undefined;
   if (entry.key("command") !== undefined) return "stdio";
   if (entry.key("httpUrl", "url", "serverUrl") !== undefined) return "http";
-  return entry.error("MCP_ENTRY_EMPTY", 'Its entry says neither how to start it nor where it is. Write "command" or "url".', []);
+  return entry.error("MCP_ENTRY_EMPTY", 'Its entry has neither "command" nor "url". Add one.', []);
 }
 
 function readLocal(name: string, entry: EntryReader, options: ReadServerOptions): LocalServerSpec | undefined {
@@ -130,11 +130,11 @@ function readCommand(entry: EntryReader): { command: string; args: string[] } {
   const args = [...before, ...(entry.filledList("args", "args") ?? [])] as string[];
   for (const [index, arg] of args.entries()) {
     if (!isExample(arg.replace(/^--?[\w-]{1,100}=/, ""))) continue;
-    entry.warn("MCP_VALUE_EXAMPLE", `"args" → element ${index + 1} still has the value of an example. Write your own.`, ["args", index]);
+    entry.warn("MCP_VALUE_EXAMPLE", `"args" → element ${index + 1} still has a placeholder value. Replace it.`, ["args", index]);
   }
-  if (command.trim() === "" && !entry.isRefused) entry.need('It has no command. Write the program that starts it into "command".');
+  if (command.trim() === "" && !entry.isRefused) entry.need('It has no command. Set "command" to the program that starts it.');
   if (words === undefined && args.length === 0 && /^[\w.@-]+\s+\S/.test(command))
-    entry.warn("MCP_COMMAND_WORDS", '"command" is the name of one program and is not split. Put what follows it into "args".', ["command"]);
+    entry.warn("MCP_COMMAND_WORDS", '"command" must be the name of a program only. Move its arguments to "args".', ["command"]);
   return { command, args };
 }
 
@@ -154,13 +154,13 @@ function readUrl(entry: EntryReader): string {
   const key = entry.key("httpUrl", "url", "serverUrl") ?? "url";
   const url = entry.filled(key, "url")?.trim() ?? "";
   if ((url === "" || isExample(url)) && !entry.isRefused)
-    entry.need(`It has no address. Write the server's, which begins with https://, into "${key}".`);
+    entry.need(`It has no URL. Set "${key}" to the server's URL, which begins with https://.`);
   if (url === "" || entry.needs.length > 0) return url;
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   if (parsed === undefined || !/^https?:$/.test(parsed.protocol)) {
-    entry.error("MCP_URL_INVALID", `"${key}" is not a valid address. Write one that begins with https:// or http://.`, [key]);
+    entry.error("MCP_URL_INVALID", `"${key}" is not a valid URL. Use one that begins with https:// or http://.`, [key]);
   } else if (parsed.username !== "" || parsed.password !== "") {
-    entry.error("MCP_URL_PASSWORD", `"${key}" has a user name or password in it, which is not sent. Use an Authorization header.`, [key]);
+    entry.error("MCP_URL_PASSWORD", `"${key}" contains a user name or password, which is not sent. Use an Authorization header.`, [key]);
   }
   return url;
 }

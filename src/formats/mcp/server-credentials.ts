@@ -11,7 +11,7 @@ export function readEnvironment(entry: EntryReader, mode: "direct" | "indirect")
   for (const name of entry.names(entry.key("env_vars") ?? "env_vars") ?? []) passOn(name, entry, env);
   for (const [name, value] of entry.filledMap(key, "env") ?? []) {
     if (name === "" || /[=\0]/.test(name))
-      entry.error("MCP_ENV_NAME", `${shown(name)} in "${key}" cannot be the name of a variable.`, [key, name]);
+      entry.error("MCP_ENV_NAME", `${shown(name)} in "${key}" is not a valid variable name.`, [key, name]);
     else if (mode === "indirect") indirect(name, value, entry, env, key);
     else env[name] = value;
   }
@@ -22,7 +22,7 @@ export function readEnvironment(entry: EntryReader, mode: "direct" | "indirect")
 function passOn(name: string, entry: EntryReader, env: Record<string, string>): void {
   const value = entry.environment(name);
   if (value !== undefined) env[name] = value;
-  else entry.info("MCP_VARIABLE_UNSET", `The environment variable ${shown(name)} that it may have is not set.`, ["env_vars"]);
+  else entry.info("MCP_VARIABLE_UNSET", `Environment variable ${shown(name)}, which is passed to the server, is not set.`, ["env_vars"]);
 }
 
 function indirect(name: string, variable: string, entry: EntryReader, env: Record<string, string>, key: string): void {
@@ -32,7 +32,7 @@ function indirect(name: string, variable: string, entry: EntryReader, env: Recor
     return;
   }
   // What stands there may be the value itself, written where a name belongs.
-  const message = `What "${key}" → ${shown(name)} names is not an environment variable of the host, so the server goes without. Set it, or correct the name.`;
+  const message = `"${key}" → ${shown(name)} names an environment variable that the host does not have, so the server does not get it. Set it, or fix the name.`;
   entry.warn("MCP_VARIABLE_UNSET", message, [key, name]);
 }
 
@@ -45,8 +45,8 @@ export function isExample(value: string): boolean {
 
 function adviseValue(entry: EntryReader, key: string, name: string, value: string): void {
   const at = `"${key}" → ${shown(name)}`;
-  if (value === "") entry.info("MCP_VALUE_EMPTY", `${at} is empty. Write a value if the server needs one.`, [key, name]);
-  else if (isExample(value)) entry.warn("MCP_VALUE_EXAMPLE", `${at} still has the value of an example. Write your own.`, [key, name]);
+  if (value === "") entry.info("MCP_VALUE_EMPTY", `${at} is empty. Set a value if the server needs one.`, [key, name]);
+  else if (isExample(value)) entry.warn("MCP_VALUE_EXAMPLE", `${at} still has a placeholder value. Replace it.`, [key, name]);
 }
 
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -82,12 +82,13 @@ export function readHeaders(entry: EntryReader): Texts {
 }
 
 function isSendable(name: string, value: string, key: string, entry: EntryReader): boolean {
-  if (!headerName.test(name)) entry.error("MCP_HEADER", `${shown(name)} in "${key}" cannot be the name of a header.`, [key, name]);
+  if (!headerName.test(name)) entry.error("MCP_HEADER", `${shown(name)} in "${key}" is not a valid header name.`, [key, name]);
   else if (unsendable.test(value.trim()))
-    entry.error("MCP_HEADER", `"${key}" → ${shown(name)} has a line break or another character that a header cannot hold. Remove it.`, [
-      key,
-      name,
-    ]);
+    entry.error(
+      "MCP_HEADER",
+      `"${key}" → ${shown(name)} contains a line break or another character that is not allowed in a header. Remove it.`,
+      [key, name],
+    );
   else return true;
   return false;
 }
@@ -97,7 +98,7 @@ function readBearer(entry: EntryReader): string | undefined {
   if (name === undefined) return undefined;
   const token = entry.environment(name)?.trim();
   if (token) return `Bearer ${token}`;
-  entry.need(`The environment variable ${shown(name)}, which its token is taken from, is not set. Set it.`);
+  entry.need(`Environment variable ${shown(name)}, which holds its token, is not set. Set it.`);
   return undefined;
 }
 
@@ -118,7 +119,7 @@ function readOAuthFields(value: Readonly<Record<string, unknown>>, entry: EntryR
   const text = (...keys: readonly string[]): string | undefined => {
     const found = first(...keys);
     if (found === undefined || (typeof found === "string" && found !== "" && !found.includes("\0"))) return found as string | undefined;
-    return entry.error("MCP_FIELD_TYPE", `"oauth" → "${keys[0]}" must be text that is not empty.`, ["oauth"]);
+    return entry.error("MCP_FIELD_TYPE", `"oauth" → "${keys[0]}" must be a non-empty string.`, ["oauth"]);
   };
   const fields = {
     clientId: text("clientId", "client_id"),
@@ -139,14 +140,14 @@ function readScopes(value: unknown, entry: EntryReader): readonly string[] | und
   // RFC 6749, section 3.3.
   if (Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string" && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope)))
     return Object.freeze(scopes as string[]);
-  return entry.error("MCP_FIELD_TYPE", '"oauth" → "scopes" must be a list of scopes, or text with blanks between them.', ["oauth"]);
+  return entry.error("MCP_FIELD_TYPE", '"oauth" → "scopes" must be an array of scopes, or a string with spaces between them.', ["oauth"]);
 }
 
 /** What an authorization server fetches to learn who this client is. */
 function readDocumentUrl(value: string | undefined, entry: EntryReader): string | undefined {
   const url = value !== undefined && URL.canParse(value) ? new URL(value) : undefined;
   if (value === undefined || (url?.protocol === "https:" && url.pathname !== "/")) return value;
-  return entry.error("MCP_FIELD_TYPE", '"oauth" → "clientMetadataUrl" must be the https address of a document.', ["oauth"]);
+  return entry.error("MCP_FIELD_TYPE", '"oauth" → "clientMetadataUrl" must be the https URL of a document.', ["oauth"]);
 }
 
 function readGrantType(value: unknown, entry: EntryReader): ServerOAuthSpec["grantType"] {
@@ -157,5 +158,5 @@ function readGrantType(value: unknown, entry: EntryReader): ServerOAuthSpec["gra
 function readPort(value: unknown, entry: EntryReader): number | undefined {
   if (value === undefined || (Number.isInteger(value) && (value as number) > 0 && (value as number) < 65_536))
     return value as number | undefined;
-  return entry.error("MCP_FIELD_TYPE", '"oauth" → "callbackPort" must be a port, from 1 to 65535.', ["oauth"]);
+  return entry.error("MCP_FIELD_TYPE", '"oauth" → "callbackPort" must be a port number from 1 to 65535.', ["oauth"]);
 }

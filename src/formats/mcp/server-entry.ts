@@ -152,7 +152,7 @@ class Reader implements EntryReader {
   #list(key: string): readonly unknown[] | undefined {
     const value = this.raw(key);
     if (value === undefined) return undefined;
-    if (!Array.isArray(value)) return this.#mustBe("a list of texts", value, [key]);
+    if (!Array.isArray(value)) return this.#mustBe("an array of strings", value, [key]);
     if (value.length > maxItems) return this.error("MCP_FIELD_TYPE", `"${key}" has more than ${maxItems} elements. Remove some.`, [key]);
     return value;
   }
@@ -160,7 +160,7 @@ class Reader implements EntryReader {
   #scalar(value: unknown, path: JsonPath): string | undefined {
     if (typeof value === "string") return this.#sound(value, path);
     if (typeof value !== "number" && typeof value !== "boolean") return this.#mustBe("text", value, path);
-    this.info("MCP_FIELD_QUOTES", `${placeOf(path)} is taken as text. Put quotes around it.`, path);
+    this.info("MCP_FIELD_QUOTES", `${placeOf(path)} is converted to a string. Put quotes around it.`, path);
     return String(value);
   }
 
@@ -170,8 +170,8 @@ class Reader implements EntryReader {
     const { text: filled, unresolved, undefinedForms } = expandVariables(text, rules, lookup);
     for (const variable of unresolved) this.#unresolved(variable, field, path);
     for (const form of new Set(undefinedForms)) {
-      const message = `${shown(form)} in ${placeOf(path)} is nothing that is filled in here; it stays as it is.`;
-      this.warn("MCP_VARIABLE_UNKNOWN", `${message} Write the value, or a variable in the form that this kind of file knows.`, path);
+      const message = `${shown(form)} in ${placeOf(path)} is not a variable form of this kind of file, so it stays unchanged.`;
+      this.warn("MCP_VARIABLE_UNKNOWN", `${message} Use the value, or a variable in a supported form.`, path);
     }
     return this.#sound(filled, path);
   }
@@ -181,18 +181,18 @@ class Reader implements EntryReader {
     if (reference.kind === "input" || reference.kind === "setting") {
       const about = this.#options.about(reference.name);
       const what = about === undefined ? "" : `: ${shown(about)}`;
-      this.need(`${at} stands for something that its client asks for${what}. Write the value in its place.`);
+      this.need(`${at} is an input that its client asks for${what}. Replace it with the value.`);
     } else if (field === "url" || field === "command") {
       this.need(`${at} has no value. ${remedyFor(reference.kind, reference.name)}`);
     } else {
-      this.warn("MCP_VARIABLE_UNSET", `${at} has no value and stays as it is. ${remedyFor(reference.kind, reference.name)}`, path);
+      this.warn("MCP_VARIABLE_UNSET", `${at} has no value and stays unchanged. ${remedyFor(reference.kind, reference.name)}`, path);
     }
   }
 
   // NUL ends a text in every interface of the system, so what follows it would be lost without a word.
   #sound(text: string | undefined, path: JsonPath): string | undefined {
     if (text === undefined) return undefined;
-    if (text.includes("\0")) return this.error("MCP_FIELD_TEXT", `${placeOf(path)} has a NUL character. Remove it.`, path);
+    if (text.includes("\0")) return this.error("MCP_FIELD_TEXT", `${placeOf(path)} contains a NUL character. Remove it.`, path);
     if (text.length <= maxValueLength) return text;
     return this.error("MCP_FIELD_TEXT", `${placeOf(path)} is longer than ${maxValueLength} characters. Shorten it.`, path);
   }
@@ -203,8 +203,8 @@ class Reader implements EntryReader {
 }
 
 function remedyFor(kind: string, name: string): string {
-  if (kind === "environment") return `Set the environment variable ${name}, or write the value in its place.`;
-  return "Only a client that knows this place can fill it in; write the path in its place.";
+  if (kind === "environment") return `Set the environment variable ${name}, or replace it with the value.`;
+  return "Only a client that knows this directory can expand it. Replace it with the path.";
 }
 
 /** The way to a member, as people write it: `"env" → "TOKEN"`. */
@@ -215,7 +215,7 @@ function placeOf(path: JsonPath): string {
 /** What a value is, without what it holds. */
 export function kindOf(value: unknown): string {
   if (value === null) return "null";
-  if (Array.isArray(value)) return "a list";
+  if (Array.isArray(value)) return "an array";
   if (typeof value === "object") return "an object";
   return typeof value === "string" ? "text" : typeof value === "number" ? "a number" : String(value);
 }
@@ -248,15 +248,15 @@ function readTimeout(entry: EntryReader): number | undefined {
   if (key === undefined) return undefined;
   if (typeof value === "number" && value > 0) return Math.min(Math.ceil(key === "timeout" ? value : value * 1_000), maxTimeout);
   const unit = key === "timeout" ? "milliseconds" : "seconds";
-  entry.warn("MCP_TIMEOUT_INVALID", `"${key}" must be a number of ${unit} above 0, and is left out.`, [key]);
+  entry.warn("MCP_TIMEOUT_INVALID", `"${key}" must be a positive number of ${unit}, so it is ignored.`, [key]);
   return undefined;
 }
 
 /** Keys of other clients that would change what a server does there, and have no effect here. */
 const unsupported: Readonly<Record<string, string>> = {
-  envFile: 'Files of variables are not read. Write the variables into "env".',
-  headersHelper: 'No command is run for headers. Write them into "headers".',
-  authProviderType: 'This way of signing in is not known here. Write an Authorization header into "headers" if the server needs one.',
+  envFile: 'Environment files are not read. Put the variables into "env".',
+  headersHelper: 'Commands that print headers are not run. Put the headers into "headers".',
+  authProviderType: 'This sign-in method is not supported. Set an Authorization header in "headers" if the server needs one.',
   sandbox: "The server runs without a sandbox.",
   sandboxEnabled: "The server runs without a sandbox.",
 };
@@ -290,7 +290,7 @@ export function reportRest(entry: EntryReader, type: McpServerSpec["type"]): voi
   const unread = new Set(entry.unread());
   const foreign = (type === "stdio" ? remoteOnly : localOnly).filter((key) => entry.raw(key) !== undefined);
   if (foreign.length > 0)
-    entry.warn("MCP_KEYS_UNUSED", `${listed(foreign)}: of no use to a server of type "${type}". Remove it, or correct the type.`, [
+    entry.warn("MCP_KEYS_UNUSED", `${listed(foreign)} does not apply to a server of type "${type}". Remove it, or fix the type.`, [
       foreign[0]!,
     ]);
   const unknown: string[] = [];
@@ -298,10 +298,10 @@ export function reportRest(entry: EntryReader, type: McpServerSpec["type"]): voi
     if (foreign.includes(key) || entry.raw(key) === undefined) continue;
     if (Object.hasOwn(unsupported, key)) entry.warn("MCP_KEY_UNSUPPORTED", `"${key}" has no effect here. ${unsupported[key]}`, [key]);
     else if (Object.hasOwn(decidedElsewhere, key))
-      entry.info("MCP_KEY_UNSUPPORTED", `"${key}" has no effect here: ${decidedElsewhere[key]} is not said in this place.`, [key]);
+      entry.info("MCP_KEY_UNSUPPORTED", `"${key}" has no effect here: ${decidedElsewhere[key]} is configured elsewhere.`, [key]);
     else unknown.push(key);
   }
-  if (unknown.length > 0) entry.info("MCP_KEYS_UNKNOWN", `${listed(unknown)}: without meaning here.`, [unknown[0]!]);
+  if (unknown.length > 0) entry.info("MCP_KEYS_UNKNOWN", `${listed(unknown)}: unknown key, ignored.`, [unknown[0]!]);
 }
 
 function listed(keys: readonly string[]): string {

@@ -47,17 +47,17 @@ function readServers({ value }: JsonDocument, options: AgentPluginsMcpOptions, c
     const at = ["mcpServers", name];
     const problem = isJsonObject(entry) ? entryFault(entry) : `must be an object, not ${describe(entry)}`;
     if (problem === undefined) return readOne(name, entry as JsonObject, options, complain);
-    complain("error", "MCP_ENTRY_INVALID", `MCP server ${JSON.stringify(name.slice(0, 100))}: it ${problem}. It is left out.`, at);
+    complain("error", "MCP_ENTRY_INVALID", `MCP server ${JSON.stringify(name.slice(0, 100))}: it ${problem}. The server is ignored.`, at);
     return { state: "refused", name };
   });
 }
 
 function topLevelFault(value: unknown): { readonly message: string; readonly path: readonly string[] } | undefined {
-  if (!isJsonObject(value)) return { message: `This file must hold an object, not ${describe(value)}.`, path: [] };
+  if (!isJsonObject(value)) return { message: `This file must contain an object, not ${describe(value)}.`, path: [] };
   if (value["$schema"] !== agentPluginsSchema("mcp"))
-    return { message: `"$schema" must be exactly "${agentPluginsSchema("mcp")}", as in the version of plugin.json.`, path: ["$schema"] };
+    return { message: `"$schema" must be exactly "${agentPluginsSchema("mcp")}", the same version as in plugin.json.`, path: ["$schema"] };
   const other = Object.keys(value).find((key) => key !== "$schema" && key !== "mcpServers");
-  if (other !== undefined) return { message: `Beside "mcpServers" there may be no ${JSON.stringify(other.slice(0, 60))}.`, path: [other] };
+  if (other !== undefined) return { message: `${JSON.stringify(other.slice(0, 60))} is not allowed beside "mcpServers".`, path: [other] };
   if (isJsonObject(value["mcpServers"])) return undefined;
   return { message: `"mcpServers" must be an object of servers by name, not ${describe(value["mcpServers"])}.`, path: ["mcpServers"] };
 }
@@ -70,31 +70,31 @@ const fields: Readonly<Record<string, readonly string[]>> = {
 
 function entryFault(entry: JsonObject): string | undefined {
   const { type } = entry;
-  if (typeof type !== "string" || !Object.hasOwn(fields, type)) return 'must say "type": "stdio", "streamable-http" or "sse"';
+  if (typeof type !== "string" || !Object.hasOwn(fields, type)) return 'must have "type": "stdio", "streamable-http" or "sse"';
   const other = Object.keys(entry).find((key) => !fields[type]!.includes(key));
-  if (other !== undefined) return `has ${JSON.stringify(other.slice(0, 60))}, which a server of type "${type}" has not`;
+  if (other !== undefined) return `has ${JSON.stringify(other.slice(0, 60))}, which is not allowed for a server of type "${type}"`;
   return type === "stdio" ? localFault(entry) : remoteFault(entry);
 }
 
 function localFault({ command, args, env, cwd }: JsonObject): string | undefined {
   if (typeof command !== "string" || command.trim() === "") return 'needs "command", the program that starts it';
-  if (/[\\/]|^[a-z]:/i.test(command) && !command.startsWith("./")) return 'has a path as "command" that does not begin with "./"';
+  if (/[\\/]|^[a-z]:/i.test(command) && !command.startsWith("./")) return 'has a "command" path that does not begin with "./"';
   if (args !== undefined && !(Array.isArray(args) && args.every((arg) => typeof arg === "string")))
-    return 'must have a list of texts as "args"';
-  if (env !== undefined && !isTexts(env)) return 'must have an object of texts as "env"';
+    return 'must have an array of strings as "args"';
+  if (env !== undefined && !isTexts(env)) return 'must have an object of strings as "env"';
   const reserved = Object.keys((env as JsonObject | undefined) ?? {}).find((name) => /^PLUGIN_(?:ROOT|DATA)$/i.test(name));
-  if (reserved !== undefined) return `sets ${reserved}, which is not for it to set`;
+  if (reserved !== undefined) return `sets ${reserved}, which is reserved`;
   if (cwd === undefined || (typeof cwd === "string" && /^(?:\.\/|\$\{PLUGIN_(?:ROOT|DATA)\}(?:\/|$))/.test(cwd))) return undefined;
   return 'must begin its "cwd" with "./", "${PLUGIN_ROOT}" or "${PLUGIN_DATA}"';
 }
 
 function remoteFault({ url, headers }: JsonObject): string | undefined {
-  if (typeof url !== "string" || !URL.canParse(url)) return 'needs "url", an absolute address';
+  if (typeof url !== "string" || !URL.canParse(url)) return 'needs "url", an absolute URL';
   const { protocol, hostname, username, password, hash } = new URL(url);
-  if (protocol !== "https:" && !(protocol === "http:" && isLoopback(hostname))) return 'must have an "url" that begins with https://';
+  if (protocol !== "https:" && !(protocol === "http:" && isLoopback(hostname))) return 'must have a "url" that begins with https://';
   if (username !== "" || password !== "" || hash !== "") return 'has a user name, a password or a fragment in its "url"';
   if (headers === undefined) return undefined;
-  if (!isTexts(headers)) return 'must have an object of texts as "headers"';
+  if (!isTexts(headers)) return 'must have an object of strings as "headers"';
   return headersFault(headers);
 }
 
@@ -102,9 +102,9 @@ function headersFault(headers: Readonly<Record<string, string>>): string | undef
   const seen = new Set<string>();
   for (const [name, value] of Object.entries(headers)) {
     const shown = JSON.stringify(name.slice(0, 60));
-    if (!/^[!#$%&'*+\-.^_`|~\w]+$/.test(name)) return `has ${shown} as the name of a header`;
+    if (!/^[!#$%&'*+\-.^_`|~\w]+$/.test(name)) return `has ${shown}, which is not a valid header name`;
     // biome-ignore lint/suspicious/noControlCharactersInRegex: the ones that a header cannot carry
-    if (/[\u0000-\u0008\u000a-\u001f\u007f]/.test(value)) return `has a header ${shown} with characters that headers cannot have`;
+    if (/[\u0000-\u0008\u000a-\u001f\u007f]/.test(value)) return `has a header ${shown} with characters that are not allowed in headers`;
     if (seen.has(name.toLowerCase())) return `has the header ${shown} twice`;
     seen.add(name.toLowerCase());
   }

@@ -54,7 +54,7 @@ function readManifest(value: unknown, packageVersion: string | undefined, compla
   const fields = createFieldReader(value, complain, { code, path: [] });
   for (const key of fields.others(keys)) {
     const known = keys.slice(1).join(", ");
-    complain("info", code, `"${key.slice(0, 60)}" means nothing in a plugin's manifest. There are ${known}.`, [key]);
+    complain("info", code, `"${key.slice(0, 60)}" is not a key of a plugin manifest. The keys are ${known}.`, [key]);
   }
   const all = {
     name: fields.text("name"),

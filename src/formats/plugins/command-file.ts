@@ -81,10 +81,10 @@ function fillPlaces(text: string, places: PromptPlaces): string {
 }
 
 function empty(file: string): Diagnostic {
-  return { severity: "error", code: "COMMAND_EMPTY", message: "This command has no prompt and is left out. Write one.", file };
+  return { severity: "error", code: "COMMAND_EMPTY", message: "This command has no prompt and is ignored. Add one.", file };
 }
 
 function shellNeverRuns(file: string): Diagnostic {
-  const message = "The shell commands in this prompt are not run; the model reads them as they are written.";
+  const message = "The shell commands in this prompt are not run; the model sees them as text.";
   return { severity: "info", code: "COMMAND_SHELL", message, file };
 }

@@ -91,7 +91,7 @@ function readEvents(
     (most, entries) => (Array.isArray(entries) ? Math.max(most, entries.length) : most),
     hooks.length,
   );
-  if (longest > maxHooks) complain("error", "HOOKS_TOO_MANY", `There are ${longest} hooks, and only the first ${maxHooks} are used.`, path);
+  if (longest > maxHooks) complain("error", "HOOKS_TOO_MANY", `There are ${longest} hooks, but only the first ${maxHooks} are used.`, path);
   return hooks.slice(0, maxHooks);
 }
 
@@ -105,15 +105,15 @@ function readEvent(event: string, entries: unknown, { dialect, path, complain }:
   const known = hookEventOf(dialect, event);
   const shown = JSON.stringify(event.slice(0, 60));
   if (known.kind !== "known") {
-    const why = known.kind === "unknown" ? "There is no event" : "Nothing here corresponds to the event";
-    complain("warning", "HOOK_EVENT_UNSUPPORTED", `${why} ${shown}: its hooks never run, so do not rely on them.`, path);
+    const why = known.kind === "unknown" ? "Unknown event" : "skillhost has no equivalent of the event";
+    complain("warning", "HOOK_EVENT_UNSUPPORTED", `${why} ${shown}: its hooks never run.`, path);
     return [];
   }
   if (!Array.isArray(entries)) {
     complain(
       "error",
       "HOOKS_TYPE",
-      `The event ${shown} must have a list of hooks, not ${describe(entries)}. Its hooks are left out.`,
+      `The event ${shown} must have an array of hooks, not ${describe(entries)}. Its hooks are ignored.`,
       path,
     );
     return [];
@@ -131,7 +131,7 @@ type EventPlace = Pick<HookCommand, "event" | "moment" | "protocol" | "dialect">
 function readEntry(entry: unknown, place: EventPlace, reading: Reading): readonly HookCommand[] {
   const { path, complain } = reading;
   if (!isJsonObject(entry)) {
-    complain("error", "HOOKS_TYPE", `A hook must be an object, not ${describe(entry)}. It is left out.`, path);
+    complain("error", "HOOKS_TYPE", `A hook must be an object, not ${describe(entry)}. It is ignored.`, path);
     return [];
   }
   const group = own(entry, "hooks");
@@ -140,11 +140,11 @@ function readEntry(entry: unknown, place: EventPlace, reading: Reading): readonl
     return group.slice(0, maxHooks).flatMap((hook: unknown, index) => {
       const within = { ...reading, path: [...path, "hooks", index] };
       if (isJsonObject(hook)) return readHook(hook, place, own(hook, "matcher") ?? own(entry, "matcher"), within);
-      complain("error", "HOOKS_TYPE", `A hook must be an object, not ${describe(hook)}. It is left out.`, within.path);
+      complain("error", "HOOKS_TYPE", `A hook must be an object, not ${describe(hook)}. It is ignored.`, within.path);
       return [];
     });
   }
-  complain("error", "HOOKS_TYPE", `"hooks" of a matcher must be a list, not ${describe(group)}. They are left out.`, [...path, "hooks"]);
+  complain("error", "HOOKS_TYPE", `"hooks" of a matcher must be an array, not ${describe(group)}. They are ignored.`, [...path, "hooks"]);
   return [];
 }
 
@@ -154,26 +154,28 @@ function readHook(hook: JsonObject, place: EventPlace, matcher: unknown, { diale
     hook,
     (_severity, code, message, at) => {
       isSound = false;
-      complain("error", code, `${message} The hook is left out.`, at);
+      complain("error", code, `${message} The hook is ignored.`, at);
     },
     { code: "HOOK_FIELD_TYPE", path },
   );
   const refuse = (code: string, message: string): readonly HookCommand[] => {
-    complain("error", code, `${message} The hook is left out.`, path);
+    complain("error", code, `${message} The hook is ignored.`, path);
     return [];
   };
   const type = fields.text("type") ?? "command";
-  if (type !== "command")
-    return refuse("HOOK_TYPE_UNSUPPORTED", `Hooks of the type ${JSON.stringify(type.slice(0, 40))} are not run here.`);
+  if (type !== "command") return refuse("HOOK_TYPE_UNSUPPORTED", `Hooks of type ${JSON.stringify(type.slice(0, 40))} are not supported.`);
   if (matcher !== undefined && typeof matcher !== "string")
-    return refuse("HOOK_FIELD_TYPE", `"matcher" must be text, not ${describe(matcher)}.`);
+    return refuse("HOOK_FIELD_TYPE", `"matcher" must be a string, not ${describe(matcher)}.`);
   const program = readProgram(hook, fields);
   const [cwd, env, timeout] = [fields.text("cwd"), fields.texts("env"), readTimeout(hook, dialect, fields)];
   const isAsync = fields.flag("async") ?? false;
   if (!isSound) return [];
   if (program === undefined) return refuse("HOOK_COMMAND_MISSING", "A hook needs a command.");
   if (own(hook, "if") !== undefined)
-    complain("warning", "HOOK_CONDITION_UNSUPPORTED", '"if" has no effect here: the hook runs whenever its matcher fits.', [...path, "if"]);
+    complain("warning", "HOOK_CONDITION_UNSUPPORTED", '"if" has no effect here: the hook runs whenever its matcher matches.', [
+      ...path,
+      "if",
+    ]);
   return [{ ...place, matcher, program, cwd, env: env ?? {}, timeout, isAsync }];
 }
 
@@ -182,7 +184,7 @@ type Fields = ReturnType<typeof createFieldReader>;
 function readProgram(hook: JsonObject, fields: Fields): HookProgram | undefined {
   const [command, exec, bash, powershell] = [fields.text("command"), fields.text("exec"), fields.text("bash"), fields.text("powershell")];
   const args = fields.list("args");
-  if (args !== undefined && !args.every((arg) => typeof arg === "string")) fields.wrong("args", '"args" may hold only texts.');
+  if (args !== undefined && !args.every((arg) => typeof arg === "string")) fields.wrong("args", '"args" must contain only strings.');
   const direct = exec ?? (own(hook, "args") === undefined ? undefined : command);
   if (direct !== undefined && direct.trim() !== "") return { kind: "program", command: direct, args: (args ?? []) as readonly string[] };
   const lines = { bash: bash ?? command, powershell: powershell ?? command };
@@ -195,7 +197,7 @@ function readTimeout(hook: JsonObject, dialect: BundleDialect, fields: Fields): 
   const given = own(hook, "timeoutSec") ?? own(hook, "timeout");
   if (given === undefined) return defaultHookTimeout(dialect);
   if (typeof given !== "number" || !(given > 0)) {
-    fields.wrong("timeout", `"timeout" must be a number above 0, not ${describe(given)}.`);
+    fields.wrong("timeout", `"timeout" must be a positive number, not ${describe(given)}.`);
     return defaultHookTimeout(dialect);
   }
   // Gemini counts milliseconds, everybody else seconds.

@@ -69,8 +69,8 @@ function readMarketplace(
   complain: JsonComplain,
 ): Marketplace | undefined {
   if (!isJsonObject(value) || !Array.isArray(own(value, "plugins"))) {
-    const what = isJsonObject(value) ? 'needs "plugins", a list' : `must be an object, not ${describe(value)}`;
-    complain("error", "MARKETPLACE_TYPE", `A marketplace ${what}. Write { "name": "…", "plugins": [] }.`, []);
+    const what = isJsonObject(value) ? 'needs "plugins", an array' : `must be an object, not ${describe(value)}`;
+    complain("error", "MARKETPLACE_TYPE", `A marketplace ${what}. Use { "name": "…", "plugins": [] }.`, []);
     return undefined;
   }
   const name = textOf(value, "name");
@@ -91,25 +91,25 @@ interface PluginsOptions {
 
 function readPlugins(entries: readonly unknown[], { root, startOf }: PluginsOptions, complain: JsonComplain): readonly MarketplacePlugin[] {
   if (entries.length > maxPlugins)
-    complain("error", "MARKETPLACE_TOO_MANY", `${entries.length} plugins are listed, and only the first ${maxPlugins} are read.`, [
+    complain("error", "MARKETPLACE_TOO_MANY", `${entries.length} plugins are listed, but only the first ${maxPlugins} are read.`, [
       "plugins",
     ]);
   const taken = new Set<string>();
   return entries.slice(0, maxPlugins).flatMap((entry, index) => {
     const at = ["plugins", index];
     const refuse = (message: string): [] => {
-      complain("error", "MARKETPLACE_ENTRY", `${message} The entry is passed over.`, at);
+      complain("error", "MARKETPLACE_ENTRY", `${message} The entry is ignored.`, at);
       return [];
     };
     if (!isJsonObject(entry)) return refuse(`An entry must be an object, not ${describe(entry)}.`);
     const name = textOf(entry, "name");
     if (name === undefined) return refuse('An entry needs a "name".');
     const shown = JSON.stringify(name.slice(0, 100));
-    if (taken.has(name)) return refuse(`Two entries are named ${shown}, and the first counts.`);
+    if (taken.has(name)) return refuse(`Two entries are named ${shown}; the first is used.`);
     const source = readSource(own(entry, "source"), root);
     if (typeof source === "string") return refuse(`The entry ${shown} ${source}.`);
     const components = readComponents(entry, { rules: manifestRulesOf("claude"), startOf, base: at }, complain);
-    if (components === undefined) return refuse(`The entry ${shown} has a part of the wrong type.`);
+    if (components === undefined) return refuse(`The entry ${shown} has a field of the wrong type.`);
     taken.add(name);
     const [version, description, start] = [textOf(entry, "version"), textOf(entry, "description"), startOf(at)];
     return [
@@ -129,7 +129,7 @@ function readPlugins(entries: readonly unknown[], { root, startOf }: PluginsOpti
 /** What a source is, or what is wrong with it. */
 function readSource(source: unknown, root: string | undefined): MarketplaceSource | string {
   if (typeof source === "string") return readSourceText(source, root);
-  if (!isJsonObject(source)) return `needs a "source" that is text or an object, not ${describe(source)}`;
+  if (!isJsonObject(source)) return `needs a "source" that is a string or an object, not ${describe(source)}`;
   const kind = textOf(source, "source");
   const texts = (required: readonly string[], optional: readonly string[]): Record<string, string> | string => {
     const missing = required.find((key) => textOf(source, key) === undefined);
@@ -139,7 +139,7 @@ function readSource(source: unknown, root: string | undefined): MarketplaceSourc
     );
   };
   const read = kind === undefined || !Object.hasOwn(sourceKeys, kind) ? undefined : texts(...sourceKeys[kind]!);
-  if (read === undefined) return `has a source of a kind that is not known here (${describe(own(source, "source"))})`;
+  if (read === undefined) return `has an unsupported kind of source (${describe(own(source, "source"))})`;
   return typeof read === "string" ? read : ({ kind, ...read } as unknown as MarketplaceSource);
 }
 

@@ -53,7 +53,7 @@ const rules: Readonly<Record<BundleDialect, ManifestRules>> = {
     unsupported: [],
     required: ["$schema", "name"],
     name: /^(?!.*(?:--|\.\.))[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/,
-    nameWords: 'small letters, digits, "-" and ".", up to 64, with a letter or digit at both ends and no "--" or ".."',
+    nameWords: 'lowercase letters, digits, "-" and ".", up to 64, with a letter or digit at both ends and no "--" or ".."',
     isStrict: true,
     dotSlash: "required",
     servers: "agent-plugins",

@@ -69,7 +69,7 @@ function dialectOf(dialect: BundleDialect, { value }: JsonDocument): BundleDiale
 
 function readManifest(value: unknown, { dialect, folderName, startOf }: Placed, complain: JsonComplain): PluginManifest | undefined {
   if (!isJsonObject(value)) {
-    complain("error", "PLUGIN_MANIFEST_TYPE", `A plugin's manifest must be an object, not ${describe(value)}. Write { "name": "…" }.`, []);
+    complain("error", "PLUGIN_MANIFEST_TYPE", `A plugin's manifest must be an object, not ${describe(value)}. Use { "name": "…" }.`, []);
     return undefined;
   }
   const rules = manifestRulesOf(dialect);
@@ -91,7 +91,7 @@ function readVariables(value: JsonObject): readonly string[] {
 /** What a checkout without symbolic links leaves of one: a file whose text is the way to another. */
 function linkStub(text: string, file: string): readonly Diagnostic[] {
   if (!/^\.{1,2}\/\S{1,500}$/.test(text.trim())) return [];
-  const message = `This file is only the text of a symbolic link, to ${text.trim()}. Check it out with links, or copy the file.`;
+  const message = `This file contains only the target of a symbolic link, ${text.trim()}. Check it out with symbolic links enabled, or copy the file.`;
   return [{ severity: "error", code: "PLUGIN_MANIFEST_LINK", message, file }];
 }
 
@@ -129,9 +129,9 @@ function checkAgentPluginsSchema(value: JsonObject, complain: JsonComplain): boo
   const version = agentPluginsVersion(value["$schema"], "plugin");
   const message =
     version !== undefined && !agentPluginsVersions.includes(version)
-      ? `This plugin is made for version ${version} of the Agent Plugins specification, and ${agentPluginsVersions.join(", ")} is understood.`
+      ? `This plugin requires version ${version} of the Agent Plugins specification; supported: ${agentPluginsVersions.join(", ")}.`
       : `"$schema" must be exactly "${agentPluginsSchema("plugin")}".`;
-  complain("error", "PLUGIN_SCHEMA_UNKNOWN", `${message} The plugin is left out.`, ["$schema"]);
+  complain("error", "PLUGIN_SCHEMA_UNKNOWN", `${message} The plugin is not loaded.`, ["$schema"]);
   return false;
 }
 
@@ -146,13 +146,13 @@ function readMetadata(value: JsonObject, options: MetadataOptions, complain: Jso
     if (fault === undefined && typeof given === "string") read[key] = given;
     if (fault === undefined) continue;
     isSound &&= !rules.isStrict;
-    const effect = rules.isStrict ? "so the plugin is left out, as its own client does" : "and is passed over";
+    const effect = rules.isStrict ? "so the plugin is not loaded, as in its own client" : "so it is ignored";
     complain(rules.isStrict ? "error" : "warning", "PLUGIN_FIELD_TYPE", `"${key}" must be ${fault}, ${effect}.`, [key]);
   }
   const name = readName(value, options, complain);
   for (const key of rules.required.filter((required) => required !== "name" && required !== "$schema")) {
     if (read[key] !== undefined) continue;
-    complain("error", "PLUGIN_FIELD_MISSING", `The manifest has no "${key}", which it needs. Write it.`, []);
+    complain("error", "PLUGIN_FIELD_MISSING", `The manifest has no "${key}", which is required. Add it.`, []);
     isSound = false;
   }
   reportUnread(value, options, complain);
@@ -167,7 +167,7 @@ function readName(value: JsonObject, { rules, folderName }: MetadataOptions, com
   if (typeof given === "string" && given.length <= 64 && rules.name.test(given)) return given;
   const what = given === undefined ? "has no name" : `has ${describe(given)} as its name`;
   const fallback = rules.required.includes("name") || typeof given !== "string" ? undefined : legalName(given);
-  const effect = fallback === undefined ? "The plugin is left out." : `It is called "${fallback}".`;
+  const effect = fallback === undefined ? "The plugin is not loaded." : `The name "${fallback}" is used instead.`;
   const severity = fallback === undefined ? "error" : "warning";
   complain(severity, "PLUGIN_NAME", `The manifest ${what}; a name must be ${rules.nameWords}. ${effect}`, ["name"]);
   return fallback;
@@ -184,7 +184,7 @@ function legalName(text: string): string | undefined {
 
 const typeWords: Readonly<Record<MetadataType, string>> = {
   text: "text",
-  texts: "a list of texts",
+  texts: "an array of strings",
   author: "an object with a name",
   repository: "text",
 };
@@ -213,9 +213,11 @@ function reportUnread(value: JsonObject, { rules, dialect }: MetadataOptions, co
     complain("info", "PLUGIN_KEY_UNSUPPORTED", `${listed(unsupported)} of the manifest has no effect here.`, [unsupported[0]!]);
   const unknown = others.filter((key) => !rules.unsupported.includes(key));
   if (unknown.length > 0)
-    complain("warning", "PLUGIN_KEY_UNKNOWN", `The manifest has no key ${listed(unknown)}. It has no effect; remove it.`, [unknown[0]!]);
+    complain("warning", "PLUGIN_KEY_UNKNOWN", `${listed(unknown)} is not a key of the manifest and has no effect. Remove it.`, [
+      unknown[0]!,
+    ]);
   if (dialect === "agent-plugins" && own(value, "extensions") !== undefined && !isJsonObject(value["extensions"]))
-    complain("warning", "PLUGIN_FIELD_TYPE", `"extensions" must be an object, not ${describe(value["extensions"])}. It is passed over.`, [
+    complain("warning", "PLUGIN_FIELD_TYPE", `"extensions" must be an object, not ${describe(value["extensions"])}. It is ignored.`, [
       "extensions",
     ]);
 }
@@ -236,7 +238,7 @@ export function readComponents(value: JsonObject, options: ComponentOptions, com
     const found = readSources(given, [...base, key], kind);
     if (found === undefined) {
       isSound &&= !rules.isStrict;
-      const effect = rules.isStrict ? "so the plugin is left out, as its own client does" : "and is passed over";
+      const effect = rules.isStrict ? "so the plugin is not loaded, as in its own client" : "so it is ignored";
       complain("error", "PLUGIN_FIELD_TYPE", `"${key}" must be ${shapeWords(kind)}, not ${describe(given)}, ${effect}.`, [...base, key]);
     }
     const sources = (found ?? []).slice(0, maxSources).flatMap((source) => place(source, options, complain) ?? []);
@@ -264,7 +266,7 @@ function readSources(given: unknown, at: JsonPath, kind: ComponentKind): readonl
 }
 
 function shapeWords(kind: ComponentKind): string {
-  return inlineKinds.has(kind) ? "a path, a list of paths or an object" : "a path or a list of paths";
+  return inlineKinds.has(kind) ? "a path, an array of paths or an object" : "a path or an array of paths";
 }
 
 function place({ value, at }: FoundSource, { rules, startOf }: ComponentOptions, complain: JsonComplain): ComponentSource | undefined {
@@ -275,8 +277,8 @@ function place({ value, at }: FoundSource, { rules, startOf }: ComponentOptions,
 function isWellFormed(path: string, at: JsonPath, { dotSlash }: ManifestRules, complain: JsonComplain): boolean {
   if (dotSlash === "free" || path === "." || path.startsWith("./") || !/^[^/\\~]/.test(path)) return true;
   const shown = JSON.stringify(path.slice(0, 200));
-  if (dotSlash === "required") complain("error", "PLUGIN_PATH_FORM", `The path ${shown} must begin with "./" and is passed over.`, at);
-  else complain("warning", "PLUGIN_PATH_FORM", `Write the path ${shown} with "./" before it: its own client may refuse it.`, at);
+  if (dotSlash === "required") complain("error", "PLUGIN_PATH_FORM", `The path ${shown} must begin with "./", so it is ignored.`, at);
+  else complain("warning", "PLUGIN_PATH_FORM", `Put "./" before the path ${shown}: its own client may reject it.`, at);
   return dotSlash !== "required";
 }
 

@@ -11,7 +11,7 @@ export function textField(data: Data, key: string, warn: FieldWarning): string |
   const value = data[key] ?? undefined;
   if (value === undefined) return undefined;
   if (typeof value === "object") {
-    warn(key, `\`${key}\` must be text and is left out. Put quotes around it if it is meant as text.`);
+    warn(key, `\`${key}\` must be a string, so it is ignored. Put quotes around it if it is meant as text.`);
     return undefined;
   }
   return withoutHidden(String(value)).trim() || undefined;
@@ -24,7 +24,7 @@ export function booleanField(data: Data, key: string, warn: FieldWarning): boole
   const word = typeof value === "object" ? "" : String(value).trim().toLowerCase();
   if (["true", "yes", "on", "1"].includes(word)) return true;
   if (["false", "no", "off", "0"].includes(word)) return false;
-  warn(key, `\`${key}\` must be true or false and is left out.`);
+  warn(key, `\`${key}\` must be true or false, so it is ignored.`);
   return undefined;
 }
 
@@ -32,7 +32,7 @@ export function mapField(data: Data, key: string, warn: FieldWarning): Readonly<
   const value = data[key] ?? undefined;
   if (value === undefined) return undefined;
   if (typeof value === "object" && !Array.isArray(value)) return value as Readonly<Record<string, unknown>>;
-  warn(key, `\`${key}\` must be a mapping of keys to values and is left out.`);
+  warn(key, `\`${key}\` must be a mapping of keys to values, so it is ignored.`);
   return undefined;
 }
 
@@ -76,7 +76,7 @@ function listField(data: Data, key: string, warn: FieldWarning): readonly string
   if (value === undefined) return undefined;
   const items: readonly unknown[] = Array.isArray(value) ? value : [value];
   if (items.every(isScalar)) return items.map(visible);
-  warn(key, `\`${key}\` must be text or a list of texts; what is neither is left out.`);
+  warn(key, `\`${key}\` must be a string or a list of strings; other values are ignored.`);
   return items.filter(isScalar).map(visible);
 }
 
@@ -89,7 +89,7 @@ function argumentOf(item: unknown, key: string, warn: FieldWarning): ArgumentFie
   const complain: FieldWarning = (field, message) => warn(key, message.replace(`\`${field}\``, `\`${field}\` of an argument`));
   const name = textField(fields, "name", complain);
   if (name === undefined) {
-    warn(key, `\`${key}\` may hold names, and objects with a name; what is neither is left out.`);
+    warn(key, `\`${key}\` must contain only names and objects with a name; other values are ignored.`);
     return [];
   }
   const [description, required] = [textField(fields, "description", complain), booleanField(fields, "required", complain)];

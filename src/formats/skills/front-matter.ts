@@ -58,8 +58,7 @@ interface BlockRead {
 
 function absent(source: string, report: TextReport): FrontMatter {
   if (isFenced(source)) {
-    const message =
-      "The file opens with a code fence around its front matter, which is therefore not read. Remove the fence, so that the first line is ---.";
+    const message = "The front matter is inside a code fence, so it is not read. Remove the fence, so that the first line is ---.";
     report.add("warning", "FRONT_MATTER_FENCED", message, 0);
   }
   reportHidden(source, report.add);
@@ -99,7 +98,7 @@ function repairBlock(text: string, block: FrontMatterBlock, report: TextReport, 
     const quoted = isHostile(fault) ? source : quotePlainValues(source, depth);
     const result = quoted === source ? undefined : parseYamlMap(quoted);
     if (result?.kind !== "map") continue;
-    const message = `The front matter is not YAML (${fault.message}). It was read with quotes around the values that need them. Put them there.`;
+    const message = `The front matter is not YAML (${fault.message}). skillhost read it as if the values that need quotes had them. Add the quotes.`;
     report.add("warning", "FRONT_MATTER_REPAIRED", message, block.start + fault.offset);
     return found(block, { source: quoted, state: "repaired", ...result }, report);
   }
@@ -107,7 +106,7 @@ function repairBlock(text: string, block: FrontMatterBlock, report: TextReport, 
   const shorter = block.kind === "closed" && /\n\n#{1,6} /.test(source) ? unclosedBlock(text, block.start) : undefined;
   if (shorter !== undefined) return readBlock(text, shorter, report);
   return scanBlock(block, source, report, () => {
-    const message = `The front matter is not YAML (${fault.message}). It was read line by line, so nested values are lost. Correct it, or put quotes around the value.`;
+    const message = `The front matter is not YAML (${fault.message}). It was read line by line, so nested values are lost. Fix it, or put quotes around the value.`;
     report.add("warning", "FRONT_MATTER_SCANNED", message, block.start + fault.offset);
   });
 }
@@ -149,7 +148,7 @@ const tooLarge: Explain = (report, block) => {
 };
 
 const notMap: Explain = (report, block) => {
-  const message = "The block between the --- lines is not a YAML mapping. Write front matter there, or use *** for a thematic break.";
+  const message = "The block between the --- lines is not a YAML mapping. Write `key: value` lines there, or use *** for a thematic break.";
   report.add("warning", "FRONT_MATTER_NOT_MAP", message, block.start);
 };
 
@@ -190,7 +189,7 @@ function reportPlace(block: FrontMatterBlock, report: TextReport): void {
     closed: undefined,
     late: [
       "FRONT_MATTER_LATE",
-      "Blank lines or comments stand before the front matter. Make --- the first line of the file: other hosts read it only there.",
+      "Blank lines or comments precede the front matter. Make --- the first line of the file: other hosts read it only there.",
     ],
     indented: [
       "FRONT_MATTER_INDENTED",

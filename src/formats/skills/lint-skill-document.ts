@@ -30,7 +30,7 @@ export function lintSkillDocument(text: string, at: SkillDocumentPlace): readonl
     add(
       "warning",
       "SKILL_DASHES_IN_FRONT_MATTER",
-      "The reference validator takes --- inside the front matter for its end. Write it otherwise.",
+      "The reference validator treats --- inside the front matter as its end. Rephrase the value without it.",
       start + dashes,
     );
   const fields = lintStrictYaml(yaml, (severity, code, message, offset) => add(severity, code, message, start + offset));
@@ -68,10 +68,9 @@ function findPlace(source: string): Place {
 
 function lintBody(body: string, bodyStart: number, add: (severity: Severity, code: string, message: string, offset: number) => void): void {
   const lines = body.trimEnd().split("\n").length;
-  if (body.trim() === "")
-    add("warning", "SKILL_BODY_EMPTY", "The body is empty, so a model learns nothing from the skill. Write its instructions.", bodyStart);
+  if (body.trim() === "") add("warning", "SKILL_BODY_EMPTY", "The body is empty. Write the skill's instructions for the model.", bodyStart);
   if (lines > maxBodyLines) {
-    const message = `The body has ${lines} lines; the specification recommends less than ${maxBodyLines}. Move detail into files of references/.`;
+    const message = `The body has ${lines} lines; the specification recommends fewer than ${maxBodyLines}. Move details into files in references/.`;
     add("info", "SKILL_BODY_LONG", message, bodyStart);
   }
 }
@@ -96,7 +95,7 @@ function lintUnexpected(fields: readonly StrictField[], add: LintAdd): void {
   const unexpected = fields.filter(({ key }) => !allowedFields.includes(key));
   if (unexpected.length === 0) return;
   const names = [...new Set(unexpected.map(({ key }) => JSON.stringify(key.slice(0, 60))))].sort().slice(0, 20).join(", ");
-  const message = `The specification has no fields ${names}. Allowed are ${allowedFields.join(", ")}; put your own under metadata.`;
+  const message = `${names}: not a field of the specification. Allowed are ${allowedFields.join(", ")}; put your own fields under metadata.`;
   add("error", "SKILL_FIELDS_UNEXPECTED", message, unexpected[0]!.offset);
 }
 
@@ -105,11 +104,11 @@ function lintName(field: StrictField | undefined, at: SkillDocumentPlace, add: L
   if (field === undefined) {
     add("error", "SKILL_NAME_MISSING", `The front matter has no name. ${advice}`, 0);
   } else if (!isFilled(field.value)) {
-    add("error", "SKILL_NAME_EMPTY", `The name must be text. ${advice}`, field.offset);
+    add("error", "SKILL_NAME_EMPTY", `The name must be a string. ${advice}`, field.offset);
   } else {
     for (const { code, message } of nameFaults(field.value, at.directoryName)) add("error", code, message, field.offset);
     if (!/^[\p{L}\p{N}-]+$/u.test(field.value) || /^\p{ASCII}+$/u.test(field.value)) return;
-    const message = "The specification names only a-z and 0-9 for names; other letters may not work in every host.";
+    const message = "The specification allows only a-z, 0-9 and hyphens in names; other letters may not work in every host.";
     add("warning", "SKILL_NAME_NOT_ASCII", message, field.offset);
   }
 }
@@ -117,7 +116,7 @@ function lintName(field: StrictField | undefined, at: SkillDocumentPlace, add: L
 function lintDescription(field: StrictField | undefined, add: LintAdd): void {
   const advice = "Write `description: …`, saying what the skill does and when to use it.";
   if (field === undefined) add("error", "SKILL_DESCRIPTION_MISSING", `The front matter has no description. ${advice}`, 0);
-  else if (!isFilled(field.value)) add("error", "SKILL_DESCRIPTION_EMPTY", `The description must be text. ${advice}`, field.offset);
+  else if (!isFilled(field.value)) add("error", "SKILL_DESCRIPTION_EMPTY", `The description must be a string. ${advice}`, field.offset);
   else lintDescriptionText(field.value, field.offset, add);
 }
 
@@ -129,7 +128,7 @@ function lintDescriptionText(text: string, offset: number, add: LintAdd): void {
   }
   // Direction controls and tag characters: text that people do not see and a model reads.
   if (/[\u202A-\u202E\u2066-\u2069\u{E0000}-\u{E007F}]/u.test(text)) {
-    add("warning", "SKILL_HIDDEN_CHARACTERS", "The description has characters that people cannot see. Remove them.", offset);
+    add("warning", "SKILL_HIDDEN_CHARACTERS", "The description contains invisible characters. Remove them.", offset);
   }
 }
 
@@ -137,7 +136,7 @@ function lintCompatibility(field: StrictField | undefined, add: LintAdd): void {
   if (field === undefined) return;
   const { value, offset } = field;
   if (typeof value !== "string") {
-    add("error", "SKILL_COMPATIBILITY_TYPE", "`compatibility` must be text. Write it in one line.", offset);
+    add("error", "SKILL_COMPATIBILITY_TYPE", "`compatibility` must be a string. Write it in one line.", offset);
   } else if (value.trim() === "") {
     add("warning", "SKILL_COMPATIBILITY_EMPTY", "`compatibility` is empty. Remove it if the skill runs anywhere.", offset);
   } else if ([...value].length > maxCompatibilityLength) {
@@ -148,19 +147,19 @@ function lintCompatibility(field: StrictField | undefined, add: LintAdd): void {
 
 function lintLicense(field: StrictField | undefined, add: LintAdd): void {
   if (field === undefined || typeof field.value === "string") return;
-  add("warning", "SKILL_LICENSE_TYPE", "`license` must be text: the licence's name, or that of a file with it.", field.offset);
+  add("warning", "SKILL_LICENSE_TYPE", "`license` must be a string: the name of the licence or of a file that contains it.", field.offset);
 }
 
 function lintMetadata(field: StrictField | undefined, add: LintAdd): void {
   if (field === undefined || (field.value instanceof Map && ![...field.value.values()].includes(undefined))) return;
-  const message = "`metadata` must be a mapping of keys to text. Flatten it, or write nested data as text.";
+  const message = "`metadata` must be a mapping of keys to strings. Flatten it, or write nested data as a string.";
   add("warning", "SKILL_METADATA_TYPE", message, field.offset);
 }
 
 function lintAllowedTools(field: StrictField | undefined, add: LintAdd): void {
   if (field === undefined || (typeof field.value === "string" && !hasOuterComma(field.value))) return;
   const message =
-    "`allowed-tools` must be text with spaces between the tools, such as `Read Bash(git:*)`. Not every host reads lists and commas.";
+    "`allowed-tools` must be a string with spaces between the tools, such as `Read Bash(git:*)`. Not every host supports lists and commas.";
   add("warning", "SKILL_ALLOWED_TOOLS_FORM", message, field.offset);
 }
 
@@ -232,7 +231,7 @@ function lintDuplicates(map: YAMLMap<Node, Node | null>, add: LintAdd): void {
   const seen = new Set<string>();
   for (const { key } of map.items) {
     const name = scalarText(key);
-    if (seen.has(name)) add("error", "FRONT_MATTER_DUPLICATE_KEY", `The key "${name}" is there twice. Remove one of them.`, offsetOf(key));
+    if (seen.has(name)) add("error", "FRONT_MATTER_DUPLICATE_KEY", `The key "${name}" occurs twice. Remove one of them.`, offsetOf(key));
     seen.add(name);
   }
 }

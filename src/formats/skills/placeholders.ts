@@ -22,7 +22,7 @@ export function createPlaceholderCheck(parameters: JsonSchema | undefined, compl
     complain(
       "warning",
       "TOOL_PLACEHOLDER_UNKNOWN",
-      `No parameter is called ${JSON.stringify(name.slice(0, 60))}; ${list}. Correct the placeholder or add the parameter.`,
+      `No parameter is named ${JSON.stringify(name.slice(0, 60))}; ${list}. Fix the placeholder or add the parameter.`,
       path,
     );
   };
@@ -34,7 +34,7 @@ export function createPlaceholderCheck(parameters: JsonSchema | undefined, compl
         complain(
           "warning",
           "TOOL_PLACEHOLDER_PARTIAL",
-          "A placeholder is filled only if it is the whole text. Make it an element of its own.",
+          "A placeholder is replaced only if it is the whole string. Make it a separate element.",
           path,
         );
     },
@@ -48,7 +48,7 @@ export function createPlaceholderCheck(parameters: JsonSchema | undefined, compl
     },
     none(text, path) {
       if (text?.includes("${"))
-        complain("warning", "TOOL_PLACEHOLDER_UNUSED", "No placeholder is filled here; the text is used as it is.", path);
+        complain("warning", "TOOL_PLACEHOLDER_UNUSED", "Placeholders are not replaced here; the string is used unchanged.", path);
     },
   };
   return check;

@@ -77,7 +77,7 @@ export function parseSkillDocument(text: string, at: SkillDocumentPlace): { docu
   const document = assembleDocument(frontMatter, at, add);
   if (frontMatter.positions.has("name")) adviseName(document.name, at, add);
   if (document.description.length > maxDescriptionLength) {
-    const message = `The description has ${document.description.length} characters; the specification allows ${maxDescriptionLength}, and other hosts refuse or cut it. Shorten it.`;
+    const message = `The description has ${document.description.length} characters; the specification allows ${maxDescriptionLength}, and other hosts reject or truncate it. Shorten it.`;
     add("warning", "SKILL_DESCRIPTION_TOO_LONG", message, "description");
   }
   return { document, diagnostics };
@@ -121,7 +121,7 @@ function describe(
 ): { description: string; descriptionInferred: boolean } {
   if (given !== undefined) return { description: given, descriptionInferred: false };
   const description = inferDescription(body);
-  const found = description === "" ? "and the body has no text to take one from" : "so the first paragraph is shown in its place";
+  const found = description === "" ? "and the body has no text to use instead" : "so the first paragraph is used instead";
   const message = `The skill "${at.directoryName}" has no description, ${found}. Add \`description:\` to the front matter, saying what the skill does and when to use it.`;
   add("warning", description === "" ? "SKILL_DESCRIPTION_MISSING" : "SKILL_DESCRIPTION_INFERRED", message);
   return { description, descriptionInferred: true };
@@ -136,7 +136,7 @@ function missingFrontMatter(at: SkillDocumentPlace): string {
 }
 
 function missingName(at: SkillDocumentPlace): string {
-  return `The front matter has no name; the directory's is used. Add \`name: ${at.directoryName}\`.`;
+  return `The front matter has no name; the directory's name is used. Add \`name: ${at.directoryName}\`.`;
 }
 
 function extraKeys(data: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {

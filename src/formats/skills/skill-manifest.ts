@@ -80,11 +80,11 @@ const knownKeys = [
 
 function readManifest({ value }: JsonDocument, complain: JsonComplain): SkillManifest | undefined {
   if (!isJsonObject(value)) {
-    complain("error", "MANIFEST_FIELD_TYPE", `A skill.json must hold an object, not ${describe(value)}. Write { "name": "…" }.`, []);
+    complain("error", "MANIFEST_FIELD_TYPE", `A skill.json must contain an object, not ${describe(value)}. Use { "name": "…" }.`, []);
     return undefined;
   }
   if (isAlexaManifest(value)) {
-    complain("info", "MANIFEST_FOREIGN", "This is the manifest of an Alexa skill, which is nothing that runs here. It is ignored.", []);
+    complain("info", "MANIFEST_FOREIGN", "This is the manifest of an Alexa skill, which is not supported. It is ignored.", []);
     return undefined;
   }
   const fields = createFieldReader(value, complain, { code: "MANIFEST_FIELD_TYPE", path: [] });
@@ -117,7 +117,7 @@ function readFields(fields: FieldReader, complain: JsonComplain): Omit<SkillMani
 function readName(fields: FieldReader, complain: JsonComplain): string | undefined {
   const name = readWords(fields, "name", complain);
   if (name !== undefined && name.trim() !== "") return name.trim();
-  const message = 'A skill.json needs a name. Add "name": "…", best the name of its folder.';
+  const message = 'A skill.json needs a name. Add "name": "…", preferably the name of its folder.';
   if (name !== undefined || !fields.has("name")) complain("error", "MANIFEST_NAME_MISSING", message, ["name"]);
   return undefined;
 }
@@ -133,7 +133,7 @@ function readWords(fields: FieldReader, key: string, complain: JsonComplain): st
 function readVersion(fields: FieldReader, complain: JsonComplain): string | undefined {
   const version = fields.text("version");
   if (version === undefined || (valid(version) !== null && version === version.trim())) return version;
-  const message = `The version ${JSON.stringify(version.slice(0, 80))} is not a valid semantic version, so no skill can require it. Write three numbers, such as 1.0.0.`;
+  const message = `The version ${JSON.stringify(version.slice(0, 80))} is not a valid semantic version, so no skill can require it. Use three numbers, such as 1.0.0.`;
   complain("warning", "MANIFEST_VERSION", message, ["version"]);
   return version;
 }
@@ -141,7 +141,7 @@ function readVersion(fields: FieldReader, complain: JsonComplain): string | unde
 function readAuthor(fields: FieldReader, complain: JsonComplain): string | SkillAuthor | undefined {
   const value = fields.raw("author");
   if (value === undefined || typeof value === "string") return value;
-  if (!isJsonObject(value)) return fields.wrong("author", `"author" must be text or an object with a name, not ${describe(value)}.`);
+  if (!isJsonObject(value)) return fields.wrong("author", `"author" must be a string or an object with a name, not ${describe(value)}.`);
   const author = createFieldReader(value, complain, { code: "MANIFEST_FIELD_TYPE", path: ["author"] });
   const { name, email, url } = { name: author.text("name"), email: author.text("email"), url: author.text("url") };
   if (name === undefined) return author.has("name") ? undefined : fields.wrong("author", 'The object in "author" needs a name.');
@@ -159,7 +159,7 @@ function readList(
     if (typeof item !== "string") {
       if (objects && isJsonObject(item)) return true;
       const expected = objects ? "paths or tool objects" : "paths";
-      complain("error", "MANIFEST_FIELD_TYPE", `"${key}" may hold only ${expected}, not ${describe(item)}, which is left out.`, [
+      complain("error", "MANIFEST_FIELD_TYPE", `"${key}" must contain only ${expected}, not ${describe(item)}, which is ignored.`, [
         key,
         index,
       ]);
@@ -176,7 +176,7 @@ function readRanges(fields: FieldReader, key: string, complain: JsonComplain): R
   const ranges = fields.texts(key);
   for (const [name, range] of Object.entries(ranges ?? {})) {
     if (validRange(range) !== null) continue;
-    const message = `${JSON.stringify(range.slice(0, 80))} for "${name}" in "${key}" is not a valid semver range. Write one such as ^1.2.0 or *.`;
+    const message = `${JSON.stringify(range.slice(0, 80))} for "${name}" in "${key}" is not a valid semver range. Use one such as ^1.2.0 or *.`;
     complain("error", "MANIFEST_RANGE", message, [key, name]);
   }
   return ranges;
@@ -196,7 +196,7 @@ function unknownKeys(keys: readonly string[]): string {
     return `${JSON.stringify(key.slice(0, 60))}${meant === undefined ? "" : ` (did you mean "${meant}"?)`}`;
   });
   const more = keys.length > shown.length ? ` and ${keys.length - shown.length} more` : "";
-  return `These keys of skill.json mean nothing here and are kept as they are: ${shown.join(", ")}${more}.`;
+  return `These keys of skill.json are unknown and have no effect: ${shown.join(", ")}${more}.`;
 }
 
 function alike(key: string): string {

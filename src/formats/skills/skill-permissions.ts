@@ -24,7 +24,7 @@ export function readSkillPermissions(manifest: FieldReader, complain: JsonCompla
   if (value === undefined) return { env: [], hosts: [], programs: [] };
   const fields = createFieldReader(value, complain, { code, path: ["permissions"] });
   for (const key of fields.others(kinds).slice(0, 10)) {
-    const message = `The key ${JSON.stringify(key.slice(0, 60))} of "permissions" has no effect; possible are ${kinds.join(", ")}.`;
+    const message = `The key ${JSON.stringify(key.slice(0, 60))} of "permissions" is unknown and has no effect. The keys are ${kinds.join(", ")}.`;
     complain("warning", code, message, ["permissions", key]);
   }
   const read = (kind: (typeof kinds)[number]): readonly string[] => readItems(fields, kind, complain);
@@ -39,8 +39,8 @@ function readItems(fields: FieldReader, kind: (typeof kinds)[number], complain: 
   const items = (fields.list(kind) ?? []).flatMap((item, index): string[] => {
     const read = typeof item === "string" ? readers[kind](item) : undefined;
     if (read !== undefined && index < most) return [read];
-    const problem = index < most ? `${described(item)} is not ${expected[kind]}` : `only the first ${most} entries count`;
-    complain("error", code, `In "${kind}" of "permissions": ${problem}. It is left out.`, ["permissions", kind, index]);
+    const problem = index < most ? `${described(item)} is not ${expected[kind]}` : `only the first ${most} entries are used`;
+    complain("error", code, `In "${kind}" of "permissions": ${problem}. It is ignored.`, ["permissions", kind, index]);
     return [];
   });
   return [...new Set(items)];
@@ -53,7 +53,7 @@ function described(item: unknown): string {
 const expected = {
   env: "the name of a variable, such as WEATHER_KEY",
   hosts: "a host, such as api.example.org or *.example.org",
-  programs: 'the name of a program as a tool\'s "command" has it, such as git or ./run.sh',
+  programs: 'the name of a program as in a tool\'s "command", such as git or ./run.sh',
 };
 
 const readers: Readonly<Record<(typeof kinds)[number], (item: string) => string | undefined>> = {
@@ -99,9 +99,12 @@ export function nameFaults(written: string, directoryName: string): readonly Nam
     /^-|-$/.test(name) && fault("SKILL_NAME_HYPHEN_EDGE", `The name ${shown} begins or ends with a hyphen. Remove it.`),
     name.includes("--") && fault("SKILL_NAME_DOUBLE_HYPHEN", `The name ${shown} has two hyphens in a row. Leave one.`),
     !/^[\p{L}\p{N}-]*$/u.test(name) &&
-      fault("SKILL_NAME_CHARACTERS", `The name ${shown} may have only letters, digits and hyphens.${nearest(name)}`),
+      fault("SKILL_NAME_CHARACTERS", `The name ${shown} must contain only letters, digits and hyphens.${nearest(name)}`),
     name !== directoryName.normalize("NFKC") &&
-      fault("SKILL_NAME_MISMATCH", `The name ${shown} must equal the directory's, ${JSON.stringify(directoryName)}. Rename one of them.`),
+      fault(
+        "SKILL_NAME_MISMATCH",
+        `The name ${shown} must equal the name of its directory, ${JSON.stringify(directoryName)}. Rename one of them.`,
+      ),
   ];
   return faults.filter((found) => found !== false);
 }

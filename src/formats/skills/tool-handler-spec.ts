@@ -89,11 +89,11 @@ function readCommand({ fields, path, complain, check }: HandlerReading): Command
   onlyKeys(fields, ["command", "args", "stdin", "cwd", "env"], path, complain);
   const command = fields.text("command");
   const rest = { stdin: fields.text("stdin"), cwd: fields.text("cwd"), env: fields.texts("env") };
-  if (command?.trim() === "") fields.wrong("command", '"command" is empty. Name a program, or a file of the skill as ./name.');
+  if (command?.trim() === "") fields.wrong("command", '"command" is empty. Set it to a program, or to a file of the skill as ./name.');
   const args = readArguments(fields, path, complain);
   const everything = [command, ...args, rest.stdin, rest.cwd, ...Object.entries(rest.env ?? {}).flat()];
   if (everything.some((text) => text?.includes("\0")))
-    complain("error", faultCode, "A program cannot be given a NUL character. Remove it.", path);
+    complain("error", faultCode, "Arguments of programs cannot contain NUL characters. Remove it.", path);
   for (const [index, arg] of args.entries()) check.whole(arg, [...path, "args", index]);
   if (rest.stdin !== undefined) check.whole(rest.stdin, [...path, "stdin"]);
   for (const [key, text] of [
@@ -110,7 +110,11 @@ function readCommand({ fields, path, complain, check }: HandlerReading): Command
 function readArguments(fields: FieldReader, path: readonly string[], complain: JsonComplain): readonly string[] {
   return (fields.list("args") ?? []).filter((arg, index): arg is string => {
     if (typeof arg !== "string")
-      complain("error", faultCode, `"args" may hold only text, not ${describe(arg)}. Put quotes around it.`, [...path, "args", index]);
+      complain("error", faultCode, `"args" must contain only strings, not ${describe(arg)}. Put quotes around it.`, [
+        ...path,
+        "args",
+        index,
+      ]);
     return typeof arg === "string";
   });
 }
@@ -139,7 +143,7 @@ function readMethod(fields: FieldReader): string | undefined {
   if (method === undefined) return undefined;
   if (!methods.includes(method)) return fields.wrong("method", `"method" must be one of ${methods.join(", ")}.`);
   if (fields.has("body") && (method === "GET" || method === "HEAD"))
-    return fields.wrong("body", `A ${method} request has no body. Use POST, or put the values into the url.`);
+    return fields.wrong("body", `A ${method} request cannot have a body. Use POST, or put the values into the URL.`);
   return method;
 }
 
@@ -150,7 +154,7 @@ function readHeaders(fields: FieldReader, path: readonly string[], complain: Jso
     complain(
       "error",
       faultCode,
-      `The header ${JSON.stringify(name.slice(0, 60))} cannot be sent. Its name must be a token, its value one line.`,
+      `The header ${JSON.stringify(name.slice(0, 60))} cannot be sent. Its name must be a token, and its value a single line.`,
       [...path, "headers", name],
     );
   }
@@ -160,7 +164,7 @@ function readHeaders(fields: FieldReader, path: readonly string[], complain: Jso
 // The host must not be an argument: a model would choose whom the request, with its headers, is sent to.
 function checkUrl(url: string, fields: FieldReader, check: PlaceholderCheck, path: readonly string[]): void {
   if (url.length > maxUrlLength) {
-    fields.wrong("url", `The url has ${url.length} characters; at most ${maxUrlLength} are allowed.`);
+    fields.wrong("url", `The URL has ${url.length} characters; at most ${maxUrlLength} are allowed.`);
     return;
   }
   check.within(url, [...path, "url"]);
@@ -168,12 +172,8 @@ function checkUrl(url: string, fields: FieldReader, check: PlaceholderCheck, pat
   const host = /^https?:\/\/([^/?#]*)/i.exec(url)?.[1];
   if (host === undefined) fields.wrong("url", '"url" must begin with https:// or http://.');
   else if (/\$\{(?!env:)/.test(host))
-    fields.wrong(
-      "url",
-      "The host of the url cannot be an argument. Write it out, or take it from the environment with an env: placeholder.",
-    );
-  else if (!URL.canParse(url.replace(/\$\{[^}]*\}/g, "1")))
-    fields.wrong("url", `${JSON.stringify(url.slice(0, 100))} is not a valid address.`);
+    fields.wrong("url", "The host of the URL cannot be an argument. Write it out, or use an env: placeholder.");
+  else if (!URL.canParse(url.replace(/\$\{[^}]*\}/g, "1"))) fields.wrong("url", `${JSON.stringify(url.slice(0, 100))} is not a valid URL.`);
 }
 
 function readMcp({ fields: outer, path, complain }: HandlerReading): McpHandlerSpec | undefined {
@@ -193,12 +193,10 @@ function readMcp({ fields: outer, path, complain }: HandlerReading): McpHandlerS
 
 function onlyKeys(fields: FieldReader, known: readonly string[], path: readonly string[], complain: JsonComplain): void {
   for (const key of fields.others(known).slice(0, 10)) {
-    complain(
-      "warning",
-      "TOOL_HANDLER_KEY",
-      `The key ${JSON.stringify(key.slice(0, 60))} means nothing here; possible are ${known.join(", ")}.`,
-      [...path, key],
-    );
+    complain("warning", "TOOL_HANDLER_KEY", `The key ${JSON.stringify(key.slice(0, 60))} is unknown. The keys are ${known.join(", ")}.`, [
+      ...path,
+      key,
+    ]);
   }
 }
 

@@ -65,12 +65,7 @@ const maxTimeout = 2_147_483_647;
 
 function readTool(value: unknown, diagnostics: readonly Diagnostic[], complain: JsonComplain): ToolJsonRead {
   if (!isJsonObject(value)) {
-    complain(
-      "error",
-      "TOOL_FIELD_TYPE",
-      `A tool must be an object, not ${describe(value)}. Write { "name": "…", "description": "…" }.`,
-      [],
-    );
+    complain("error", "TOOL_FIELD_TYPE", `A tool must be an object, not ${describe(value)}. Use { "name": "…", "description": "…" }.`, []);
     return { diagnostics };
   }
   const fields = createFieldReader(value, complain, { code: "TOOL_FIELD_TYPE", path: [] });
@@ -107,7 +102,7 @@ function readName(fields: FieldReader, complain: JsonComplain): string {
 
 function wrapperHint(fields: FieldReader): string {
   return isJsonObject(fields.raw("function"))
-    ? ' Move what is inside "function" to the top and remove "type" and "function".'
+    ? ' Move the contents of "function" to the top level and remove "type" and "function".'
     : ' Add "name": "…".';
 }
 
@@ -118,7 +113,7 @@ function readParameters(fields: FieldReader, complain: JsonComplain): JsonSchema
     complain(
       "warning",
       "TOOL_PARAMETERS_TWICE",
-      'A tool has either "parameters" or "inputSchema"; "parameters" counts here. Remove the other.',
+      'A tool must not have both "parameters" and "inputSchema"; "parameters" is used. Remove the other.',
       ["inputSchema"],
     );
   }
@@ -128,10 +123,7 @@ function readParameters(fields: FieldReader, complain: JsonComplain): JsonSchema
 function readSchema(fields: FieldReader, key: string): JsonSchema | undefined {
   const schema = fields.object(key);
   if (schema === undefined || schema["type"] === undefined || schema["type"] === "object") return schema;
-  return fields.wrong(
-    key,
-    `"${key}" must be a JSON Schema of type "object", because arguments have names; its type is ${describe(schema["type"])}.`,
-  );
+  return fields.wrong(key, `"${key}" must be a JSON Schema of type "object"; its type is ${describe(schema["type"])}.`);
 }
 
 function readAnnotations(fields: FieldReader, complain: JsonComplain): ToolAnnotations | undefined {
@@ -157,7 +149,10 @@ function adviseOnKeys(fields: FieldReader, complain: JsonComplain): void {
     .slice(0, 20)
     .map((key) => JSON.stringify(key.slice(0, 60)))
     .join(", ");
-  complain("info", "TOOL_UNKNOWN_KEYS", `These keys of a tool mean nothing here: ${shown}. Put your own data under "metadata".`, [
-    keys[0]!,
-  ]);
+  complain(
+    "info",
+    "TOOL_UNKNOWN_KEYS",
+    `These keys of a tool are unknown and have no effect: ${shown}. Put your own data under "metadata".`,
+    [keys[0]!],
+  );
 }

@@ -30,7 +30,7 @@ function decodeUtf8(bytes: Uint8Array, warn: Warn): string {
   } catch {
     // Not UTF-8: the fatal decoder says so by throwing, without telling where.
     const offset = firstInvalidByte(bytes);
-    warn("TEXT_NOT_UTF8", `This file is not UTF-8 from byte ${offset} on; what could not be read shows as U+FFFD. Save it as UTF-8.`);
+    warn("TEXT_NOT_UTF8", `This file is not valid UTF-8 at byte ${offset}; invalid bytes are read as U+FFFD. Save it as UTF-8.`);
     return new TextDecoder("utf-8").decode(bytes);
   }
 }
@@ -63,7 +63,7 @@ function replaceNul(text: string, warn: Warn): string {
   if (at === -1) return text;
   warn(
     "TEXT_NUL",
-    `This file has a NUL character at offset ${at}; such characters show as U+FFFD. Remove them, or save the file as UTF-8 text.`,
+    `This file has a NUL character at offset ${at}; such characters are read as U+FFFD. Remove them, or save the file as UTF-8 text.`,
   );
   return text.replaceAll("\0", "\uFFFD");
 }
@@ -79,5 +79,5 @@ export function reportHidden(text: string, add: (severity: Severity, code: strin
 }
 
 export function hiddenMessage(what: string): string {
-  return `${what}. People do not see these, so models do not get them. Delete them, or write them as escapes where they are meant.`;
+  return `${what}. People cannot see these characters, so they are removed before a model reads the text. Delete them, or write intended ones as escapes.`;
 }

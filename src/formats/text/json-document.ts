@@ -89,7 +89,7 @@ class JsonReader {
   }
 
   readAll(): unknown {
-    if (this.#peek() === "") this.#fail("The file is empty. Write a JSON object, at least {}.");
+    if (this.#peek() === "") this.#fail("The file is empty. Write a JSON object, such as {}.");
     const value = this.#value(1);
     if (this.#peek() !== "") this.#fail("There is more text after the end of the JSON value. Remove it, or check the brackets before it.");
     return value;
@@ -115,7 +115,7 @@ class JsonReader {
       if (this.#peek() !== ":") this.#fail(`A colon is missing after the key ${JSON.stringify(key)}.`);
       this.#at++;
       const value = this.#value(depth + 1);
-      if (key === "__proto__") this.#warn("JSON_KEY_REFUSED", 'The key "__proto__" is left out. Use another name.', at);
+      if (key === "__proto__") this.#warn("JSON_KEY_REFUSED", 'The key "__proto__" is ignored. Use another name.', at);
       else this.#member(object, places, key, value, at);
     }
     return object;
@@ -123,7 +123,7 @@ class JsonReader {
 
   #member(object: Record<string, unknown>, places: Map<string | number, number>, key: string, value: unknown, at: number): void {
     if (places.has(key))
-      this.#warn("JSON_DUPLICATE_KEY", `The key ${JSON.stringify(key)} is there twice; the last one counts. Remove the other.`, at);
+      this.#warn("JSON_DUPLICATE_KEY", `The key ${JSON.stringify(key)} occurs twice; the last one is used. Remove the other.`, at);
     places.set(key, at);
     object[key] = value;
   }
@@ -152,12 +152,12 @@ class JsonReader {
       this.#at++;
       return true;
     }
-    if (next === "") this.#fail(`The file ends before the ${bracket} that belongs to this bracket.`, open);
+    if (next === "") this.#fail(`The file ends before the ${bracket} that closes this bracket.`, open);
     if (first) return false;
     if (next !== ",") this.#fail(`A comma or ${bracket} is missing before this.`);
     const comma = this.#at++;
     if (this.#peek() !== bracket) return false;
-    if (!this.#allowsComments) this.#fail(`JSON allows no comma before ${bracket}. Remove it.`, comma);
+    if (!this.#allowsComments) this.#fail(`JSON does not allow a comma before ${bracket}. Remove it.`, comma);
     this.#at++;
     return true;
   }
@@ -176,12 +176,12 @@ class JsonReader {
       this.#at += this.#match(plainText).length;
       const next = this.#text[this.#at];
       if (next === '"') break;
-      if (next === undefined) this.#fail("The text that begins here has no closing quote.", start);
+      if (next === undefined) this.#fail("The string that begins here has no closing quote.", start);
       if (next !== "\\")
         this.#fail(
           next === "\n" || next === "\r"
-            ? "Text cannot go over the end of a line. Close it with a quote, or write \\n."
-            : "Text cannot hold control characters. Write them as \\u escapes.",
+            ? "A string cannot contain a line break. Close it with a quote, or write \\n."
+            : "A string cannot contain control characters. Write them as \\u escapes.",
         );
       const escaped = this.#match(escapeText);
       if (escaped === "") this.#fail("This is not a valid JSON escape sequence. Write a backslash itself as \\\\.");
@@ -207,7 +207,7 @@ class JsonReader {
       this.#at += word.length;
       return word === "null" ? null : word === "true";
     }
-    if (word !== "") this.#fail(`${word} is not a JSON value. Text needs double quotes; the words are true, false and null.`);
+    if (word !== "") this.#fail(`${word} is not a JSON value. Strings need double quotes; the only bare words are true, false and null.`);
     return this.#fail(unexpected(this.#peek(), "a value"));
   }
 
@@ -216,7 +216,7 @@ class JsonReader {
       this.#at += this.#match(spaceText).length;
       const next = this.#text[this.#at] ?? "";
       if (next !== "/" && next !== "#") return next;
-      if (next === "#" || !this.#allowsComments) this.#fail("JSON has no comments. Remove it.");
+      if (next === "#" || !this.#allowsComments) this.#fail("JSON does not allow comments. Remove it.");
       this.#skipComment();
     }
   }
@@ -226,9 +226,9 @@ class JsonReader {
       this.#at += this.#match(lineText).length;
       return;
     }
-    if (this.#text[this.#at + 1] !== "*") this.#fail('"/" stands alone. A comment begins with // or with /*.');
+    if (this.#text[this.#at + 1] !== "*") this.#fail('Unexpected "/". A comment begins with // or /*.');
     const end = this.#text.indexOf("*/", this.#at + 2);
-    if (end === -1) this.#fail("The comment that begins here has no end. Write */ after it.");
+    if (end === -1) this.#fail("The comment that begins here is not closed. Add */ at its end.");
     this.#at = end + 2;
   }
 
@@ -243,8 +243,8 @@ class JsonReader {
 }
 
 function unexpected(found: string, wanted: string): string {
-  if (found === "") return `The file ends where ${wanted} should be.`;
-  if (found === "'" || found === "`" || found === "\u201C") return "Text needs straight double quotes in JSON.";
-  if (found === ",") return `A comma stands where ${wanted} should be. Remove it.`;
-  return `${JSON.stringify(found)} stands where ${wanted} should be.`;
+  if (found === "") return `Expected ${wanted}, but the file ends here.`;
+  if (found === "'" || found === "`" || found === "\u201C") return "Strings in JSON need straight double quotes.";
+  if (found === ",") return `Expected ${wanted}, but found a comma. Remove it.`;
+  return `Expected ${wanted}, but found ${JSON.stringify(found)}.`;
 }

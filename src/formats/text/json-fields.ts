@@ -47,11 +47,11 @@ export function createFieldReader(object: JsonObject, complain: JsonComplain, op
     text: (key) => typed(key, (value) => typeof value === "string", "text"),
     flag: (key) => typed(key, (value) => typeof value === "boolean", "true or false"),
     object: (key) => typed(key, isJsonObject, "an object"),
-    list: (key) => typed(key, (value) => Array.isArray(value), "a list"),
+    list: (key) => typed(key, (value) => Array.isArray(value), "an array"),
     oneOf: (key, choices) => typed(key, isOneOf(choices), choices.map((choice) => `"${choice}"`).join(" or ")),
     texts: (key) =>
       onlyTexts(reader.object(key), (name, value) =>
-        complain("error", code, `"${name}" in "${key}" must be text, not ${describe(value)}.`, [...path, key, name]),
+        complain("error", code, `"${name}" in "${key}" must be a string, not ${describe(value)}.`, [...path, key, name]),
       ),
     others: (known) => Object.keys(object).filter((key) => !known.includes(key)),
   };
@@ -78,7 +78,7 @@ function onlyTexts(
 /** What a JSON value is, in words: for "…, not a list". */
 export function describe(value: unknown): string {
   if (value === null) return "null";
-  if (Array.isArray(value)) return "a list";
-  if (typeof value === "string") return value === "" ? "empty text" : `the text ${JSON.stringify(value.slice(0, 40))}`;
+  if (Array.isArray(value)) return "an array";
+  if (typeof value === "string") return value === "" ? "an empty string" : `the string ${JSON.stringify(value.slice(0, 40))}`;
   return typeof value === "object" ? "an object" : String(value);
 }

@@ -11,7 +11,7 @@ export const maxFrontMatterLength: number = 65_536;
 
 /** The diagnostic for a file that is over its limit, for whoever finds out first: the loader by its size, a parser by its length. */
 export function fileTooLarge(file: string, size: number, limit: number): Diagnostic {
-  const message = `This file has ${size} bytes, and at most ${limit} are read. Move what is large into files of its own.`;
+  const message = `This file has ${size} bytes, but at most ${limit} are allowed. Move large parts into other files.`;
   return { severity: "error", code: "FILE_TOO_LARGE", message, file };
 }
 
@@ -30,12 +30,12 @@ export function pathFault(path: string, options: { up?: boolean } = {}): PathFau
   const shown = JSON.stringify(path.slice(0, 200));
   if (path.trim() === "")
     return { code: "PATH_INVALID", message: "A path is empty. Write one relative to the skill's folder, or remove it." };
-  if (path.includes("\0")) return { code: "PATH_INVALID", message: `The path ${shown} has a NUL character. Remove it.` };
+  if (path.includes("\0")) return { code: "PATH_INVALID", message: `The path ${shown} contains a NUL character. Remove it.` };
   if (/^(?:\/|~|[A-Za-z]:|\\\\|file:)/.test(path)) return outside(`The path ${shown} is absolute.`);
-  if (path.includes("\\")) return { code: "PATH_INVALID", message: `The path ${shown} has a backslash. Write it with forward slashes.` };
-  return options.up || !path.split("/").includes("..") ? undefined : outside(`The path ${shown} goes up with "..".`);
+  if (path.includes("\\")) return { code: "PATH_INVALID", message: `The path ${shown} contains a backslash. Use forward slashes.` };
+  return options.up || !path.split("/").includes("..") ? undefined : outside(`The path ${shown} contains "..".`);
 }
 
 function outside(what: string): PathFault {
-  return { code: "PATH_OUTSIDE", message: `${what} Only files inside the folder are used: give a path relative to it.` };
+  return { code: "PATH_OUTSIDE", message: `${what} Only files inside the skill's folder can be used: write a path relative to it.` };
 }

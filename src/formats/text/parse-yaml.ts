@@ -93,7 +93,8 @@ function toValue(node: Node | null, reading: Reading): unknown {
   reading.nodes++;
   if (node === null || reading.failed !== undefined) return null;
   if (isAlias(node)) return fromAlias(node, reading);
-  if (reading.nodes > maxNodes) return fail(reading, "TOO_MANY_NODES", `The YAML comes to more than ${maxNodes} values.`, node);
+  if (reading.nodes > maxNodes)
+    return fail(reading, "TOO_MANY_NODES", `The YAML has more than ${maxNodes} values after aliases are expanded.`, node);
   const before = reading.nodes;
   const value = isScalar(node) ? node.value : toCollection(node, reading);
   if (node.anchor !== undefined) reading.anchors.set(node.anchor, { value, nodes: reading.nodes - before + 1 });
@@ -111,7 +112,7 @@ function fill(target: Record<string, unknown>, map: YAMLMap<Node, Node | null>, 
   for (const { key, value } of map.items) {
     const name = keyName(key, reading);
     if (name === undefined) continue;
-    if (seen.has(name)) tolerate(reading, "DUPLICATE_KEY", `The key "${name}" is there twice; the last one counts. Remove the other.`, key);
+    if (seen.has(name)) tolerate(reading, "DUPLICATE_KEY", `The key "${name}" occurs twice; the last one is used. Remove the other.`, key);
     seen.set(name, key?.range?.[0] ?? 0);
     target[name] = toValue(value, reading);
   }
@@ -120,11 +121,11 @@ function fill(target: Record<string, unknown>, map: YAMLMap<Node, Node | null>, 
 function keyName(key: Node | null, reading: Reading): string | undefined {
   const value = isAlias(key) ? reading.anchors.get(key.source)?.value : isScalar(key) ? key.value : key;
   if (typeof value === "object" && value !== null) {
-    tolerate(reading, "KEY_REFUSED", "A key that is a list or a mapping is left out. Use text as keys.", key);
+    tolerate(reading, "KEY_REFUSED", "A key that is a list or a mapping is ignored. Use strings as keys.", key);
     return undefined;
   }
   if (value !== "__proto__") return value === null ? "" : String(value);
-  tolerate(reading, "KEY_REFUSED", 'The key "__proto__" is left out. Use another name.', key);
+  tolerate(reading, "KEY_REFUSED", 'The key "__proto__" is ignored. Use another name.', key);
   return undefined;
 }
 
@@ -134,7 +135,8 @@ function fromAlias(alias: Alias, reading: Reading): unknown {
   if (target === undefined)
     return fail(reading, "BAD_ALIAS", `The alias *${alias.source} has no value. Put quotes around text that starts with *.`, alias);
   reading.nodes += target.nodes;
-  if (reading.nodes > maxNodes) return fail(reading, "TOO_MANY_NODES", `The YAML comes to more than ${maxNodes} values.`, alias);
+  if (reading.nodes > maxNodes)
+    return fail(reading, "TOO_MANY_NODES", `The YAML has more than ${maxNodes} values after aliases are expanded.`, alias);
   return target.value;
 }
 

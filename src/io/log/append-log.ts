@@ -58,15 +58,15 @@ export function createMemoryLog(options: { readonly maxLineBytes?: number } = {}
 /** One record as one line, with its line break. @throws HostError `RECORD_TOO_LARGE`, `RECORD_INVALID`. */
 export function toLine(record: object, maxLineBytes: number): string {
   const text = toJson(record);
-  if (!text?.startsWith("{")) throw new HostError("RECORD_INVALID", "Only an object with a JSON form can be a record of a log.");
+  if (!text?.startsWith("{")) throw new HostError("RECORD_INVALID", "A log record must be an object that can be represented in JSON.");
   // UTF-8 takes at most three bytes for a UTF-16 unit: most texts need no counting.
   if (text.length * 3 >= maxLineBytes && Buffer.byteLength(text) >= maxLineBytes)
-    throw new HostError("RECORD_TOO_LARGE", `A record is longer than the ${maxLineBytes} bytes that a line of a log may have. Shorten it.`);
+    throw new HostError("RECORD_TOO_LARGE", `A log record is longer than the limit of ${maxLineBytes} bytes. Shorten it.`);
   return `${text}\n`;
 }
 
 export function logClosed(): HostError {
-  return new HostError("LOG_CLOSED", "This log is closed and takes no more records.");
+  return new HostError("LOG_CLOSED", "This log is closed and accepts no more records.");
 }
 
 // For what JSON itself refuses: cycles are cut, big integers become numbers' texts.
@@ -85,6 +85,6 @@ function toTolerantJson(record: object): string | undefined {
   try {
     return tolerant(record);
   } catch (cause) {
-    throw new HostError("RECORD_INVALID", "A record could not be turned into JSON.", { cause });
+    throw new HostError("RECORD_INVALID", "A log record could not be converted to JSON.", { cause });
   }
 }

@@ -37,7 +37,7 @@ export function openFileLog(path: string, options: FileLogOptions = {}): AppendL
   const file = openSync(path, "a+", 0o600);
   try {
     const stats = fstatSync(file);
-    if (!stats.isFile()) throw new HostError("LOG_UNUSABLE", `${path} is not a regular file, so nothing can be recorded there.`);
+    if (!stats.isFile()) throw new HostError("LOG_UNUSABLE", `${path} is not a regular file, so no log can be written there.`);
     const healed = healLog(file, path, stats.size, options.maxLineBytes ?? defaultMaxLineBytes);
     if (healed !== undefined) options.onDiagnostic?.(healed);
     return new FileLog(file, path, options);
@@ -128,13 +128,13 @@ class FileLog implements AppendLog {
     try {
       await syncData(this.#file);
     } catch (cause) {
-      throw new HostError("LOG_NOT_WRITTEN", `${this.#path} could not be brought to the disk (${errorMessage(cause)}).`, { cause });
+      throw new HostError("LOG_NOT_WRITTEN", `${this.#path} could not be flushed to disk (${errorMessage(cause)}).`, { cause });
     }
   }
 
   #failed(error: unknown): void {
     if (this.#failure === undefined) {
-      const kept = "What happens is kept in memory and tried again; make room, or see to the folder's permissions.";
+      const kept = "New records are kept in memory and written later. Free disk space, or fix the folder's permissions.";
       this.#say("error", "LOG_NOT_WRITTEN", `This log cannot be written (${errorMessage(error)}). ${kept}`);
     }
     this.#failure = error;
@@ -152,9 +152,10 @@ class FileLog implements AppendLog {
     this.#retryMs = firstRetryMs;
     clearTimeout(this.#retry);
     this.#retry = undefined;
-    const lost = this.#dropped === 0 ? "Nothing was lost." : `${this.#dropped} records did not fit into memory meanwhile and are lost.`;
+    const lost =
+      this.#dropped === 0 ? "No records were lost." : `${this.#dropped} records exceeded the memory limit in the meantime and were lost.`;
     this.#dropped = 0;
-    this.#say("info", "LOG_WRITTEN_AGAIN", `This log can be written again. ${lost}`);
+    this.#say("info", "LOG_WRITTEN_AGAIN", `This log is writable again. ${lost}`);
   }
 
   #keepInMemory(line: string): void {
@@ -164,7 +165,7 @@ class FileLog implements AppendLog {
       this.#say(
         "error",
         "LOG_RECORDS_LOST",
-        `This log cannot be written, and ${maxPendingBytes} bytes wait already: what comes now is lost.`,
+        `This log cannot be written, and ${maxPendingBytes} bytes are already waiting: further records are lost.`,
       );
   }
 

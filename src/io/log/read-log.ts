@@ -81,7 +81,7 @@ class LineReader {
 
   contents(): LogContents {
     const unnamed = this.#damaged - maxDiagnostics;
-    if (unnamed > 0) this.#diagnostics.push(damage(this.#path, "LOG_LINE_DAMAGED", `${unnamed} more lines of this log cannot be read.`));
+    if (unnamed > 0) this.#diagnostics.push(damage(this.#path, "LOG_LINE_DAMAGED", `${unnamed} more lines of this log are not valid.`));
     return { records: this.#records, diagnostics: this.#diagnostics };
   }
 
@@ -92,7 +92,8 @@ class LineReader {
   }
 
   #end(): void {
-    if (this.#length > this.#maxLineBytes) this.#report("LOG_LINE_TOO_LONG", `has ${this.#length} bytes, more than a line may have`);
+    if (this.#length > this.#maxLineBytes)
+      this.#report("LOG_LINE_TOO_LONG", `has ${this.#length} bytes, which is more than the limit for a line`);
     else this.#parse(this.#parts.length === 1 ? this.#parts[0]! : Buffer.concat(this.#parts));
     this.#parts = [];
     this.#length = 0;
@@ -102,12 +103,13 @@ class LineReader {
   #parse(line: Buffer): void {
     const record = toRecord(line);
     if (record !== undefined) this.#records.push(record);
-    else if (!isBlank(line)) this.#report("LOG_LINE_DAMAGED", "is not a record: it was cut, or something else wrote there");
+    else if (!isBlank(line))
+      this.#report("LOG_LINE_DAMAGED", "is not a valid record: it was truncated, or another program wrote to the file");
   }
 
   #report(code: string, what: string): void {
     if (this.#damaged++ >= maxDiagnostics) return;
-    this.#diagnostics.push(damage(this.#path, code, `Line ${this.#line} of this log ${what}. It is passed over.`, this.#line));
+    this.#diagnostics.push(damage(this.#path, code, `Line ${this.#line} of this log ${what}. It is ignored.`, this.#line));
   }
 }
 
@@ -134,17 +136,17 @@ export function healLog(file: number, path: string, size: number, maxLineBytes: 
     writeSync(file, "\n");
     return undefined;
   }
-  const cut = `The last line of this log was cut after ${size - start} bytes, most likely because its writer was killed.`;
+  const cut = `The last line of this log was truncated after ${size - start} bytes, probably because its writer was killed.`;
   try {
     keepAside(file, `${path}.torn`, start, size);
   } catch (error) {
     // A full disk. Ended as a line, the rest is in nobody's way, and reported as damaged when the log is read.
     writeSync(file, "\n");
-    return torn(path, `${cut} It could not be moved to ${path}.torn (${errorMessage(error)}) and is passed over.`);
+    return torn(path, `${cut} It could not be moved to ${path}.torn (${errorMessage(error)}) and is ignored.`);
   }
   ftruncateSync(file, start);
   fsyncSync(file);
-  return torn(path, `${cut} What there was of it is kept in ${path}.torn.`);
+  return torn(path, `${cut} The fragment was moved to ${path}.torn.`);
 }
 
 function startOfLastLine(file: number, size: number): number {

@@ -175,7 +175,7 @@ class LocalModuleLoader implements OwnedModuleLoader {
     const added = addedSince(this.#prototypes);
     if (added.length === 0) return;
     this.#prototypes = prototypeKeys();
-    const message = `Loading ${entry} added ${added.join(", ")}, which every other module now sees. Keep it in a function of your own.`;
+    const message = `Loading ${entry} changed the global scope: ${added.join(", ")}. Every other module sees this. Use a module-level variable or function instead.`;
     this.#options.onDiagnostic?.({ severity: "warning", code: "MODULE_CHANGES_PROTOTYPE", message, file: entry });
   }
 }
@@ -183,13 +183,13 @@ class LocalModuleLoader implements OwnedModuleLoader {
 // jiti hands some kinds of files to Node.js, which reads them again.
 const checkedEngine: EngineChoice = {
   engine: "graph",
-  reason: "its signature is required, and only this engine runs exactly the bytes that were checked",
+  reason: "its signature is required, and only this engine runs exactly the verified bytes",
 };
 
 /** A file of a checked folder is known by its name there; what the name leads to on the disk is never asked. */
 function entryIn(tree: CheckedTree, file: string): string {
   if (tree.kindOf(file) === "file") return resolve(file);
-  const message = `${file} is not one of the files of ${tree.folder} that were checked, so it does not run.`;
+  const message = `${file} is not one of the verified files of ${tree.folder}, so it does not run.`;
   throw new ModuleError("MODULE_UNTRUSTED", message, { file, files: [file] });
 }
 
@@ -214,10 +214,10 @@ function tryRealPath(path: string): string | undefined {
  */
 function chooseEngine(file: string, parts: GraphParts): EngineChoice {
   const { tsconfig, compilerOptions } = parts.configs.of(file);
-  if (compilerOptions.experimentalDecorators !== true) return { engine: "graph", reason: "nothing in it needs another engine" };
+  if (compilerOptions.experimentalDecorators !== true) return { engine: "graph", reason: "nothing in it requires another engine" };
   const extension = extname(file);
-  if (extension === ".cjs" || extension === ".json") return { engine: "graph", reason: `${extension} files hold no TypeScript` };
-  if (hasTopLevelAwait(file, parts)) return { engine: "graph", reason: "it has a top-level await, which CommonJS has not" };
+  if (extension === ".cjs" || extension === ".json") return { engine: "graph", reason: `${extension} files contain no TypeScript` };
+  if (hasTopLevelAwait(file, parts)) return { engine: "graph", reason: "it has a top-level await, which CommonJS does not support" };
   return { engine: "jiti", reason: `${tsconfig} sets experimentalDecorators` };
 }
 

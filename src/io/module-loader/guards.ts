@@ -15,7 +15,7 @@ export function guardExit(isGuarded: IsGuarded): Disposable {
     function guard(...args: never[]): never {
       const file = callerAmong(isGuarded, guard);
       if (file === undefined) return Reflect.apply(real, process, args);
-      const message = `${file} called process.${call}(), which would end the host. Throw an error or return a failure instead.`;
+      const message = `${file} called process.${call}(), which would stop the host. Throw an error or return a failure instead.`;
       throw new ModuleError("MODULE_EXITED", message, { file });
     };
   const own = { exit: guarded("exit", exit), abort: guarded("abort", abort) };
@@ -106,7 +106,7 @@ export function guardNesting(file: string, text: string, parser: string): void {
   const args = ["-e", PROBE, "--", parser, file];
   const child = spawnSync(process.execPath, args, { input: text, stdio: ["pipe", "ignore", "ignore"], timeout: 20_000, env: BARE_ENV });
   if (child.status === 0) return;
-  const message = `${file} nests too deeply to be parsed safely. Split the deepest expression of it.`;
+  const message = `${file} nests too deeply to be parsed safely. Split its deepest expression.`;
   throw new ModuleError("MODULE_SYNTAX", message, { file, files: [file] });
 }
 

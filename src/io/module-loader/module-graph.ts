@@ -292,7 +292,7 @@ function compileForRequire(record: ModuleRecord, { code, usesCommonJs }: Transfo
   try {
     return compileSync(code, nameOf(record), usesCommonJs);
   } catch (error) {
-    const message = `${record.file} has a top-level await and cannot be loaded by require(). Use import() there.`;
+    const message = `${record.file} has a top-level await, so require() cannot load it. Use import() instead.`;
     throw new ModuleError("MODULE_SYNTAX", message, { file: record.file, cause: error });
   }
 }
@@ -407,16 +407,16 @@ function checkNames(
   if (missing === undefined) return;
   const known = Object.keys(namespace).sort();
   const shown = known.slice(0, 60).join(", ") + (known.length > 60 ? " and more" : "");
-  const message = `"${specifier}" has no export "${missing}", which ${importer.file} imports. It exports ${shown || "nothing"}.`;
+  const message = `"${specifier}" has no export "${missing}", but ${importer.file} imports it. It exports ${shown || "nothing"}.`;
   const position = importPlace(importer.file, specifier, missing);
   throw new ModuleError("MODULE_EXPORT_MISSING", message, { file: importer.file, position });
 }
 
 function abandoned(record: ModuleRecord): ModuleError {
-  return new ModuleError("MODULE_ABANDONED", `${record.file} was given up while it was being evaluated.`, { file: record.file });
+  return new ModuleError("MODULE_ABANDONED", `${record.file} was abandoned while it was being evaluated.`, { file: record.file });
 }
 
 function stillEvaluating(record: ModuleRecord, importer: ModuleRecord): ModuleError {
-  const message = `${importer.file} requires ${record.file}, which is still being evaluated. Use import() there.`;
+  const message = `${importer.file} requires ${record.file}, which is still being evaluated. Use import() instead.`;
   return new ModuleError("MODULE_THREW", message, { file: importer.file });
 }

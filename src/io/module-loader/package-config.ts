@@ -98,7 +98,7 @@ export class PackageConfigs {
       return { compilerOptions: (config.compilerOptions ?? {}) as CompilerOptions, matchPaths };
     } catch (error) {
       if (isUntrusted(error)) throw error;
-      const message = `${path} is ignored: ${errorMessage(error)}. Fix it; its compiler options and paths are not in force.`;
+      const message = `${path} is ignored: ${errorMessage(error)}. Fix it; until then its compiler options and paths do not apply.`;
       this.#report({ severity: "warning", code: "TSCONFIG_INVALID", message, file: path });
       return NO_TSCONFIG;
     } finally {

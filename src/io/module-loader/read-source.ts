@@ -13,11 +13,12 @@ export function readSource(file: string, guard?: FileGuard): string {
   if (guarded?.ok === false) throw new ModuleError("MODULE_UNTRUSTED", guarded.diagnostic.message, { file, files: [file] });
   if (guarded !== undefined) return withoutMark(Buffer.from(guarded.bytes).toString("utf8"));
   const stats = statFile(file);
-  if (stats === undefined) throw new ModuleError("MODULE_NOT_FOUND", `There is no file ${file}.`, { file, files: [file] });
-  if (!stats.isFile()) throw new ModuleError("MODULE_UNREADABLE", `${file} is not a regular file and cannot be a module.`, { file });
+  if (stats === undefined) throw new ModuleError("MODULE_NOT_FOUND", `${file} does not exist.`, { file, files: [file] });
+  if (!stats.isFile())
+    throw new ModuleError("MODULE_UNREADABLE", `${file} is not a regular file, so it cannot be loaded as a module.`, { file });
   if (stats.size > MAX_MODULE_BYTES) {
     const limit = MAX_MODULE_BYTES / 1024 / 1024;
-    const message = `${file} has ${stats.size} bytes; a module may have ${limit} MB. Move its data to a file that is read when needed.`;
+    const message = `${file} has ${stats.size} bytes, but the limit for a module is ${limit} MB. Move its data to a file that is read when needed.`;
     throw new ModuleError("MODULE_TOO_LARGE", message, { file });
   }
   try {
@@ -48,7 +49,7 @@ export function parseJson(file: string, text: string): unknown {
   } catch (error) {
     const offset = /at position (\d+)/.exec(errorMessage(error))?.[1];
     const position = offset === undefined ? undefined : positionAt(text, Number(offset));
-    const message = `${file} is not JSON: ${errorMessage(error)}.`;
+    const message = `${file} is not valid JSON: ${errorMessage(error)}.`;
     throw new ModuleError("MODULE_SYNTAX", message, { file, position, files: [file], cause: error });
   }
 }

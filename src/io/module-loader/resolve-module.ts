@@ -143,14 +143,10 @@ function isLocal(file: string, importer: string): boolean {
 function withinTree(file: string, request: ResolveRequest, tree: CheckedTree): Resolved {
   if (tree.kindOf(file) === "file") {
     if (!file.endsWith(".node")) return { kind: "local", file };
-    throw untrusted(request, file, "It is a compiled addon, which the system opens by its name. Put it into a package.");
+    throw untrusted(request, file, "It is a compiled addon, which can only be loaded from a package. Move it into a package.");
   }
   if (tree.relative(file) === undefined && !isLocal(file, request.importer)) return { kind: "native", file };
-  throw untrusted(
-    request,
-    file,
-    `It is not one of the files of ${tree.folder} that were checked. Put it into the folder, or into a package.`,
-  );
+  throw untrusted(request, file, `It is not one of the verified files of ${tree.folder}. Move it into the folder, or into a package.`);
 }
 
 function assertInside(path: string, request: ResolveRequest, tree: CheckedTree): void {
@@ -158,12 +154,12 @@ function assertInside(path: string, request: ResolveRequest, tree: CheckedTree):
   throw untrusted(
     request,
     path,
-    `It lies outside of ${tree.folder}, which is all that was checked. Put it into the folder, or into a package.`,
+    `It is outside of ${tree.folder}, and only that folder was verified. Move it into the folder, or into a package.`,
   );
 }
 
 function untrusted({ importer, specifier }: ResolveRequest, file: string, why: string): ModuleError {
-  const message = `${importer} imports "${specifier}", which must not be used: ${why}`;
+  const message = `${importer} imports "${specifier}", which is not allowed: ${why}`;
   return new ModuleError("MODULE_UNTRUSTED", message, { file: importer, files: [file] });
 }
 
@@ -232,7 +228,7 @@ function throwNotFound(request: ResolveRequest): never {
 function notFound({ specifier, importer }: ResolveRequest, cause?: unknown): ModuleError {
   const reason = cause === undefined ? "" : ` (${errorMessage(cause)})`;
   const bare = PACKAGE.test(specifier) && !specifier.startsWith("#");
-  const advice = bare ? ` If it is a package, install it where ${dirname(importer)} can see it.` : "";
+  const advice = bare ? ` If it is a package, run "npm install" for it in ${dirname(importer)} or a folder above it.` : "";
   const message = `Cannot find "${specifier}", imported by ${importer}${reason}.${advice}`;
   return new ModuleError("MODULE_NOT_FOUND", message, { file: importer, position: importPlace(importer, specifier), cause });
 }

@@ -60,7 +60,7 @@ export type FetchOutcome =
  */
 export async function boundedFetch(request: FetchRequest): Promise<FetchOutcome> {
   const url = parseUrl(request.url);
-  if (url === undefined) return failed("invalid-url", "The address is not an http or https address, or holds a user name and password.");
+  if (url === undefined) return failed("invalid-url", "The URL is not an http or https URL, or contains a user name and password.");
   const controller = new AbortController();
   // The caller's signal may live long: nothing of ours, nor of the runtime's, is left on it.
   const waiting = onAbort(request.signal, () => controller.abort());
@@ -69,7 +69,7 @@ export async function boundedFetch(request: FetchRequest): Promise<FetchOutcome>
   } catch (error) {
     if (error instanceof AddressRefused) return failed("address-refused", error.message);
     if (controller.signal.aborted) return failed("aborted", `The request to ${url.host} was aborted.`);
-    return failed("network", `The exchange with ${url.host} failed (${networkCode(error)}). Check the address and the connection.`);
+    return failed("network", `The request to ${url.host} failed (${networkCode(error)}). Check the URL and the connection.`);
   } finally {
     waiting[Symbol.dispose]();
     // Ends what is left of a body that was longer than wanted.
@@ -98,7 +98,7 @@ async function follow(request: FetchRequest, url: URL, signal: AbortSignal): Pro
     if (next === undefined)
       return failed("redirect-refused", `${hop.url.host} redirects to another host or protocol, which is not allowed.`);
     if (request.allowRedirect?.(next.url) === false)
-      return failed("redirect-refused", `${hop.url.host} redirects to an address that is not allowed.`);
+      return failed("redirect-refused", `${hop.url.host} redirects to a URL that is not allowed.`);
     hop = next;
   }
 }

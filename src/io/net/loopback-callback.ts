@@ -91,10 +91,10 @@ function statusOf(request: IncomingMessage, address: URL | undefined, url: strin
 }
 
 const errorTexts: Readonly<Record<number, string>> = {
-  400: "This is not the visit that was waited for.",
-  403: "This address answers to loopback names only.",
-  404: "There is nothing here.",
-  405: "Only GET is answered here.",
+  400: "This is not the expected callback.",
+  403: "This server accepts requests only for loopback host names.",
+  404: "Not found.",
+  405: "Only GET is allowed.",
 };
 
 function answer(response: ServerResponse, status: number, thanks: string): void {

@@ -47,7 +47,8 @@ function allowedLookup(url: URL, isAllowed: (address: string) => boolean): Looku
       const other = addresses.find(({ address }) => !isAllowed(address));
       const problem = error ?? (other === undefined ? null : refused(url));
       const [first] = addresses;
-      if (problem !== null || first === undefined) return callback(problem ?? new Error(`${hostname} has no address.`), "", 4);
+      if (problem !== null || first === undefined)
+        return callback(problem ?? new Error(`${hostname} does not resolve to an address.`), "", 4);
       if (options.all === true) callback(null, [...addresses]);
       else callback(null, first.address, first.family);
     });
@@ -56,7 +57,7 @@ function allowedLookup(url: URL, isAllowed: (address: string) => boolean): Looku
 
 // The address is not told: it is one of the network that the host is in, and a model may read this.
 function refused({ hostname }: URL): AddressRefused {
-  return new AddressRefused(`${hostname} stands for an address that is not allowed, such as one of a private network.`);
+  return new AddressRefused(`${hostname} resolves to an address that is not allowed, such as one of a private network.`);
 }
 
 function toResponse(answer: IncomingMessage): Response {

@@ -33,7 +33,7 @@ export function planLaunch(
 function planBatch(file: string, { args, env }: LaunchRequest): Launch {
   const unsafe = [file, ...args].find((text) => /[%"\r\n\0]/.test(text));
   if (unsafe !== undefined) {
-    const message = `${file} is a batch file, and ${JSON.stringify(unsafe)} cannot be handed to one safely (percent sign, quote or line break). Name the program behind it instead, such as node and a script.`;
+    const message = `${file} is a batch file, and ${JSON.stringify(unsafe)} cannot be passed to it safely (percent sign, quote or line break). Start the program behind it instead, such as node and a script.`;
     return { kind: "refused", message };
   }
   // Inside quotes & | < > ^ ( ) are ordinary; /s takes exactly the outer pair of quotes away; /v:off keeps ! ordinary.

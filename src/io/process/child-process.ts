@@ -224,7 +224,7 @@ interface Launched {
 async function confine({ limits, cwd }: ProcessSpec, { file, args }: Launched): Promise<Launched | string> {
   if (limits === undefined) return { file, args };
   const confinement = await findConfinement();
-  if (confinement.kind === "not-enforced") return `The limits of the program cannot be enforced: ${confinement.why}.`;
+  if (confinement.kind === "not-enforced") return `The program cannot be confined: ${confinement.why}.`;
   const [program, confined] = confinedCommand(confinement.program, limits, cwd, [file, ...args]);
   return { file: program, args: confined };
 }
@@ -297,7 +297,7 @@ function isDirectory(path: string): boolean {
 }
 
 function notFound(command: string): SpawnFailure {
-  return { kind: "not-found", message: `The command ${command} was not found. Install it, or give its full path.` };
+  return { kind: "not-found", message: `Command ${command} was not found. Install it, or use its full path.` };
 }
 
 function failed(message: string): SpawnFailure {

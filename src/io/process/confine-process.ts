@@ -32,7 +32,7 @@ export function findConfinement(): Promise<Confinement> {
 const folders = ["/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"];
 
 async function look(): Promise<Confinement> {
-  if (process.platform !== "linux") return { kind: "not-enforced", why: "limits for programs need Linux with bubblewrap" };
+  if (process.platform !== "linux") return { kind: "not-enforced", why: "confining programs requires Linux with bubblewrap" };
   const program = folders.map((folder) => `${folder}/bwrap`).find((file) => statSync(file, { throwIfNoEntry: false })?.isFile() === true);
   if (program === undefined) return { kind: "not-enforced", why: "bubblewrap (bwrap) is not installed" };
   try {
@@ -42,7 +42,7 @@ async function look(): Promise<Confinement> {
     const { stdout } = await run(program, ["--version"]);
     return { kind: "enforced", by: stdout.trim().slice(0, 50), program };
   } catch {
-    return { kind: "not-enforced", why: "bubblewrap is installed, but this system does not let it create namespaces" };
+    return { kind: "not-enforced", why: "bubblewrap is installed, but this system does not allow it to create namespaces" };
   }
 }
 

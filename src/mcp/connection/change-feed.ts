@@ -159,7 +159,7 @@ export class Subscription implements AsyncDisposable {
       this.#pause = shortestPause;
       this.#options.onResumed();
     } catch (error) {
-      this.#options.log.debug(`The MCP server ${this.#options.serverName} does not report changes at present: ${errorMessage(error)}`);
+      this.#options.log.debug(`The MCP server ${this.#options.serverName} does not currently report changes: ${errorMessage(error)}`);
       this.#openLater();
     }
   }

@@ -145,7 +145,7 @@ export class ClientConnection implements McpConnection {
     const fault = faultOfMirrors(tool["inputSchema"]);
     if (fault === undefined) return true;
     const name = String(tool["name"]).slice(0, 100);
-    this.#complain("MCP_TOOL_HEADER_INVALID", `The tool ${name} of the MCP server ${this.#parts.serverName} is left out: ${fault}.`);
+    this.#complain("MCP_TOOL_HEADER_INVALID", `Tool ${name} of the MCP server ${this.#parts.serverName} is ignored: ${fault}.`);
     return false;
   }
 
@@ -171,7 +171,7 @@ export class ClientConnection implements McpConnection {
     try {
       await this.request("logging/setLevel", { level: wantedLevel(options.log) });
     } catch (error) {
-      options.log.debug(`The MCP server ${serverName} does not take a log level: ${errorMessage(error)}`);
+      options.log.debug(`The MCP server ${serverName} rejected the log level: ${errorMessage(error)}`);
     }
   }
 
@@ -238,7 +238,8 @@ class Exchange {
     const { link, serverName, inFlight, transport } = this.#parts;
     const over = link.end?.message ?? this.#gone;
     if (over !== undefined) throw new HostError("MCP_NOT_RUN", over);
-    if (options.signal?.aborted === true) throw new HostError("MCP_CANCELLED", `${method} was cancelled before it went to ${serverName}.`);
+    if (options.signal?.aborted === true)
+      throw new HostError("MCP_CANCELLED", `${method} was cancelled before it was sent to ${serverName}.`);
     const pending = new PendingRequest(method, ++this.#tokens, options, timeout);
     inFlight.add(pending);
     try {
@@ -265,7 +266,7 @@ class Exchange {
     const { link, serverName, sdk } = this.#parts;
     if (isUnreachable(error)) return `The MCP server ${serverName} cannot be reached.`;
     if (link.sessionId === undefined || httpStatusOf(error, sdk) !== 404) return undefined;
-    return `The MCP server ${serverName} has forgotten the session.`;
+    return `The MCP server ${serverName} no longer knows the session.`;
   }
 
   // Closing it would tell all requests in flight the same; each of them is about to hear whether the server took it up.
@@ -285,7 +286,7 @@ class Exchange {
       if (!isInputRequired(result)) return this.#check(pending.method, pending.answer);
       input = await answerInput(result, this.#parts.requests, pending);
     }
-    throw new HostError("MCP_ANSWER", `The MCP server ${this.#parts.serverName} asked for input ${mostRounds} times and did not answer.`);
+    throw new HostError("MCP_ANSWER", `The MCP server ${this.#parts.serverName} asked for input ${mostRounds} times without answering.`);
   }
 
   #send(pending: PendingRequest, params: Json, headers: ExchangeRequest["headers"]): Promise<unknown> {
@@ -298,7 +299,7 @@ class Exchange {
   #check(method: string, answer: unknown): Json {
     const fault = faultOfAnswer(method, answer);
     if (fault === undefined) return answer as Json;
-    throw new HostError("MCP_ANSWER", `The MCP server ${this.#parts.serverName} gave no valid answer to ${method}: ${fault}.`);
+    throw new HostError("MCP_ANSWER", `The MCP server ${this.#parts.serverName} sent an invalid answer to ${method}: ${fault}.`);
   }
 
   #meta(own: unknown, added: Json | undefined, progressToken: number): Json {
@@ -330,7 +331,7 @@ const stopCodes: Readonly<Record<RequestStop, string>> = {
 };
 
 function stopError(method: string, { why, message }: StoppedRequest, serverName: string): HostError {
-  return new HostError(stopCodes[why], `${method} of the MCP server ${serverName} was given up: ${message}.`);
+  return new HostError(stopCodes[why], `${method} of the MCP server ${serverName} was aborted: ${message}.`);
 }
 
 const mostRounds = 16;
@@ -347,7 +348,8 @@ function isInputRequired(result: unknown): result is Json {
 async function answerInput(result: Json, requests: ServerRequests, pending: PendingRequest): Promise<Json> {
   const { inputRequests, requestState } = result;
   const questions = isPlainRecord(inputRequests) ? Object.entries(inputRequests) : [];
-  if (questions.length > mostQuestions) throw new HostError("MCP_ANSWER", `The server asks ${questions.length} things at once.`);
+  if (questions.length > mostQuestions)
+    throw new HostError("MCP_ANSWER", `The server sent ${questions.length} input requests at once, which is more than the limit.`);
   if (questions.length === 0) await pause(pending.signal);
   const answers = await Promise.all(questions.map(([key, question]) => answerOne(key, question, requests, pending)));
   pending.signal.throwIfAborted();
@@ -359,7 +361,7 @@ async function answerInput(result: Json, requests: ServerRequests, pending: Pend
 
 async function answerOne(key: string, question: unknown, requests: ServerRequests, pending: PendingRequest): Promise<[string, Json]> {
   if (!isPlainRecord(question) || typeof question["method"] !== "string") {
-    throw new HostError("MCP_ANSWER", "The server asks for input without saying for which.");
+    throw new HostError("MCP_ANSWER", "The server requires input but sent no input request.");
   }
   return [key, await requests.answer(question["method"], question["params"], askerOf(pending), key)];
 }

@@ -111,7 +111,7 @@ const remoteProbeMs = 10_000;
  */
 async function connectRemote(spec: RemoteServerSpec, options: ConnectOptions): Promise<McpConnection> {
   if (!isAddress(spec.url)) {
-    throw new HostError("MCP_NOT_STARTED", `The address of the MCP server ${spec.name} is not an http or https address.`);
+    throw new HostError("MCP_NOT_STARTED", `The URL of the MCP server ${spec.name} is not an http or https URL.`);
   }
   const sdk = await loadSdk();
   const started = performance.now();

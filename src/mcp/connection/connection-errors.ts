@@ -21,9 +21,9 @@ export function toConnectionError(error: unknown, sdk: Sdk, serverName: string):
   if (error instanceof sdk.SdkError) return sdkError(error, sdk, serverName);
   const network = networkCodeOf(error);
   if (network !== undefined) {
-    return new HostError("MCP_CLOSED", `The exchange with the MCP server ${serverName} failed (${network}).`, { cause: error });
+    return new HostError("MCP_CLOSED", `The request to the MCP server ${serverName} failed (${network}).`, { cause: error });
   }
-  return new HostError("MCP_ANSWER", `The MCP server ${serverName} could not be understood: ${errorMessage(error)}`, { cause: error });
+  return new HostError("MCP_ANSWER", `The MCP server ${serverName} sent an invalid response: ${errorMessage(error)}`, { cause: error });
 }
 
 /** The HTTP status behind an error. */
@@ -54,12 +54,12 @@ function protocolError(error: Error): HostError {
 function sdkError(error: Error & { readonly code: unknown }, sdk: Sdk, serverName: string): HostError {
   const { ConnectionClosed, NotConnected, RequestTimeout } = sdk.SdkErrorCode;
   if (error.code === ConnectionClosed || error.code === NotConnected) {
-    return new HostError("MCP_CLOSED", `The connection to the MCP server ${serverName} is over.`, { cause: error });
+    return new HostError("MCP_CLOSED", `The connection to the MCP server ${serverName} has ended.`, { cause: error });
   }
   if (error.code === RequestTimeout) {
     return new HostError("MCP_TIMEOUT", `The MCP server ${serverName} did not answer in time.`, { cause: error });
   }
-  return new HostError("MCP_ANSWER", `The MCP server ${serverName} gave no valid answer: ${firstLine(error)}`, { cause: error });
+  return new HostError("MCP_ANSWER", `The MCP server ${serverName} sent an invalid answer: ${firstLine(error)}`, { cause: error });
 }
 
 function networkCodeOf(error: unknown): string | undefined {

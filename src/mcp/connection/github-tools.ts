@@ -26,7 +26,7 @@ export const readGithubMcpToolConfig: (value: unknown, path: string) => GithubMc
 
 function readNames(value: unknown, path: string): readonly string[] {
   if (!Array.isArray(value) || !value.every((name) => typeof name === "string" && /^[\w-]{1,100}$/.test(name)))
-    return mustBe(path, "a list of names of letters, digits, _ and -");
+    return mustBe(path, "an array of names that consist of letters, digits, _ and -");
   return Object.freeze([...value] as string[]);
 }
 

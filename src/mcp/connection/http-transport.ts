@@ -207,5 +207,8 @@ function isLineBreak(byte: number | undefined): boolean {
 }
 
 function tooLong({ serverName, maxMessageBytes }: GuardOptions): HostError {
-  return new HostError("MCP_ANSWER", `The MCP server ${serverName} sent a message of over ${maxMessageBytes} bytes, which is not read.`);
+  return new HostError(
+    "MCP_ANSWER",
+    `The MCP server ${serverName} sent a message of more than ${maxMessageBytes} bytes, which was ignored.`,
+  );
 }

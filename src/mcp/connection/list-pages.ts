@@ -22,12 +22,12 @@ export async function listPages(key: string, fetchPage: (cursor: string | undefi
     for (const item of page[key] as readonly unknown[]) {
       if (!isPlainRecord(item)) strangers++;
       else if (items.length < mostItems) items.push(item);
-      else return { items, fault: `there are more than ${mostItems} entries` };
+      else return { items, fault: `it has more than ${mostItems} entries` };
     }
     const next = page["nextCursor"];
     if (typeof next !== "string") return { items, fault: strangers > 0 ? `${strangers} entries are not objects` : undefined };
-    if (seen.has(next)) return { items, fault: "the pages go round in a circle" };
-    if (seen.size >= mostPages) return { items, fault: `there are more than ${mostPages} pages` };
+    if (seen.has(next)) return { items, fault: "its pages repeat in a cycle" };
+    if (seen.size >= mostPages) return { items, fault: `it has more than ${mostPages} pages` };
     seen.add(next);
     cursor = next;
   }

@@ -48,7 +48,7 @@ function findMirrors(schema: Json): Mirrors {
   if (fault !== undefined) return { ok: false, fault };
   const names = mirrors.map(({ header }) => header.toLowerCase());
   const twice = names.find((name, index) => names.indexOf(name) !== index);
-  return twice === undefined ? { ok: true, mirrors } : { ok: false, fault: `the header ${twice} is given to two arguments` };
+  return twice === undefined ? { ok: true, mirrors } : { ok: false, fault: `two arguments use the header ${twice}` };
 }
 
 /** Only what is reached by `properties` alone may be mirrored: elsewhere it is not known which value is meant. */
@@ -99,10 +99,12 @@ const subschemas = new Set([
 
 function faultOf(schema: Json, path: readonly string[], isPlain: boolean): string | undefined {
   const name = schema[annotation];
-  if (path.length === 0 || !isPlain) return `${annotation} may only stand at a property that is always there`;
-  if (typeof name !== "string" || !headerName.test(name)) return `${annotation} is not the name of a header`;
+  if (path.length === 0 || !isPlain) return `${annotation} is allowed only on a property that is always present`;
+  if (typeof name !== "string" || !headerName.test(name)) return `${annotation} is not a valid header name`;
   const { type } = schema;
-  return typeof type === "string" && mirroredTypes.includes(type) ? undefined : `${annotation} needs the type string, integer or boolean`;
+  return typeof type === "string" && mirroredTypes.includes(type)
+    ? undefined
+    : `${annotation} requires the type string, integer or boolean`;
 }
 
 function valueAt(root: Json, path: readonly string[]): unknown {

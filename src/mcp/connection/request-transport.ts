@@ -125,7 +125,7 @@ export class ObservedTransport implements Transport {
 
   /** Nothing that is nested so deep gets to code that follows it: whoever waits for it is told, and so is the server. */
   #refuse(message: JSONRPCMessage): void {
-    const what = `sent a message that is nested more than ${maxJsonDepth} levels deep, which is not read`;
+    const what = `sent a message that is nested more than ${maxJsonDepth} levels deep, which was ignored`;
     if (!("method" in message)) {
       this.#giveUp(idOf(message), what);
       return;
@@ -376,7 +376,7 @@ export function faultOfAnswer(method: string, answer: unknown): string | undefin
   if (shape === undefined) return undefined;
   const list = answer[shape.key];
   if (list === undefined && !shape.isRequired) return undefined;
-  return Array.isArray(list) ? undefined : `its "${shape.key}" is not a list`;
+  return Array.isArray(list) ? undefined : `its "${shape.key}" is not an array`;
 }
 
 /**

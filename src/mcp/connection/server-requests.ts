@@ -69,7 +69,7 @@ export class ServerRequests {
    */
   async answer(method: string, params: unknown, asker: Asker, key?: string): Promise<Json> {
     if (!requestMethods.some((known) => known === method && this.offers(known))) {
-      throw new RequestRefusal(methodNotFound, `${method.slice(0, 100)} is not offered by this client.`);
+      throw new RequestRefusal(methodNotFound, `${method.slice(0, 100)} is not supported by this client.`);
     }
     if (method === "roots/list") return this.#roots(asker);
     if (method === "elicitation/create") return await this.#elicit(params, asker, key);
@@ -142,7 +142,7 @@ function faultOfSampling(params: unknown): string | undefined {
   if (!isPlainRecord(params)) return "the parameters are not an object";
   const { messages, maxTokens } = params;
   if (!Array.isArray(messages) || messages.length === 0 || !messages.every(isPlainRecord)) return "it has no messages";
-  if (typeof maxTokens !== "number" || !(maxTokens > 0)) return "its maxTokens is not a number above 0";
+  if (typeof maxTokens !== "number" || !(maxTokens > 0)) return "its maxTokens is not a positive number";
   return undefined;
 }
 
@@ -157,7 +157,7 @@ export function readElicitation(params: unknown): Elicitation | string {
   const { message, mode, url, requestedSchema } = params;
   if (typeof message !== "string") return "it has no message";
   if (JSON.stringify(params).length > longestRequest) return "it is too long";
-  if (mode === "url") return isWebAddress(url) ? { message, url } : "its url is not an http or https address";
+  if (mode === "url") return isWebAddress(url) ? { message, url } : "its url is not an http or https URL";
   if (mode !== undefined && mode !== "form") return "its mode is neither form nor url";
   if (!isFormSchema(requestedSchema)) return "its requestedSchema is not an object schema with properties";
   return { message, requestedSchema };

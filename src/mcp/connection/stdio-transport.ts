@@ -179,11 +179,11 @@ export class StdioTransport implements ServerLink {
   /** The request that it answers fails; when that cannot be told, nobody knows who waits for what. */
   #takeLong(line: LongLine): void {
     const sizes = {
-      bytes: `of over ${this.#options.maxMessageBytes} bytes`,
-      values: `of over ${maxJsonValues} values`,
+      bytes: `of more than ${this.#options.maxMessageBytes} bytes`,
+      values: `of more than ${maxJsonValues} values`,
       depth: `that is nested more than ${maxJsonDepth} levels deep`,
     };
-    const text = `The MCP server ${this.#options.serverName} sent a message ${sizes[line.why]}, which is not read`;
+    const text = `The MCP server ${this.#options.serverName} sent a message ${sizes[line.why]}, which was ignored`;
     const id = idOf(line);
     if (id === undefined || this.onunreadable?.(id, text) !== true) this.lose(text);
   }
@@ -195,7 +195,7 @@ export class StdioTransport implements ServerLink {
 
   #hearSilence(): void {
     const timer = setTimeout(() => {
-      this.lose(`The MCP server ${this.#options.serverName} closed its output and went on running.`);
+      this.lose(`The MCP server ${this.#options.serverName} closed its output but is still running.`);
     }, silenceGrace);
     void this.ended.then(() => clearTimeout(timer));
   }
@@ -223,7 +223,7 @@ export class StdioTransport implements ServerLink {
   }
 
   #exitText({ code, signal }: ProcessExit): string {
-    const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
+    const how = signal === null ? `exited with code ${code}` : `was killed by ${signal}`;
     const last = this.#stderr.lastLine;
     return `The MCP server ${this.#options.serverName} ${how}.${last === undefined ? "" : ` It last wrote to stderr: ${last}`}`;
   }

@@ -55,7 +55,7 @@ const withoutBody: ReadonlySet<number> = new Set([204, 205, 304]);
 class RefusedAddress extends TypeError {}
 
 function refusal(url: URL): string {
-  return `The address ${url.origin}, which was named for signing in, is not contacted: it must be https, and not within this machine or a private network.`;
+  return `${url.origin} is not contacted for signing in: it must use https, and must not be on this machine or in a private network.`;
 }
 
 /** From where an address can be reached. Names are not looked up: only what says so itself is taken for private. */
@@ -91,7 +91,7 @@ function blockList(...subnets: readonly (readonly [address: string, prefix: numb
 
 /** A request that is not authorized, with why, and with what to do about it. */
 export function unauthorized(serverName: string, why: string, remedy = `Run "skillhost login ${serverName}".`): HostError {
-  return new HostError("MCP_UNAUTHORIZED", `MCP server "${serverName}" is not signed in to: ${sentence(why)} ${remedy}`);
+  return new HostError("MCP_UNAUTHORIZED", `Not signed in to MCP server "${serverName}": ${sentence(why)} ${remedy}`);
 }
 
 /**
@@ -101,15 +101,15 @@ export function unauthorized(serverName: string, why: string, remedy = `Run "ski
 export async function explain(error: unknown): Promise<string> {
   const { IssuerMismatchError, OAuthError, RegistrationRejectedError } = await import("@modelcontextprotocol/client");
   if (error instanceof RegistrationRejectedError) {
-    return `the authorization server does not register this program by itself (HTTP ${error.status}); register it there and configure oauth.clientId`;
+    return `the authorization server does not support automatic client registration (HTTP ${error.status}); register a client there and configure oauth.clientId`;
   }
   if (error instanceof IssuerMismatchError) {
-    const what = error.kind === "metadata" ? "the metadata of the authorization server" : "the answer to the sign-in";
+    const what = error.kind === "metadata" ? "the metadata of the authorization server" : "the authorization response";
     const issuer = error.received === undefined ? "none" : oneLine(error.received);
     return `${what} must be from the issuer ${error.expected}, but the response names ${issuer}`;
   }
   if (!(error instanceof OAuthError)) return oneLine(errorMessage(error));
-  if (error.message.includes("Raw body:")) return "the authorization server answered with an error that it does not explain";
+  if (error.message.includes("Raw body:")) return "the authorization server answered with an error without an explanation";
   const description = error.message === error.code ? "" : ` (${oneLine(error.message)})`;
   return `the authorization server answered "${oneLine(error.code)}"${description}`;
 }

@@ -37,7 +37,7 @@ export async function discoverAuthorizationServer(
   if (resourceMetadata && !isChosen && !checkResourceAllowed({ requestedResource, configuredResource: resourceMetadata.resource })) {
     throw new HostError(
       "OAUTH_RESOURCE",
-      `its metadata is that of ${resourceMetadata.resource}, and tokens for that are not asked for on behalf of ${requestedResource.href}`,
+      `its metadata describes ${resourceMetadata.resource}, so no token is requested for ${requestedResource.href}`,
     );
   }
   return { issuer: metadata?.issuer ?? url, url, metadata, resourceMetadata, resource: chosen ?? resourceMetadata?.resource };
@@ -46,7 +46,7 @@ export async function discoverAuthorizationServer(
 /** @throws HostError `OAUTH_RESOURCE` */
 function chosenResource({ spec: { resource } }: OAuthTarget): string | undefined {
   if (resource === undefined || URL.canParse(resource)) return resource && new URL(resource).href;
-  throw new HostError("OAUTH_RESOURCE", "oauth.resource is not an address");
+  throw new HostError("OAUTH_RESOURCE", "oauth.resource is not a URL");
 }
 
 /**
@@ -59,7 +59,7 @@ export async function checkIssuer(target: OAuthTarget, issuer: string): Promise<
   if (clientId === undefined) return;
   if (expected !== undefined) {
     if (isSameIssuer(expected, issuer)) return;
-    throw new HostError("OAUTH_ISSUER", `it names ${issuer} as its authorization server, and oauth.issuer allows ${expected} only`);
+    throw new HostError("OAUTH_ISSUER", `it names ${issuer} as its authorization server, but oauth.issuer allows only ${expected}`);
   }
   if (clientSecret === undefined) return;
   const kept = await target.store.list(target.server);
@@ -67,7 +67,7 @@ export async function checkIssuer(target: OAuthTarget, issuer: string): Promise<
   if (before === undefined || isSameIssuer(before, issuer)) return;
   throw new HostError(
     "OAUTH_ISSUER",
-    `it names ${issuer} as its authorization server, where it was ${before}, which oauth.clientSecret was used at. If that is right, set oauth.issuer`,
+    `it names ${issuer} as its authorization server, but oauth.clientSecret was used at ${before} before. If the change is right, set oauth.issuer`,
   );
 }
 

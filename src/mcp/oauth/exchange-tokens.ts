@@ -91,9 +91,9 @@ export async function revokeGrant(target: OAuthTarget, grant: Grant, signal: Abo
     const endpoints: RevocationMetadata = metadata ?? {};
     if (endpoints.revocation_endpoint === undefined || !isSameIssuer(issuer, grant.client.issuer)) return;
     const status = await revoke(endpoints, configuredClient(target.spec, issuer) ?? grant.client, grant, fetch);
-    if (status >= 300) target.log.info(`Tokens of MCP server "${target.server.name}" were not taken back (HTTP ${status}).`);
+    if (status >= 300) target.log.info(`Tokens of MCP server "${target.server.name}" were not revoked (HTTP ${status}).`);
   } catch (error) {
-    target.log.info(`Tokens of MCP server "${target.server.name}" were not taken back: ${await explain(error)}`);
+    target.log.info(`Tokens of MCP server "${target.server.name}" were not revoked: ${await explain(error)}`);
   }
 }
 

@@ -78,7 +78,7 @@ function load(file: string, server: ServerKey, log: Logger): Credentials | undef
   if (!read.ok && read.diagnostic.code === "FILE_MISSING") return undefined;
   const credentials = read.ok ? readCredentials(read.text, server) : undefined;
   if (credentials === undefined)
-    log.warning(`Stored credentials of MCP server "${server.name}" cannot be read and are not used.`, { file });
+    log.warning(`Stored credentials of MCP server "${server.name}" cannot be read, so they are not used.`, { file });
   return credentials;
 }
 
@@ -115,9 +115,13 @@ async function kept<T>(path: string, work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? "unknown error";
-    throw new HostError("OAUTH_STORE", `Credentials cannot be kept in ${path} (${code}). Check that the folder is yours.`, {
-      cause: error,
-    });
+    throw new HostError(
+      "OAUTH_STORE",
+      `Credentials cannot be stored in ${path} (${code}). Check the owner and permissions of the folder.`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 

@@ -44,7 +44,7 @@ class OAuthSession {
     this.#target = target;
     this.#people = people;
     this.#keeper = new TokenStore(target, this.#over.signal);
-    this.#events = new Emitter((error) => target.log.error("A listener to a sign-in failed.", { error }));
+    this.#events = new Emitter((error) => target.log.error("A sign-in listener failed.", { error }));
   }
 
   get state(): "unknown" | "signed-in" | "needs-auth" {
@@ -79,7 +79,7 @@ class OAuthSession {
     if (isOwn) return this.#obtainOwn(isAccepted);
     const why = await this.#renew();
     if (why === undefined) return;
-    if (this.#isUnproven) throw this.#fail("it refuses tokens that its own authorization server has just issued", "Ask those who run it.");
+    if (this.#isUnproven) throw this.#fail("it rejects tokens that its own authorization server has just issued", "Ask its operator.");
     this.#steppedUp.clear();
     await this.#askPerson(why, this.#challenge);
   }
@@ -89,7 +89,7 @@ class OAuthSession {
     const { computeScopeUnion } = await import("@modelcontextprotocol/client");
     const before = this.#keeper.grant;
     if (before !== undefined && before.accessToken !== refused) return before.accessToken;
-    if (this.#steppedUp.has(scope)) throw this.#fail(`it asks for the scope "${scope}" again and again`, "Ask those who run it.");
+    if (this.#steppedUp.has(scope)) throw this.#fail(`it repeatedly asks for the scope "${scope}"`, "Ask its operator.");
     this.#steppedUp.add(scope);
     const wider: Challenge = { ...this.#challenge, scope: computeScopeUnion(before?.scope, scope) };
     await waitFor(this.#widen(wider, scope), { signal });
@@ -133,12 +133,12 @@ class OAuthSession {
   async #renew(): Promise<string | undefined> {
     const { grant, isAccepted } = this.#keeper;
     if (grant === undefined) return "";
-    if (grant.refreshToken === undefined) return "the tokens have ended";
+    if (grant.refreshToken === undefined) return "the tokens have expired";
     // It was renewed and is refused all the same: once more would not help.
-    if (!isAccepted && this.#renewed.has(grant.accessToken)) return "it refuses renewed tokens";
+    if (!isAccepted && this.#renewed.has(grant.accessToken)) return "it rejects renewed tokens";
     const renewal = await this.#keeper.renew(this.#challenge);
-    if (renewal.kind === "unavailable") throw this.#fail(renewal.why, "The tokens are kept: try again later.");
-    if (renewal.kind !== "renewed") return `the tokens cannot be renewed, since ${renewal.why}`;
+    if (renewal.kind === "unavailable") throw this.#fail(renewal.why, "The stored tokens stay valid for the next try. Try again later.");
+    if (renewal.kind !== "renewed") return `the tokens cannot be renewed: ${renewal.why}`;
     this.#renewed.clear();
     this.#renewed.add(renewal.grant.accessToken);
     return undefined;
@@ -147,8 +147,7 @@ class OAuthSession {
   readonly #renewed = new Set<string>();
 
   async #obtainOwn(mayTry: boolean): Promise<void> {
-    if (!mayTry && this.#keeper.grant !== undefined)
-      throw this.#fail("it refuses the tokens that this client is given", "Ask those who run it.");
+    if (!mayTry && this.#keeper.grant !== undefined) throw this.#fail("it rejects the tokens of this client", "Ask its operator.");
     const renewal = await this.#keeper.renew(this.#challenge);
     if (renewal.kind !== "renewed") throw this.#fail(renewal.why, "Check oauth.clientId and oauth.clientSecret.");
   }
@@ -161,7 +160,7 @@ class OAuthSession {
 
   #askPerson(why: string, challenge: Challenge, reason: TokenReason = this.#given ? "refresh" : "initial"): Promise<void> {
     const { authorize, acquire } = this.#people;
-    if ((authorize ?? acquire) === undefined || !this.#people.isAttended()) throw this.#fail(why === "" ? "it asks for a sign-in" : why);
+    if ((authorize ?? acquire) === undefined || !this.#people.isAttended()) throw this.#fail(why === "" ? "it requires sign-in" : why);
     if (this.#refusal !== undefined) throw this.#fail(this.#refusal);
     this.#signingIn ??= this.#signInNow(challenge, reason).finally(() => {
       this.#signingIn = undefined;

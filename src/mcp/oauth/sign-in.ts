@@ -23,7 +23,7 @@ export async function signIn(target: OAuthTarget, challenge: Challenge, authoriz
     return await signInAs(attempt, known, signal);
   } catch (error) {
     if (!(await isClientForgotten(error))) throw error;
-    target.log.info(`The authorization server of MCP server "${target.server.name}" has forgotten this client, which registers again.`);
+    target.log.info(`The authorization server of MCP server "${target.server.name}" no longer knows this client; registering again.`);
     return signInAs(attempt, undefined, signal);
   }
 }
@@ -98,7 +98,7 @@ async function redeem(
   const refusal = params.get("error");
   if (refusal !== null) throw new OAuthError(refusal, params.get("error_description") ?? refusal);
   const code = params.get("code");
-  if (code === null) throw new HostError("OAUTH_CALLBACK", "the authorization server answered neither a code nor an error");
+  if (code === null) throw new HostError("OAUTH_CALLBACK", "the authorization server returned neither a code nor an error");
   const identity = client.client!;
   const tokens = await exchangeAuthorization(url, {
     ...(metadata && { metadata }),
@@ -126,7 +126,7 @@ async function knownRegistration({ target, authorizationServer }: Attempt): Prom
 }
 
 async function openCallback({ spec }: OAuthTarget, known: ClientIdentity | undefined): Promise<LoopbackCallback> {
-  const options = { path: "/callback", thanks: "Thank you. You can close this window and go back to where you came from." };
+  const options = { path: "/callback", thanks: "Signed in. You can close this window." };
   // Where people register a client by hand they are told to give "localhost"; the loopback address is safer (RFC 8252).
   const hostname = spec.clientId === undefined ? "127.0.0.1" : "localhost";
   if (spec.callbackPort !== undefined) return await openConfigured({ ...options, hostname, port: spec.callbackPort });
@@ -144,7 +144,7 @@ async function openConfigured(options: Parameters<typeof openLoopbackCallback>[0
     return await openLoopbackCallback(options);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? "unknown error";
-    throw new HostError("OAUTH_PORT", `port ${options.port} of oauth.callbackPort cannot be listened on (${code})`, { cause: error });
+    throw new HostError("OAUTH_PORT", `cannot listen on port ${options.port} of oauth.callbackPort (${code})`, { cause: error });
   }
 }
 
@@ -152,7 +152,7 @@ function checkAddress(address: URL | undefined, { server }: OAuthTarget): URL {
   if (address !== undefined && mayContact(address, new URL(server.url))) return address;
   throw new HostError(
     "OAUTH_ADDRESS",
-    `users are not sent to ${address?.origin}: it must be https, and not on this machine or in a private network`,
+    `the sign-in page ${address?.origin} is not opened: it must use https, and must not be on this machine or in a private network`,
   );
 }
 
@@ -191,7 +191,7 @@ async function awaitCallback(
   try {
     return (await Promise.race([byBrowser, byAnswer])).searchParams;
   } finally {
-    over.abort(new HostError("OAUTH_ANSWERED", "The sign-in is over."));
+    over.abort(new HostError("OAUTH_ANSWERED", "The sign-in has ended."));
   }
 }
 
@@ -200,10 +200,10 @@ function checkAnswer(answer: unknown, redirectUrl: string, state: string): URL {
   const address = typeof text === "string" && URL.canParse(text.trim()) ? new URL(text.trim()) : undefined;
   const expected = new URL(redirectUrl);
   if (address?.origin !== expected.origin || address.pathname !== expected.pathname) {
-    throw new HostError("OAUTH_CALLBACK", `the answer is not an address that begins with ${redirectUrl}`);
+    throw new HostError("OAUTH_CALLBACK", `the answer is not a URL that begins with ${redirectUrl}`);
   }
   if (!hasState(address.searchParams, state))
-    throw new HostError("OAUTH_CALLBACK", "the answer is that of another sign-in (its state differs)");
+    throw new HostError("OAUTH_CALLBACK", "the answer belongs to another sign-in (its state differs)");
   return address;
 }
 

@@ -118,7 +118,7 @@ const retryAheadMs = 30_000;
 /** A token is renewed this long before it ends, so that it does not end on its way; short-lived ones at nine tenths. */
 const aheadMs = 60_000;
 
-const signedOut: Renewal = { kind: "rejected", why: "it was signed out of", isClientUnknown: false };
+const signedOut: Renewal = { kind: "rejected", why: "the user signed out", isClientUnknown: false };
 
 function endsSoon({ expiresAt, obtainedAt }: Grant): boolean {
   return expiresAt !== undefined && Date.now() > expiresAt - Math.min(aheadMs, (expiresAt - obtainedAt) / 10);
@@ -156,7 +156,7 @@ export async function acquireGrant(
   // Who cannot renew a token may still have a person sign in again.
   if (answer?.kind === "cancelled" && reason === "refresh") answer = await acquire({ ...wanted, reason: "reauth" }, signal);
   if (answer === undefined) return undefined;
-  if (answer.kind !== "token") throw new HostError("OAUTH_CANCELLED", "the client that was asked for a token returned none");
+  if (answer.kind !== "token") throw new HostError("OAUTH_CANCELLED", "the client did not return a token");
   const now = Date.now();
   return {
     // It cannot be renewed here, so whom it was issued to does not matter.

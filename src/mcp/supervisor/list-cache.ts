@@ -32,7 +32,7 @@ export class ListCache implements AsyncDisposable {
     this.#log = log;
     this.#clock = clock;
     this.#writes = new KeyedQueue((error, id) => {
-      log.warning("The lists of an MCP server could not be kept for the next start.", { id, directory, error });
+      log.warning("The lists of an MCP server could not be cached for the next start.", { id, directory, error });
     });
   }
 
@@ -42,7 +42,7 @@ export class ListCache implements AsyncDisposable {
     const cached = parseCachedServer(file.text);
     const age = this.#clock.now() - (cached?.savedAt ?? 0);
     if (cached === undefined || age > maxAge) {
-      this.#log.debug("A kept list of an MCP server is not used: it is damaged, old or of another version.", { id });
+      this.#log.debug("A cached list of an MCP server is not used: it is damaged, old or from another version.", { id });
       return undefined;
     }
     this.#kept.set(id, cached);

@@ -127,8 +127,8 @@ function describe(list: ListName, error: Error, server: string): Diagnostic {
   const what = `The ${shownNames[list]} of MCP server "${server}"`;
   const message =
     code === "MCP_LIST_FAILED"
-      ? `${what} could not be listed, so what they were before is kept: ${errorMessage(error).slice(0, 500)}`
-      : `${what} are too many. ${errorMessage(error)}`;
+      ? `${what} could not be listed, so the previous ones stay in use: ${errorMessage(error).slice(0, 500)}`
+      : `${what} exceed the limit. ${errorMessage(error)}`;
   return { severity: "warning", code, message, source: server };
 }
 
@@ -286,7 +286,7 @@ async function listSkills(connection: McpConnection, signal: AbortSignal): Promi
   const { items } = await listPages("skills", async (cursor) => {
     const page = await connection.request("skills/list", cursor === undefined ? {} : { cursor }, { signal });
     if (Array.isArray(page["skills"])) return page;
-    throw new HostError("MCP_ANSWER", "The answer to skills/list has no list of skills.");
+    throw new HostError("MCP_ANSWER", "The answer to skills/list has no skills array.");
   });
   return items;
 }

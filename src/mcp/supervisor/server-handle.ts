@@ -119,7 +119,7 @@ class ServerHandle implements SupervisedServer, SharedServerUser {
 
   #held(): SharedServer {
     if (this.#keeper !== undefined && !this.#isReleased) return this.#keeper;
-    const why = this.status.error?.message ?? "No session uses it any more.";
+    const why = this.status.error?.message ?? "No session uses it.";
     throw new HostError("MCP_UNAVAILABLE", `MCP server "${this.name}" is not available (${this.state}). ${why}`);
   }
 }
@@ -156,8 +156,8 @@ function restingStatus(spec: McpServerSpec | UnconfiguredServer, state: ServerSt
 function restingReason(spec: McpServerSpec | UnconfiguredServer): string {
   if (!isConfigured(spec)) return spec.reason;
   return spec.isDisabled
-    ? "Its configuration has it disabled."
-    : "Its configuration wants none of its tools (tools: []), so it is not started.";
+    ? "It is disabled in its configuration."
+    : "Its configuration selects none of its tools (tools: []), so it is not started.";
 }
 
 type Spec = McpServerSpec | UnconfiguredServer;

@@ -173,7 +173,7 @@ export class ServerLifecycle {
       previous: this.#lists,
       publish: (next) => this.#publish(next, startedAt),
       failed: (error) => this.faulted(live, error),
-      onError: (error) => this.#parts.log.error("What an MCP server offers cannot be used.", { server: this.#owner.name, error }),
+      onError: (error) => this.#parts.log.error("The features of an MCP server cannot be used.", { server: this.#owner.name, error }),
     });
     this.#live = live;
     void connection.ended.then(({ message }) => this.#lost(live, { code: "MCP_CLOSED", message }, false));
@@ -241,7 +241,7 @@ export class ServerLifecycle {
   #logFailure(trouble: ServerError): void {
     const { log, memory, id } = this.#parts;
     const data = { server: this.#owner.name, id, ...trouble, failures: memory.breaker.failures, stderr: this.#stderr.text.slice(-2_000) };
-    if (memory.breaker.isOpen) log.error("An MCP server failed and is given up.", data);
+    if (memory.breaker.isOpen) log.error("An MCP server failed and will not be restarted.", data);
     else log.warning("An MCP server failed.", data);
   }
 
@@ -354,7 +354,7 @@ async function endConnection(connection: McpConnection, log: Logger): Promise<vo
   try {
     await connection[Symbol.asyncDispose]();
   } catch (error) {
-    log.warning("The connection to an MCP server could not be ended properly.", { pid: connection.pid, error: errorMessage(error) });
+    log.warning("The connection to an MCP server could not be closed properly.", { pid: connection.pid, error: errorMessage(error) });
   }
 }
 

@@ -168,11 +168,11 @@ export class SharedServer {
       case "needs-auth":
         return "Sign in to it, then start it.";
       case "failed":
-        return "It is tried again when it is used after some time; restart it once the cause is fixed.";
+        return "It is retried when it is used after some time. Restart it once the cause is fixed.";
       case "stopped":
-        return this.#isClosed ? "No session uses it any more." : "Start it to use it.";
+        return this.#isClosed ? "No session uses it." : "Start it to use it.";
       default:
-        return "It is still starting: try again shortly.";
+        return "It is still starting. Try again shortly.";
     }
   }
 

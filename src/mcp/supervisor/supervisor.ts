@@ -80,7 +80,7 @@ export class McpSupervisor implements AsyncDisposable {
    */
   acquire(servers: readonly (McpServerSpec | UnconfiguredServer)[], options: AcquireOptions = {}): ServerLease {
     if (this.#disposed !== undefined) {
-      throw new HostError("MCP_SUPERVISOR_CLOSED", "The host is closed, so no MCP server can be used. Make a new host.");
+      throw new HostError("MCP_SUPERVISOR_CLOSED", "The host is closed, so MCP servers cannot be used. Create a new host.");
     }
     const workingDirectory = options.workingDirectory ?? this.#options.workingDirectory;
     const lease: Lease = new Lease(servers, {
@@ -115,7 +115,7 @@ export class McpSupervisor implements AsyncDisposable {
     for (const lease of [...this.#leases]) lease[Symbol.dispose]();
     const all = Promise.all([ended, this.#endings.all(), this.#cache?.[Symbol.asyncDispose]()]);
     if (!(await endsWithin(all, closePatience, this.#clock)))
-      this.#options.log.error("Not all MCP servers could be ended in time.", { servers: [...this.#closing.keys()] });
+      this.#options.log.error("Not all MCP servers could be stopped in time.", { servers: [...this.#closing.keys()] });
     this.#changes.clear();
   }
 
@@ -160,6 +160,6 @@ export class McpSupervisor implements AsyncDisposable {
   }
 
   #reportListener(error: Error): void {
-    this.#options.log.error("A listener for MCP servers failed.", { error: errorMessage(error) });
+    this.#options.log.error("An MCP server listener failed.", { error: errorMessage(error) });
   }
 }

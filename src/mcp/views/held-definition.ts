@@ -59,8 +59,8 @@ export function diagnoseHeld(held: readonly HeldDefinition[], howToApprove: (hel
 }
 
 function changedDiagnostic(held: HeldDefinition, howToApprove: (held: HeldDefinition) => string): Diagnostic {
-  const changes = held.before === undefined ? ["(what it was before is not known)"] : briefDiff(held.diff);
-  const what = `${subjectOf(held)} is not what was first seen or approved, so it is held back. What changed:`;
+  const changes = held.before === undefined ? ["(the previous definition is not known)"] : briefDiff(held.diff);
+  const what = `${subjectOf(held)} differs from what was first seen or approved, so it is not available. What changed:`;
   const message = `${what}\n${changes.map((line) => `  ${line}`).join("\n")}\n${howToApprove(held)}`;
   return { severity: "error", code: codeOf(held), source: held.server, message };
 }
@@ -73,7 +73,7 @@ function groupDiagnostic(group: readonly HeldDefinition[], howToApprove: (held: 
   const subject = isOne ? subjectOf(first) : `MCP server "${first.server}", ${group.length} ${first.kind}s (${names.join(", ")}${more})`;
   const verb = isOne ? "it is" : "they are";
   const why = first.reason === "new" ? `${verb} not approved yet` : `${isOne ? "it has" : "they have"} changed since the approval`;
-  const message = `${subject}: ${verb} held back, because ${why}. ${howToApprove(first)}`;
+  const message = `${subject}: ${verb} not available, because ${why}. ${howToApprove(first)}`;
   return { severity: first.reason === "new" ? "warning" : "error", code: codeOf(first), source: first.server, message };
 }
 

@@ -109,6 +109,6 @@ function clashesIn(names: readonly string[]): readonly number[] {
 
 function toldTwice(server: string, tool: string): Diagnostic {
   const shown = exactJson(tool.slice(0, 80));
-  const message = `MCP server "${server}" offers two tools called ${shown}; the first is used. Its author must rename one.`;
+  const message = `MCP server "${server}" has two tools named ${shown}; the first is used. Ask its author to rename one.`;
   return { severity: "warning", code: "MCP_TOOL_TWICE", source: server, message };
 }

@@ -95,7 +95,7 @@ export function texts<K extends string>(fields: Readonly<Record<K, unknown>>): {
 function readPromptResult(raw: Json, serverName: string): PromptResult {
   const copy = copyJson(raw["messages"]);
   if (!copy.ok || !Array.isArray(copy.value) || !copy.value.every(isMessage)) {
-    throw new HostError("MCP_ANSWER", `MCP server "${serverName}" answered with something that is not a prompt.`);
+    throw new HostError("MCP_ANSWER", `MCP server "${serverName}" sent an invalid prompt.`);
   }
   return Object.freeze({ ...texts({ description: raw["description"] }), messages: copy.value });
 }
@@ -114,7 +114,7 @@ export function callContextOf({ signal, ask }: OfferContext, name: string, args:
   const context: ToolContext = {
     invocation: { sessionId: "", toolCallId: "", toolName: name, arguments: args, signal, workingDirectory: "" },
     ask,
-    callTool: () => Promise.reject(new HostError("CALL_FOREIGN", "A server that gives a prompt or a resource cannot call tools.")),
+    callTool: () => Promise.reject(new HostError("CALL_FOREIGN", "A server cannot call tools while it provides a prompt or a resource.")),
     progress: () => {},
     fileChanged: () => {},
     background: () => {},

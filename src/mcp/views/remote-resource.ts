@@ -96,7 +96,7 @@ function isSize(value: unknown): value is number {
 function readContents({ contents }: Json, serverName: string): readonly ResourceContents[] {
   const copy = copyJson(contents);
   if (copy.ok && Array.isArray(copy.value) && copy.value.every(isContents)) return copy.value;
-  throw new HostError("MCP_ANSWER", `MCP server "${serverName}" answered with something that is not a resource.`);
+  throw new HostError("MCP_ANSWER", `MCP server "${serverName}" sent an invalid resource.`);
 }
 
 function isContents(value: unknown): value is ResourceContents {
@@ -170,7 +170,7 @@ function makeAll<T>(
   for (const raw of list) {
     const id = raw[key];
     if (typeof id !== "string" || id === "") faults.push(`one has no ${key}`);
-    else if (taken.has(id)) faults.push(`${exactJson(id.slice(0, 80))} is there twice, and the first is used`);
+    else if (taken.has(id)) faults.push(`${exactJson(id.slice(0, 80))} occurs twice; the first is used`);
     else {
       taken.add(id);
       if (hasHiddenText(raw)) hiding.push(exactJson(id.slice(0, 80)));
@@ -200,14 +200,14 @@ function hasHiddenText(raw: Json): boolean {
 function diagnoseHidden(what: string, hiding: readonly string[], source: string): Diagnostic {
   const shown = hiding.slice(0, maxShown).join(", ");
   const more = hiding.length > maxShown ? ` and ${hiding.length - maxShown} more` : "";
-  const message = `MCP server "${source}": texts of the ${what} ${shown}${more} have hidden characters. People do not see these, so they are taken out. The server's author must delete them.`;
+  const message = `MCP server "${source}": texts of the ${what} ${shown}${more} contain invisible characters, which were removed. Ask the server's author to delete them.`;
   return { severity: "warning", code: "MCP_TEXT_HIDDEN", source, message };
 }
 
 function attemptTo<T>(make: (raw: Json) => T | undefined, raw: Json): Attempt<T> {
   try {
     const value = make(raw);
-    return value === undefined ? { fault: "one has no name or address" } : { value };
+    return value === undefined ? { fault: "one has no name or URI" } : { value };
   } catch (error) {
     if (!(error instanceof HostError)) throw error;
     return { fault: error.message };
@@ -217,6 +217,6 @@ function attemptTo<T>(make: (raw: Json) => T | undefined, raw: Json): Attempt<T>
 function diagnose(what: string, faults: readonly string[], source: string): Diagnostic {
   const shown = faults.slice(0, maxShown).join("; ");
   const more = faults.length > maxShown ? `; and ${faults.length - maxShown} more` : "";
-  const message = `MCP server "${source}": not every ${what} of it can be offered: ${shown}${more}. Its author must correct that.`;
+  const message = `MCP server "${source}": some of its ${what}s are not valid: ${shown}${more}. Ask its author to fix them.`;
   return { severity: "warning", code: `MCP_${what.toUpperCase().replace(" ", "_")}_INVALID`, source, message };
 }

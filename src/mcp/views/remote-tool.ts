@@ -103,7 +103,7 @@ function outputSchemaOf(
   if (schema === undefined || schema === null) return undefined;
   const fault = checkSchema(schema, { of: "output", untrustedPatterns: true }).find(({ severity }) => severity === "error");
   if (fault === undefined) return schema as Json;
-  const message = `MCP server "${options.serverName}", tool ${exactJson(nativeName)}: ${fault.message} The schema is left out.`;
+  const message = `MCP server "${options.serverName}", tool ${exactJson(nativeName)}: ${fault.message} The schema is ignored.`;
   report({ severity: "warning", code: "MCP_OUTPUT_SCHEMA", message });
   return undefined;
 }
@@ -156,11 +156,11 @@ async function noteMismatch(result: ToolResult, check: JsonValidator | undefined
 }
 
 async function mismatchOf(structured: unknown, check: JsonValidator): Promise<string | undefined> {
-  if (structured === undefined) return "The tool has an output schema and answered without structured content.";
+  if (structured === undefined) return "The tool has an output schema but returned no structured content.";
   const checked = await check(structured);
   if (checked.ok) return undefined;
   const faults = checked.issues.slice(0, 5).map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
-  return `The structured content does not fit the tool's output schema: ${faults.join("; ")}`;
+  return `The structured content does not match the tool's output schema: ${faults.join("; ")}`;
 }
 
 /** What the Copilot SDK's permission requests of kind `mcp` hold. */
@@ -185,7 +185,7 @@ function permissionFor(
 
 function leftOut({ name }: Json, { serverName }: RemoteToolOptions, why: string): Diagnostic {
   const shown = exactJson(String(name).slice(0, 80));
-  const message = `MCP server "${serverName}", tool ${shown}: ${why} The tool is left out; its author must correct it.`;
+  const message = `MCP server "${serverName}", tool ${shown}: ${why} The tool is ignored. Ask the server's author to fix it.`;
   return { severity: "error", code: "MCP_TOOL_INVALID", source: serverName, message };
 }
 
@@ -208,18 +208,17 @@ function failureOf(error: unknown, server: string): ToolResult {
 }
 
 const sentences = {
-  MCP_TIMEOUT: (server) => `MCP server "${server}" did not answer in time. Whether it did what it was asked to is not known.`,
+  MCP_TIMEOUT: (server) => `MCP server "${server}" did not answer in time. It is unknown whether the call took effect.`,
   MCP_CANCELLED: (server) => `The call of MCP server "${server}" was cancelled.`,
-  MCP_CLOSED: (server) =>
-    `The connection to MCP server "${server}" ended before it answered. Whether it did what it was asked to is not known.`,
+  MCP_CLOSED: (server) => `The connection to MCP server "${server}" ended before it answered. It is unknown whether the call took effect.`,
   MCP_NOT_RUN: notCalled,
   MCP_NOT_STARTED: notCalled,
   MCP_UNAVAILABLE: notCalled,
-  MCP_UNAUTHORIZED: (server) => `MCP server "${server}" wants the user to sign in first, so the tool was not called.`,
-  MCP_ANSWER: (server) => `MCP server "${server}" answered with something that is not a result. Detailed information is not available.`,
+  MCP_UNAUTHORIZED: (server) => `MCP server "${server}" requires the user to sign in first, so the tool was not called.`,
+  MCP_ANSWER: (server) => `MCP server "${server}" sent an invalid result. Detailed information is not available.`,
   MCP_ERROR: (server, code) => {
-    if (code === invalidParams) return `MCP server "${server}" refused the call: it does not take these arguments, or has no such tool.`;
-    if (code === methodNotFound) return `MCP server "${server}" refused the call: it has no tools any more.`;
+    if (code === invalidParams) return `MCP server "${server}" rejected the call: the arguments are not valid, or the tool does not exist.`;
+    if (code === methodNotFound) return `MCP server "${server}" rejected the call: it no longer has tools.`;
     return `MCP server "${server}" answered with an error. Detailed information is not available.`;
   },
 } satisfies Readonly<Record<string, (server: string, code: number | undefined) => string>>;

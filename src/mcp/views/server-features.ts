@@ -115,7 +115,7 @@ export class ServerFeaturesBuilder {
     } catch (error) {
       // Whatever it sends, it does not keep other servers from being offered; what it offered before stays.
       this.#options.onError(toError(error));
-      const message = `What MCP server "${spec.name}" offers could not be read: ${errorMessage(error)}. What it offered before stays.`;
+      const message = `The features of MCP server "${spec.name}" could not be read: ${errorMessage(error)}. The previous ones stay in use.`;
       const made = last?.made ?? nothing;
       return { ...made, diagnostics: [...made.diagnostics, { severity: "error", code: "MCP_OFFER_FAILED", source: spec.name, message }] };
     }
@@ -188,7 +188,7 @@ export class ServerFeaturesBuilder {
   #judgeByMemory({ message: why }: Error): Judged {
     const trusted = this.#trusted;
     const source = this.#server.name;
-    const message = `What was approved of MCP server "${source}" cannot be read (${why}), so nothing new of it is offered. Fix that, and restart it.`;
+    const message = `The approvals for MCP server "${source}" cannot be read (${why}), so none of its new definitions are available. Fix this, and restart the server.`;
     return {
       isTrusted: ({ subject }) => trusted.has(keyOf(subject)),
       held: [],
@@ -239,7 +239,10 @@ function instructionFaults(instructions: string, source: string): readonly Diagn
   const subject = `The instructions of MCP server "${source}" have`;
   const faults: [code: string, message: string][] = [];
   if (hidden !== undefined)
-    faults.push(["MCP_TEXT_HIDDEN", `${subject} ${hiddenWords(hidden)}. People do not see these, so models do not get them.`]);
+    faults.push([
+      "MCP_TEXT_HIDDEN",
+      `${subject} ${hiddenWords(hidden)}. People cannot see these characters, so they are removed before a model reads the text.`,
+    ]);
   if (instructions.length > maxInstructions)
     faults.push(["MCP_INSTRUCTIONS_LONG", `${subject} ${instructions.length} characters; the first ${maxInstructions} are used.`]);
   return faults.map(([code, message]) => ({ severity: "warning", code, source, message }));
@@ -249,11 +252,11 @@ function diagnoseOutdated(server: SupervisedServer, taken: "taken" | "refused"):
   const { name: source } = server;
   const spec = server.resolvedSpec ?? server.spec;
   const folder = "cwd" in spec && spec.cwd !== undefined ? spec.cwd : "its folder";
-  const was = `What an earlier version of skillhost kept of MCP server "${source}" did not depend on the real folder that it runs in, nor on the variables that choose its code`;
+  const was = `The approvals that an earlier version of skillhost stored for MCP server "${source}" were not bound to its real folder and the variables that choose its code`;
   const message =
     taken === "taken"
-      ? `${was}. It now belongs to the server that runs in ${folder} as configured; in another folder, or with other such variables, it is another server.`
-      : `${was}, so its approvals do not hold any more. Review what is held back, and approve it again.`;
+      ? `${was}. They now apply only to the server that runs in ${folder} as configured.`
+      : `${was}, so they no longer apply. Review its definitions, and approve them again.`;
   return { severity: "warning", code: "MCP_PINS_OUTDATED", source, message };
 }
 
@@ -263,14 +266,13 @@ function isUnconfigured(spec: McpServerSpec | UnconfiguredServer): spec is Uncon
 
 function diagnoseState({ name: source, state, status, spec }: SupervisedServer): readonly Diagnostic[] {
   const why = status.error === undefined ? "" : `: ${status.error.message}`;
-  if (state === "failed")
-    return [{ severity: "error", code: "MCP_SERVER_FAILED", source, message: `MCP server "${source}" does not work${why}` }];
+  if (state === "failed") return [{ severity: "error", code: "MCP_SERVER_FAILED", source, message: `MCP server "${source}" failed${why}` }];
   if (state === "needs-auth") {
     const message = `MCP server "${source}" requires authentication: run \`skillhost login ${source}\`.`;
     return [{ severity: "warning", code: "MCP_SERVER_SIGN_IN", source, message }];
   }
   if (state !== "needs-configuration") return [];
-  const reason = isUnconfigured(spec) ? spec.reason : (status.error?.message ?? "Its configuration lacks something.");
+  const reason = isUnconfigured(spec) ? spec.reason : (status.error?.message ?? "Its configuration is incomplete.");
   return [
     { severity: "warning", code: "MCP_SERVER_UNCONFIGURED", source, message: `MCP server "${source}" needs configuration: ${reason}` },
   ];

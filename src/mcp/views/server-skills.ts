@@ -72,7 +72,7 @@ export class ServerSkills {
   /** A skill that need not be listed. Rejects with what the request does, or HostError `MCP_ANSWER` for what is no skill. */
   async find(uri: string, spec: McpServerSpec, signal: AbortSignal | undefined): Promise<Pinned<SkillEntry>> {
     const entry = readSkillEntry((await this.#server.request("skills/get", { uri }, { signal }))["skill"]);
-    if (!entry.ok || entry.listing.uri !== uri) throw noSkill(spec.name, uri, entry.ok ? "it gave another one" : entry.reason);
+    if (!entry.ok || entry.listing.uri !== uri) throw noSkill(spec.name, uri, entry.ok ? "it returned a different skill" : entry.reason);
     const { listing } = entry;
     return pin(listing, pinOwner(this.#server), this.#entryOf(listing, spec, `${spec.name}/${listing.folder}`));
   }
@@ -123,8 +123,8 @@ export function canBePinned({ subject }: Pinned<SkillEntry>): boolean {
 }
 
 export function diagnoseDynamic({ subject: { name } }: Pinned<SkillEntry>, source: string): Diagnostic {
-  const why = "its files are made as they are read, so that an approval would be for nothing in particular";
-  const message = `MCP server "${source}", skill ${exactJson(name.slice(0, 200))}: ${why}. It is left out; only with pins off it is offered.`;
+  const why = "its files are generated when they are read, so an approval cannot be bound to them";
+  const message = `MCP server "${source}", skill ${exactJson(name.slice(0, 200))}: ${why}. It is ignored. Turn pins off for this server to use it.`;
   return { severity: "warning", code: "MCP_SKILL_DYNAMIC", source, message };
 }
 
@@ -136,12 +136,12 @@ function pin(listing: SkillListing, owner: string, value: SkillEntry): Pinned<Sk
 
 function refused(source: string, uri: string | undefined, reason: string): Diagnostic {
   const which = uri === undefined ? "a skill" : `skill ${exactJson(uri.slice(0, 200))}`;
-  const message = `MCP server "${source}", ${which}: ${visible(reason)}. The skill is left out; its author must correct it.`;
+  const message = `MCP server "${source}", ${which}: ${visible(reason)}. The skill is ignored. Ask its author to fix it.`;
   return { severity: "error", code: "MCP_SKILL_INVALID", source, message };
 }
 
 function noSkill(source: string, uri: string, reason: string): HostError {
-  const what = `MCP server "${source}" gave no usable skill for ${exactJson(uri.slice(0, 200))}`;
+  const what = `MCP server "${source}" returned no valid skill for ${exactJson(uri.slice(0, 200))}`;
   return new HostError("MCP_ANSWER", `${what}: ${visible(reason)}.`);
 }
 

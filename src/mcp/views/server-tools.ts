@@ -85,7 +85,7 @@ function makeTool(definition: Json, name: string, owner: string, options: Parame
     const subject: PinSubject = { kind: "mcp-tool", owner, name, digest, content: definition };
     return { pinned: { subject, value: tool }, diagnostics };
   } catch (error) {
-    const message = `MCP server "${options.serverName}", tool ${shown(name)}: ${errorMessage(error)} The tool is left out.`;
+    const message = `MCP server "${options.serverName}", tool ${shown(name)}: ${errorMessage(error)} The tool is ignored.`;
     return { pinned: undefined, diagnostics: [{ severity: "error", code: "MCP_TOOL_INVALID", source: options.serverName, message }] };
   }
 }
@@ -107,7 +107,7 @@ function nameless({ tools }: ServerLists, { name: source }: McpServerSpec): read
   const count = tools.filter(({ name }) => !isUsableName(name)).length;
   if (count === 0) return [];
   const what = count === 1 ? "a tool" : `${count} tools`;
-  const message = `MCP server "${source}" offers ${what} without a name of 1 to ${longestName} characters, left out.`;
+  const message = `MCP server "${source}" has ${what} without a name of 1 to ${longestName} characters; ignored.`;
   return [{ severity: "error", code: "MCP_TOOL_INVALID", source, message }];
 }
 
@@ -120,8 +120,8 @@ function unknownNames(lists: ServerLists, { name: source, tools = [], excludedTo
   const known = new Set(toolNamesOf(lists));
   const unknown = new Set([...tools, ...excludedTools].filter((name) => name !== "*" && !known.has(name)));
   if (unknown.size === 0) return [];
-  const has = known.size === 0 ? "It has no tools." : `It has ${listed(known)}.`;
-  const message = `MCP server "${source}" has no tool ${listed(unknown)}, which its configuration names. ${has} Correct the configuration.`;
+  const has = known.size === 0 ? "It has no tools." : `Its tools are ${listed(known)}.`;
+  const message = `MCP server "${source}" has no tool ${listed(unknown)}, but its configuration selects it. ${has} Fix the configuration.`;
   return [{ severity: "warning", code: "MCP_TOOL_UNKNOWN", source, message }];
 }
 

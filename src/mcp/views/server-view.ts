@@ -255,7 +255,7 @@ class SharedView {
     const server = this.#lease.servers.find((one) => one.name === name);
     if (server !== undefined) return server;
     const known = this.#lease.servers.map((one) => JSON.stringify(one.name)).join(", ") || "none";
-    throw new HostError("MCP_SERVER_UNKNOWN", `There is no MCP server ${JSON.stringify(name)} here. There are: ${known}.`);
+    throw new HostError("MCP_SERVER_UNKNOWN", `MCP server ${JSON.stringify(name)} does not exist. The servers are: ${known}.`);
   }
 }
 
@@ -274,10 +274,10 @@ function asShown(shown: HeldDefinition, held: readonly HeldDefinition[]): HeldDe
 
 function defaultHowTo({ server, name }: HeldDefinition): string {
   const what = name === "" ? JSON.stringify(server) : `${JSON.stringify(server)}, ${JSON.stringify(name)}`;
-  return `If that is what you want, approve it: host.approveServer(${what}).`;
+  return `To accept the change, call host.approveServer(${what}).`;
 }
 
 function changedAgain({ server, kind, name }: HeldDefinition): HostError {
   const what = name === "" ? kind : `${kind} ${JSON.stringify(name)}`;
-  return new HostError("MCP_CHANGED_AGAIN", `The ${what} of MCP server "${server}" is not held back as it was shown. Look at it again.`);
+  return new HostError("MCP_CHANGED_AGAIN", `The ${what} of MCP server "${server}" has changed since it was shown. Review it again.`);
 }

@@ -134,14 +134,12 @@ export class BundleFiles {
     const confined = named === undefined ? this.#confine(path) : confinePath(this.root, path);
     const place = named ?? { file: join(this.root, path), start: undefined };
     if (!confined.ok) {
-      if (!this.#linksOut.has(path)) this.report(faultAt("error", "BUNDLE_PATH", `${confined.message} It is left out.`, place));
+      if (!this.#linksOut.has(path)) this.report(faultAt("error", "BUNDLE_PATH", `${confined.message} It is ignored.`, place));
       return undefined;
     }
     if (kindOf(confined.path) !== undefined) return confined.path;
     if (named !== undefined)
-      this.report(
-        faultAt("error", "BUNDLE_FILE_MISSING", `There is nothing at ${JSON.stringify(path.slice(0, 200))}. Correct the path.`, place),
-      );
+      this.report(faultAt("error", "BUNDLE_FILE_MISSING", `${JSON.stringify(path.slice(0, 200))} does not exist. Fix the path.`, place));
     return undefined;
   }
 
@@ -151,7 +149,7 @@ export class BundleFiles {
     const confined = this.#confine(path);
     if (!confined.ok && confined.reason === "link-out" && !this.#linksOut.has(path)) {
       this.#linksOut.add(path);
-      this.report({ severity: "error", code: "BUNDLE_PATH", message: `${confined.message} It is left out.`, file: join(this.root, path) });
+      this.report({ severity: "error", code: "BUNDLE_PATH", message: `${confined.message} It is ignored.`, file: join(this.root, path) });
     }
     return confined.ok && kindOf(confined.path) === kind;
   }
@@ -173,14 +171,14 @@ export class BundleFiles {
   list(folder: string): readonly { readonly path: string; readonly name: string; readonly kind: "file" | "folder" }[] {
     const entries = this.#entries(folder);
     if (entries.length > mostEntries) {
-      const message = `This folder holds ${entries.length} entries, and only the first ${mostEntries} are looked at. Divide them among folders.`;
+      const message = `This folder has ${entries.length} entries, but only the first ${mostEntries} are read. Split them into several folders.`;
       this.report({ severity: "error", code: "BUNDLE_TOO_MANY", message, file: folder });
     }
     return entries.slice(0, mostEntries).flatMap(({ name }) => {
       const path = join(folder, name);
       const confined = this.#confine(relative(this.root, path).split(sep).join("/"));
       if (!confined.ok) {
-        this.report({ severity: "error", code: "BUNDLE_PATH", message: `${confined.message} It is left out.`, file: path });
+        this.report({ severity: "error", code: "BUNDLE_PATH", message: `${confined.message} It is ignored.`, file: path });
         return [];
       }
       const kind = kindOf(path);

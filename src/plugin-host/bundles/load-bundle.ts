@@ -40,7 +40,7 @@ export function loadBundle(folder: string, options: BundleOptions): Bundle {
   const seen = new Set<string>();
   const files = new BundleFiles(root, { seen });
   if (kindOf(root) !== "folder") {
-    files.report({ severity: "error", code: "BUNDLE_UNREADABLE", message: "There is no such folder. Correct the path.", file: root });
+    files.report({ severity: "error", code: "BUNDLE_UNREADABLE", message: "This folder does not exist. Fix the path.", file: root });
     return refused(files, options, { kind: "absent" });
   }
   const places = findManifests(files);
@@ -51,7 +51,7 @@ export function loadBundle(folder: string, options: BundleOptions): Bundle {
     const other = loadManifest(root, seen, place, options);
     if (other.isRefused || isEmpty(other)) continue;
     const left = others.filter(({ path }) => path !== place.path);
-    return finished(other, files, `The manifest at ${first.path} brings nothing, so the one at ${place.path} counts${listOf(left)}.`);
+    return finished(other, files, `The manifest at ${first.path} adds nothing, so the one at ${place.path} is used${listOf(left)}.`);
   }
   return finished(bundle, files, unused(first, others));
 }
@@ -128,7 +128,7 @@ function isEmpty({ skills, agents, commands, hooks, mcpServers, context }: Omit<
 
 function hooksLost(file: string): Diagnostic {
   const message =
-    "This plugin is refused: its hooks cannot be read as they are written, and they may be what keeps calls from being made. Correct what else is said about them.";
+    "This plugin is rejected: its hooks are not valid, and they may be meant to block calls. Fix the problems reported about them.";
   return { severity: "error", code: "BUNDLE_HOOKS", message, file };
 }
 
@@ -136,12 +136,12 @@ function hooksLost(file: string): Diagnostic {
 function clashOf({ manifest, file }: Extract<FoundManifest, { kind: "read" }>, listed: ListedEntry): Diagnostic | undefined {
   const [kind] = Object.keys(manifest.components);
   if (listed.isStrict || kind === undefined) return undefined;
-  const message = `This manifest names ${kind}, and its entry in ${listed.file} says with "strict": false that the entry alone does. The plugin is left out; remove one of the two.`;
+  const message = `This manifest declares ${kind}, but its entry in ${listed.file} has "strict": false, so only the entry may declare them. The plugin is not loaded; remove one of the two.`;
   return { severity: "error", code: "BUNDLE_CLASH", message, file };
 }
 
 function unused(read: ManifestPlace | undefined, others: readonly ManifestPlace[]): string | undefined {
-  return read === undefined || others.length === 0 ? undefined : `The manifest at ${read.path} counts${listOf(others)}.`;
+  return read === undefined || others.length === 0 ? undefined : `The manifest at ${read.path} is used${listOf(others)}.`;
 }
 
 function listOf(places: readonly ManifestPlace[]): string {

@@ -24,7 +24,7 @@ export function loadAgents(files: BundleFiles, { dialect, given }: Sources, vari
     const agent = loadAgent(files, file, variables);
     if (agent === undefined) continue;
     if (!byName.has(agent.name)) byName.set(agent.name, agent);
-    else files.report({ severity: "warning", code: "BUNDLE_AGENT", message: `Another agent is named "${agent.name}" and counts.`, file });
+    else files.report({ severity: "warning", code: "BUNDLE_AGENT", message: `Another agent named "${agent.name}" is used instead.`, file });
   }
   return [...byName.values()];
 }
@@ -36,7 +36,7 @@ function loadAgent(files: BundleFiles, file: string, variables: VariableLookup):
   diagnostics.forEach((found) => void files.report(found));
   if (agent === undefined || excludedTools.length === 0) return agent;
   // More than its file allows is worse than nothing.
-  const message = `The agent "${agent.name}" is left out: tools are kept from it (disallowedTools), which a plugin's agent cannot be held to here. Name the tools that it may have instead.`;
+  const message = `Agent "${agent.name}" is ignored: disallowedTools is not supported for a plugin's agent. List its tools in "tools" instead.`;
   files.report({ severity: "warning", code: "AGENT_LEFT_OUT", message, file });
   return undefined;
 }
@@ -56,7 +56,7 @@ export function loadCommands(files: BundleFiles, sources: Sources, places: Promp
     const own = path.replace(/\.(?:md|toml)$/i, "").replaceAll("/", ":");
     const called = dialect === "claude" || dialect === "copilot" ? `${name}:${own}` : own;
     if (!/^[^\s/]{1,200}$/.test(called)) {
-      const message = `"${called.slice(0, 100)}" cannot be the name of a command, since it has white space. Rename the file.`;
+      const message = `"${called.slice(0, 100)}" is not a valid command name, because it contains white space. Rename the file.`;
       files.report({ severity: "error", code: "COMMAND_NAME", message, file });
       continue;
     }
@@ -118,7 +118,7 @@ function rules(files: BundleFiles, { given }: Sources): readonly BundleContext[]
     const { data, body } = parseFrontMatter(text);
     if (booleanField(data, "alwaysApply", () => {}) === true)
       return body.trim() === "" ? [] : [{ path: files.nameOf(file), text: body.trim() }];
-    const message = `The rule ${basename(file)} does not always apply, and by files or when asked for it is not applied here.`;
+    const message = `Rule ${basename(file)} is ignored: rules that apply only to some files or on request are not supported.`;
     files.report({ severity: "info", code: "BUNDLE_RULE", message, file });
     return [];
   });
@@ -138,7 +138,7 @@ const usualFiles: Readonly<Record<string, readonly string[]>> = {
 export function loadHooks(files: BundleFiles, sources: Sources, mode: "run" | "off"): readonly HookCommand[] | undefined {
   const hooks = readAll(files, sources);
   if (mode === "run" || hooks === undefined || hooks.length === 0) return mode === "run" ? hooks : (hooks ?? []);
-  const message = `The ${hooks.length} hooks of this plugin are off: the plugin is not named in the configuration or in an option.`;
+  const message = `The ${hooks.length} hooks of this plugin are disabled: the plugin is not named in the configuration or in an option.`;
   files.report({ severity: "info", code: "BUNDLE_HOOKS_OFF", message, file: sources.manifestFile });
   return [];
 }

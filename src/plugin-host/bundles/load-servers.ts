@@ -81,7 +81,7 @@ function confine(files: BundleFiles, server: ReadyServer, isStandard: boolean, p
   if (spec.type !== "stdio") return server;
   const problem = commandFault(files, spec) ?? (isStandard ? folderFault(files, spec, places) : undefined);
   if (problem !== undefined) {
-    const message = `MCP server ${JSON.stringify(name)}: ${problem} The server is left out.`;
+    const message = `MCP server ${JSON.stringify(name)}: ${problem} The server is ignored.`;
     files.report({ severity: "error", code: "BUNDLE_PATH", message, file: files.root });
     return undefined;
   }
@@ -93,14 +93,14 @@ function commandFault(files: BundleFiles, { command }: LocalServerSpec): string 
   const isOwn = /^\.\.?[\\/]/.test(command) || isInside(files.root, command);
   if (!isOwn) return undefined;
   const confined = confinePath(files.root, relative(files.root, resolve(files.root, command)).split(sep).join("/"));
-  return confined.ok ? undefined : `the command leads out of the plugin. ${confined.message}`;
+  return confined.ok ? undefined : `the command points out of the plugin. ${confined.message}`;
 }
 
 function folderFault(files: BundleFiles, { cwd }: LocalServerSpec, { data }: ServerPlaces): string | undefined {
   if (cwd === undefined) return undefined;
   const root = [files.root, data.path].find((folder) => isInside(folder, cwd));
   const confined = root === undefined ? undefined : confinePath(root, relative(root, cwd).split(sep).join("/") || ".");
-  return confined?.ok ? undefined : "its working directory leads out of the plugin.";
+  return confined?.ok ? undefined : "its working directory points out of the plugin.";
 }
 
 function toConfig(server: ParsedServer, sources: Sources, files: BundleFiles, places: ServerPlaces): object | undefined {

@@ -76,7 +76,7 @@ function conformingSkills(files: BundleFiles): SkillFolders {
     files.report({
       severity: "error",
       code: "BUNDLE_COMPONENT",
-      message: "This must be a folder of skills. No skill is used.",
+      message: "This must be a folder of skills. It is ignored.",
       file: folder,
     });
     return { skillDirectories: [], skills: [] };
@@ -91,7 +91,7 @@ function conforms(files: BundleFiles, skill: string): boolean {
   const file = join(skill, "SKILL.md");
   const text = files.has(files.nameOf(file), "file") ? files.read(file, maxDocumentBytes) : undefined;
   if (text === undefined) {
-    const message = "A skill of this plugin needs a SKILL.md inside the plugin. It is left out.";
+    const message = "A skill of this plugin needs a SKILL.md inside the plugin. It is ignored.";
     files.report({ severity: "error", code: "BUNDLE_SKILL", message, file });
     return false;
   }
@@ -99,7 +99,7 @@ function conforms(files: BundleFiles, skill: string): boolean {
   const [first] = faults;
   // A skill that is used is watched by whoever loads it; this one may come to be used.
   if (first === undefined) return files.seen.delete(file) || true;
-  const message = `This skill does not conform to the Agent Skills specification, so its plugin may not bring it: ${first.message}`;
+  const message = `This skill does not conform to the Agent Skills specification, so it is ignored: ${first.message}`;
   files.report({ ...first, code: "BUNDLE_SKILL", message });
   return false;
 }

@@ -79,7 +79,7 @@ export class CopilotServer implements ServerContext, AsyncDisposable {
   }
 
   host(): Promise<Host> {
-    if (this.#closed !== undefined) return Promise.reject(new HostError("HOST_CLOSED", "The server is ending."));
+    if (this.#closed !== undefined) return Promise.reject(new HostError("HOST_CLOSED", "The server is shutting down."));
     this.#host ??= this.options.openHost();
     // One that could not be made is tried again by the next who needs it.
     this.#host.catch(() => {
@@ -208,7 +208,7 @@ export class CopilotServer implements ServerContext, AsyncDisposable {
   }
 
   #report(error: unknown): void {
-    this.log.error("A client could not be let go of properly.", { error: toError(error) });
+    this.log.error("A client could not be detached properly.", { error: toError(error) });
   }
 }
 

@@ -157,7 +157,7 @@ class PushConversation extends ClientChannel {
       const options = { signal, timeout: answerTimeoutMs, resetTimeoutOnProgress: true };
       return question.read(await this.context.mcpReq.send(question.request, options));
     } catch (error) {
-      this.#client.log.warning("A client did not answer a question.", { kind, error: toError(error) });
+      this.#client.log.warning("A client did not answer a request.", { kind, error: toError(error) });
       throw error;
     }
   }

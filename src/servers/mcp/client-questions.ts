@@ -71,7 +71,7 @@ function elicitation({ message, requestedSchema, url }: Asks["elicitation"]["dat
 
 function userInput({ question, choices = [], allowFreeform }: Asks["userInput"]["data"]): ClientQuestion {
   const isOpen = choices.length === 0 || allowFreeform === true;
-  const hint = isOpen && choices.length > 0 ? { description: `Such as: ${choices.join(", ")}` } : {};
+  const hint = isOpen && choices.length > 0 ? { description: `For example: ${choices.join(", ")}` } : {};
   const answer = { type: "string", title: "Answer", ...(isOpen ? hint : { enum: [...choices] }) };
   const schema = { type: "object", properties: { answer }, required: ["answer"] };
   return formQuestion(question, schema, ({ action, content }) => {
@@ -134,7 +134,7 @@ interface PermissionForm {
 }
 
 const once = "allow once";
-const unseen = "allow once, with the parts that are not shown";
+const unseen = "allow once, including the parts that are not shown";
 const session = "allow for this session";
 const deny = "deny";
 

@@ -40,7 +40,7 @@ export function createMcpServer(parts: ServerParts, era: "legacy" | "modern"): S
   const isModern = era === "modern";
   const { instructions, title, name, version } = identity;
   const server = new FastPathServer({ name, version, ...(title !== undefined && { title }) }, { ...serverOptions, instructions });
-  server.onerror = (error) => log.debug("An MCP client sent something that could not be used.", { error });
+  server.onerror = (error) => log.debug("An MCP client sent an invalid message.", { error });
   const converse = isModern ? roundTrips.converse : createRequestChannels(server, parts.conversations, log);
   const callTool = createToolCaller({ served, server, converse, isModern, log });
   const reportErrors = parts.errors && createErrorReport(parts.errors, isModern);
@@ -72,7 +72,7 @@ const serverOptions: ServerOptions = {
     "server/discover": listHint,
   },
   // Answers are checked where they are read; the SDK would make a validator for each server.
-  jsonSchemaValidator: { getValidator: () => () => ({ valid: false, data: undefined, errorMessage: "not in use" }) },
+  jsonSchemaValidator: { getValidator: () => () => ({ valid: false, data: undefined, errorMessage: "disabled" }) },
 };
 
 export type ConnectionEra = "legacy" | "modern";
@@ -92,7 +92,7 @@ export function createConnectedServer(
   const send = (news: () => Promise<void>): void => {
     // Before the handshake there is nobody to tell; whoever connects then asks for everything.
     if (server.transport === undefined || (era === "legacy" && server.getNegotiatedProtocolVersion() === undefined)) return;
-    news().catch((error) => log.debug("News could not be sent to an MCP client.", { error: toError(error) }));
+    news().catch((error) => log.debug("A notification could not be sent to an MCP client.", { error: toError(error) }));
   };
   const errors = era === "legacy" && parts.errors !== undefined ? sendNewErrors(server, parts.errors, log) : undefined;
   const subscription = served.onChanged((list) => send(tell[list]));

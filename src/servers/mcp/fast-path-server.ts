@@ -69,7 +69,7 @@ export function toWireError(error: unknown, log: Logger, what: string): Error {
   if (error instanceof ProtocolError) return error;
   if (error instanceof HostError && callersFault.has(error.code)) return new ProtocolError(ProtocolErrorCode.InvalidParams, error.message);
   log.error(`A request of an MCP client failed: ${what}.`, { error: toError(error) });
-  return new ProtocolError(ProtocolErrorCode.InternalError, "The server could not do this. Its log says why.");
+  return new ProtocolError(ProtocolErrorCode.InternalError, "The server failed to handle the request. See its log for details.");
 }
 
 export function resourceNotFound(uri: string): ProtocolError {

@@ -47,8 +47,10 @@ export function createHttpGuard(options: HttpGuardOptions): HttpGuard {
   const isRush = createFloodGate(maxRefusals, now);
   const refusalOf = (request: Pick<IncomingMessage, "method" | "headers">): Refusal | undefined => {
     const { host, origin, authorization } = request.headers;
-    if (checksHost && !hosts.has(hostnameOf(host) ?? "")) return { status: 403, message: "This Host is not served here." };
-    if (origin !== undefined && !options.allowsOrigin(origin)) return { status: 403, message: "This Origin may not call." };
+    if (checksHost && !hosts.has(hostnameOf(host) ?? ""))
+      return { status: 403, message: "This Host header is not allowed. Allow the host name with --allow-host." };
+    if (origin !== undefined && !options.allowsOrigin(origin))
+      return { status: 403, message: "This Origin is not allowed. Allow it with --allow-origin." };
     return isToken && !isPreflight(request) ? checkToken(authorization, isToken) : undefined;
   };
   return (request) => {
@@ -69,7 +71,7 @@ function checkToken(authorization: string | undefined, isToken: (given: string) 
   const given = /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1];
   if (given !== undefined && isToken(given)) return undefined;
   const reason = given === undefined ? "" : ', error="invalid_token"';
-  return { status: 401, message: "A bearer token is needed.", headers: { "WWW-Authenticate": `Bearer realm="skillhost"${reason}` } };
+  return { status: 401, message: "A bearer token is required.", headers: { "WWW-Authenticate": `Bearer realm="skillhost"${reason}` } };
 }
 
 const flooded: Refusal = { status: 429, message: "Too many requests.", headers: { "Retry-After": String(windowMs / 1000) } };

@@ -215,7 +215,7 @@ class SuspendedCall<T extends object> extends ClientChannel {
 
   /** Ends the work by its signal; open questions stay unanswered. */
   abort(): void {
-    this.#end.abort(new HostError("REQUEST_ENDED", "The client has ended its request, or did not come back with its answers."));
+    this.#end.abort(new HostError("REQUEST_ENDED", "The client ended its request or did not send its answers."));
   }
 
   protected ask(asked: AskedQuestion): Promise<unknown> {

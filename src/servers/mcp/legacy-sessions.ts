@@ -41,7 +41,7 @@ export class LegacySessions implements AsyncDisposable {
   readonly #log: Logger;
   readonly #entries = new Map<string, Entry>();
   readonly #sweeper: NodeJS.Timeout;
-  readonly #life = new Lifetime(() => new HostError("HOST_CLOSED", "The server is ending."));
+  readonly #life = new Lifetime(() => new HostError("HOST_CLOSED", "The server is shutting down."));
   /** Sessions that are being made. */
   #beginning = 0;
 
@@ -61,7 +61,7 @@ export class LegacySessions implements AsyncDisposable {
         : refuse(400, -32000, "Mcp-Session-Id is missing. Send initialize first.");
     const entry = this.#entries.get(id);
     // The status tells a client to begin anew.
-    if (entry === undefined) return refuse(404, -32001, "There is no such session (any more). Send initialize again.");
+    if (entry === undefined) return refuse(404, -32001, "The session does not exist or has ended. Send initialize again.");
     return this.#answer(entry, request, parsedBody);
   }
 
@@ -72,7 +72,8 @@ export class LegacySessions implements AsyncDisposable {
   }
 
   async #begin(request: Request, parsedBody: unknown): Promise<Response> {
-    if (this.#beginning >= this.#limits.maxSessions) return refuse(503, -32000, "Too many sessions begin at the same time. Try again.");
+    if (this.#beginning >= this.#limits.maxSessions)
+      return refuse(503, -32000, "Too many sessions are starting at the same time. Try again.");
     this.#beginning++;
     try {
       const begin = async (): Promise<Response> => this.#open(await this.#connect(), request, parsedBody);
@@ -80,7 +81,7 @@ export class LegacySessions implements AsyncDisposable {
       return await this.#life.open(begin, () => {});
     } catch (error) {
       if (!this.#life.isOver) throw error;
-      return refuse(503, -32000, "The server is ending.");
+      return refuse(503, -32000, "The server is shutting down.");
     } finally {
       this.#beginning--;
     }
@@ -100,7 +101,7 @@ export class LegacySessions implements AsyncDisposable {
     transport.onclose = () => {
       onclose?.();
       if (transport.sessionId !== undefined) this.#entries.delete(transport.sessionId);
-      void connection.end().catch((error) => this.#log.warning("A session did not end well.", { error: toError(error) }));
+      void connection.end().catch((error) => this.#log.warning("A session could not be closed properly.", { error: toError(error) }));
     };
     try {
       return await this.#answer(entry, request, parsedBody);
@@ -217,7 +218,7 @@ export class ReplayStore implements EventStore {
     { send }: { send(eventId: string, message: JSONRPCMessage): Promise<void> },
   ): Promise<string> {
     const last = this.#events.get(lastEventId);
-    if (last === undefined) throw new Error("The event is too old: it was dropped for newer ones.");
+    if (last === undefined) throw new Error("The event is no longer stored.");
     const position = Number(lastEventId);
     for (const [id, { streamId, message }] of [...this.#events]) {
       if (Number(id) > position && streamId === last.streamId && "jsonrpc" in message) await send(id, message);

@@ -37,7 +37,7 @@ export function createNodeBridge(handle: (request: Request) => Promise<Response>
     try {
       const body = await readBody(incoming, options.maxBodyBytes);
       if (body === "gone" || gone.signal.aborted) return;
-      if (body === "too long") return refuse(outgoing, { status: 413, message: `The body is over ${options.maxBodyBytes} bytes.` });
+      if (body === "too long") return refuse(outgoing, { status: 413, message: `The body is larger than ${options.maxBodyBytes} bytes.` });
       const request = toRequest(incoming, body, gone.signal);
       if (request === undefined) return refuse(outgoing, { status: 400, message: "This is not a supported request." });
       open.add(request);

@@ -63,7 +63,7 @@ export async function serveHttp(face: McpEndpoint, options: HttpOptions, log: Lo
   });
   const { maxSessions = 100, sessionIdleMs = 1_800_000 } = options;
   const routes = await createHttpRoutes(face, { maxSessions, idleMs: sessionIdleMs }, log);
-  const onError = (error: Error): void => log.warning("A request of an MCP client went wrong.", { error });
+  const onError = (error: Error): void => log.warning("A request of an MCP client failed.", { error });
   const handle = createNodeBridge((request) => routes.fetch(request), { maxBodyBytes, onError });
   const gate = new ConnectionGate(connectionLimits);
   const server = createServer(serverLimits, (request, response) => {
@@ -74,7 +74,7 @@ export async function serveHttp(face: McpEndpoint, options: HttpOptions, log: Lo
     if (refusal !== undefined) return refuse(response, refusal);
     if (isPreflight(request)) return answerPreflight(request, response);
     gate.admit(request.socket);
-    if (pathOf(request) !== path) refuse(response, { status: 404, message: `MCP is served at ${path}.` });
+    if (pathOf(request) !== path) refuse(response, { status: 404, message: `The MCP endpoint is ${path}.` });
     else void handle(request, response);
   });
   server.on("connection", (socket) => gate.add(socket));
@@ -103,7 +103,7 @@ function tokenOf(token: string | false | undefined, host: string): string | unde
   if (isLoopback(host)) return undefined;
   throw new HostError(
     "HTTP_TOKEN",
-    `Without a token only 127.0.0.1 and ::1 can be listened on, not ${host}. Leave the token to skillhost.`,
+    `Without a token the server can listen only on 127.0.0.1 and ::1, not on ${host}. Set a token, or let skillhost generate one.`,
   );
 }
 
@@ -115,7 +115,7 @@ const serverLimits = { headersTimeout: 10_000, requestTimeout: 30_000, keepAlive
 function listen(server: NodeServer, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const fail = (cause: Error): void => {
-      const message = `MCP cannot be served at ${host}:${port} (${cause.message}). Choose another port or address.`;
+      const message = `Cannot serve MCP at ${host}:${port} (${cause.message}). Choose another port or address.`;
       reject(new HostError("HTTP_LISTEN", message, { cause }));
     };
     server.once("error", fail).listen(port, host.replace(/^\[|\]$/g, ""), () => {
@@ -142,7 +142,7 @@ async function createHttpRoutes(face: McpEndpoint, limits: LegacySessionLimits, 
   const shared = await face.open({ isShared: true });
   const { notify, fetch, close } = createMcpHandler(() => createMcpServer(shared.parts, "modern"), {
     legacy: "reject",
-    onerror: (error) => log.debug("A request of an MCP client was refused.", { error }),
+    onerror: (error) => log.debug("A request of an MCP client was rejected.", { error }),
   });
   const tell = { tools: notify.toolsChanged, prompts: notify.promptsChanged, resources: notify.resourcesChanged };
   const news = shared.served.onChanged((list) => tell[list]());
@@ -154,7 +154,7 @@ async function createHttpRoutes(face: McpEndpoint, limits: LegacySessionLimits, 
       if (body instanceof Response) return body;
       if (await isLegacyRequest(request, body)) return sessions.fetch(request, body);
       const header = parameterFault(body, request.headers, shared);
-      if (header !== undefined) return refuseWith(400, -32020, `The header ${header} and the arguments disagree.`, body);
+      if (header !== undefined) return refuseWith(400, -32020, `The header ${header} differs from the arguments.`, body);
       const listening = listened.add(body);
       if (listening !== undefined) onAbort(request.signal, () => listening[Symbol.dispose]());
       return fetch(request, { parsedBody: body });
@@ -172,12 +172,12 @@ async function readBody(request: Request): Promise<unknown> {
   if (request.method !== "POST") return undefined;
   if (!isJsonContentType(request.headers.get("content-type"))) return refuseWith(415, -32000, "Content-Type must be application/json.");
   const bytes = Buffer.from(await request.arrayBuffer());
-  if (hasTooManyValues(bytes)) return refuseWith(413, -32600, `Invalid Request: it holds more than ${maxJsonValues} values.`);
+  if (hasTooManyValues(bytes)) return refuseWith(413, -32600, `Invalid Request: it has more than ${maxJsonValues} values.`);
   try {
     const body: unknown = JSON.parse(bytes.toString("utf8"));
     if (!isNestedTooDeep(body)) return body;
   } catch {
-    return refuseWith(400, -32700, "Parse error: the body is not JSON.");
+    return refuseWith(400, -32700, "Parse error: the body is not valid JSON.");
   }
   return refuseWith(400, -32600, `Invalid Request: it is nested more than ${maxJsonDepth} levels deep.`);
 }

@@ -23,7 +23,7 @@ export async function serveStdio(
   const opened = await face.open({ isShared: false });
   let tell: (uri: string) => void = () => {};
   const transport = new LineTransport({ ...streams, onInbound: createListenWatch(opened, (uri) => tell(uri)) });
-  const onerror = (error: Error): void => log.warning("The connection with an MCP client had trouble.", { error });
+  const onerror = (error: Error): void => log.warning("The connection with an MCP client reported an error.", { error });
   const createServer = (era: ConnectionEra): Server => {
     const server = opened.createServer(era);
     tell = (uri) => void server.sendResourceUpdated({ uri }).catch(() => {});
@@ -193,7 +193,7 @@ export class LineTransport implements Transport {
     this.#parts = [];
     this.#size = 0;
     if (hasTooManyValues(line)) {
-      this.onerror?.(new Error(`A message holds more than ${maxJsonValues} values. The connection is closed.`));
+      this.onerror?.(new Error(`A message has more than ${maxJsonValues} values. The connection is closed.`));
       return void this.close();
     }
     const text = line.toString("utf8").trim();
@@ -204,10 +204,10 @@ export class LineTransport implements Transport {
     const message = parse(text);
     if (!isPlainRecord(message)) {
       // Without an id there is nobody to answer.
-      this.onerror?.(new Error(`A line is not a JSON-RPC message and was passed over: ${text.slice(0, 100)}`));
+      this.onerror?.(new Error(`A line is not a JSON-RPC message and was ignored: ${text.slice(0, 100)}`));
     } else if (isNestedTooDeep(message)) this.#refuse(message["id"], `it is nested more than ${maxJsonDepth} levels deep`);
     else if (isMessage(message)) this.#pass(message);
-    else this.#refuse(message["id"], "this is not a message of JSON-RPC 2.0");
+    else this.#refuse(message["id"], "this is not a JSON-RPC 2.0 message");
   }
 
   #pass(message: Readonly<Record<string, unknown>>): void {
@@ -227,7 +227,7 @@ export class LineTransport implements Transport {
 
   /** Whoever sent something with an id waits for an answer to it. */
   #refuse(id: unknown, why: string): void {
-    this.onerror?.(new Error(`A message was refused: ${why}.`));
+    this.onerror?.(new Error(`A message was rejected: ${why}.`));
     if (!isId(id)) return;
     const error = { code: -32600, message: `Invalid Request: ${why}.` };
     void this.send({ jsonrpc: "2.0", id, error });

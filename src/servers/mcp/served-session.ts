@@ -34,7 +34,7 @@ export class ServedSession implements AsyncDisposable {
     this.session = session;
     this.#log = log;
     this.#isOwned = isOwned;
-    this.#news = new Emitter((error) => log.error("A listener for changed lists failed.", { error }));
+    this.#news = new Emitter((error) => log.error("A list-change listener failed.", { error }));
     this.#told = this.toolList.tools;
     this.#subscriptions = [session.onChanged(() => this.#compareTools()), session.onOffersChanged((change) => this.#tellOffers(change))];
   }
@@ -56,7 +56,7 @@ export class ServedSession implements AsyncDisposable {
     if (this.#isStarted) return undefined;
     this.#starting ??= this.session
       .ready()
-      .catch((error: unknown) => this.#log.warning("What the session offers is not loaded yet.", { error: toError(error) }))
+      .catch((error: unknown) => this.#log.warning("The session is not loaded yet.", { error: toError(error) }))
       .then(() => {
         this.#isStarted = true;
       });
@@ -87,7 +87,7 @@ export class ServedSession implements AsyncDisposable {
       this.#told = tools;
     } catch (error) {
       // The session keeps its tools from before, and so do the clients.
-      this.#log.warning("The tools could not be compared with those from before.", { error: toError(error) });
+      this.#log.warning("The tools could not be compared with the previous ones.", { error: toError(error) });
       return;
     }
     this.#news.emit("changed", "tools");

@@ -103,7 +103,7 @@ export class ServerResourceSubscriptions implements AsyncDisposable {
       return await this.#session.watchResource(uri, changed);
     } catch (error) {
       // The client was told that it will hear of changes; that there are none to hear of is no lie.
-      this.#log.warning("A resource cannot be watched.", { uri, error: toError(error) });
+      this.#log.warning("A resource could not be subscribed to.", { uri, error: toError(error) });
       return undefined;
     }
   }
@@ -112,7 +112,7 @@ export class ServerResourceSubscriptions implements AsyncDisposable {
     try {
       await (await watch)?.[Symbol.asyncDispose]();
     } catch (error) {
-      this.#log.warning("The watch of a resource did not end well.", { error: toError(error) });
+      this.#log.warning("A resource subscription could not be ended properly.", { error: toError(error) });
     }
   }
 }

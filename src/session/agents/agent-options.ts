@@ -57,7 +57,7 @@ function readAgent(value: unknown, path: string): CustomAgentOptions {
     reasoningEffort: readText,
     infer: readFlag,
   })(value, path);
-  return agent.name === undefined ? mustBe(`${path}.name`, "a text that is not empty") : agent;
+  return agent.name === undefined ? mustBe(`${path}.name`, "a non-empty string") : agent;
 }
 
 /** Configurations of MCP servers by name; each is read when the session takes them on, so that a wrong one keeps no other back. */
@@ -68,7 +68,7 @@ export function readServerMap(value: unknown, path: string): Readonly<Record<str
 function readToolSearch(value: unknown, path: string): ToolSearchOptions {
   return fieldsReader<ToolSearchOptions>({
     enabled: readFlag,
-    deferThreshold: (count, at) => (Number.isInteger(count) && (count as number) >= 0 ? (count as number) : mustBe(at, "a whole number")),
+    deferThreshold: (count, at) => (Number.isInteger(count) && (count as number) >= 0 ? (count as number) : mustBe(at, "an integer")),
   })(value, path);
 }
 
@@ -88,5 +88,5 @@ function readModelTools(value: unknown, path: string): ModelToolTable {
 
 /** Unlike a name, it may be empty, and may hold anything that can be shown to a model. */
 function readAnyText(value: unknown, path: string): string {
-  return typeof value === "string" ? value : mustBe(path, "a text");
+  return typeof value === "string" ? value : mustBe(path, "a string");
 }

@@ -21,7 +21,8 @@ export async function agentPromptOf(
   const parts = [prompt.trim()];
   for (const name of names) {
     const skill = skills.findLast((entry) => entry.name === name);
-    if (skill === undefined) host.log.warning(`Agent "${agent}" is to have the skill "${name}" from the start, which is not there.`);
+    if (skill === undefined)
+      host.log.warning(`Agent "${agent}" lists skill "${name}" to load at the start, but this session has no such skill.`);
     else parts.push(await contextOf(skill, host, agentId));
   }
   return parts.filter((part) => part !== "").join("\n\n");

@@ -103,7 +103,8 @@ interface SessionCall {
  */
 export function sessionCallOf(context: ToolContext): SessionCall {
   const call = CallContext.sessionCallOf(context);
-  if (call === undefined) throw new HostError("CALL_FOREIGN", "A tool of a session was called by something else than a session.");
+  if (call === undefined)
+    throw new HostError("CALL_FOREIGN", "A tool of a session was called without a session. Call it with session.callTool.");
   return call;
 }
 
@@ -210,7 +211,7 @@ export async function askForCall<K extends AskKind>(
   data: Asks[K]["data"],
   { key }: AskOptions = {},
 ): Promise<Asks[K]["answer"]> {
-  if (run.isOver) throw new HostError("ASK_UNANSWERED", "The call that asks is over. Ask before the handler returns.");
+  if (run.isOver) throw new HostError("ASK_UNANSWERED", "This call has ended, so it cannot ask any more. Ask before the handler returns.");
   const serverName = run.tool?.origin.kind === "mcp" ? run.tool.origin.source : undefined;
   const { agentId, answers } = run.agent;
   run.pause();

@@ -53,8 +53,8 @@ class CallPipeline implements Pipeline, ContextServices {
   }
 
   run(prepared: PreparedCall): CallOutcome | Promise<CallOutcome> {
-    if (!(prepared instanceof RunningCall)) throw new HostError("CALL_FOREIGN", "Only what prepare returned can be run.");
-    if (prepared.isTaken) throw new HostError("CALL_TAKEN", `The call ${prepared.call.id} was run before. Prepare it again.`);
+    if (!(prepared instanceof RunningCall)) throw new HostError("CALL_FOREIGN", "run() accepts only what prepare() returned.");
+    if (prepared.isTaken) throw new HostError("CALL_TAKEN", `The call ${prepared.call.id} has already run. Call prepare() again.`);
     prepared.isTaken = true;
     if (prepared.decided === undefined || prepared.kind !== "waiting") return this.#perform(prepared);
     return this.#track(prepared.decided.then(() => this.#perform(prepared)));

@@ -101,7 +101,7 @@ function applyAnswer(run: RunningCall, host: CallHost, outcome: AskOutcome<"tool
 
 function fromAnswer(run: RunningCall, host: CallHost, answer: ToolAnswer): SettledCall {
   if ("result" in answer) return toSettledCall(normalizeResult(answer.result, { form: "wire" }));
-  host.log.error(`The client that answers for tool "${run.call.name}" reported an error.`, { ...logFacts(run, host), error: answer.error });
+  host.log.error(`The client that provides tool "${run.call.name}" reported an error.`, { ...logFacts(run, host), error: answer.error });
   // What went wrong at the client is for the log: neither events nor the model get it.
   return settlementOf(run, "client_error", { argumentsJson: jsonOf(run.args) }, "Tool execution failed");
 }

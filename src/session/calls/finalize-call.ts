@@ -85,7 +85,7 @@ function replaceResult(run: RunningCall, host: CallHost, kind: HookKind, modifie
     return toSettledCall(normalizeResult(modified));
   } catch {
     // A getter of the result that throws: passed over like an observer that throws.
-    host.log.error(`The result that a ${kind} hook gave could not be read.`, logFacts(run, host));
+    host.log.error(`The result that a ${kind} hook returned could not be read.`, logFacts(run, host));
     return before;
   }
 }

@@ -72,7 +72,7 @@ function awaitDecision(run: RunningCall, host: CallHost, pending: Promise<void>)
       run.kind = run.settlement === undefined ? "run" : "settled";
     },
     (error) => {
-      host.log.error("A call could not be decided.", { ...logFacts(run, host), error: toError(error) });
+      host.log.error("Permission for a call could not be decided.", { ...logFacts(run, host), error: toError(error) });
       settle(run, "threw");
     },
   );
@@ -112,7 +112,7 @@ function applyCheck(run: RunningCall, host: CallHost, tool: Tool, checked: Valid
 }
 
 function settleUnchecked(run: RunningCall, host: CallHost, error: unknown): undefined {
-  host.log.error("The check of a call's arguments failed.", { ...logFacts(run, host), error: toError(error) });
+  host.log.error("Validating the arguments of a call failed.", { ...logFacts(run, host), error: toError(error) });
   settle(run, "unchecked_arguments");
 }
 

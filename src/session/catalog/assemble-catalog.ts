@@ -179,7 +179,7 @@ function faultOf(contest: Contest, { definition }: Tool, source: CatalogSource, 
   const legal = checkToolName(name);
   if (!legal.ok) return { rule: "illegal-name", severity: "error", code: "TOOL_NAME_ILLEGAL", text: legal.message };
   if (isTwice) {
-    const text = `"${name}" is there twice; the first is used. Rename one.`;
+    const text = `two tools are named "${name}"; the first is used. Rename one.`;
     return { rule: "same-source-twice", severity: "warning", code: "TOOL_NAME_TWICE", text };
   }
   if (source.kind === "builtin" || overridesBuiltInTool === true || !contest.builtinNames.has(name)) return undefined;
@@ -190,7 +190,7 @@ function faultOf(contest: Contest, { definition }: Tool, source: CatalogSource, 
 function leaveOut(contest: Contest, tool: Tool, holder: Tool | undefined, { rule, severity, code, text }: Fault): void {
   const { kind, source, file } = tool.origin;
   contest.losers.push({ tool, rule, winner: holder });
-  const message = `A tool of ${kind} "${source}" is left out: ${text}`;
+  const message = `A tool of ${kind} "${source}" is not available: ${text}`;
   contest.diagnostics.push({ severity, code, message, source, ...(file === undefined ? {} : { file }) });
 }
 

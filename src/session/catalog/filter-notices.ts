@@ -41,14 +41,14 @@ function noticeOf(
   }
   const skill = view.disabledSkills.find((name) => pattern.text === `skill:${name}` || pattern.text.startsWith(`${name}/`));
   if (skill !== undefined) return toNotice(pattern, "disabled", `the skill "${skill}" is disabled`);
-  return toNotice(pattern, "unknown", "no tool of this session fits it");
+  return toNotice(pattern, "unknown", "it matches no tool of this session");
 }
 
 /** Why a tool that a list allows is not there; undefined: that is what was wanted. */
 function whyDisabled(list: FilterPattern["filter"], hiddenBy: FilterVerdict["filter"]): string | undefined {
   if (list === "availableTools" && hiddenBy === "excludedTools") return "it is also in excludedTools, which wins";
   const isSessions = hiddenBy === "availableTools" || hiddenBy === "excludedTools";
-  return list === "agent.tools" && isSessions ? `the session's ${hiddenBy} keeps it out` : undefined;
+  return list === "agent.tools" && isSessions ? `the session's ${hiddenBy} hides it` : undefined;
 }
 
 function toNotice({ filter, text }: FilterPattern, problem: FilterNotice["problem"], why: string): FilterNotice {

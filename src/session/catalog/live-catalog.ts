@@ -25,7 +25,7 @@ export function createLiveCatalog(assemble: () => ToolCatalog, log: Logger): Liv
       try {
         catalog = refresh();
       } catch (error) {
-        log.error("The tools of a sub-agent could not be refreshed, those from before stay.", { error: toError(error) });
+        log.error("The tools of a sub-agent could not be refreshed; it keeps the previous ones.", { error: toError(error) });
         if (catalog === undefined) throw error;
       }
       return catalog;
@@ -226,7 +226,7 @@ class Keeper implements CatalogUpdates {
 
   #reportFailure(error: unknown): void {
     const { events, log } = this.#options;
-    const message = `The tools could not be refreshed, those from before stay: ${errorMessage(error)}`;
+    const message = `The tools could not be refreshed; the session keeps the previous ones: ${errorMessage(error)}`;
     log.error(message, { error: toError(error) });
     if (events.wants(info)) events.append(info, { infoType: "tool_refresh", message });
   }

@@ -41,7 +41,7 @@ export interface FilterPattern {
 }
 
 const patternForms =
-  'a tool\'s name ("grep"), "server/tool", "server/*", "skill:<skill>", "builtin:", "mcp:", "plugin:" or "custom:" with a name, or one of these five with "*" ("mcp:*")';
+  'a tool name ("grep"), "server/tool", "server/*", "skill:<skill>", and "builtin:", "mcp:", "plugin:" or "custom:" followed by a name or "*"';
 
 /**
  * Parses both lists.

@@ -159,7 +159,7 @@ class AskTable implements ClientRequests {
 
   #heard(ask: PendingRequest, answer: unknown, from: string): void {
     if (ask.outcome !== undefined || this.#reply(ask, answer, from)) return;
-    this.#log.warning(`A callback gave something that is not an answer to a question of kind "${ask.kind}".`, {
+    this.#log.warning(`A callback returned a value that is not an answer to a question of kind "${ask.kind}".`, {
       sessionId: this.#sessionId,
     });
     this.#withdraw(ask, from, false);

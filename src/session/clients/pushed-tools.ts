@@ -42,7 +42,7 @@ export function readPushedTools(list: readonly ToolLike[], pusher: Pusher): Push
     const twin = tools.get(name);
     if (tool === undefined || (twin !== undefined && twin.revision === tool.revision)) return;
     if (twin !== undefined)
-      throw new HostError("TOOL_NAME_TAKEN", `${pusher.name} pushes two different tools named "${name}". Rename one of them.`);
+      throw new HostError("TOOL_NAME_TAKEN", `${pusher.name} registers two different tools named "${name}". Rename one of them.`);
     tools.set(name, tool);
   });
   return { tools: [...tools.values()], diagnostics };
@@ -111,5 +111,5 @@ function readTool(entry: ToolLike, name: string, pusher: Pusher, diagnostics: Di
 }
 
 function leftOut(name: string, pusher: Pusher, why: string): Diagnostic {
-  return { severity: "error", code: "TOOL_SCHEMA_INVALID", message: `Tool "${name}" is left out: ${why}`, source: pusher.name };
+  return { severity: "error", code: "TOOL_SCHEMA_INVALID", message: `Tool "${name}" was not registered: ${why}`, source: pusher.name };
 }

@@ -177,12 +177,12 @@ function isAnother(held: Tool | undefined, tool: Tool): boolean {
 
 function builtinTaken(name: string, { name: source }: Client): HostError {
   const advice = "Set overridesBuiltInTool: true on it to take the built-in's place, or rename it.";
-  return new HostError("TOOL_NAME_TAKEN", `Tool "${name}", pushed by ${source}, has the name of a built-in tool. ${advice}`);
+  return new HostError("TOOL_NAME_TAKEN", `Tool "${name}", registered by ${source}, has the name of a built-in tool. ${advice}`);
 }
 
 function peerTaken(name: string, { name: source }: Client, { name: other }: Client): HostError {
   return new HostError(
     "TOOL_NAME_TAKEN",
-    `Tool "${name}", pushed by ${source}, is already offered by ${other} in another form. Rename one of them.`,
+    `Tool "${name}", registered by ${source}, is already registered by ${other} with a different definition. Rename one of them.`,
   );
 }

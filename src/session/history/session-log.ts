@@ -53,8 +53,8 @@ export async function openSessionLog(sessionId: string, log: Logger, store: Appe
   const options = readRecordedOptions(recorded);
   const events = withoutTruncated(recorded);
   if (options === undefined) {
-    const advice = "host.exportSession still gives what can be read of it.";
-    throw new HostError("SESSION_LOG_DAMAGED", `The log of session "${sessionId}" does not say how the session was made. ${advice}`);
+    const advice = "host.exportSession still exports the readable part.";
+    throw new HostError("SESSION_LOG_DAMAGED", `The log of session "${sessionId}" does not contain the session's creation. ${advice}`);
   }
   const lastEventId = events.at(-1)?.id ?? null;
   return new EventLog(store, log, historyOf(events), {
@@ -114,7 +114,11 @@ class EventLog implements SessionLog {
       this.history.add(event);
       this.#store.append(event);
     } catch (error) {
-      this.#log.warning(`Event ${type} could not be recorded as it is; what is short of it is.`, { type, id, error: toError(error) });
+      this.#log.warning(`Event ${type} could not be recorded as a whole; a shortened version was recorded.`, {
+        type,
+        id,
+        error: toError(error),
+      });
       this.#recordInShort(event);
     }
   }
@@ -280,6 +284,6 @@ export function withoutTruncated(events: readonly SessionEvent[]): readonly Sess
 export function findCut(events: readonly SessionEvent[], eventId: string): number {
   const index = events.findIndex(({ id }) => id === eventId);
   if (index > 0) return index;
-  const why = index === 0 ? "it is the session's beginning" : "there is no such event in the session's history";
-  throw new HostError("EVENT_UNKNOWN", `Nothing can be taken back from event ${JSON.stringify(eventId.slice(0, 100))} on: ${why}.`);
+  const why = index === 0 ? "it is the first event of the session" : "the session's history has no such event";
+  throw new HostError("EVENT_UNKNOWN", `The history cannot be truncated at event ${JSON.stringify(eventId.slice(0, 100))}: ${why}.`);
 }

@@ -22,7 +22,7 @@ interface Work {
   readonly settledBy?: string;
 }
 
-const interrupted = "The process of this session ended before it did.";
+const interrupted = "The process that ran this session ended before this was finished.";
 
 const kinds: readonly Work[] = [
   {

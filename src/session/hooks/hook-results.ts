@@ -109,7 +109,7 @@ export function readHookOutput<K extends HookKind>(kind: K, returned: unknown): 
     return readFields(kind, returned as Readonly<Record<string, unknown>>);
   } catch (error) {
     // A getter that throws.
-    return { ok: false, problem: `what it returned cannot be read (${errorMessage(error)})` };
+    return { ok: false, problem: `its return value cannot be read (${errorMessage(error)})` };
   }
 }
 
@@ -138,9 +138,9 @@ interface FieldRule {
 }
 
 const anything: FieldRule = { what: "anything", accepts: () => true };
-const text: FieldRule = { what: "a text", accepts: (value) => typeof value === "string" };
+const text: FieldRule = { what: "a string", accepts: (value) => typeof value === "string" };
 const flag: FieldRule = { what: "true or false", accepts: (value) => typeof value === "boolean" };
-const count: FieldRule = { what: "a whole number from 0", accepts: (value) => Number.isSafeInteger(value) && (value as number) >= 0 };
+const count: FieldRule = { what: "a non-negative integer", accepts: (value) => Number.isSafeInteger(value) && (value as number) >= 0 };
 const metadata: FieldRule = { what: "an object or null", accepts: (value) => typeof value === "object" && !Array.isArray(value) };
 
 function oneOf(...words: readonly string[]): FieldRule {

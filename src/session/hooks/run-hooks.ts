@@ -164,7 +164,7 @@ class SessionHookRunner implements HookRunner {
 
   #read<K extends HookKind>(invocation: Invocation<K>, returned: unknown): HookRun<K> {
     const read = readHookOutput(invocation.kind, returned);
-    if (!read.ok) return this.#fail(invocation, new HostError("HOOK_OUTPUT", `The hook gave no answer of its kind: ${read.problem}.`));
+    if (!read.ok) return this.#fail(invocation, new HostError("HOOK_OUTPUT", `The hook returned an invalid output: ${read.problem}.`));
     const { output } = read;
     this.#tell(invocation, { success: true, output });
     return { kind: "answered", output };
@@ -173,7 +173,7 @@ class SessionHookRunner implements HookRunner {
   #fail<K extends HookKind>(invocation: Invocation<K>, error: Error): HookRun<K> {
     const { events, log, sessionId } = this.#host;
     const { kind, agentId } = invocation;
-    const effect = gateKinds.has(kind) ? "so what it guards was stopped" : "so it was passed over";
+    const effect = gateKinds.has(kind) ? "so the action that it guards was blocked" : "so it was ignored";
     const message = `A ${kind} hook failed, ${effect}.`;
     log.error(message, { sessionId, hook: kind, error });
     this.#tell(invocation, { success: false, error: { message: errorMessage(error) } });
@@ -183,7 +183,7 @@ class SessionHookRunner implements HookRunner {
 
   /** Nobody waits for it any more, which is not its fault. */
   #drop<K extends HookKind>(invocation: Invocation<K>): HookRun<K> {
-    this.#tell(invocation, { success: false, error: { message: "The hook was not waited for." } });
+    this.#tell(invocation, { success: false, error: { message: "Nothing waits for this hook any more." } });
     return failed;
   }
 

@@ -83,7 +83,7 @@ export class SessionMcp {
     const servers = this.list();
     const found = servers.find((server) => server.name === name);
     if (found !== undefined) return found;
-    const known = servers.length === 0 ? "It has none." : `These are there: ${servers.map((server) => server.name).join(", ")}.`;
+    const known = servers.length === 0 ? "It has no MCP servers." : `Its servers are: ${servers.map((server) => server.name).join(", ")}.`;
     throw new HostError("MCP_SERVER_UNKNOWN", `This session has no MCP server ${JSON.stringify(name)}. ${known}`);
   }
 }

@@ -20,7 +20,7 @@ export function matchesPath(pattern: string, path: string): boolean {
 export function globFault(pattern: string): string | undefined {
   if (pattern.includes("\0")) return "it contains a NUL character";
   if (/[{}[\]]/.test(pattern)) return "braces and brackets are not supported: write one rule for each, or ? for a bracket in a name";
-  return pattern.startsWith("!") ? "it begins with an exclamation mark: write a rule of the opposite sort" : undefined;
+  return pattern.startsWith("!") ? "it begins with an exclamation mark: write a rule of the opposite kind instead" : undefined;
 }
 
 /** Matches from the left and goes back to the last `many` only: the ones before it need no second look. */

@@ -244,9 +244,9 @@ export interface PermissionRule {
 }
 
 const forms =
-  "The forms are: a tool's name; tool(<name>); <tool name>(<pattern>) or <tool name>(<argument>=<pattern>); shell(<command>), shell(<command>:*); " +
+  "Valid forms: <tool name>; tool(<name>); <tool name>(<pattern>) or <tool name>(<argument>=<pattern>); shell(<command>), shell(<command>:*); " +
   "read(<path>), write(<path>); url(<host>), url(<address>); mcp(<server>), mcp(<server>:*), mcp(<server>/<tool>); " +
-  "shell, read, write, url, memory, mcp alone for all of their kind.";
+  "shell, read, write, url, memory or mcp alone for everything of that kind.";
 
 /**
  * Reads a rule. Paths in it are relative to the working directory.
@@ -275,10 +275,10 @@ function split(text: string): { name: string; argument: string | null } {
   const trimmed = text.trim();
   const open = trimmed.indexOf("(");
   const name = (open === -1 ? trimmed : trimmed.slice(0, open)).trim();
-  if (open !== -1 && !trimmed.endsWith(")")) throw fault(text, "its bracket is not closed at the end");
-  if (!/^[\w*?-]+$/.test(name)) throw fault(text, name === "" ? "it names nothing" : `${JSON.stringify(name)} is not a valid tool name`);
+  if (open !== -1 && !trimmed.endsWith(")")) throw fault(text, "it has an opening parenthesis but does not end with a closing one");
+  if (!/^[\w*?-]+$/.test(name)) throw fault(text, name === "" ? "it has no name" : `${JSON.stringify(name)} is not a valid tool name`);
   const argument = open === -1 ? null : trimmed.slice(open + 1, -1).trim();
-  if (argument === "") throw fault(text, "there is nothing between its brackets");
+  if (argument === "") throw fault(text, "its parentheses are empty");
   return { name, argument };
 }
 
@@ -291,7 +291,7 @@ const kinds = {
   write: pathRule("write", ["fileName", "path"], ["possiblePaths"]),
   url: urlRule,
   memory: (argument, text) => {
-    if (argument !== null) throw fault(text, "memory takes nothing in brackets");
+    if (argument !== null) throw fault(text, "memory does not take a pattern in parentheses");
     return wholeKind("memory");
   },
   mcp: (argument, text) => mcpRule(argument, text),
@@ -330,9 +330,9 @@ function shellRule(argument: string | null, text: string): Judgement {
   if (argument === null || argument === "*" || argument === ":*") return wholeKind("shell");
   const [, stem = argument, isPrefix] = /^(.*?)(:\*|\s+\*)$/.exec(argument) ?? [];
   const command: CommandPattern = { words: wordsOf(stem), isPrefix: isPrefix !== undefined };
-  if (stem.includes("*")) throw fault(text, "a * stands only at the end of a command, for all that may follow");
-  if (/[;&|<>$`()'"\\]/.test(stem)) throw fault(text, "a command is plain words, without quotes and operators");
-  if (command.words.length === 0) throw fault(text, "it names no command");
+  if (stem.includes("*")) throw fault(text, "a * is allowed only at the end of a command, where it matches everything that follows");
+  if (/[;&|<>$`()'"\\]/.test(stem)) throw fault(text, "a command must consist of plain words, without quotes and operators");
+  if (command.words.length === 0) throw fault(text, "it does not name a command");
   return {
     command,
     concerns: describesItself,

@@ -202,8 +202,8 @@ class SessionPermissions implements Permissions {
 
   #removeOutdated(approvals: ApprovalStore, { tool: { definition, origin } }: ApprovableCall, keys: readonly ApprovalKey[]): void {
     if (keys.length === 0) return;
-    const what = `An approval of tool "${definition.name}" of ${origin.kind} "${origin.source}" that an earlier version of skillhost kept`;
-    const why = "was bound to these names only, which another source can take, so it is not honoured and was removed";
+    const what = `An approval of tool "${definition.name}" of ${origin.kind} "${origin.source}" that an earlier version of skillhost stored`;
+    const why = "was bound to these names only, which another source could use, so it was ignored and removed";
     this.#warn(`${what} ${why}. Answer the question with "approve-permanently" or "approve-for-location" to store it again.`);
     const removed = keys.flatMap(({ kind, id, digest }) =>
       this.#lastingScopes().map((scope) => approvals.forget({ kind, id, digest, scope })),
@@ -256,9 +256,9 @@ class SessionPermissions implements Permissions {
     if (grants === undefined) return undefined;
     const approvedAt = new Date().toISOString();
     this.#hasSessionGrants = true;
-    // In memory it is there before this returns; the promise only tells what could not be kept.
+    // In memory it is there before this returns; the promise only tells what could not be stored.
     const inMemory = this.#keep(this.#ofSession, grants, this.#sessionScope, approvedAt);
-    const failed = (error: unknown): void => this.#warn(`An approval of tool "${call.tool.definition.name}" could not be kept.`, error);
+    const failed = (error: unknown): void => this.#warn(`An approval of tool "${call.tool.definition.name}" could not be stored.`, error);
     const scope = this.#scopeOf(decision);
     if (scope === undefined || approvals === undefined) return void inMemory.catch(failed);
     return Promise.all([inMemory, this.#keep(approvals, grants, scope, approvedAt)]).then(() => {}, failed);
@@ -273,11 +273,11 @@ class SessionPermissions implements Permissions {
     try {
       const grants = grantsOf(decision, call);
       if (grants === undefined)
-        this.#warn(`The approval of a call of tool "${name}" does not cover that call, or it cannot be remembered: it was allowed once.`);
+        this.#warn(`The approval for tool "${name}" does not cover this call or cannot be stored, so the call was allowed once.`);
       return grants;
     } catch (error) {
       // What the tool says of its call has no JSON form, so that it would never be known again.
-      this.#warn(`What was approved for tool "${name}" cannot be remembered: it was allowed once.`, error);
+      this.#warn(`The approval for tool "${name}" cannot be stored, so the call was allowed once.`, error);
       return undefined;
     }
   }

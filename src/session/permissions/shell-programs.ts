@@ -383,9 +383,9 @@ interface Circumstances {
 
 function doubtOf(command: string, options: readonly string[], { hasUnknown, repository }: Circumstances): string | undefined {
   if (command === "" || command.startsWith("-")) return "git with options before its command may run anything";
-  if (![namesOnly, showing, replacing, connecting].some((set) => set.has(command))) return `git ${command} may reach anything`;
+  if (![namesOnly, showing, replacing, connecting].some((set) => set.has(command))) return `git ${command} may access anything`;
   const option = options.find((each) => isDoubtful(each, command));
-  if (option !== undefined) return `git ${command} with ${JSON.stringify(option.slice(0, 50))} may reach anything`;
+  if (option !== undefined) return `git ${command} with ${JSON.stringify(option.slice(0, 50))} may access anything`;
   if (hasUnknown) return `git ${command} gets a value that is known only when the line runs`;
   if (command === "worktree" && options[0] !== "list") return "git worktree creates files that were not checked";
   if (command === "config" && !/^(?:--get|--get-all|--list|-l)$/.test(options[0] ?? "")) return "git config may change what git runs";
@@ -419,7 +419,7 @@ function configurationDoubt(repository: string): string | undefined {
 function hookDoubt(repository: string): string | undefined {
   try {
     const hooks = readdirSync(join(gitFolder(repository), "hooks")).filter((name) => !name.endsWith(".sample"));
-    return hooks.length === 0 ? undefined : `the hook ${hooks[0]} of the repository may reach anything`;
+    return hooks.length === 0 ? undefined : `the hook ${hooks[0]} of the repository may access anything`;
   } catch {
     // There are no hooks.
     return undefined;

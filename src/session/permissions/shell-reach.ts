@@ -163,8 +163,8 @@ class ReachReader implements ShellReach {
 
   #useOfGit({ repository, paths, shows, connects, records, replaces, doubt }: GitUse): undefined {
     if (doubt !== undefined) this.#doubt(doubt);
-    if (connects) this.addressDoubt ??= "git connects to what the repository is configured with";
-    if (shows && (this.#hasNewNames || this.#hasNewRecords)) this.#doubt("git may show other files than there are now");
+    if (connects) this.addressDoubt ??= "git connects to the remotes that the repository configures";
+    if (shows && (this.#hasNewNames || this.#hasNewRecords)) this.#doubt("git may show files that are not in the working directory");
     if (shows && repository !== undefined) this.repositories.push(repository);
     this.#hasNewRecords ||= records;
     this.#hasNewNames ||= replaces;
@@ -194,7 +194,7 @@ class ReachReader implements ShellReach {
     const here = [...this.#folders];
     for (const value of values) {
       for (const folder of here) {
-        if (this.#folders.size > maxFolders) return this.#doubt("it changes its folder too often");
+        if (this.#folders.size > maxFolders) return this.#doubt("it changes the working directory too often");
         const next = inFolder(folder, value);
         // bash takes `..` away before it follows links, unless it is told not to.
         this.#folders.add(next).add(resolve(next));
@@ -216,7 +216,7 @@ class ReachReader implements ShellReach {
     const tree = treeOf(program, rest);
     const { operands, isHere } = operandsOf(program, name, rest);
     if (rest.some(({ values }) => values === undefined)) this.#doubt(`${name} gets a value that is known only when the line runs`);
-    if (this.#hasNewNames && !program.renames) this.#doubt(`${name} may find other files than there are now`);
+    if (this.#hasNewNames && !program.renames) this.#doubt(`${name} may find files that do not exist yet`);
     if (program.operands === "copy") return this.#useCopied(operands, tree);
     // Words that may be the values of options are looked at, too.
     const isOperand = new Set(operands);
@@ -233,7 +233,7 @@ class ReachReader implements ShellReach {
     const targets = operands.at(-1)?.values ?? [];
     for (const value of sources) this.#use(value, "any", tree);
     for (const target of targets) {
-      if (this.paths.length === maxUses) return this.#doubt("it names more paths than are looked at");
+      if (this.paths.length === maxUses) return this.#doubt("it names more paths than can be checked");
       this.#use(target, "any", undefined);
       for (const source of sources) this.#use(`${target}/${basename(source)}`, "write", undefined);
     }
@@ -251,7 +251,7 @@ class ReachReader implements ShellReach {
   }
 
   #unknown(what: string, rest: readonly Word[]): undefined {
-    this.#doubt(`${what} may reach anything`);
+    this.#doubt(`${what} may access anything`);
     this.#usePlainWords(rest);
     for (const { values, source } of rest) for (const value of values ?? [source.text]) this.#connect(value);
   }
@@ -259,13 +259,13 @@ class ReachReader implements ShellReach {
   #use(path: string, access: PathUse["access"], tree: TreeUse | undefined): undefined {
     if (path === "" || path.includes("\0") || path.length > maxPath) return;
     for (const folder of this.#folders) {
-      if (this.paths.length === maxUses) return this.#doubt("it names more paths than are looked at");
+      if (this.paths.length === maxUses) return this.#doubt("it names more paths than can be checked");
       this.paths.push({ path: inFolder(folder, path), access, tree });
     }
   }
 
   #connect(address: string): undefined {
-    if (this.addresses.length === maxUses) this.addressDoubt ??= "it names more addresses than are looked at";
+    if (this.addresses.length === maxUses) this.addressDoubt ??= "it names more addresses than can be checked";
     else this.addresses.push(address);
   }
 

@@ -88,12 +88,12 @@ class ScriptReader {
       } else if (char === "(" && words.length === 0 && this.#text[this.#at + 1] !== "(") {
         this.#readNested();
       } else if ("()\r\0".includes(char)) {
-        this.#doubt(`${JSON.stringify(char)} stands where no command can be read`);
+        this.#doubt(`${JSON.stringify(char)} is not supported at this position`);
       } else words.push(this.#readWord());
     }
     finish();
-    if (this.#documents.length > 0) this.#doubt("a here-document does not end");
-    if (end !== undefined && this.#text[this.#at] !== end) this.#doubt("a bracket is not closed");
+    if (this.#documents.length > 0) this.#doubt("a here-document is not closed");
+    if (end !== undefined && this.#text[this.#at] !== end) this.#doubt("a parenthesis is not closed");
   }
 
   #readNested(): undefined {
@@ -126,7 +126,7 @@ class ScriptReader {
     }
     this.#skipBlanks();
     const target = this.#readWord();
-    if (target.text === "") return this.#doubt("a redirection leads nowhere");
+    if (target.text === "") return this.#doubt("a redirection has no target");
     const isStream = sign.endsWith("&") && /^(?:\d+-?|-)$/.test(target.text);
     if (sign === "<<<" || isStream) return;
     redirections.push({ access: sign === "<" ? "read" : "write", target });
@@ -136,7 +136,7 @@ class ScriptReader {
   #openDocument(stripsTabs: boolean): undefined {
     this.#skipBlanks();
     const { text, marks } = this.#readWord();
-    if (text === "" || /[?!]/.test(marks)) return this.#doubt("a here-document has no end");
+    if (text === "" || /[?!]/.test(marks)) return this.#doubt("a here-document is not closed");
     this.#documents.push({ end: text, isQuoted: marks.includes("q"), stripsTabs });
   }
 
@@ -149,9 +149,9 @@ class ScriptReader {
         const line = this.#text.slice(this.#at, newline === -1 ? undefined : newline);
         this.#at = newline === -1 ? this.#text.length : newline + 1;
         isEnded = (stripsTabs ? line.replace(/^\t+/, "") : line) === end;
-        if (!isEnded && !isQuoted && /[$`\\]/.test(line)) return this.#doubt("a here-document has substitutions");
+        if (!isEnded && !isQuoted && /[$`\\]/.test(line)) return this.#doubt("a here-document contains substitutions");
       }
-      if (!isEnded) return this.#doubt("a here-document does not end");
+      if (!isEnded) return this.#doubt("a here-document is not closed");
     }
   }
 
@@ -165,7 +165,7 @@ class ScriptReader {
       const char = this.#text[this.#at]!;
       if (" \t\n;&|<>)".includes(char)) break;
       if (char === "(" || char === "\r" || char === "\0") {
-        this.#doubt("a function or an extended glob is not read");
+        this.#doubt("functions and extended globs are not supported");
         break;
       }
       this.#readPart(char, word);
@@ -188,14 +188,14 @@ class ScriptReader {
 
   #readEscape(word: GrowingWord): undefined {
     const next = this.#text[this.#at + 1];
-    if (next === undefined) this.#doubt("the line ends in a backslash");
+    if (next === undefined) this.#doubt("the line ends with a backslash");
     else if (next !== "\n") add(word, next, "q");
     this.#at += 2;
   }
 
   #readSingleQuotes(word: GrowingWord): undefined {
     const end = this.#text.indexOf("'", this.#at + 1);
-    if (end === -1) return this.#doubt("a quotation is not closed");
+    if (end === -1) return this.#doubt("a quote is not closed");
     add(word, this.#text.slice(this.#at + 1, end), "q");
     this.#at = end + 1;
   }
@@ -204,7 +204,7 @@ class ScriptReader {
     this.#at++;
     while (this.script.doubt === undefined) {
       const char = this.#text[this.#at];
-      if (char === undefined) return this.#doubt("a quotation is not closed");
+      if (char === undefined) return this.#doubt("a quote is not closed");
       if (char === '"') {
         this.#at++;
         return;
@@ -266,14 +266,14 @@ class ScriptReader {
   /** Without variables, as the value of a variable is evaluated and may then run commands. */
   #readArithmetic(rest: string, word: GrowingWord): undefined {
     const [all] = /^\$\(\([\d\s+*/%<>=-]*\)\)/.exec(rest) ?? [];
-    if (all === undefined) return this.#doubt("arithmetic is not read");
+    if (all === undefined) return this.#doubt("arithmetic expansion is not supported");
     add(word, "?", "?");
     this.#at += all.length;
   }
 
   #readBraced(rest: string, word: GrowingWord, mark: "?" | "!"): undefined {
     const [all, name] = /^\$\{([A-Za-z_]\w*|[0-9@*#?])(?::?-[\w./:@ -]*)?\}/.exec(rest) ?? [];
-    if (all === undefined) return this.#doubt("a parameter expansion is not read");
+    if (all === undefined) return this.#doubt("this parameter expansion is not supported");
     this.#addVariable(all === `\${${name}}` ? name! : "?", word, name === "@" ? "?" : mark);
     this.#at += all.length;
   }
@@ -288,7 +288,7 @@ class ScriptReader {
         return;
       }
     }
-    this.#doubt("a quotation is not closed");
+    this.#doubt("a quote is not closed");
   }
 
   #doubt(why: string): undefined {

@@ -86,7 +86,7 @@ export function readSystemMessage(value: unknown, field: string): SystemMessageO
   if (!isPlainRecord(value)) throw wrong(field, "an object with mode and content");
   const { mode = "append", content, sections } = value;
   if (mode !== "append" && mode !== "replace" && mode !== "customize") throw wrong(`${field}.mode`, '"append", "replace" or "customize"');
-  if (typeof content !== "string" && !(mode === "customize" && content === undefined)) throw wrong(`${field}.content`, "a text");
+  if (typeof content !== "string" && !(mode === "customize" && content === undefined)) throw wrong(`${field}.content`, "a string");
   if (mode !== "customize") return Object.freeze({ mode, content: content as string });
   return Object.freeze({
     mode,
@@ -107,7 +107,7 @@ function readChange(value: unknown, field: string): SectionChange {
   const { action = "preserve", content } = value;
   if (typeof action !== "function" && !actions.includes(action))
     throw wrong(`${field}.action`, `one of ${actions.join(", ")}, or a function`);
-  if (content !== undefined && typeof content !== "string") throw wrong(`${field}.content`, "a text");
+  if (content !== undefined && typeof content !== "string") throw wrong(`${field}.content`, "a string");
   return Object.freeze({ action: action as SectionChange["action"], content });
 }
 

@@ -171,7 +171,7 @@ export const readCustomInstructions: (value: unknown, path: string) => CustomIns
 });
 
 function readAnyText(value: unknown, path: string): string {
-  return typeof value === "string" ? value : mustBe(path, "a text");
+  return typeof value === "string" ? value : mustBe(path, "a string");
 }
 
 /** The files that a session's options name, as they are now. */
@@ -214,7 +214,7 @@ export class CustomInstructions {
         options,
         workingDirectory,
         (path) => this.#warnOnce(path, linkOutside),
-        (path, what) => this.#warnOnce(path, `A file of instructions has ${what}. ${hiddenInstructions}`),
+        (path, what) => this.#warnOnce(path, `An instruction file contains ${what}. ${hiddenInstructions}`),
       ),
       options.organization,
     );
@@ -228,5 +228,6 @@ export class CustomInstructions {
   }
 }
 
-const linkOutside = "A file of instructions is a link that leads out of the project, so it is not read. Copy the file into the project.";
-const hiddenInstructions = "People do not see these, so the model does not get them. Delete them.";
+const linkOutside =
+  "An instruction file is a symbolic link that points out of the project, so it is not read. Copy the file into the project.";
+const hiddenInstructions = "People cannot see these characters, so they are removed before the model reads the file. Delete them.";

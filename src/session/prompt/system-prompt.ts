@@ -152,7 +152,7 @@ export function listSkills(skills: readonly SkillEntry[], maxTokens: number): st
   const kept = chooseSkills(listed, maxTokens);
   const lines = listed.filter((skill) => kept.has(skill)).map(describeSkill);
   const left = listed.length - kept.size;
-  const note = left === 0 ? [] : [`${left} more ${left === 1 ? "skill is" : "skills are"} there, for which this list has no room.`];
+  const note = left === 0 ? [] : [`${left} more ${left === 1 ? "skill is" : "skills are"} available but not listed for lack of space.`];
   return ["<available_skills>", ...lines, "</available_skills>", ...note].join("\n");
 }
 

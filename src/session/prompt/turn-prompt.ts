@@ -83,7 +83,7 @@ export class SystemPromptCache {
 
   #reportFailure(error: unknown): void {
     const { events, log } = this.#host;
-    const message = "The instructions for the model could not be refreshed; those from before stay.";
+    const message = "The instructions for the model could not be refreshed; the previous ones stay in use.";
     log.error(message, { error: toError(error) });
     if (events.wants("session.info")) events.append("session.info", { infoType: "instructions_refresh", message });
   }

@@ -146,7 +146,7 @@ function choose<T extends Item>(items: readonly T[], keyOf: (item: T) => string,
 
 function clash(code: string, key: string, winner: ToolOrigin, loser: ToolOrigin): Diagnostic {
   const [has, lost] = [winner, loser].map(({ kind, source }) => `the ${kind} "${source}"`);
-  const message = `Both ${has} and ${lost} offer "${key}": that of ${has} is used. Give one of them another name.`;
+  const message = `Both ${has} and ${lost} offer "${key}"; the one of ${has} is used. Rename one of them.`;
   return { severity: "warning", code, ...(loser.file !== undefined && { file: loser.file }), source: loser.source, message };
 }
 

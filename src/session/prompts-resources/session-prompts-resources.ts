@@ -133,7 +133,7 @@ export class SessionPromptsAndResources {
 
   async watchResource(uri: string, listener: () => void): Promise<AsyncDisposable> {
     const onError = (error: unknown): void => {
-      this.#host.log.warning("A watch on a resource failed.", { sessionId: this.#host.sessionId, uri, error: toError(error) });
+      this.#host.log.warning("Watching a resource failed.", { sessionId: this.#host.sessionId, uri, error: toError(error) });
     };
     const watch = new ResourceWatch({ uri, find: () => this.current.findResource(uri), listener, onError });
     this.#host.assertOpen();
@@ -200,7 +200,7 @@ export class SessionPromptsAndResources {
     const context: OfferContext = {
       signal,
       ask: async (kind, data, { key } = {}) => {
-        if (signal.aborted) throw new HostError("ASK_UNANSWERED", "The call that asks has ended. Ask before it is done.");
+        if (signal.aborted) throw new HostError("ASK_UNANSWERED", "This call has ended, so it cannot ask any more. Ask before it ends.");
         return askAround({ signal: () => signal, answers, serverName, key }, this.#host, kind, data);
       },
     };
@@ -219,5 +219,5 @@ const noCompletion: Completion = Object.freeze({ values: Object.freeze([]) });
 
 function unknownPrompt(name: string): HostError {
   const shown = JSON.stringify(String(name).slice(0, 200));
-  return new HostError("PROMPT_UNKNOWN", `There is no prompt ${shown}. List the prompts to see which there are.`);
+  return new HostError("PROMPT_UNKNOWN", `Prompt ${shown} does not exist. List the prompts to see the available ones.`);
 }

@@ -48,7 +48,7 @@ export const exitPlanMode: Tool = createSessionTool({
       return successResult(planText.approved(action, answer.feedback));
     } catch (error) {
       if (error instanceof HostError && error.code === "ASK_UNANSWERED") return failureResult(planText.unanswered);
-      log.error("A plan could not be put before the user.", { error: errorMessage(error) });
+      log.error("A plan could not be presented to the user.", { error: errorMessage(error) });
       throw error;
     }
   },

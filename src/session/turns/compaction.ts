@@ -97,7 +97,7 @@ async function write(
   const request = { messages: [{ role: "user", content }] as const, stream: false, headers: { "x-initiator": "agent" } };
   const reply = await chat.complete(request, options);
   options.signal.throwIfAborted();
-  if (reply.content.trim() === "") throw new Error("The model wrote nothing.");
+  if (reply.content.trim() === "") throw new Error("The model returned an empty summary.");
   return reply;
 }
 
@@ -216,7 +216,7 @@ export class Compactor implements ContextLimit, Disposable {
 
   /** Makes the conversation shorter because somebody wants it so. @throws HostError `COMPACTION`. */
   async compactNow(model: TurnModel, customInstructions: string | undefined, signal: AbortSignal): Promise<Compaction> {
-    if (this.#running !== undefined) throw new HostError("COMPACTION", "The conversation is being made shorter already.");
+    if (this.#running !== undefined) throw new HostError("COMPACTION", "The conversation is already being compacted.");
     this.#parts ??= { model, system: "", tools: [] };
     const use = this.use()!;
     return untilEnded(this.#start("manual", use, customInstructions), signal, true);

@@ -128,13 +128,13 @@ export function readSendOptions(options: SendOptions | string): SendOptions {
 }
 
 const readers: FieldReaders<SendOptions> = {
-  prompt: (value, path) => (typeof value === "string" ? value : mustBe(path, "a text")),
+  prompt: (value, path) => (typeof value === "string" ? value : mustBe(path, "a string")),
   // Read when the message is taken, with messages of their own.
-  attachments: (value, path) => (Array.isArray(value) ? (value as UserAttachment[]) : mustBe(path, "a list")),
+  attachments: (value, path) => (Array.isArray(value) ? (value as UserAttachment[]) : mustBe(path, "an array")),
   mode: readOneOf(["enqueue", "immediate"]),
   requestHeaders: (value, path) => {
     const isHeaders = isPlainRecord(value) && Object.values(value).every((header) => typeof header === "string");
-    return isHeaders ? (value as Readonly<Record<string, string>>) : mustBe(path, "an object of texts by header name");
+    return isHeaders ? (value as Readonly<Record<string, string>>) : mustBe(path, "an object of strings by header name");
   },
   source: readText,
 };

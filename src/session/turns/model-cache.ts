@@ -34,7 +34,7 @@ export class ModelCache {
     if (model === undefined || provider === undefined) {
       const missing = model === undefined ? "model" : "provider";
       const advice = 'Give the session model and provider: { type: "openai", baseUrl, apiKey }, or a chatModel.';
-      throw new HostError("MODEL_MISSING", `This session has no model to talk to: ${missing} is missing. ${advice}`);
+      throw new HostError("MODEL_MISSING", `This session has no model: ${missing} is missing. ${advice}`);
     }
     if (this.#made?.provider !== provider || this.#made.chat.id !== model) {
       const chat = isPluginProvider(provider)

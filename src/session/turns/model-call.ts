@@ -95,7 +95,7 @@ function deltaTeller({ agent, messageId }: ModelCall, { events }: TurnHost): (de
 }
 
 function tellRetry({ agent, model, run }: ModelCall, { events, log }: TurnHost, { error, attempt, delay }: ModelRetry): void {
-  log.warning("A request to the model failed and is repeated.", { code: error.code, message: error.message, attempt, delay });
+  log.warning("A request to the model failed and will be retried.", { code: error.code, message: error.message, attempt, delay });
   if (!events.wants("model.call_failure")) return;
   const { status } = error;
   const data = { model: model.chat.id, interactionId: run.interactionId, errorCode: error.code, errorMessage: error.message, attempt };

@@ -13,7 +13,7 @@ type Json = Readonly<Record<string, unknown>>;
  */
 export async function sampleWithModel(request: Json, { chat, seesImages }: TurnModel, signal: AbortSignal): Promise<Json> {
   const { systemPrompt, maxTokens, temperature, tools } = request;
-  if (Array.isArray(tools) && tools.length > 0) throw cannot("it brings tools of its own");
+  if (Array.isArray(tools) && tools.length > 0) throw cannot("it contains tools of its own");
   const messages = readMessages(request["messages"], seesImages);
   const system: readonly ChatMessage[] = typeof systemPrompt === "string" ? [{ role: "system", content: systemPrompt }] : [];
   const reply = await chat.complete(
@@ -38,20 +38,20 @@ const stopReasons: { readonly [K in FinishReason]?: string } = { stop: "endTurn"
 function readMessages(value: unknown, seesImages: boolean): readonly ChatMessage[] {
   if (!Array.isArray(value) || value.length === 0) throw cannot("it has no messages");
   return value.map((message: unknown) => {
-    if (!isPlainRecord(message)) throw cannot("one of its messages is none");
+    if (!isPlainRecord(message)) throw cannot("one of its messages is not an object");
     const parts = [message["content"]].flat().map((block) => readBlock(block, seesImages));
     if (message["role"] === "user") return { role: "user", content: parts };
-    if (message["role"] !== "assistant") throw cannot("a message is neither a user's nor an assistant's");
+    if (message["role"] !== "assistant") throw cannot('the role of a message is neither "user" nor "assistant"');
     return { role: "assistant", content: parts.map((part) => (part.type === "text" ? part.text : "")).join("\n") };
   });
 }
 
 function readBlock(block: unknown, seesImages: boolean): MessagePart {
-  if (!isPlainRecord(block)) throw cannot("a message holds something that is not content");
+  if (!isPlainRecord(block)) throw cannot("the content of a message is not a content block");
   const { type, text, data, mimeType } = block;
   if (type === "text" && typeof text === "string") return { type, text };
   if (type === "image" && seesImages && typeof data === "string" && typeof mimeType === "string") return { type, data, mimeType };
-  throw cannot(`its content of type ${JSON.stringify(type)} cannot be shown to the model`);
+  throw cannot(`its content of type ${JSON.stringify(type)} is not supported by the model`);
 }
 
 function isCount(value: unknown): value is number {
@@ -59,5 +59,5 @@ function isCount(value: unknown): value is number {
 }
 
 function cannot(why: string): HostError {
-  return new HostError("SAMPLING_REQUEST", `What the server wants written cannot be asked of the model: ${why}.`);
+  return new HostError("SAMPLING_REQUEST", `The sampling request cannot be sent to the model: ${why}.`);
 }

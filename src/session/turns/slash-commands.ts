@@ -51,8 +51,8 @@ export function findCommand(name: string, host: CommandHost): SessionCommand {
   const command = host.commands().get(name);
   if (command !== undefined) return command;
   const known = [...host.commands().keys()].join(", ");
-  const advice = known === "" ? "No plugin brings any." : `These are there: ${known}.`;
-  throw new HostError("COMMAND_UNKNOWN", `There is no command ${JSON.stringify(name)}. ${advice}`);
+  const advice = known === "" ? "No plugin adds commands." : `Available commands: ${known}.`;
+  throw new HostError("COMMAND_UNKNOWN", `Command ${JSON.stringify(name)} does not exist. ${advice}`);
 }
 
 /** Runs a command, telling the events of it, and gives what it gave. Rejects as it does, and when the signal fires. */

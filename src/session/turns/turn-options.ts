@@ -144,7 +144,7 @@ export const turnReaders: Readers = {
 };
 
 function readShare(value: unknown, path: string): number {
-  return typeof value === "number" && value > 0 && value <= 1 ? value : mustBe(path, "a number above 0 and not above 1");
+  return typeof value === "number" && value > 0 && value <= 1 ? value : mustBe(path, "a number greater than 0 and at most 1");
 }
 
 // The same object comes back once it was checked, so that an update of other options keeps the connection's knowledge.
@@ -201,13 +201,13 @@ export function isPluginProvider(provider: unknown): provider is PluginProvider 
 export function assertProvider(provider: SessionProvider | undefined, known: ModelProviders = new Map()): void {
   if (!isPluginProvider(provider) || known.has(provider.type)) return;
   const types = [...ownProviderTypes, ...known.keys()].map((type) => JSON.stringify(type)).join(", ");
-  throw new HostError("MODEL_OPTIONS", `provider.type must be one of ${types}. Others come with plugins, by api.addModelProvider.`);
+  throw new HostError("MODEL_OPTIONS", `provider.type must be one of ${types}. Plugins can add others with api.addModelProvider.`);
 }
 
 /** A model of a plugin's provider. It is made at once, and what goes wrong with that is told when it is asked something. */
 export function createProvidedModel({ type, ...options }: PluginProvider, model: string, known: ModelProviders = new Map()): ChatModel {
   const create = known.get(type);
-  if (create === undefined) throw new HostError("MODEL_MISSING", `The provider "${type}" of this session's model is not there any more.`);
+  if (create === undefined) throw new HostError("MODEL_MISSING", `The provider "${type}" of this session's model is no longer registered.`);
   const made = new Promise<ChatModel>((resolve) => resolve(create({ ...options, model })));
   // Whoever asks the model hears of it.
   made.catch(() => {});
@@ -216,10 +216,10 @@ export function createProvidedModel({ type, ...options }: PluginProvider, model:
     address: type,
     async complete(request, completeOptions) {
       const chat = await made.catch((cause: unknown) => {
-        throw new HostError("MODEL_MISSING", `The provider "${type}" made no model: ${errorMessage(cause)}`, { cause });
+        throw new HostError("MODEL_MISSING", `The provider "${type}" could not create a model: ${errorMessage(cause)}`, { cause });
       });
       if (typeof (chat as Partial<ChatModel> | undefined)?.complete !== "function")
-        throw new HostError("MODEL_MISSING", `The provider "${type}" made something that is not a chat model.`);
+        throw new HostError("MODEL_MISSING", `The provider "${type}" returned a value that is not a chat model.`);
       return chat.complete(request, completeOptions);
     },
   };

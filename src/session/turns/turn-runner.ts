@@ -113,13 +113,15 @@ export class TurnRunner {
       const id = this.#accept(options, (end) => {
         clearTimeout(timer);
         if (end.kind === "failed") reject(end.error);
-        else if (end.reply === undefined) reject(new HostError("TURN_EMPTY", "The turn ended without an answer of the model."));
+        else if (end.reply === undefined) reject(new HostError("TURN_EMPTY", "The turn ended without an answer from the model."));
         else resolve(end.reply);
       });
       if (timeout === undefined) return;
       timer = setTimeout(() => {
         this.#waiting.delete(id);
-        reject(new HostError("SEND_TIMEOUT", `There was no answer within ${timeout} ms. The turn continues; session.abort() stops it.`));
+        reject(
+          new HostError("SEND_TIMEOUT", `The model did not answer within ${timeout} ms. The turn continues; session.abort() stops it.`),
+        );
       }, timeout);
     });
   }
@@ -358,7 +360,7 @@ function isRecoverable(error: Error): boolean {
 }
 
 function abortedError(): HostError {
-  return new HostError("TURN_ABORTED", "The turn was stopped before the model had answered. Send the message again.");
+  return new HostError("TURN_ABORTED", "The turn was stopped before the model answered. Send the message again.");
 }
 
 /** What goes on beside the conversation of a session: agents in the background, commands of an attached shell. */

@@ -41,10 +41,10 @@ const none: ReadAttachments = Object.freeze({ described: [], text: "" });
  */
 export function readAttachments(list: unknown, place: AttachmentPlace): ReadAttachments {
   if (list === undefined) return none;
-  if (!Array.isArray(list)) throw new HostError("ATTACHMENT_INVALID", "attachments must be a list.");
+  if (!Array.isArray(list)) throw new HostError("ATTACHMENT_INVALID", "attachments must be an array.");
   const read = list.map((item: unknown, index) => readAttachment(item, `attachments[${index}]`, place));
   const total = read.reduce((sum, { bytes }) => sum + bytes.length, 0);
-  if (total > maxTotalBytes) throw tooLarge(`The attachments have ${total} bytes together`, maxTotalBytes);
+  if (total > maxTotalBytes) throw tooLarge(`The attachments have ${total} bytes in total`, maxTotalBytes);
   const sorted = read.map(sort);
   return { described: sorted.map(({ described }) => described), text: sorted.flatMap(({ text }) => text ?? []).join("\n\n") };
 }
@@ -115,7 +115,7 @@ function sort({ facts, name, bytes, mimeType }: Loaded): { readonly described: o
     return { described: facts, text: note };
   }
   if (bytes.length <= maxTextBytes) return { described: facts, text: `<attachment name="${attribute(name)}">\n${text}\n</attachment>` };
-  const note = `<attachment name="${attribute(name)}">\n[${bytes.length} bytes, too long to show. Read it a part at a time.]\n</attachment>`;
+  const note = `<attachment name="${attribute(name)}">\n[${bytes.length} bytes, too long to show. Read it in parts.]\n</attachment>`;
   return { described: facts, text: note };
 }
 
@@ -138,5 +138,5 @@ function attribute(text: string): string {
 }
 
 function tooLarge(what: string, limit: number): HostError {
-  return new HostError("ATTACHMENT_TOO_LARGE", `${what}: the limit is ${limit} bytes. Let a tool read the file instead.`);
+  return new HostError("ATTACHMENT_TOO_LARGE", `${what}: the limit is ${limit} bytes. Have a tool read the file instead.`);
 }

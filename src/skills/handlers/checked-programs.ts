@@ -68,7 +68,7 @@ function copyFiles(tree: CheckedFolder, target: string): Diagnostic | undefined 
     }
     return undefined;
   } catch (error) {
-    const message = `The checked files cannot be copied for this program: ${errorMessage(error)}. Make room in ${tmpdir()}, or let TMPDIR name another folder.`;
+    const message = `The verified files cannot be copied for this program: ${errorMessage(error)}. Free space in ${tmpdir()}, or set TMPDIR to another folder.`;
     return { severity: "error", code: "TRUST_COPY", file: tree.folder, message };
   }
 }

@@ -29,7 +29,7 @@ export function createCommandHandler(spec: CommandSpec, skillFolder: string, che
     if (option !== undefined) return optionRefused(option);
     // Programs open the skill's files by name, so they get a folder whose names lead to what was checked.
     const opened = checked?.open();
-    if (opened?.ok === false) return failure("The program of this tool must not run.", formatDiagnostic(opened.diagnostic));
+    if (opened?.ok === false) return failure("The program of this tool is not allowed to run.", formatDiagnostic(opened.diagnostic));
     const folder = opened?.folder ?? skillFolder;
     const { kind: _, ...program } = programReach(spec, args, { folder, workingDirectory: invocation.workingDirectory });
     const limits = context?.limits;
@@ -43,10 +43,10 @@ export function createCommandHandler(spec: CommandSpec, skillFolder: string, che
       return failure("The program of this tool could not be run.", outcome.kind === "aborted" ? "aborted" : outcome.message);
     const log = outcome.stderrTail === "" ? {} : { sessionLog: outcome.stderrTail };
     const text = outcome.truncated
-      ? `${outcome.stdout}\n[The output was longer than ${maxOutputBytes} bytes and ends here.]`
+      ? `${outcome.stdout}\n[The output was longer than ${maxOutputBytes} bytes and was truncated here.]`
       : outcome.stdout;
     if (outcome.code === 0) return { textResultForLlm: text, resultType: "success", ...log };
-    const how = outcome.code === null ? `was ended by ${outcome.signal}` : `ended with exit code ${outcome.code}`;
+    const how = outcome.code === null ? `was killed by ${outcome.signal}` : `exited with code ${outcome.code}`;
     return { ...failure([`The program of this tool ${how}.`, text].filter((part) => part !== "").join("\n"), outcome.stderrTail), ...log };
   };
 }
@@ -75,8 +75,8 @@ function commandPath(command: string, folder: string): string {
 }
 
 function optionRefused(name: string): object {
-  const text = `The argument "${name}" begins with a hyphen, so the program of this tool could take it for an option. Call the tool with another value, such as ./-name for a file.`;
-  const advice = `The placeholder \${${name}} stands in "args" without "--" before it. Write "--" there if the program understands it, or pass the value on stdin.`;
+  const text = `The argument "${name}" begins with a hyphen, so the program of this tool could treat it as an option. Call the tool with another value, such as ./-name for a file.`;
+  const advice = `The placeholder \${${name}} in "args" has no "--" before it. Add "--" there if the program supports it, or pass the value on stdin.`;
   return failure(text, advice);
 }
 
@@ -109,7 +109,7 @@ export function createHttpHandler(spec: HttpSpec, { guardsPrivateNetworks = fals
   return async (args: Arguments, invocation: ToolInvocation, context?: Pick<ToolContext, "addressRules">): Promise<object> => {
     const { url } = httpReach(spec, args);
     if (leavesItsPlace(url))
-      return { textResultForLlm: 'An argument of "." or ".." cannot stand in this tool\'s address.', resultType: "failure" };
+      return { textResultForLlm: 'An argument of "." or ".." is not allowed in this tool\'s URL.', resultType: "failure" };
     const body = requestBody(spec.body, args);
     const headers = Object.fromEntries(
       Object.entries(spec.headers ?? {}).map(([name, value]) => [name, fillText(value, args, process.env)]),
@@ -124,7 +124,9 @@ export function createHttpHandler(spec: HttpSpec, { guardsPrivateNetworks = fals
       ...addressLimits(url, context?.addressRules, guardsPrivateNetworks),
     });
     if (outcome.kind === "failed") return failureOf(outcome);
-    const text = outcome.truncated ? `${outcome.text}\n[The answer was longer than ${maxBytes} bytes and ends here.]` : outcome.text;
+    const text = outcome.truncated
+      ? `${outcome.text}\n[The answer was longer than ${maxBytes} bytes and was truncated here.]`
+      : outcome.text;
     const telemetry = { toolTelemetry: { httpStatus: outcome.status } };
     if (outcome.status < 400) return { textResultForLlm: text, resultType: "success", ...telemetry };
     const message = `The service of this tool answered with status ${outcome.status}.`;
@@ -156,9 +158,9 @@ function addressUrl(address: string, protocol: string, port: string): string {
 }
 
 const failureTexts: Readonly<Partial<Record<FetchFailure, string>>> = {
-  "redirect-refused": "The service of this tool redirects to an address that this tool may not be led to.",
+  "redirect-refused": "The service of this tool redirects to a URL that is not allowed for this tool.",
   "address-refused":
-    "The host of this tool stands for an address that is not allowed, such as one of a private network. The user can allow the host by its name with a permission rule such as url(<host>).",
+    "The host of this tool resolves to an address that is not allowed, such as one of a private network. The user can allow the host with a permission rule such as url(<host>).",
 };
 
 function failureOf({ reason, message }: Extract<FetchOutcome, { kind: "failed" }>): object {

@@ -89,7 +89,7 @@ function asText(value: unknown): string {
   try {
     return typeof value === "object" ? JSON.stringify(value) : String(value);
   } catch (error) {
-    throw new TypeError(`An argument cannot be written as text: ${errorMessage(error)}`);
+    throw new TypeError(`An argument cannot be converted to text: ${errorMessage(error)}`);
   }
 }
 

@@ -97,5 +97,5 @@ function pickHandler(exports: Readonly<Record<string, unknown>>, toolName: strin
       return name === "execute" && exportName === undefined ? adaptExecute(value as never) : (value as Handler);
   }
   const wanted = exportName === undefined ? "a default export that is a function" : `a function named "${exportName}"`;
-  throw new HostError("MODULE_NO_HANDLER", `${file} has no handler for the tool "${toolName}". Give it ${wanted}.`);
+  throw new HostError("MODULE_NO_HANDLER", `${file} has no handler for the tool "${toolName}". Add ${wanted}.`);
 }

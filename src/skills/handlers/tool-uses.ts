@@ -80,7 +80,7 @@ export function useFaults(
     severity: "error",
     code,
     file,
-    message: `The tool "${definition.name}" is left out: ${message}`,
+    message: `Tool "${definition.name}" is ignored: ${message}`,
   }));
 }
 
@@ -119,24 +119,24 @@ function hostnameOf(url: string): string | undefined {
 
 function undeclaredVariables(names: readonly string[]): Fault {
   const [list, them] = [names.map((name) => `"${name}"`).join(", "), names.length === 1 ? "the variable" : "the variables"];
-  const message = `it sends ${them} ${names.join(", ")} of this machine's environment, and its skill.json does not declare that. Add "permissions": { "env": [${list}] } to skill.json.`;
+  const message = `it sends ${them} ${names.join(", ")} of this machine's environment, but its skill.json does not declare this. Add "permissions": { "env": [${list}] } to skill.json.`;
   return { code: "TOOL_ENV_UNDECLARED", message };
 }
 
 const templatedHost: Fault = {
   code: "TOOL_HOST_TEMPLATE",
   message:
-    'its host comes from the environment, so its address is not known beforehand. Write the host in "url". Only a user\'s own skills may take it from a variable.',
+    'its host comes from the environment, so its URL is not known in advance. Write the host in "url". Only a user\'s own skills may use a variable.',
 };
 
 function writtenScript(placeholder: string): Fault {
   const example = '["-c", "git log -- \\"$1\\"", "--", "${ref}"]';
-  const message = `${placeholder} is the script of an interpreter, so that a model could run anything. Write the script out, and pass arguments to it as positional parameters, such as ${example}. Only a user's own skills may do this.`;
+  const message = `${placeholder} is the script of an interpreter, so a model could run any code. Write the script out, and pass arguments as positional parameters, such as ${example}. Only a user's own skills may do this.`;
   return { code: "TOOL_SCRIPT_PLACEHOLDER", message };
 }
 
 function notListed(what: string, value: string, key: "hosts" | "programs"): Fault {
   const shown = JSON.stringify(value.slice(0, 200));
-  const message = `the ${what} ${shown} is not among "${key}" of "permissions" in skill.json. Add it there, or correct the tool.`;
+  const message = `the ${what} ${shown} is not listed in "${key}" of "permissions" in skill.json. Add it there, or fix the tool.`;
   return { code: "TOOL_USE_UNDECLARED", message };
 }

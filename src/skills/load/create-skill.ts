@@ -96,6 +96,6 @@ function realFolder(folder: string): string {
   try {
     return realpathSync.native(folder);
   } catch (cause) {
-    throw new HostError("FILE_MISSING", `The folder ${folder} of this skill is not there any more.`, { cause });
+    throw new HostError("FILE_MISSING", `The folder ${folder} of this skill no longer exists.`, { cause });
   }
 }

@@ -233,7 +233,7 @@ function withoutScripts(
   const scripts = entries.filter((entry) => entry.kind === "module" && !wasTool(entry.key) && isScript(entry.file, guard));
   const told = scripts.map((entry): Diagnostic => {
     const message =
-      "This file exports no tool, so it was taken for a script and not run. If it is a tool, export it with defineTool(…), or add a skill.json.";
+      "This file exports no tool, so it is treated as a script and was not run. If it is a tool, export it with defineTool(…), or add a skill.json.";
     return { severity: "info", code: "TOOL_FILE_SCRIPT", file: entry.file, source, message };
   });
   return { entries: entries.filter((entry) => !scripts.includes(entry)), diagnostics: [...diagnostics, ...told], lost };
@@ -305,7 +305,7 @@ function checkEngines({ manifest, manifestFile, name }: SkillText, hostVersion: 
   if (range === undefined || verdict === "met") return undefined;
   const message =
     verdict === "invalid-range"
-      ? `"engines.skillhost" is ${JSON.stringify(range)}, which is not a valid semver range. Write one such as "^${hostVersion}".`
-      : `This skill needs skillhost ${range} and this is ${hostVersion}. Update skillhost, or take a version of the skill that suits it.`;
+      ? `"engines.skillhost" is ${JSON.stringify(range)}, which is not a valid semver range. Use one such as "^${hostVersion}".`
+      : `This skill requires skillhost ${range}, but this is ${hostVersion}. Update skillhost, or install a version of the skill that supports it.`;
   return { severity: "error", code: "SKILL_ENGINE", file: manifestFile, source: name, message };
 }

@@ -142,17 +142,17 @@ function otherCase(file: string, name: string): Diagnostic {
     severity: "warning",
     code: "SKILL_FILE_CASE",
     file,
-    message: `${name} is read, but other hosts look for SKILL.md only. Rename it to SKILL.md.`,
+    message: `${name} works here, but other hosts read only SKILL.md. Rename it to SKILL.md.`,
   };
 }
 
 function emptyDocument(file: string): Diagnostic {
-  const message = "This file is empty. Write the skill's front matter and instructions into it, or remove it.";
+  const message = "This file is empty. Add the skill's front matter and instructions, or remove it.";
   return { severity: "error", code: "SKILL_FILE_EMPTY", file, message };
 }
 
 function namesDiffer(document: string, manifest: string, file: string): Diagnostic {
-  const message = `SKILL.md names this skill "${document}" and skill.json "${manifest}"; the name in SKILL.md is used, as other hosts do. Make them equal.`;
+  const message = `SKILL.md names this skill "${document}" and skill.json "${manifest}"; the name in SKILL.md is used, as in other hosts. Use the same name in both.`;
   return { severity: "warning", code: "SKILL_NAMES_DIFFER", file, message };
 }
 
@@ -227,7 +227,7 @@ function promptMissing(path: string, file: string): Diagnostic {
     severity: "error",
     code: "PROMPT_MISSING",
     file,
-    message: `The prompt ${JSON.stringify(path)} is listed and not there. Add it, or take it out of "prompts".`,
+    message: `The prompt ${JSON.stringify(path)} is listed but does not exist. Add it, or remove it from "prompts".`,
   };
 }
 

@@ -82,7 +82,7 @@ async function verdictsOn(subjects: readonly PinSubject[], skill: string, folder
   try {
     return await pins.judge(ownerOf(skill, folder), subjects);
   } catch (error) {
-    throw new Error(`what was approved of it cannot be read (${errorMessage(error)})`, { cause: error });
+    throw new Error(`its approvals cannot be read (${errorMessage(error)})`, { cause: error });
   }
 }
 
@@ -98,12 +98,12 @@ function ownerOf(skill: string, folder: string): string {
 }
 
 function heldDiagnostic({ name, reason, diff, hasBefore }: HeldTool, skill: string, folder: string): Diagnostic {
-  const how = `Look at it, and if it is as it should be, approve it with "skillhost approve ${skill} ${name}" or host.approveSkill(${JSON.stringify(skill)}, ${JSON.stringify(name)}).`;
+  const how = `Review the change. If you accept it, approve it with "skillhost approve ${skill} ${name}" or host.approveSkill(${JSON.stringify(skill)}, ${JSON.stringify(name)}).`;
   const shared = { severity: "error", file: folder, source: skill } as const;
   if (reason === "new")
-    return { ...shared, code: "SKILL_TOOL_UNAPPROVED", message: `The tool "${name}" is held back, because it is not approved. ${how}` };
-  const changes = hasBefore ? briefDiff(diff) : ["(what it was before is not known)"];
-  const what = `The tool "${name}" is not defined as it was first seen or approved, so it is held back. What changed:`;
+    return { ...shared, code: "SKILL_TOOL_UNAPPROVED", message: `Tool "${name}" is not available, because it is not approved. ${how}` };
+  const changes = hasBefore ? briefDiff(diff) : ["(the previous definition is not known)"];
+  const what = `The definition of tool "${name}" differs from what was first seen or approved, so it is not available. What changed:`;
   return { ...shared, code: "SKILL_TOOL_CHANGED", message: `${what}\n${changes.map((line) => `  ${line}`).join("\n")}\n${how}` };
 }
 

@@ -45,7 +45,7 @@ export function resolveRequires(standings: readonly Standing[], failed: Readonly
   const refused = spread(needy, own);
   const requirements = new Map(needy.map((skill) => [skill, (own.get(skill) ?? []).map((item) => withRefusal(item, place, refused))]));
   const rules = new Map(
-    [...refused].map(([skill, { item, problem }]) => [skill, `it requires "${item.name}" ${item.range}, and ${problem}`]),
+    [...refused].map(([skill, { item, problem }]) => [skill, `it requires "${item.name}" ${item.range}, but ${problem}`]),
   );
   const diagnostics = [...refused].map(([skill, { item }]) => unmet(skill, item, rules.get(skill)!, place));
   return { requirements, refused: rules, diagnostics: [...diagnostics, ...circles(needy, refused)] };
@@ -91,7 +91,7 @@ function requirementsOf({ requires }: Skill, place: Place): readonly SkillRequir
 function absence(name: string, { disabled, failed }: Place): string {
   const rule = disabled.get(name);
   if (rule !== undefined) return `that skill is disabled: ${rule}`;
-  return failed.has(name) ? "that skill could not be loaded" : "there is no skill of that name";
+  return failed.has(name) ? "that skill could not be loaded" : "no skill has that name";
 }
 
 function mismatch(range: string, found: Skill, { shadowed }: Place): string | undefined {
@@ -99,7 +99,7 @@ function mismatch(range: string, found: Skill, { shadowed }: Place): string | un
   if (problem === undefined) return undefined;
   const other = shadowed.get(found.name)?.find(({ skill }) => explainRange(range, skill.version) === undefined);
   if (other === undefined) return `${problem}, in ${found.folder}`;
-  return `${problem}, in ${found.folder}; version ${other.skill.version} in ${other.skill.folder} would do, and does not count because ${other.rule}`;
+  return `${problem}, in ${found.folder}; version ${other.skill.version} in ${other.skill.folder} would match, but is not used because ${other.rule}`;
 }
 
 /** A requirement that a skill lacks, and what it all comes from. */
@@ -120,7 +120,7 @@ function spread(needy: readonly Skill[], own: ReadonlyMap<Skill, readonly SkillR
     for (const item of own.get(user) ?? []) users.set(item.name, [...(users.get(item.name) ?? []), { user, item }]);
     const item = own.get(user)?.find(({ isMet }) => !isMet);
     if (item?.problem === undefined) continue;
-    refused.set(user, { item, problem: item.problem, root: `"${user.name}" requires "${item.name}" ${item.range}, and ${item.problem}` });
+    refused.set(user, { item, problem: item.problem, root: `"${user.name}" requires "${item.name}" ${item.range}, but ${item.problem}` });
   }
   for (let round = [...refused.keys()]; round.length > 0; ) {
     const next: Skill[] = [];
@@ -138,7 +138,7 @@ function spread(needy: readonly Skill[], own: ReadonlyMap<Skill, readonly SkillR
 }
 
 function refusalOf({ version }: Skill, root: string): string {
-  return `${version === undefined ? "that skill" : `version ${version} of it`} is refused: ${root}`;
+  return `${version === undefined ? "that skill" : `version ${version} of it`} is rejected: ${root}`;
 }
 
 function withRefusal(item: SkillRequirement, { active }: Place, refused: ReadonlyMap<Skill, Lack>): SkillRequirement {
@@ -154,7 +154,7 @@ function byName(a: Skill, b: Skill): number {
 function unmet({ name, folder }: Skill, item: SkillRequirement, rule: string, { active, disabled }: Place): Diagnostic {
   // Who switches a skill off knows what that means; the rest is a mistake of somebody.
   const isChosen = !active.has(item.name) && disabled.has(item.name);
-  const message = `The skill "${name}" contributes nothing: ${rule}.`;
+  const message = `Skill "${name}" is not used: ${rule}.`;
   return {
     severity: isChosen ? "warning" : "error",
     code: "SKILL_REQUIRES",
@@ -173,7 +173,7 @@ function circles(needy: readonly Skill[], refused: ReadonlyMap<Skill, unknown>):
     told.add(way);
     const { name, folder } = serving[index]!;
     const shown = way.length <= 12 ? way : [...way.slice(0, 10), `… ${way.length - 11} more`, way.at(-1)!];
-    const message = `Skills require each other: ${shown.join(" → ")}. They work, but none can be used without the others.`;
+    const message = `Skills require each other in a cycle: ${shown.join(" → ")}. They work, but none can be used without the others.`;
     return [{ severity: "warning", code: "SKILL_REQUIRES_CYCLE", file: join(folder, "skill.json"), source: name, message }];
   });
 }

@@ -121,7 +121,7 @@ async function stageModule(file: string, files: Set<string>, context: StageConte
     const expired = () =>
       new HostError(
         "MODULE_TIMEOUT",
-        `It did not finish loading within ${context.importTimeout} ms of waiting: something it awaits while importing never settles.`,
+        `It did not finish loading within ${context.importTimeout} ms of waiting. It probably awaits something at its top level that never settles.`,
       );
     const limits = { milliseconds: context.importTimeout, countsWaiting: true, signal: context.signal, expired };
     const loaded = await waitFor(runner.load(file, context.target, scope), limits);
@@ -173,12 +173,10 @@ function toldAsAsked({ definition, origin, permission }: Tool, { scope }: SkillS
   const says =
     definition.skipPermission === true ? "skipPermission" : permission !== undefined && describesItself ? "permission()" : undefined;
   if (says === undefined || origin.file === undefined) return [];
-  const who = scope === "package" ? "A tool of a package" : "A tool that is written in JSON";
+  const who = scope === "package" ? "a tool of a package" : "a tool that is written in JSON";
   const how =
-    scope === "package"
-      ? "have the skill signed by a key that is trusted here"
-      : "define it in a module, or have the skill signed by a key that is trusted here";
-  const message = `The tool "${definition.name}" is asked for at each call: ${who} does not decide about its own permission, so its ${says} has no effect. Allow it by a rule, or ${how}.`;
+    scope === "package" ? "have the skill signed with a trusted key" : "define it in a module, or have the skill signed with a trusted key";
+  const message = `Tool "${definition.name}" asks for permission at each call: ${who} cannot decide about its own permission, so its ${says} has no effect. Allow it with a rule, or ${how}.`;
   const severity = says === "skipPermission" ? "warning" : "info";
   return [{ severity, code: "TOOL_ALWAYS_ASKED", file: origin.file, message }];
 }
@@ -194,7 +192,7 @@ function filesOf(error: unknown, file: string, { loader, tree }: StageContext): 
 }
 
 function runsByName(file: string): Diagnostic {
-  const message = `What runs ${extname(file)} files here opens them by name, so it cannot run what was checked. Update the plugin that adds it: it must use the checked files, and say so with runsCheckedFiles.`;
+  const message = `The runner for ${extname(file)} files opens them by name, so it cannot run the verified files. Update the plugin that adds it: it must use the verified files and set runsCheckedFiles.`;
   return { severity: "error", code: "TRUST_RUNNER", file, message };
 }
 

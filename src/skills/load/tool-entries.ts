@@ -159,7 +159,7 @@ function isPython(name: string, { extensions, key }: Listing): boolean {
 
 /** In a folder without a manifest they may well be scripts that a model is to run. */
 function unrunPython(folder: string, names: readonly string[], { manifest, view }: Listing): Diagnostic {
-  const message = `Nothing here runs ${names.slice(0, 5).join(", ")}${names.length > 5 ? " and more" : ""}. If these are tools in Python, name the plugin that runs them: "plugins": ["skillhost/plugins/python-tools"] in skillhost.json, or in the options of createHost().`;
+  const message = `No runner for ${names.slice(0, 5).join(", ")}${names.length > 5 ? " and more" : ""}. If these are tools in Python, add the plugin that runs them: "plugins": ["skillhost/plugins/python-tools"] in skillhost.json, or in the options of createHost().`;
   return { severity: existsAt(manifest, view) ? "warning" : "info", code: "TOOL_PYTHON_PLUGIN", file: folder, message };
 }
 
@@ -214,7 +214,7 @@ function nothingMatches(pattern: string, { key, manifest }: Listing): Diagnostic
     severity: "warning",
     code: "TOOL_PATTERN_EMPTY",
     file: manifest,
-    message: `The pattern ${JSON.stringify(pattern)} in "${key}" matches ${key === "tools" ? "no tool" : "no module"}. Correct or remove it.`,
+    message: `The pattern ${JSON.stringify(pattern)} in "${key}" matches ${key === "tools" ? "no tool" : "no module"}. Fix or remove it.`,
   };
 }
 
@@ -227,15 +227,14 @@ function missing(path: string, error: unknown, { key, manifest }: Listing): Diag
 }
 
 function noFolder(file: string): Diagnostic {
-  const message =
-    "The tools of a skill are looked for in a folder of this name, and this is a file. Rename it, or list the tools in skill.json.";
+  const message = "This must be a folder with the skill's tools, but it is a file. Rename it, or list the tools in skill.json.";
   return { severity: "error", code: "TOOLS_NOT_A_FOLDER", file, message };
 }
 
 function noRunner(file: string, extension: string, { key, extensions }: Listing): Diagnostic {
   const [what, known] = key === "tools" ? ["as a tool", [".json or one of", ...extensions]] : ["as a module", ["one of", ...extensions]];
-  const plugin = extension === ".py" ? ", or name the plugin skillhost/plugins/python-tools" : "";
-  const message = `Nothing here runs ${extension || "files without an extension"} ${what}. Use ${known.join(" ")}${plugin}.`;
+  const plugin = extension === ".py" ? ", or add the plugin skillhost/plugins/python-tools" : "";
+  const message = `No runner for ${extension || "files without an extension"} ${what}. Use ${known.join(" ")}${plugin}.`;
   return { severity: "error", code: "TOOL_FILE_UNKNOWN", file, message };
 }
 

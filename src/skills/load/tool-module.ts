@@ -179,7 +179,7 @@ export function registerDisposer(value: unknown, scope: Scope): void {
 
 function exportsNothing(file: string): Diagnostic {
   const message =
-    "This module exports no tool, prompt or resource. Export one made with defineTool(…), definePrompt(…) or defineResource(…), a list of them, or SCHEMA and execute; a helper's name starts with an underscore.";
+    "This module exports no tool, prompt or resource. Export one created with defineTool(…), definePrompt(…) or defineResource(…), an array of them, or SCHEMA and execute. Begin the name of a helper file with an underscore.";
   return { severity: "error", code: "MODULE_NO_TOOLS", file, message };
 }
 
@@ -194,7 +194,7 @@ function isNothing(file: string, what: string, item: unknown): Diagnostic {
     item === null
       ? "null"
       : Array.isArray(item)
-        ? "a list"
+        ? "an array"
         : typeof item === "object"
           ? "an object without a name and handler"
           : `a ${typeof item}`;
@@ -202,7 +202,7 @@ function isNothing(file: string, what: string, item: unknown): Diagnostic {
     severity: "error",
     code: "MODULE_NOT_A_TOOL",
     file,
-    message: `In this module ${what} is ${kind}, not a tool, prompt or resource. Make it with defineTool(name, { … }), definePrompt or defineResource.`,
+    message: `In this module ${what} is ${kind}, not a tool, prompt or resource. Create it with defineTool(name, { … }), definePrompt or defineResource.`,
   };
 }
 

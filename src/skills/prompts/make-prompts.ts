@@ -51,6 +51,6 @@ export async function makeOffers(definitions: OfferDefinitions, file: string, ta
 
 function listFailed(error: unknown, { uri }: DefinedResource, { source, file }: Omit<ToolOrigin, "nativeName">): Diagnostic {
   const code = error instanceof HostError ? error.code : "RESOURCE_LIST";
-  const message = `The list of the resources ${uri} is not available: ${toError(error).message}. They can still be read by address.`;
+  const message = `The list of the resources ${uri} is not available: ${toError(error).message}. They can still be read by their URIs.`;
   return { severity: "error", code, ...(file !== undefined && { file }), source, message };
 }

@@ -50,7 +50,7 @@ class TemplateList implements ResourceSet {
   }
 
   #take(given: unknown): void {
-    if (!Array.isArray(given)) throw new HostError("RESOURCE_LIST", `list must give a list of resources, not ${kindOf(given)}`);
+    if (!Array.isArray(given)) throw new HostError("RESOURCE_LIST", `list must return an array of resources, not ${kindOf(given)}`);
     const before = new Map(this.resources.map((resource) => [resource.definition.uri, resource]));
     const made = new Map<string, Resource>();
     for (const item of given.slice(0, most) as ListedResource[]) {
@@ -67,7 +67,7 @@ class TemplateList implements ResourceSet {
     try {
       return createListedResource(item, this.#defined, this.#place);
     } catch (cause) {
-      throw new HostError("RESOURCE_LIST", `something in it cannot be used: ${(cause as Error).message}`, { cause });
+      throw new HostError("RESOURCE_LIST", `one of its entries is not valid: ${(cause as Error).message}`, { cause });
     }
   }
 

@@ -66,7 +66,7 @@ function joinLists(fixed: readonly Resource[], lists: readonly ResourceSet[]): R
 }
 
 function thereTwice(what: string, key: string, origin: ToolOrigin, first: ToolOrigin, source: string): Diagnostic {
-  const message = `This skill has two ${what} "${key}"; that of ${first.file ?? "another file"} is offered. Give one another name.`;
+  const message = `This skill has two ${what} "${key}"; the one in ${first.file ?? "another file"} is used. Rename one of them.`;
   const code = what === "prompts" ? "PROMPT_NAME_TWICE" : "RESOURCE_TWICE";
   return { severity: "warning", code, ...(origin.file !== undefined && { file: origin.file }), source, message };
 }

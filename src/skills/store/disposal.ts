@@ -32,7 +32,7 @@ export class Retirement {
     await Promise.race([Promise.all(this.#retiring.values()), patience]);
     clearTimeout(timer);
     for (const unit of this.#retiring.keys()) {
-      this.#log.warning("A call of this tool still runs and is left behind.", { unit: unit.key });
+      this.#log.warning("A call of this tool is still running and was abandoned.", { unit: unit.key });
       this.#reportDisposers(unit, await unit.abandon());
     }
   }

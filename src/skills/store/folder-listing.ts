@@ -153,6 +153,6 @@ function statOf(file: string): Stats | undefined {
 }
 
 function tooMuch(folder: string): Diagnostic {
-  const message = `This skill holds more than ${maxFiles} files or ${maxBytes / 1024 / 1024} MiB, and what is beyond that cannot be read as a resource. Keep large and generated files outside of it.`;
+  const message = `This skill has more than ${maxFiles} files or ${maxBytes / 1024 / 1024} MiB; the files beyond that are not available as resources. Keep large and generated files outside of it.`;
   return { severity: "warning", code: "SKILL_TOO_LARGE", file: folder, message };
 }

@@ -195,7 +195,7 @@ function withoutRepeats(root: string, realRoot: string, entries: readonly Dirent
 export const rootMissingCode = "SKILLS_DIRECTORY_MISSING";
 
 function missing(root: string): Diagnostic {
-  const message = "This skill directory does not exist. Create it, or correct the name where it is given.";
+  const message = "This skill directory does not exist. Create it, or fix the configured path.";
   return { severity: "error", code: rootMissingCode, file: root, message };
 }
 
@@ -209,7 +209,7 @@ function unreadable(root: string, error: unknown): Diagnostic {
 }
 
 function tooMany(root: string, count: number): Diagnostic {
-  const message = `This skill directory holds ${count} folders; the first ${mostFolders} are read. Split it, or name the folders you need.`;
+  const message = `This skill directory has ${count} folders; only the first ${mostFolders} are read. Split it, or configure the folders that you need.`;
   return { severity: "warning", code: "SKILLS_TOO_MANY", file: root, message };
 }
 

@@ -62,7 +62,7 @@ export class SkillStore implements AsyncDisposable {
   #held: ChangedFolders = new Map();
 
   constructor({ log, importTimeout = 10_000, ...options }: SkillStoreOptions) {
-    const report = (error: Error): void => log.error("A listener of the skill store failed.", { error });
+    const report = (error: Error): void => log.error("A skill store listener failed.", { error });
     this.#problems = new Emitter(report);
     this.#lists = new Emitter(report);
     this.#parts = {

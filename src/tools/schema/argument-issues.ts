@@ -77,18 +77,18 @@ const sentences: Readonly<Record<string, (params: Params, error: SchemaFault) =>
   unevaluatedItems: (params) => `must have at most ${counted(params["len"], "item")}`,
   minProperties: (params) => `must have at least ${counted(params["limit"], "member")}`,
   maxProperties: (params) => `must have at most ${counted(params["limit"], "member")}`,
-  uniqueItems: (params) => `must not contain an item twice (items ${params["j"]} and ${params["i"]} are the same)`,
-  contains: (params) => `must contain at least ${counted(params["minContains"], "item")} of the form that the schema asks for`,
+  uniqueItems: (params) => `must not contain duplicate items (items ${params["j"]} and ${params["i"]} are the same)`,
+  contains: (params) => `must contain at least ${counted(params["minContains"], "item")} that match the schema`,
   pattern: (params) => `must match the pattern ${shown(params["pattern"])}`,
   format: (params) => `must have the format "${params["format"]}"`,
-  dependentRequired: (params) => `also needs ${shown(params["missingProperty"])}, as ${shown(params["property"])} is given`,
-  dependencies: (params) => `also needs ${shown(params["missingProperty"])}, as ${shown(params["property"])} is given`,
+  dependentRequired: (params) => `must also have ${shown(params["missingProperty"])}, because ${shown(params["property"])} is present`,
+  dependencies: (params) => `must also have ${shown(params["missingProperty"])}, because ${shown(params["property"])} is present`,
   propertyNames: () => "is not an allowed name",
-  not: () => "must not have the form that the schema excludes",
+  not: () => "must not match the excluded schema",
 };
 
 function describeUnion(error: SchemaFault, args: unknown): string {
-  if (Array.isArray(error.params["passingSchemas"])) return "fits more than one of the forms of which exactly one must fit";
+  if (Array.isArray(error.params["passingSchemas"])) return "matches more than one of the forms of which exactly one must match";
   const branches = flat(error.branches ?? []);
   const isPlain = branches.every((branch) => branch.path.length === error.path.length && plainKeywords.has(branch.keyword));
   if (isPlain && branches.length > 0) return `must be ${[...new Set(branches.map(wanted))].join(" or ")}`;
@@ -96,7 +96,9 @@ function describeUnion(error: SchemaFault, args: unknown): string {
     const issue = toIssue(branch, args);
     return issue.path === "" ? issue.message : `${issue.path} ${issue.message}`;
   });
-  return forms.length === 0 ? "fits none of the allowed forms" : `fits none of the allowed forms: ${[...new Set(forms)].join("; or ")}`;
+  return forms.length === 0
+    ? "matches none of the allowed forms"
+    : `matches none of the allowed forms: ${[...new Set(forms)].join("; or ")}`;
 }
 
 /** A union in a union offers its branches like the outer one. */
@@ -115,7 +117,7 @@ function wanted(branch: SchemaFault): string {
 const typeNames: ReadonlyMap<unknown, string> = new Map([
   ["string", "a string"],
   ["number", "a number"],
-  ["integer", "a whole number"],
+  ["integer", "an integer"],
   ["boolean", "true or false"],
   ["object", "an object"],
   ["array", "an array"],

@@ -23,7 +23,7 @@ export function checkSchema(schema: unknown, options: SchemaCheckOptions = {}): 
     return [...checkType(schema, what), ...checkAgainstMeta(schema, what), ...checkParts(schema, what, options.untrustedPatterns === true)];
   } catch {
     // Cyclic data, getters that throw, nesting beyond the stack: whatever it is, it is no schema.
-    return [report("error", "SCHEMA_INVALID", `${what} cannot be read as a JSON Schema. Give plain JSON data.`)];
+    return [report("error", "SCHEMA_INVALID", `${what} cannot be read as a JSON Schema. Use plain JSON data.`)];
   }
 }
 
@@ -32,18 +32,12 @@ function checkType(schema: unknown, what: string): readonly Diagnostic[] {
   if (what === "outputSchema" || schema["type"] === "object") return [];
   if (areProperties(schema)) {
     const [first = ""] = Object.keys(schema);
-    const message = `${what} lists properties where a schema belongs. Write { "type": "object", "properties": { ${JSON.stringify(first)}: …, } }.`;
+    const message = `${what} is a list of properties instead of a schema. Use { "type": "object", "properties": { ${JSON.stringify(first)}: …, } }.`;
     return [report("error", "SCHEMA_PROPERTIES", message)];
   }
   if (schema["type"] === undefined)
-    return [report("warning", "SCHEMA_TYPE_MISSING", `${what} has no type; some models refuse it. Add "type": "object".`)];
-  return [
-    report(
-      "error",
-      "SCHEMA_NOT_OBJECT",
-      `${what} has the type ${JSON.stringify(schema["type"])}; arguments are named, so it must be "object".`,
-    ),
-  ];
+    return [report("warning", "SCHEMA_TYPE_MISSING", `${what} has no type, which some models reject. Add "type": "object".`)];
+  return [report("error", "SCHEMA_NOT_OBJECT", `${what} has the type ${JSON.stringify(schema["type"])}, but it must be "object".`)];
 }
 
 /** What stands under `properties` of a schema, without the schema around it. */
@@ -99,7 +93,7 @@ function checkParts(schema: unknown, what: string, untrustedPatterns: boolean): 
     if (found.length >= maxFound) return;
     const reference = part["$ref"];
     if (typeof reference === "string" && !index.leadsSomewhere(reference, part)) {
-      const text = `"$ref": ${JSON.stringify(reference)} leads nowhere in this schema. Nothing is fetched: copy what it refers to into "$defs".`;
+      const text = `"$ref": ${JSON.stringify(reference)} does not exist in this schema. References are not fetched: copy the target into "$defs".`;
       add("error", "SCHEMA_REF_UNRESOLVED", path, text);
     }
     for (const pattern of patternsOf(part)) {
@@ -119,7 +113,7 @@ function patternsOf(part: SchemaNode): readonly string[] {
 }
 
 function patternProblem(pattern: string, untrusted: boolean): string | null {
-  if (nativePattern(pattern) === null) return "is not a regular expression, so it is not checked. Correct it.";
+  if (nativePattern(pattern) === null) return "is not a valid regular expression, so it is not checked. Fix it.";
   if (untrusted && boundedPattern(pattern) === null)
     return "cannot be matched in bounded time (look-around, back-references), so it is not checked.";
   return null;

@@ -191,7 +191,8 @@ function refuse(error: unknown): Validated {
 }
 
 function refusalOf(error: unknown): string {
-  if (error instanceof StepsExceeded) return "cannot be checked: that takes too long by the schema of this tool. Give less, or in parts";
+  if (error instanceof StepsExceeded)
+    return "cannot be checked, because this tool's schema makes it take too long. Pass fewer values, or call the tool several times";
   return error instanceof TooDeep || error instanceof RangeError ? "is nested too deeply, or contains itself" : "cannot be read";
 }
 
@@ -199,17 +200,17 @@ function refuseAll(error: unknown): CompiledSchema {
   const reference = error instanceof UnresolvedReference ? error.reference : undefined;
   const message =
     reference === undefined
-      ? "cannot be checked: the schema of this tool is faulty"
-      : "cannot be checked: the schema of this tool refers to something that is not part of it";
+      ? "cannot be checked: the schema of this tool is not valid"
+      : "cannot be checked: the schema of this tool has a reference without a target";
   const problem: SchemaProblem =
     reference === undefined
       ? {
           code: "SCHEMA_INVALID",
-          message: `The schema cannot be used: ${errorMessage(error)}. Correct it; until then every call is refused.`,
+          message: `The schema is not valid: ${errorMessage(error)}. Fix it; until then every call is rejected.`,
         }
       : {
           code: "SCHEMA_REF_UNRESOLVED",
-          message: `"$ref": ${JSON.stringify(reference)} leads nowhere in this schema, and nothing is fetched. Copy what it refers to into "$defs".`,
+          message: `"$ref": ${JSON.stringify(reference)} does not exist in this schema, and references are not fetched. Copy the target into "$defs".`,
         };
   return { validate: () => ({ ok: false, issues: [{ path: "", message }] }), omitNulls: () => undefined, problem };
 }

@@ -6,7 +6,7 @@ export class UnresolvedReference extends Error {
   readonly reference: string;
 
   constructor(reference: string) {
-    super(`the reference ${JSON.stringify(reference)} leads nowhere`);
+    super(`the reference ${JSON.stringify(reference)} has no target`);
     this.reference = reference;
   }
 }

@@ -53,8 +53,8 @@ export function toJsonSchema(schema: LibrarySchema): ConvertedSchema {
       }
     }
   }
-  const reason = failure === undefined ? "it offers no conversion" : errorMessage(failure);
-  const message = `The schema (${vendorOf(schema)}) has no JSON Schema form: ${reason}. ${adviceFor(schema)}`;
+  const reason = failure === undefined ? "it does not support conversion" : errorMessage(failure);
+  const message = `The schema (${vendorOf(schema)}) cannot be converted to JSON Schema: ${reason}. ${adviceFor(schema)}`;
   throw new HostError("TOOL_INVALID", message, failure === undefined ? undefined : { cause: failure });
 }
 
@@ -109,8 +109,8 @@ function vendorOf(schema: Convertible): string {
 
 function adviceFor(schema: Convertible): string {
   if (vendorOf(schema) === "valibot") return 'Wrap it: toStandardJsonSchema(schema) of "@valibot/to-json-schema".';
-  if (vendorOf(schema) === "zod") return 'Use a schema of the full Zod 4 (import { z } from "zod") made of types that JSON has.';
-  return "Use types that JSON has, or give the JSON Schema itself as parameters.";
+  if (vendorOf(schema) === "zod") return 'Use Zod 4 (import { z } from "zod") with types that JSON supports.';
+  return "Use types that JSON supports, or pass the JSON Schema itself as parameters.";
 }
 
 function toValidated(result: unknown, args: unknown): Validated {
@@ -132,7 +132,7 @@ function toIssue(issue: unknown, args: unknown): ArgumentIssue {
 }
 
 function refuse(): Validated {
-  return { ok: false, issues: [{ path: "", message: "cannot be checked: the validation of this tool's arguments failed" }] };
+  return { ok: false, issues: [{ path: "", message: "cannot be checked: validating this tool's arguments failed" }] };
 }
 
 function hasMethod(value: object, name: string): boolean {

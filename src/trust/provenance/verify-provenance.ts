@@ -42,11 +42,7 @@ export async function verifyProvenance(
   const bundles = provenanceBundles(attestations);
   if (bundles.length === 0) {
     if (rule?.mode !== "require") return { kind: "absent" };
-    return refuse(
-      subject,
-      "PROVENANCE_MISSING",
-      "there is no provenance, and it is required. Ask its authors to publish with --provenance",
-    );
+    return refuse(subject, "PROVENANCE_MISSING", "it has no provenance, which is required. Ask its authors to publish with --provenance");
   }
   let last: ProvenanceVerdict = { kind: "absent" };
   for (const bundle of bundles.slice(0, maxBundles)) {
@@ -74,12 +70,12 @@ async function judge(
   const statement = statementOf(bundle);
   if (statement === undefined) return refuse(subject, "PROVENANCE_INVALID", "its provenance is not an in-toto statement");
   if (!isAbout(statement, subject)) {
-    const why = "its provenance is about another package, another version or another tarball";
+    const why = "its provenance is for another package, version or tarball";
     return refuse(subject, "PROVENANCE_MISMATCH", why);
   }
   const identity = identityOf(signer);
   if (identity === undefined)
-    return refuse(subject, "PROVENANCE_IDENTITY", "its provenance was not signed by a GitHub or GitLab workflow, but by a person");
+    return refuse(subject, "PROVENANCE_IDENTITY", "its provenance was signed by a person, not by a GitHub or GitLab workflow");
   const broken = brokenRule(identity, rule);
   return broken === undefined ? { kind: "verified", ...identity } : refuse(subject, "PROVENANCE_RULE", broken);
 }
@@ -121,8 +117,8 @@ function isAbout({ subject: subjects }: Readonly<Record<string, unknown>>, { nam
 
 function brokenRule({ repository, workflow }: BuildIdentity, rule: ProvenanceRule | undefined): string | undefined {
   if (rule?.repository !== undefined && plainAddress(rule.repository) !== plainAddress(repository))
-    return `it was built from ${repository}, and ${rule.repository} is required`;
-  if (rule?.workflow !== undefined && rule.workflow !== workflow) return `it was built by ${workflow}, and ${rule.workflow} is required`;
+    return `it was built from ${repository}, but ${rule.repository} is required`;
+  if (rule?.workflow !== undefined && rule.workflow !== workflow) return `it was built by ${workflow}, but ${rule.workflow} is required`;
   return undefined;
 }
 

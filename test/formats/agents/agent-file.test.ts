@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { parseAgentFile } from "../../../src/formats/agents/agent-file.ts";
 import { createVariableLookup } from "../../../src/formats/mcp/expand-variables.ts";
 import { resolveSessionConfig } from "../../../src/session/session-config.ts";
+import { rounds } from "../../rounds.ts";
 
 const variables = createVariableLookup({ environment: { TOKEN: "s3cret" } });
 const read = (text: string, file = "/p/.claude/agents/reviewer.md") => parseAgentFile(text, file, { variables });
@@ -186,6 +187,6 @@ test("every text is an agent that a session takes, or none, and nothing is throw
       if (agent === undefined) expect.fail(JSON.stringify(diagnostics));
       resolveSessionConfig({ customAgents: [agent], agent: agent.name }, { sessionId: "s", workingDirectory: "/" });
     }),
-    { numRuns: 3_000 },
+    { numRuns: rounds(300, 3_000) },
   );
 });

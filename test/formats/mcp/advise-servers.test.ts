@@ -31,7 +31,7 @@ test("the name of a variable of the host is not its value", () => {
   ]);
   const [advice] = advise({ command: "x", env: { API_KEY: "MY_API_KEY" } });
   expect(advice?.message).toBe(
-    'MCP server "s0": "env" → "API_KEY" is the name of a variable, MY_API_KEY, not its value. Give the value, such as process.env.MY_API_KEY.',
+    'MCP server "s0": "env" → "API_KEY" is the name of the variable MY_API_KEY, not its value. Use the value, such as process.env.MY_API_KEY.',
   );
   expect(codes({ command: "x", env: { A: "constructor" }, args: ["PATH"] })).toEqual([]);
 });
@@ -46,7 +46,7 @@ test.each<[object, string]>([
   [{ url: "https://a.example/", headers: { Authorization: "Bearer $TOKEN" } }, '"headers" → "Authorization"'],
 ])("a variable that nobody fills in: %j", (value, place) => {
   expect(advise(value)).toMatchObject([
-    { code: "ADVICE_MCP_LITERAL_VARIABLE", message: expect.stringContaining(`${place} has a variable`) },
+    { code: "ADVICE_MCP_LITERAL_VARIABLE", message: expect.stringContaining(`${place} contains a variable`) },
   ]);
 });
 

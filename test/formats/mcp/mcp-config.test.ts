@@ -70,7 +70,7 @@ test("one server that cannot be used takes none of the others along, and is name
     {
       severity: "error",
       code: "MCP_FIELD_TYPE",
-      message: 'MCP server "bad": "args" must be a list of texts, not text.',
+      message: 'MCP server "bad": "args" must be an array of strings, not text.',
       file,
       range: { start: { line: 5, column: 7 } },
       source: "bad",

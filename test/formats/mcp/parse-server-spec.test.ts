@@ -125,10 +125,10 @@ test("what is said about signing in is kept", () => {
 
 describe("a server that somebody has to fill in first says what, where and what to do", () => {
   test.each<[what: string, value: object, dialect: McpDialect, reason: RegExp]>([
-    ["an empty address", { type: "http", url: "" }, "claude", /It has no address\. Write .*"url"/],
-    ["no address at all", { type: "http" }, "claude", /It has no address/],
-    ["an example for an address", { httpUrl: "<your server>" }, "gemini", /It has no address.*"httpUrl"/],
-    ["an empty command", { type: "stdio", command: " " }, "claude", /It has no command\. Write .*"command"/],
+    ["an empty address", { type: "http", url: "" }, "claude", /It has no URL\. Set .*"url"/],
+    ["no address at all", { type: "http" }, "claude", /It has no URL/],
+    ["an example for an address", { httpUrl: "<your server>" }, "gemini", /It has no URL.*"httpUrl"/],
+    ["an empty command", { type: "stdio", command: " " }, "claude", /It has no command\. Set .*"command"/],
     ["an input in an argument", { command: "x", args: ["${input:org}"] }, "vscode", /"\$\{input:org\}" in "args" → element 1/],
     ["an input in the environment", { command: "x", env: { P: "${input:p}" } }, "vscode", /in "env" → "P"/],
     ["an input in a file of another client", { command: "x", args: ["${input:org}"] }, "claude", /\$\{input:org\}/],
@@ -236,7 +236,7 @@ test("says which keys have no effect, and what to do", () => {
     "info MCP_KEY_UNSUPPORTED",
     "info MCP_KEYS_UNKNOWN",
   ]);
-  expect(diagnostics.at(-1)?.message).toBe('MCP server "one": "note", "_docs", "emoji": without meaning here.');
+  expect(diagnostics.at(-1)?.message).toBe('MCP server "one": "note", "_docs", "emoji": unknown key, ignored.');
 });
 
 test("says when a value is still that of an example, or empty, or a whole command line", () => {

@@ -35,7 +35,7 @@ describe("parsePromptFile", () => {
   test.each([
     ["[{ description: nameless }, a]", /objects with a name/],
     ["[[a], a]", /objects with a name/],
-    ["[{ name: [b] }, a]", /`name` of an argument must be text/],
+    ["[{ name: [b] }, a]", /`name` of an argument must be a string/],
     ["[{ name: a, required: often }]", /`required` of an argument must be true or false/],
   ])("in arguments %s what cannot be used is left out, with a warning", (written, message) => {
     const { prompt, diagnostics } = parsePromptFile(`---\narguments: ${written}\n---\nText`, "p.md");

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
 import { distinctServedName, normalizeSkillDocument, servedName } from "../../../src/formats/skills/served-document.ts";
 import { parseSkillDocument } from "../../../src/formats/skills/skill-document.ts";
+import { rounds } from "../../rounds.ts";
 
 const served = { name: "plain-name", description: "What it does." };
 
@@ -124,6 +125,7 @@ describe("a normalised SKILL.md", () => {
         expect(JSON.stringify(own.frontMatter)).toBe(JSON.stringify(frontmatter));
         expect(JSON.stringify(frontMatterOf(document))).toBe(JSON.stringify(frontmatter));
       }),
+      { numRuns: rounds(30, 500) },
     );
   });
 });

@@ -71,7 +71,7 @@ test("says where and what: a tool in the wrapper of another API", () => {
   expect(tool).toBeUndefined();
   expect(diagnostics[0]).toMatchObject({
     code: "TOOL_NAME_MISSING",
-    message: expect.stringContaining('Move what is inside "function" to the top'),
+    message: expect.stringContaining('Move the contents of "function" to the top'),
   });
 });
 

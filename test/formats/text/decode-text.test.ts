@@ -34,7 +34,7 @@ test.each([
 ])("replaces what is no UTF-8 and names the first byte: %s", (_what, bytes, text, offset) => {
   const decoded = decode(bytes);
   expect(decoded).toMatchObject({ text, codes: ["TEXT_NOT_UTF8"] });
-  expect(decoded.messages[0]).toContain(`byte ${offset} on`);
+  expect(decoded.messages[0]).toContain(`byte ${offset};`);
 });
 
 test("NUL characters of a text are replaced, and the first is reported", () => {

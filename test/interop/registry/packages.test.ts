@@ -126,7 +126,7 @@ test("a skill is packed, published, added in an empty project, called, updated, 
   expect(execFileSync("tar", ["-tzf", join(greeter, "greeter-1.0.0.tgz")], { encoding: "utf8" })).not.toContain(".env");
   expect(run(greeter, ["publish", "--dry-run"], told).stdout).toContain("would be published");
   expect(run(greeter, ["publish", "--yes"], told).code).toBe(0);
-  expect(run(greeter, ["publish", "--yes"], told)).toMatchObject({ code: 1, stderr: expect.stringContaining("has been published before") });
+  expect(run(greeter, ["publish", "--yes"], told)).toMatchObject({ code: 1, stderr: expect.stringContaining("is already published") });
 
   told.push("# An empty project", "");
   const project = folder();
@@ -155,7 +155,7 @@ test("a skill is packed, published, added in an empty project, called, updated, 
   writeFileSync(file, readFileSync(file, "utf8").replace("Good", "Goot"));
   expect(run(project, ["verify"], told)).toMatchObject({
     code: 1,
-    stdout: expect.stringContaining("tools/greet.ts does not hold what it did"),
+    stdout: expect.stringContaining("tools/greet.ts has changed since it was locked"),
   });
   expect(run(project, ["ci"], told).code).toBe(1);
   told.push("# node_modules is deleted", "");
@@ -224,7 +224,7 @@ test("a tarball that the registry changed after it was locked is refused by ci",
   rmSync(join(project, "node_modules"), { recursive: true });
   rmSync(join(registry.scratch, "npm-cache"), { recursive: true });
   const { code, stderr } = run(project, ["ci"]);
-  expect([code, stderr]).toEqual([1, expect.stringContaining("the registry serves other bytes than those that the lock names")]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining("the registry serves different bytes than the lock file records")]);
   expect(existsSync(join(project, "node_modules/shifty"))).toBe(false);
 });
 
@@ -242,7 +242,9 @@ test("a skill is published, signed, published again, and added where packages mu
   expect(run(signer, ["keys", "new", "alice"]).code).toBe(0);
   const manifest = join(signer, "package.json");
   writeFileSync(manifest, readFileSync(manifest, "utf8").replace("1.0.0", "1.1.0"));
-  expect(run(signer, ["sign", "."]).stdout).toContain("Not signed, because it is not packed: .env, .npmrc, node_modules/, test/.");
+  expect(run(signer, ["sign", "."]).stdout).toContain(
+    "Not signed, because these files are not packed: .env, .npmrc, node_modules/, test/.",
+  );
   publish(signer);
   const project = folder({ "skillhost.json": '{ "trust": { "policy": { "package": "require" } } }' });
   const added = run(project, ["add", "signed-greeter", "--yes"]);

@@ -166,7 +166,7 @@ describe("a remote server in use", () => {
     const found: string[] = [];
     const connection = await connect(remote(url), { onDiagnostic: ({ code, message }) => found.push(`${code} ${message}`) });
     expect(await connection.listTools()).toEqual([good]);
-    expect(found).toEqual([expect.stringMatching(/^MCP_TOOL_HEADER_INVALID The tool bad /)]);
+    expect(found).toEqual([expect.stringMatching(/^MCP_TOOL_HEADER_INVALID Tool bad /)]);
     await connection.callTool("good", { region: "Zürich" }, { definition: good });
     expect(seen.at(-1)).toBe(`=?base64?${Buffer.from("Zürich").toString("base64")}?=`);
   });

@@ -35,9 +35,9 @@ test("an argument that is absent, null or of another kind is left out", () => {
 
 test.each([
   [{ "x-mcp-header": "A", type: "string" }, "property"],
-  [object({ a: mirror("") }), "name of a header"],
-  [object({ a: mirror(7) }), "name of a header"],
-  [object({ a: mirror("no good") }), "name of a header"],
+  [object({ a: mirror("") }), "valid header name"],
+  [object({ a: mirror(7) }), "valid header name"],
+  [object({ a: mirror("no good") }), "valid header name"],
   [object({ a: mirror("A", "number") }), "type"],
   [object({ a: mirror("A", ["string"]) }), "type"],
   [object({ a: mirror("A"), b: mirror("a") }), "two arguments"],

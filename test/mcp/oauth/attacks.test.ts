@@ -34,8 +34,8 @@ describe("an answer that is not the one that was waited for", () => {
   const changes: readonly (readonly [what: string, change: (url: URL) => unknown, why: string])[] = [
     ["another state", ({ searchParams }) => searchParams.set("state", "x".repeat(43)), "its state differs"],
     ["two states", ({ searchParams }) => searchParams.append("state", "x"), "its state differs"],
-    ["another host", (url) => Object.assign(url, { host: "evil.example" }), "not an address that begins with"],
-    ["another path", (url) => Object.assign(url, { pathname: "/other" }), "not an address that begins with"],
+    ["another host", (url) => Object.assign(url, { host: "evil.example" }), "not a URL that begins with"],
+    ["another path", (url) => Object.assign(url, { pathname: "/other" }), "not a URL that begins with"],
     ["neither a code nor an error", ({ searchParams }) => searchParams.delete("code"), "neither a code nor an error"],
   ];
   test.for(changes)("an answer with %s is refused", async ([, change, why]) => {
@@ -54,7 +54,7 @@ describe("an answer that is not the one that was waited for", () => {
     async ([answer]) => {
       const kit = await oauthKit();
       const authorize = async () => answer as { callbackUrl: string };
-      await expect(call(kit.open({ authorize }), kit.server.url)).rejects.toThrow("not an address that begins with");
+      await expect(call(kit.open({ authorize }), kit.server.url)).rejects.toThrow("not a URL that begins with");
     },
   );
 
@@ -73,7 +73,7 @@ describe("metadata that lie", () => {
   test("metadata for another resource are refused", async () => {
     const kit = await oauthKit();
     kit.server.resource = "https://bank.example/mcp";
-    await refused(kit, "its metadata is that of https://bank.example/mcp");
+    await refused(kit, "its metadata describes https://bank.example/mcp");
     expect(kit.authorization.count("/register")).toBe(0);
   });
 
@@ -86,7 +86,7 @@ describe("metadata that lie", () => {
   test("nobody is sent to an address that is no web page", async () => {
     const kit = await oauthKit();
     kit.authorization.metadata = { authorization_endpoint: "http://192.168.1.1/authorize" };
-    await refused(kit, "users are not sent to http://192.168.1.1");
+    await refused(kit, "the sign-in page http://192.168.1.1 is not opened");
     expect(kit.visits).toEqual([]);
   });
 
@@ -99,7 +99,7 @@ describe("metadata that lie", () => {
   test("an authorization server that registers nobody says how else to go on", async () => {
     const kit = await oauthKit();
     kit.authorization.metadata = { registration_endpoint: `${kit.authorization.issuer}/nowhere` };
-    await refused(kit, "register it there and configure oauth.clientId");
+    await refused(kit, "register a client there and configure oauth.clientId");
   });
 
   test("texts of a stranger come without control characters and in one line", async () => {

@@ -73,7 +73,7 @@ describe("signing in for the first time", () => {
     await call(kit.open(), kit.server.url);
     kit.authorization.endAccessTokens();
     kit.authorization.refusal = { status: 500, body: "refresh-1234567890abcdef is broken" };
-    await expect(call(kit.open(), kit.server.url)).rejects.toThrow("not signed in");
+    await expect(call(kit.open(), kit.server.url)).rejects.toThrow("Not signed in");
     const { grant, registration } = kit.stored() as { grant: Record<string, string>; registration: Record<string, string> };
     const text = kit.log.join("\n");
     for (const secret of [grant["accessToken"]!, grant["refreshToken"]!, registration["client_secret"]!, "refresh-1234567890abcdef"]) {
@@ -176,7 +176,7 @@ describe("nobody signs in", () => {
     const oauth = kit.open({ authorize: undefined });
     await expect(call(oauth, kit.server.url)).rejects.toMatchObject({
       code: "MCP_UNAUTHORIZED",
-      message: 'MCP server "fake" is not signed in to: it asks for a sign-in. Run "skillhost login fake".',
+      message: 'Not signed in to MCP server "fake": it requires sign-in. Run "skillhost login fake".',
     });
     expect(oauth.state).toBe("needs-auth");
     expect(kit.authorization.requests).toEqual([]);

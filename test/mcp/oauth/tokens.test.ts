@@ -137,7 +137,7 @@ describe("renewing", () => {
     kit.authorization.refusal = { status: 400, body: '{"error":"invalid_grant","error_description":"revoked"}' };
     const oauth = kit.open({ authorize: undefined });
     await expect(call(oauth, kit.server.url)).rejects.toThrow(
-      'the tokens cannot be renewed, since the authorization server answered "invalid_grant" (revoked). Run "skillhost login fake".',
+      'the tokens cannot be renewed: the authorization server answered "invalid_grant" (revoked). Run "skillhost login fake".',
     );
     expect(oauth.state).toBe("needs-auth");
     expect(kit.stored()["grant"]).toBeUndefined();
@@ -152,7 +152,7 @@ describe("renewing", () => {
     await call(kit.open(), kit.server.url);
     kit.authorization.endAccessTokens();
     kit.authorization.refusal = { status: 500, body: "<html>oops" };
-    await expect(call(kit.open(), kit.server.url)).rejects.toThrow("The tokens are kept: try again later.");
+    await expect(call(kit.open(), kit.server.url)).rejects.toThrow("The stored tokens stay valid for the next try. Try again later.");
     expect(kit.visits).toHaveLength(1);
     kit.authorization.refusal = undefined;
     expect(await call(kit.open({ authorize: undefined }), kit.server.url)).toBe("did read");
@@ -165,7 +165,7 @@ describe("renewing", () => {
     kit.server.refusesAll = true;
     for (const _ of [1, 2, 3, 4]) await expect(call(oauth, kit.server.url)).rejects.toThrow();
     expect(kit.visits).toHaveLength(2);
-    await expect(call(oauth, kit.server.url)).rejects.toThrow("it refuses tokens that its own authorization server has just issued");
+    await expect(call(oauth, kit.server.url)).rejects.toThrow("it rejects tokens that its own authorization server has just issued");
   });
 
   test("one that was signed out of elsewhere is not renewed", async () => {
@@ -173,7 +173,7 @@ describe("renewing", () => {
     const oauth = kit.open();
     await call(oauth, kit.server.url);
     await kit.open().signOut();
-    await expect(call(kit.open({ authorize: undefined }), kit.server.url)).rejects.toThrow("it asks for a sign-in");
+    await expect(call(kit.open({ authorize: undefined }), kit.server.url)).rejects.toThrow("it requires sign-in");
     expect(await call(oauth, kit.server.url)).toBe("did read");
     expect(kit.visits).toHaveLength(2);
   });
@@ -195,7 +195,7 @@ describe("more scope", () => {
     kit.authorization.grants = (scope) => scope.replace("write", "").trim();
     const oauth = kit.open();
     await expect(call(oauth, kit.server.url, "write")).rejects.toMatchObject({ code: "MCP_UNAUTHORIZED" });
-    await expect(call(oauth, kit.server.url, "write")).rejects.toThrow('it asks for the scope "write" again and again');
+    await expect(call(oauth, kit.server.url, "write")).rejects.toThrow('it repeatedly asks for the scope "write"');
     expect(kit.visits).toHaveLength(2);
     expect(await call(oauth, kit.server.url)).toBe("did read");
   });
@@ -247,7 +247,7 @@ describe("a server that changes its authorization server", () => {
     const spec = { clientId: "robot", clientSecret: "its-secret", callbackPort: 0 };
     const trusting = kit.open({ spec: { ...spec, issuer: kit.authorization.issuer } });
     kit.server.authorization = second;
-    await expect(call(trusting, kit.server.url)).rejects.toThrow(`oauth.issuer allows ${kit.authorization.issuer} only`);
+    await expect(call(trusting, kit.server.url)).rejects.toThrow(`oauth.issuer allows only ${kit.authorization.issuer}`);
     expect(JSON.stringify(second.requests)).not.toContain("its-secret");
     expect(kit.visits).toEqual([]);
   });
@@ -262,7 +262,7 @@ describe("a server that changes its authorization server", () => {
     const oauth = kit.open({ spec: { clientId: "mine", clientSecret: "its-secret", callbackPort: Number(new URL(callback.url).port) } });
     await call(oauth, kit.server.url);
     kit.server.authorization = second;
-    await expect(call(oauth, kit.server.url)).rejects.toThrow("If that is right, set oauth.issuer.");
+    await expect(call(oauth, kit.server.url)).rejects.toThrow("If the change is right, set oauth.issuer.");
     expect(JSON.stringify(second.requests)).not.toContain("its-secret");
   });
 });

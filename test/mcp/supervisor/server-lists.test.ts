@@ -92,7 +92,7 @@ test("a refresh that fails keeps the old list, says so, and is tried again", asy
     {
       severity: "warning",
       code: "MCP_LIST_FAILED",
-      message: 'The tools of MCP server "srv" could not be listed, so what they were before is kept: No answer within 60 s.',
+      message: 'The tools of MCP server "srv" could not be listed, so the previous ones stay in use: No answer within 60 s.',
       source: "srv",
     },
   ]);

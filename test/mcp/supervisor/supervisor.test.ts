@@ -114,8 +114,8 @@ describe("starting", () => {
     ]);
     await lease.ready(neverAborted);
     expect(lease.servers.map(({ status }) => [status.name, status.state, status.error?.message])).toEqual([
-      ["off", "disabled", "Its configuration has it disabled."],
-      ["none", "disabled", "Its configuration wants none of its tools (tools: []), so it is not started."],
+      ["off", "disabled", "It is disabled in its configuration."],
+      ["none", "disabled", "Its configuration selects none of its tools (tools: []), so it is not started."],
       ["empty", "needs-configuration", "Its url is empty. Fill it in."],
     ]);
     for (const server of lease.servers) {
@@ -631,7 +631,7 @@ describe("stopping", () => {
     const disposed = supervisor[Symbol.asyncDispose]();
     await clock.pass(10_000);
     await disposed;
-    expect(log.lines.at(-1)).toMatchObject({ level: "error", message: "Not all MCP servers could be ended in time." });
+    expect(log.lines.at(-1)).toMatchObject({ level: "error", message: "Not all MCP servers could be stopped in time." });
   });
 
   test("a listener that throws disturbs nobody", async () => {

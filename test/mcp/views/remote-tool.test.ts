@@ -219,7 +219,7 @@ describe("a call", () => {
     [
       "an error without text",
       { isError: true, content: [] },
-      { resultType: "failure", textResultForLlm: "Tool reported an error without saying what went wrong." },
+      { resultType: "failure", textResultForLlm: "Tool reported an error without details." },
     ],
     ["_meta", { content: [text("a")], _meta: { cost: 3 } }, { textResultForLlm: "a", meta: { cost: 3 } }],
     ["nothing", { content: [] }, { resultType: "success", textResultForLlm: "" }],
@@ -235,7 +235,7 @@ describe("a call", () => {
     const result = await resultOf(answer, { outputSchema });
     expect(result).toMatchObject({ resultType: "success", textResultForLlm: "many", structuredContent: { count: "many" } });
     expect(result.sessionLog).toContain("count");
-    expect((await resultOf({ content: [text("many")] }, { outputSchema })).sessionLog).toContain("without structured content");
+    expect((await resultOf({ content: [text("many")] }, { outputSchema })).sessionLog).toContain("no structured content");
     expect((await resultOf({ content: [], structuredContent: { count: 1 } }, { outputSchema })).sessionLog).toBeUndefined();
     expect((await resultOf({ content: [text("no")], isError: true }, { outputSchema })).sessionLog).toBeUndefined();
   });
@@ -250,8 +250,8 @@ describe("a call that brings no result is a failure, and says nothing of the hos
     ["loses its server", "MCP_CLOSED", undefined, "failure", /ended before it answered/],
     ["finds its server down", "MCP_UNAVAILABLE", undefined, "failure", /is not running, so the tool was not called/],
     ["needs signing in", "MCP_UNAUTHORIZED", undefined, "failure", /sign in/],
-    ["brings garbage", "MCP_ANSWER", undefined, "failure", /not a result/],
-    ["is refused", "MCP_ERROR", coded(-32602), "failure", /does not take these arguments/],
+    ["brings garbage", "MCP_ANSWER", undefined, "failure", /an invalid result/],
+    ["is refused", "MCP_ERROR", coded(-32602), "failure", /the arguments are not valid/],
     ["meets an error of the server", "MCP_ERROR", coded(-32603), "failure", /answered with an error/],
     ["meets something new", "MCP_OF_TOMORROW", undefined, "failure", /answered with an error/],
   ])("when it %s", async (_, code, cause, resultType, sentence) => {

@@ -87,7 +87,7 @@ describe("MCP Apps", () => {
     const { client, sessionId } = await session({ requestMcpApps: true });
     const stranger = { sessionId, serverName: "shop", originServerName: "other", toolName: "add_item" };
     for (const method of ["session.mcp.apps.listTools", "session.mcp.apps.callTool"]) {
-      expect((await client.refusal(method, stranger)).message).toContain("may not call tools");
+      expect((await client.refusal(method, stranger)).message).toContain("must not call tools");
     }
     expect((await client.refusal("session.mcp.apps.listTools", { sessionId, serverName: "shop" })).message).toContain("originServerName");
   });
@@ -168,7 +168,7 @@ describe("approvals for a place", () => {
     const nothing = { kind: "custom-tool", toolName: "nope" };
     expect(
       (await client.refusal("session.permissions.locations.addToolApproval", { sessionId, locationKey, approval: nothing })).message,
-    ).toContain("no tool");
+    ).toContain("does not match a tool");
   });
 });
 

@@ -116,7 +116,7 @@ describe("extensions of a session", () => {
     await call("crash_tool");
     await until({ "project:bad": "failed", "project:good": "running" });
     const warning = await client.event("session.warning");
-    expect(warning.data["message"]).toMatch(/Extension "project:bad" failed: it ended with exit code 3.*It broke\./s);
+    expect(warning.data["message"]).toMatch(/Extension "project:bad" failed: it exited with code 3.*It broke\./s);
     expect(await call("good_tool")).toBe("still here");
     expect(served.asked.tools.map(({ function: { name } }: Json) => name)).not.toContain("crash_tool");
     expect((await list()).map(({ pid }: Json) => typeof pid)).toEqual(["undefined", "number"]);
@@ -152,7 +152,7 @@ describe("extensions of a session", () => {
     await client.request("session.extensions.enable", { sessionId, id: "project:one" });
     expect(await call("one_tool")).toBe("one");
     expect((await client.refusal("session.extensions.disable", { sessionId, id: "project:x" })).message).toContain(
-      "There are project:one.",
+      "Its extensions are project:one.",
     );
   });
 
@@ -219,8 +219,8 @@ describe("extensions of a session", () => {
     const said = client.events
       .filter(({ event: { type } }) => type === "session.warning")
       .map(({ event }) => String(event.data["message"]));
-    expect(said.join()).toMatch(/joins no other/);
-    expect(said.join()).toMatch(/asks for A_TOKEN, and/);
+    expect(said.join()).toMatch(/cannot join another/);
+    expect(said.join()).toMatch(/requests A_TOKEN, but/);
   });
 });
 

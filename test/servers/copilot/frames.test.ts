@@ -54,17 +54,17 @@ describe("reading frames", () => {
 
   test("a gigabyte that is announced is not waited for", () => {
     const { faults, messages } = read("Content-Length: 1073741824\r\n\r\n", frame({ method: "ping" }));
-    expect(faults).toEqual([`lost: A message of 1073741824 bytes is announced; the limit is ${maxFrameBytes}.`]);
+    expect(faults).toEqual([`lost: A message has 1073741824 bytes; the limit is ${maxFrameBytes}.`]);
     expect(messages).toEqual([]);
   });
 
   test.each([
     ["no length", "Content-Type: json\r\n\r\n{}", "lost: A header has no Content-Length."],
-    ["a negative length", "Content-Length: -5\r\n\r\n{}", "lost: Content-Length is not one whole number."],
-    ["a length that is no number", "Content-Length: 1e3\r\n\r\n{}", "lost: Content-Length is not one whole number."],
-    ["a length of many digits", `Content-Length: ${"9".repeat(40)}\r\n\r\n{}`, "lost: Content-Length is not one whole number."],
-    ["two lengths", "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "lost: Content-Length is not one whole number."],
-    ["a line that is no header", "hello there\r\n\r\n{}", "lost: A line of a header is not of the form name: value."],
+    ["a negative length", "Content-Length: -5\r\n\r\n{}", "lost: Content-Length is not a single integer."],
+    ["a length that is no number", "Content-Length: 1e3\r\n\r\n{}", "lost: Content-Length is not a single integer."],
+    ["a length of many digits", `Content-Length: ${"9".repeat(40)}\r\n\r\n{}`, "lost: Content-Length is not a single integer."],
+    ["two lengths", "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "lost: Content-Length is not a single integer."],
+    ["a line that is no header", "hello there\r\n\r\n{}", "lost: A header line does not have the form name: value."],
     ["a header without end", "x".repeat(9_000), "lost: A header is longer than 8192 bytes."],
   ])("%s ends the reading, since nothing after it can be told apart", (_what, text, fault) => {
     const { faults, messages } = read(text, frame({ method: "ping" }));
@@ -87,9 +87,9 @@ describe("reading frames", () => {
       frame({ after: true }),
     );
     expect(faults).toEqual([
-      "unreadable: A message is not JSON.",
+      "unreadable: A message is not valid JSON.",
       "unreadable: A message is not UTF-8.",
-      "unreadable: A message is not JSON.",
+      "unreadable: A message is not valid JSON.",
     ]);
     expect(messages).toEqual([{ after: true }]);
   });
@@ -107,7 +107,7 @@ describe("reading frames", () => {
     expect(faults).toEqual([
       "unreadable: A message is nested more than 128 levels deep.",
       "unreadable: A message is nested more than 128 levels deep.",
-      "unreadable: A message holds more than 500000 values.",
+      "unreadable: A message has more than 500000 values.",
     ]);
     expect([messages.length, messages.at(-1)]).toEqual([2, { after: true }]);
   });

@@ -71,7 +71,9 @@ describe("going back", () => {
     const { client, sessionId } = await session();
     const { events } = await client.request("session.getMessages", { sessionId });
     for (const eventId of ["nothing", events[0].id]) {
-      expect((await client.refusal("session.history.truncate", { sessionId, eventId })).message).toContain("Nothing can be taken back");
+      expect((await client.refusal("session.history.truncate", { sessionId, eventId })).message).toContain(
+        "The history cannot be truncated",
+      );
     }
   });
 

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
 import { FrameReader } from "../../../src/servers/copilot/connection/frame-reader.ts";
 import { methodTable } from "../../../src/servers/copilot/methods/table.ts";
+import { rounds } from "../../rounds.ts";
 import { Served } from "./wire-kit.ts";
 
 let served: Served;
@@ -174,7 +175,7 @@ test("bytes at random are read, refused or lost, and never more", () => {
       const reader = new FrameReader(sink);
       for (const bytes of pieces) reader.push(Buffer.from(bytes));
     }),
-    { numRuns: 5_000 },
+    { numRuns: rounds(1_000, 5_000) },
   );
   expect(messages).toBeGreaterThan(100);
 });

@@ -175,6 +175,6 @@ test("one session that cannot be kept for a client that has gone does not keep t
   const sessions = ids.map((id) => served.server.sessions.get(id)!);
   vi.spyOn(sessions[0]!.session, "update").mockRejectedValue(new Error("not now"));
   const [gone] = [...served.server.clients];
-  await expect(dropClient(served.server, gone!)).rejects.toThrow("1 sessions of a client");
+  await expect(dropClient(served.server, gone!)).rejects.toThrow("1 sessions of a disconnected client");
   expect(sessions.map(({ clients }) => clients.includes(gone!))).toEqual([false, false, false]);
 });

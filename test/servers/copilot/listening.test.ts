@@ -112,7 +112,7 @@ describe("before a client has given the token", () => {
     const { socket, text } = open();
     socket.write(message.repeat(Math.ceil(70_000 / message.length)));
     await once(socket, "close");
-    expect(text()).toContain("came before a valid connect");
+    expect(text()).toContain("were received before a valid connect");
   });
 
   test(

@@ -183,7 +183,7 @@ describe("options", () => {
     const { client } = await session({ sessionLimits: { maxAiCredits: 5 }, memory: { enabled: true }, requestAutoModeSwitch: true });
     const { data } = await client.event("session.info", (event) => event.data["infoType"] === "options_without_effect");
     expect(data["message"]).toBe(
-      "These options of session.create have no effect on skillhost: memory, requestAutoModeSwitch, sessionLimits.",
+      "These options of session.create have no effect in skillhost: memory, requestAutoModeSwitch, sessionLimits.",
     );
   });
 
@@ -207,7 +207,7 @@ describe("options", () => {
   test.each(Object.entries(wished))("%s is reported where it would change something", async (option, value) => {
     const { client } = await session({ [option]: value });
     const { data } = await client.event("session.info", (event) => event.data["infoType"] === "options_without_effect");
-    expect(data["message"]).toBe(`These options of session.create have no effect on skillhost: ${option}.`);
+    expect(data["message"]).toBe(`These options of session.create have no effect in skillhost: ${option}.`);
   });
 
   test("that ask for what is the case anyway are not reported", async () => {

@@ -187,10 +187,10 @@ describe("plugins that a client installs", () => {
   });
 
   test.each([
-    ["what lies in a repository", { source: "acme/far" }, "clone it"],
-    ["what is not there", { source: "./nowhere" }, "no such folder"],
-    ["a folder that is no plugin", { source: "src/plain" }, "not a plugin"],
-    ["a marketplace that was not added", { source: "drum@fair" }, "no marketplace"],
+    ["what lies in a repository", { source: "acme/far" }, "Clone the repository"],
+    ["what is not there", { source: "./nowhere" }, "does not exist"],
+    ["a folder that is no plugin", { source: "src/plain" }, "cannot be installed"],
+    ["a marketplace that was not added", { source: "drum@fair" }, 'Marketplace "fair" does not exist'],
   ])("are refused for %s, and nothing is left behind", async (_what, params, message) => {
     const client = await connected();
     const refusal = await client.refusal("plugins.install", { ...params, workingDirectory: served.folder });
@@ -201,9 +201,11 @@ describe("plugins that a client installs", () => {
   test("are refused from a marketplace that has them elsewhere, and by names that nobody installed", async () => {
     const client = await connected();
     await client.request("plugins.marketplaces.add", { source: join(served.folder, "market") });
-    expect((await client.refusal("plugins.install", { source: "far@fair" })).message).toContain("lies elsewhere");
-    expect((await client.refusal("plugins.install", { source: "flute@fair" })).message).toContain("lists no such plugin");
+    expect((await client.refusal("plugins.install", { source: "far@fair" })).message).toContain("in another repository");
+    expect((await client.refusal("plugins.install", { source: "flute@fair" })).message).toContain("does not list this plugin");
     expect((await client.refusal("plugins.uninstall", { name: "flute" })).message).toContain("is not installed");
-    expect((await client.refusal("plugins.marketplaces.add", { source: join(served.folder, "src") })).message).toContain("no marketplace");
+    expect((await client.refusal("plugins.marketplaces.add", { source: join(served.folder, "src") })).message).toContain(
+      "No marketplace found",
+    );
   });
 });

@@ -82,7 +82,7 @@ describe.each(eras)("a client of the %s era", (era) => {
     expect(messages[0]).toContain(' and deletes"');
     answer = decide("allow for this session");
     expect(await isRefused()).toBe(true);
-    answer = decide("allow once, with the parts that are not shown");
+    answer = decide("allow once, including the parts that are not shown");
     expect(textOf(await client.callTool(call))).toBe("Hello Ada");
   });
 

@@ -84,8 +84,8 @@ describe("the tools of an agent", () => {
     await session.ready();
     await settleMicrotasks();
     expect(infos.map(({ data }) => data["message"])).toEqual([
-      `Disabled tool name in agent.tools: "lint" (the session's excludedTools keeps it out).`,
-      'Unknown tool name in agent.tools: "nonsense" (no tool of this session fits it).',
+      `Disabled tool name in agent.tools: "lint" (the session's excludedTools hides it).`,
+      'Unknown tool name in agent.tools: "nonsense" (it matches no tool of this session).',
     ]);
   });
 });
@@ -96,11 +96,11 @@ describe("invalid agents are refused with the place of the mistake", () => {
     [{ customAgents: [{ name: "a" }], agent: "b" }, /agent: "b" is not one of the customAgents \(these are "a"\)/],
     [{ agent: "b" }, /there are none/],
     [{ customAgents: [{}] }, /customAgents\[0\]\.name must be/],
-    [{ customAgents: [{ name: "a", tools: "view" }] }, /customAgents\[0\]\.tools must be a list/],
+    [{ customAgents: [{ name: "a", tools: "view" }] }, /customAgents\[0\]\.tools must be an array/],
     [{ customAgents: [{ name: "a", colour: "red" }] }, /customAgents\[0\]\.colour is not one of the fields of customAgents\[0\]: name, /],
     [{ customAgents: [{ name: "a", tools: ["a*"] }], agent: "a" }, /agent\.tools\[0\]: "a\*" is not a tool pattern/],
     [{ defaultAgent: { excludedTools: ["*"] } }, /defaultAgent\.excludedTools\[0\]/],
-    [{ toolSearch: { deferThreshold: -1 } }, /toolSearch\.deferThreshold must be a whole number/],
+    [{ toolSearch: { deferThreshold: -1 } }, /toolSearch\.deferThreshold must be an integer/],
     [{ modelTools: { "gpt-*": { availableTools: 3 } } }, /modelTools\["gpt-\*"\]\.availableTools/],
   ])("an invalid agent is refused: %j", (options, message) => {
     expect(() => open(options as unknown as SessionOptions)).toThrow(message);

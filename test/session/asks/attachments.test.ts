@@ -194,7 +194,7 @@ describe("several clients that push tools", () => {
     one.setTools([tool("a")]);
     expect(two.setTools([tool("a"), tool("b")]).added).toEqual(["a", "b"]);
     expect(codeOf(() => two.setTools([tool("a", { description: "other" })]))).toBe("TOOL_NAME_TAKEN");
-    expect(() => two.setTools([tool("a", { description: "other" })])).toThrow(/"a", pushed by two, is already offered by one/);
+    expect(() => two.setTools([tool("a", { description: "other" })])).toThrow(/"a", registered by two, is already registered by one/);
     expect(session.tools.map(({ name }) => name)).toEqual(["a", "b"]);
     await one[Symbol.asyncDispose]();
     expect(session.tools.map(({ name }) => name)).toEqual(["a", "b"]);

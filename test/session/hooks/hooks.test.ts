@@ -202,7 +202,7 @@ describe("hooks that fail", () => {
       const { hooks, warnings, environment, session } = open({ [hookOptions[kind]]: hook });
       const ends = recordEvents(session, "hook.end");
       expect(await runKind(hooks, kind)).toEqual(outcomeOf(kind));
-      const effect = gateKinds.has(kind) ? "what it guards was stopped" : "it was passed over";
+      const effect = gateKinds.has(kind) ? "the action that it guards was blocked" : "it was ignored";
       expect(warnings.map(({ data }) => data)).toEqual([{ warningType: "hook", message: expect.stringContaining(effect) }]);
       expect(JSON.stringify(warnings)).not.toContain("secret");
       expect(ends.map(({ data }) => [data["success"], typeof (data["error"] as { message: string }).message])).toEqual([[false, "string"]]);

@@ -338,7 +338,7 @@ describe("subscriptions to a resource", () => {
     });
     let seen = 0;
     await session.watchResource("x://1", () => seen++);
-    expect(environment.lines).toMatchObject([{ level: "warning", message: "A watch on a resource failed.", data: { uri: "x://1" } }]);
+    expect(environment.lines).toMatchObject([{ level: "warning", message: "Watching a resource failed.", data: { uri: "x://1" } }]);
     environment.publishOffers();
     await settleMicrotasks();
     await settleMicrotasks();

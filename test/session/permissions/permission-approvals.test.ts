@@ -253,7 +253,7 @@ describe("an approval that names what it is for", () => {
     expect(asked.asked).toEqual(
       approval !== null && (approval as { toolName?: string }).toolName === "u" ? ["t", "t", "u"] : ["t", "t", "u"],
     );
-    expect(asked.warnings[0]).toMatch(/tool "t" does not cover that call.*allowed once/);
+    expect(asked.warnings[0]).toMatch(/tool "t" does not cover this call.*allowed once/);
   });
 
   test.each<[string, unknown, number]>([
@@ -353,7 +353,7 @@ describe("approvals that outlive the session", () => {
       const broken = answering({ kind: "approve-permanently" }, sources(), { approvals: { ...near, has, remember: async () => away() } });
       expect(await callAll(broken, ["t"], ["t"])).toEqual(["success", "success"]);
       expect(broken.asked).toEqual(["t"]);
-      expect(broken.warnings).toEqual([expect.stringContaining("could not be kept")]);
+      expect(broken.warnings).toEqual([expect.stringContaining("could not be stored")]);
       expect(broken.environment.lines.some(({ message }) => message.includes("could not be read"))).toBe(true);
     }
   });

@@ -70,7 +70,7 @@ describe("files attached to a message", () => {
       { workingDirectory },
     );
     expect(content).toBe(
-      'Look.\n\n<attachment name="long.txt">\n[300000 bytes, too long to show. Read it a part at a time.]\n</attachment>\n\n[data.bin: application/octet-stream, 4 bytes, which cannot be shown to you.]',
+      'Look.\n\n<attachment name="long.txt">\n[300000 bytes, too long to show. Read it in parts.]\n</attachment>\n\n[data.bin: application/octet-stream, 4 bytes, which cannot be shown to you.]',
     );
   });
 

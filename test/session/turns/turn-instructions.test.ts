@@ -122,10 +122,10 @@ describe("the list of skills in the system message", () => {
     expect(listSkills(skills, each * 10)).toMatch(/low.*middle.*known.*high/s);
     const three = listSkills(skills, each * 3);
     expect(three).not.toContain("known");
-    expect(three).toMatch(/low.*middle.*high.*\n1 more skill is there, for which this list has no room\.$/s);
-    expect(listSkills(skills, each * 2)).toMatch(/middle.*high.*\n2 more skills are there/s);
+    expect(three).toMatch(/low.*middle.*high.*\n1 more skill is available but not listed for lack of space\.$/s);
+    expect(listSkills(skills, each * 2)).toMatch(/middle.*high.*\n2 more skills are available/s);
     expect(listSkills(skills, 1)).toBe(
-      "<available_skills>\n</available_skills>\n4 more skills are there, for which this list has no room.",
+      "<available_skills>\n</available_skills>\n4 more skills are available but not listed for lack of space.",
     );
   });
 
@@ -135,7 +135,7 @@ describe("the list of skills in the system message", () => {
 
   test("the list of ten thousand skills is created synchronously", () => {
     const skills = Array.from({ length: 10_000 }, (_, index) => skill(`s${index}`));
-    expect(listSkills(skills, 4_000)).toMatch(/\d+ more skills are there/);
+    expect(listSkills(skills, 4_000)).toMatch(/\d+ more skills are available/);
   });
 });
 

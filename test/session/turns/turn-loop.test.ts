@@ -73,14 +73,14 @@ describe("invalid output of the model", () => {
   });
 
   test("arguments that are not valid JSON are a failure, and the original text is sent back", async () => {
-    const error = { text: '{"path": "a', message: "The arguments break off before their JSON ends." };
+    const error = { text: '{"path": "a', message: "The JSON of the arguments is incomplete." };
     const chat = fakeChat({ calls: [{ id: "c1", name: "a", error }] }, "Sorry.");
     let ran = 0;
     const session = openSession(createTestEnvironment(), { tools: [{ name: "a", handler: () => ++ran }], chatModel: chat });
     const events = recordEvents(session, "tool.execution_start", "tool.execution_complete");
     await session.sendAndWait("Go.");
     expect(ran).toBe(0);
-    expect(resultsOf(chat.requests[1])).toEqual(["Invalid arguments for tool 'a': The arguments break off before their JSON ends."]);
+    expect(resultsOf(chat.requests[1])).toEqual(["Invalid arguments for tool 'a': The JSON of the arguments is incomplete."]);
     expect(chat.requests[1]?.messages[2]).toMatchObject({ toolCalls: [{ argumentsText: error.text, argumentsError: error.message }] });
     expect(events.map(({ type, data }) => [type, data["success"]])).toEqual([
       ["tool.execution_start", undefined],

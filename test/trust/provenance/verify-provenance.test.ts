@@ -95,9 +95,9 @@ describe("provenance is refused that", () => {
       "PROVENANCE_UNVERIFIED",
       "certificate chain",
     ],
-    ["is about another package", () => sigstore.attest(subjectOf({ name: "pkg:npm/%40acme/skill@1.0.0" })), "PROVENANCE_MISMATCH"],
-    ["is about another version", () => sigstore.attest(subjectOf({ name: "pkg:npm/%40acme/skills@1.0.1" })), "PROVENANCE_MISMATCH"],
-    ["is about another tarball", () => sigstore.attest(subjectOf({ digest: { sha512: "00" } })), "PROVENANCE_MISMATCH"],
+    ["is for another package", () => sigstore.attest(subjectOf({ name: "pkg:npm/%40acme/skill@1.0.0" })), "PROVENANCE_MISMATCH"],
+    ["is for another version", () => sigstore.attest(subjectOf({ name: "pkg:npm/%40acme/skills@1.0.1" })), "PROVENANCE_MISMATCH"],
+    ["is for another tarball", () => sigstore.attest(subjectOf({ digest: { sha512: "00" } })), "PROVENANCE_MISMATCH"],
     ["is about nothing", () => sigstore.attest(statement({ subject: "all" })), "PROVENANCE_MISMATCH"],
     [
       "a person signed",

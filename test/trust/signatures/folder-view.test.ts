@@ -83,5 +83,5 @@ test("a tool that stands in a signed file and is not among the signed tools is l
   await resign(folder, alice, { tools: new Map([...statement.tools].filter(([name]) => name === "greet")) });
   const kit = await openKit([root], { watch: false, trust: requireOf(alice) });
   expect(kit.session.listTools().map(({ name }) => name)).toEqual(["greet"]);
-  expect(kit.found("TRUST_TOOL_CHANGED")).toMatchObject([{ message: expect.stringContaining('"wave" was not there') }]);
+  expect(kit.found("TRUST_TOOL_CHANGED")).toMatchObject([{ message: expect.stringContaining('"wave" did not exist') }]);
 });

@@ -89,7 +89,7 @@ test("a signed skill imports packages and its own files, and nothing else from b
   await resign(folder, alice, { tools: new Map() });
   delete (globalThis as { tampered?: boolean }).tampered;
   const kit = await openKit([root], { watch: false, trust: requireOf(alice) });
-  expect(kit.found("MODULE_UNTRUSTED")).toMatchObject([{ message: expect.stringContaining("It lies outside of") }]);
+  expect(kit.found("MODULE_UNTRUSTED")).toMatchObject([{ message: expect.stringContaining("It is outside of") }]);
   expect(hasRun()).toBe(false);
   put(join(root, "node_modules/words/index.js"), 'export const words = () => "packaged";');
   put(join(root, "node_modules/words/package.json"), '{ "name": "words", "type": "module", "exports": "./index.js" }');

@@ -30,13 +30,13 @@ export function hookAnswer(command: HookCommand, input: Fields, { code, stdout, 
   const text = withoutProgress(stdout).trim();
   const answer = parsed(text);
   if (answer !== undefined) return answers[moment]?.(answer, command, input);
-  if (text.startsWith("{")) throw fault(command, "began to answer with JSON that does not parse");
+  if (text.startsWith("{")) throw fault(command, "returned JSON that is not valid");
   const isContext = dialect !== "copilot" && dialect !== "gemini" && (moment === "sessionStart" || moment === "userPromptSubmitted");
   return isContext && text !== "" ? { additionalContext: cut(text) } : undefined;
 }
 
 function blocked({ moment, dialect }: HookCommand, stderr: string, stdout: string): object | undefined {
-  const reason = cut(stderr) || "A hook of a plugin blocked this without saying why.";
+  const reason = cut(stderr) || "A plugin's hook blocked this without giving a reason.";
   if (moment === "preToolUse") return { permissionDecision: "deny", permissionDecisionReason: reason };
   if (dialect === "copilot") return moment === "postToolUseFailure" && stdout !== "" ? { additionalContext: cut(stdout) } : undefined;
   if (dialect === "gemini" && moment === "postToolUse") return { modifiedResult: reason };
@@ -47,7 +47,7 @@ function blocked({ moment, dialect }: HookCommand, stderr: string, stdout: strin
 
 /** A prompt cannot be taken back here; what must not reach a model does not reach it. */
 function withheld(reason: string): object {
-  return { modifiedPrompt: `[The user's message was withheld by a hook, for this reason: ${reason}]` };
+  return { modifiedPrompt: `[A hook blocked the user's message. Reason: ${reason}]` };
 }
 
 type Answer = (answer: Fields, command: HookCommand, input: Fields) => object | undefined;
@@ -90,7 +90,7 @@ const answers: Readonly<Partial<Record<HookCommand["moment"], Answer>>> = {
 
 function stopAnswer(answer: Fields): object | undefined {
   if (answer["continue"] === false || decided(answer) !== "deny") return undefined;
-  return { decision: "block", reason: reasonOf(answer) ?? "A hook of a plugin asks you to continue." };
+  return { decision: "block", reason: reasonOf(answer) ?? "A plugin's hook asks you to continue." };
 }
 
 function changedArguments(answer: Fields, { dialect, protocol }: HookCommand, { toolName, toolArgs }: Fields): unknown {

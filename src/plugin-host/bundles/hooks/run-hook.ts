@@ -35,7 +35,7 @@ async function runHook(command: HookCommand, input: Readonly<Record<string, unkn
   const timeout = AbortSignal.timeout(command.timeout);
   const signal = AbortSignal.any([place.signal, timeout]);
   const env = environmentOf(command, place, cwd);
-  let outcome: ProgramOutcome = { kind: "not-found", message: "No program is named for this system." };
+  let outcome: ProgramOutcome = { kind: "not-found", message: "The hook has no command for this operating system." };
   for (const program of programsOf(command, place)) {
     outcome = await runProgram({ ...program, cwd, env, stdin, signal, maxOutputBytes, graceMs: 500 });
     if (outcome.kind !== "not-found") break;
@@ -43,7 +43,7 @@ async function runHook(command: HookCommand, input: Readonly<Record<string, unkn
   if (outcome.kind === "aborted")
     throw fault(
       command,
-      timeout.aborted ? `took longer than its ${command.timeout / 1000} seconds and was ended` : "was ended with its host",
+      timeout.aborted ? `took longer than its ${command.timeout / 1000} seconds and was stopped` : "was stopped with its host",
     );
   if (outcome.kind !== "exited") throw fault(command, `cannot be started: ${outcome.message}`);
   if (outcome.truncated) throw fault(command, `answered with more than ${maxOutputBytes} bytes`);

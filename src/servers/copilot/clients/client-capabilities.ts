@@ -112,7 +112,7 @@ function toV2Handlers({ wire }: Client): AskHandlers {
       const answer = await wire.request("tool.call", { sessionId, toolCallId, toolName, arguments: args }, signal);
       return isPlainRecord(answer) && answer["result"] !== undefined
         ? { result: answer["result"] }
-        : { error: "The client gave no result." };
+        : { error: "The client returned no result." };
     },
     permission: async (request, { sessionId, signal }) => {
       const permissionRequest = toWireRequest(request);

@@ -43,7 +43,7 @@ export class ClientCommands {
   remove(client: Client): void {
     if (this.#byClient.delete(client) && this.#session.isOpen) this.#tell();
     for (const [id, { client: owner }] of this.#pending)
-      if (owner === client) this.settle(id, client, "The client that has this command is gone.");
+      if (owner === client) this.settle(id, client, "The client that provides this command has disconnected.");
   }
 
   /** The command that a message such as `/deploy staging` calls up; undefined: it calls up none of a client. */

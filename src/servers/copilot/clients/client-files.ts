@@ -72,7 +72,7 @@ export class ClientFiles {
     const code = codeOf(error);
     if (code === undefined) return;
     const message = isPlainRecord(error) && typeof error["message"] === "string" ? error["message"] : code;
-    throw new HostError("SESSION_FS", `The client's file system refused ${path}: ${message}`);
+    throw new HostError("SESSION_FS", `The client's file system rejected ${path}: ${message}`);
   }
 }
 
@@ -137,7 +137,7 @@ class ClientLog implements AppendLog {
       await this.#files.append(this.#path, text);
     } catch (cause) {
       this.#waiting = text + this.#waiting;
-      throw new HostError("LOG_NOT_WRITTEN", `The client does not keep the session's log: ${errorMessage(cause)}`, { cause });
+      throw new HostError("LOG_NOT_WRITTEN", `The client could not store the session's log: ${errorMessage(cause)}`, { cause });
     }
   }
 }

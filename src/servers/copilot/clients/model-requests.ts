@@ -48,7 +48,8 @@ export class ModelRequests {
 
   /** The client has gone: nobody answers what is open. */
   close(): void {
-    for (const exchange of [...this.#exchanges.values()]) exchange.fail(new Error("The client that carries requests has gone."));
+    for (const exchange of [...this.#exchanges.values()])
+      exchange.fail(new Error("The client that sends model requests has disconnected."));
   }
 
   fail(requestId: string, message: string): boolean {

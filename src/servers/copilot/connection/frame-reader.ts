@@ -54,7 +54,7 @@ export class FrameReader {
   push(chunk: Buffer): void {
     this.#total += chunk.length;
     if (this.#total > this.#limits.totalBytes) {
-      this.#lose(`More than ${this.#limits.totalBytes} bytes came before a valid connect.`);
+      this.#lose(`More than ${this.#limits.totalBytes} bytes were received before a valid connect request.`);
       return;
     }
     let rest = chunk;
@@ -133,13 +133,13 @@ const nothing: Buffer = Buffer.alloc(0);
 /** The value, or what is wrong. */
 function parse(body: Buffer): { readonly value: unknown } | string {
   if (!isUtf8(body)) return "A message is not UTF-8.";
-  if (hasTooManyValues(body)) return `A message holds more than ${maxJsonValues} values.`;
+  if (hasTooManyValues(body)) return `A message has more than ${maxJsonValues} values.`;
   try {
     const value: unknown = JSON.parse(body.toString("utf8"));
     return isNestedTooDeep(value) ? `A message is nested more than ${maxJsonDepth} levels deep.` : { value };
   } catch {
     // What the parser says quotes the message, which may hold anything.
-    return "A message is not JSON.";
+    return "A message is not valid JSON.";
   }
 }
 
@@ -148,11 +148,11 @@ function contentLength(header: string, maxBytes: number): number | string {
   let length: number | undefined;
   for (const line of header.split("\r\n")) {
     const [, name, value] = /^([\w-]+):[ \t]*(.*?)[ \t]*$/.exec(line) ?? [];
-    if (name === undefined) return "A line of a header is not of the form name: value.";
+    if (name === undefined) return "A header line does not have the form name: value.";
     if (name.toLowerCase() !== "content-length") continue;
-    if (length !== undefined || value === undefined || !/^\d{1,15}$/.test(value)) return "Content-Length is not one whole number.";
+    if (length !== undefined || value === undefined || !/^\d{1,15}$/.test(value)) return "Content-Length is not a single integer.";
     length = Number(value);
   }
   if (length === undefined) return "A header has no Content-Length.";
-  return length <= maxBytes ? length : `A message of ${length} bytes is announced; the limit is ${maxBytes}.`;
+  return length <= maxBytes ? length : `A message has ${length} bytes; the limit is ${maxBytes}.`;
 }

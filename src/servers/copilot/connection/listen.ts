@@ -40,7 +40,7 @@ export async function listenForClients(
     listener.listen(port, host);
     await once(listener, "listening");
   } catch (cause) {
-    throw new HostError("COPILOT_LISTEN", `${host}:${port} cannot be listened on: ${toError(cause).message}`, { cause });
+    throw new HostError("COPILOT_LISTEN", `Cannot listen on ${host}:${port}: ${toError(cause).message}`, { cause });
   }
   return {
     port: (listener.address() as AddressInfo).port,

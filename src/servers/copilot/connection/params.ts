@@ -32,12 +32,12 @@ export class Params {
   }
 
   text(key: string): string {
-    return this.optionalText(key) ?? this.#wrong(key, "a text");
+    return this.optionalText(key) ?? this.#wrong(key, "a string");
   }
 
   optionalText(key: string): string | undefined {
     const value = this.get(key);
-    return value === undefined || typeof value === "string" ? value : this.#wrong(key, "a text");
+    return value === undefined || typeof value === "string" ? value : this.#wrong(key, "a string");
   }
 
   flag(key: string): boolean {
@@ -62,7 +62,7 @@ export class Params {
     const value = this.get(key);
     if (value === undefined) return undefined;
     const isList = Array.isArray(value) && value.every((item): item is string => typeof item === "string");
-    return isList ? value : this.#wrong(key, "a list of texts");
+    return isList ? value : this.#wrong(key, "an array of strings");
   }
 
   record(key: string): Readonly<Record<string, unknown>> {
@@ -76,7 +76,7 @@ export class Params {
 
   records(key: string): readonly Readonly<Record<string, unknown>>[] {
     const value = this.get(key) ?? [];
-    return Array.isArray(value) && value.every(isPlainRecord) ? value : this.#wrong(key, "a list of objects");
+    return Array.isArray(value) && value.every(isPlainRecord) ? value : this.#wrong(key, "an array of objects");
   }
 
   #wrong(key: string, what: string): never {

@@ -108,23 +108,23 @@ export class WireWriter extends AbstractMessageWriter implements MessageWriter {
     try {
       return JSON.stringify(message);
     } catch (error) {
-      this.#log.error("An answer cannot be written as JSON.", { error: toError(error) });
+      this.#log.error("An answer cannot be represented in JSON.", { error: toError(error) });
       const { id, method } = message as { readonly id?: unknown; readonly method?: string };
       if (method !== undefined) throw error;
-      return JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32603, message: "The answer cannot be written as JSON." } });
+      return JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32603, message: "The answer cannot be represented in JSON." } });
     }
   }
 }
 
 /** What is wrong with a message; undefined: nothing. */
 function problemOf(value: unknown): string | undefined {
-  if (!isPlainRecord(value)) return "A message is an object; lists of messages are not taken.";
+  if (!isPlainRecord(value)) return "A message must be an object; batches are not supported.";
   const { id, method, params } = value;
-  if (method === undefined) return isAnswer(value) ? undefined : "A message has neither a method nor an answer.";
-  if (typeof method !== "string") return "A method is a text.";
-  if (id !== undefined && !isId(id)) return "An id is a text or a number.";
-  if (params !== undefined && (typeof params !== "object" || params === null)) return "params are an object.";
-  if (method === "$/cancelRequest" && !(isPlainRecord(params) && isId(params["id"]))) return "$/cancelRequest names no request.";
+  if (method === undefined) return isAnswer(value) ? undefined : "A message has neither a method nor a result.";
+  if (typeof method !== "string") return "method must be a string.";
+  if (id !== undefined && !isId(id)) return "id must be a string or a number.";
+  if (params !== undefined && (typeof params !== "object" || params === null)) return "params must be an object.";
+  if (method === "$/cancelRequest" && !(isPlainRecord(params) && isId(params["id"]))) return "$/cancelRequest has no request id.";
   return undefined;
 }
 

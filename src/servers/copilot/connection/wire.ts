@@ -41,12 +41,12 @@ export class Wire {
       this.#settleClosed = resolve;
     });
     this.#frames = new FrameWriter(output, () => {
-      log.warning("A client does not read what it is sent. Its connection is closed.");
+      log.warning("A client does not read its messages, so its connection is closed.");
       this.close();
     });
     this.#reader = new WireReader(input, {
       refuse: (error) => this.#frames.write(JSON.stringify({ jsonrpc: "2.0", ...error })),
-      onProblem: (problem) => log.warning(`A client sent something that is not understood: ${problem}`),
+      onProblem: (problem) => log.warning(`A client sent an invalid message: ${problem}`),
     });
     this.#connection = createMessageConnection(this.#reader, new WireWriter(this.#frames, log), quietLogger);
     this.#connection.onRequest((method: string, params: unknown, token: CancellationToken) => this.#answer(answer, method, params, token));
@@ -73,7 +73,7 @@ export class Wire {
 
   /** Asks the client. Rejects with its error, when the signal fires, and when the connection is closed. */
   async request(method: string, params: object, signal?: AbortSignal): Promise<unknown> {
-    if (!this.isOpen) throw new Error(`The client has gone; ${method} was not sent.`);
+    if (!this.isOpen) throw new Error(`The client has disconnected; ${method} was not sent.`);
     signal?.throwIfAborted();
     const cancelling = new CancellationTokenSource();
     const listening = signal && onAbort(signal, () => cancelling.cancel());
@@ -93,7 +93,7 @@ export class Wire {
 
   close(): void {
     if (!this.isOpen) return;
-    this.#closing.abort(new Error("The client has gone."));
+    this.#closing.abort(new Error("The client has disconnected."));
     this.#frames.close();
     this.#reader.end();
     this.#connection.dispose();

@@ -55,7 +55,7 @@ export async function launchExtension({ id, file }: FoundExtension, options: Lau
   const trusted = (await server.mayRun(workingDirectory)) ? workingDirectory : undefined;
   const sdk = findSdk([sdkPath, server.options.environment["COPILOT_SDK_PATH"]], file, trusted);
   if (sdk === undefined) {
-    return "the Copilot SDK was not found. Install @github/copilot-sdk in the project, or name its folder by extensionSdkPath";
+    return "the Copilot SDK was not found. Install @github/copilot-sdk in the project, or set its folder with extensionSdkPath";
   }
   const environment = minimalEnvironment({
     SESSION_ID: sessionId,
@@ -93,7 +93,7 @@ function attach(id: string, process: ManagedProcess, { server, sessionId, onJoin
   void process.ended.then((exit) => fail(describeExit(exit, client.extension?.refusal, stderr.text)));
   // Mostly because it ends, and how is the better reason.
   void client.wire.closed.then(() => {
-    if (!isOver) setTimeout(() => fail("it closed its line"), endingMs).unref();
+    if (!isOver) setTimeout(() => fail("it closed its connection"), endingMs).unref();
   });
   return {
     pid: process.pid,
@@ -127,11 +127,11 @@ function outputOf({ stdin }: ManagedProcess): { write(text: string): void; reado
 }
 
 function describeExit({ code, signal }: ProcessExit, refusal: string | undefined, stderr: string): string {
-  if (refusal !== undefined) return `it was not let into its session: ${refusal}`;
-  const how = signal === null ? `it ended with exit code ${code}` : `it was ended by ${signal}`;
+  if (refusal !== undefined) return `it could not join its session: ${refusal}`;
+  const how = signal === null ? `it exited with code ${code}` : `it was killed by ${signal}`;
   // The stack of an error is longer than the error.
   const lines = stderr.split(/\r?\n/).filter((line) => line.trim() !== "" && !/^\s+at /.test(line));
-  return lines.length === 0 ? how : `${how}. The last that it wrote to stderr:\n${lines.slice(-8).join("\n").slice(-800)}`;
+  return lines.length === 0 ? how : `${how}. Last lines of stderr:\n${lines.slice(-8).join("\n").slice(-800)}`;
 }
 
 /** What extensions import, wherever it is. */

@@ -18,7 +18,7 @@ export function admitExtension(
   if (extension.sessionId !== sessionId) {
     throw new HostError(
       "EXTENSION_REFUSED",
-      `Extension "${extension.id}" was started for session ${extension.sessionId}, and joins no other.`,
+      `Extension "${extension.id}" was started for session ${extension.sessionId} and cannot join another one.`,
     );
   }
   const given = minimalEnvironment();
@@ -26,8 +26,8 @@ export function admitExtension(
     .texts("requestedEnvironmentVariables")
     .filter((name) => environment[name] !== undefined && !Object.hasOwn(given, name));
   if (kept.length === 0) return;
-  const advice = "skillhost gives extensions none of its variables. Have the extension read what it needs from a file.";
-  throw new HostError("EXTENSION_REFUSED", `Extension "${extension.id}" asks for ${kept.join(", ")}, and ${advice}`);
+  const advice = "skillhost does not pass its environment variables to extensions. Read the values from a file instead.";
+  throw new HostError("EXTENSION_REFUSED", `Extension "${extension.id}" requests ${kept.join(", ")}, but ${advice}`);
 }
 
 /** Remembers why an extension is not let in: it will end, and nobody else hears of it. */

@@ -156,7 +156,7 @@ export class SessionExtensions {
     const entry = this.#entries.get(id);
     if (entry !== undefined) return entry;
     const known = [...this.#entries.keys()].join(", ");
-    const advice = known === "" ? "This session has none." : `There are ${known}.`;
+    const advice = known === "" ? "This session has no extensions." : `Its extensions are ${known}.`;
     throw new HostError("EXTENSION_UNKNOWN", `Extension not found: ${id}. ${advice}`);
   }
 

@@ -26,7 +26,7 @@ export const agents: MethodFamily = {
     const { customAgents = [] } = session.config.options;
     const profile = session.config.agents.all.get(id) ?? session.config.agents.custom.find(({ name }) => name === id);
     if (profile === undefined || id === "general-purpose") {
-      throw badParams(call.params.method, `there is no agent ${JSON.stringify(id)} of this session whose prompt could be another.`);
+      throw badParams(call.params.method, `this session has no agent ${JSON.stringify(id)} whose prompt can be changed.`);
     }
     const others = customAgents.filter(({ name }) => name !== id);
     await session.update({ customAgents: [...others, { ...toAgentOptions(profile), prompt }] });

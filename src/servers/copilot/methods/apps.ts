@@ -26,7 +26,7 @@ export const apps: MethodFamily = {
     const toolName = call.params.text("toolName");
     const tool = toolsOf(session, serverName).find(({ origin }) => origin.nativeName === toolName);
     if (tool === undefined || !isForApps(tool)) {
-      throw new Error(`MCP server ${JSON.stringify(serverName)} has no tool ${JSON.stringify(toolName)} that its pages may call.`);
+      throw new Error(`MCP server ${JSON.stringify(serverName)} has no tool ${JSON.stringify(toolName)} that its pages can call.`);
     }
     const args = call.params.optionalRecord("arguments") ?? {};
     const begun = performance.now();
@@ -71,7 +71,7 @@ function serverOf({ params }: Call): string {
   const serverName = params.text("serverName");
   const origin = params.text("originServerName");
   if (origin === serverName) return serverName;
-  throw new Error(`A page of MCP server ${JSON.stringify(origin)} may not call tools of ${JSON.stringify(serverName)}.`);
+  throw new Error(`A page of MCP server ${JSON.stringify(origin)} must not call tools of ${JSON.stringify(serverName)}.`);
 }
 
 function toolsOf(session: Session, serverName: string): readonly Tool[] {

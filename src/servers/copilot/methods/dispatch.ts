@@ -30,7 +30,8 @@ const loaded = new Map<string, Method>();
 
 function load(method: string): Method {
   const entry = methodTable.get(method);
-  if (entry === undefined) throw notSupported(`There is no method ${method.slice(0, 100)} in this protocol, as far as skillhost knows it.`);
+  if (entry === undefined)
+    throw notSupported(`Method ${method.slice(0, 100)} is not part of the protocol version that skillhost supports.`);
   if ("reason" in entry) throw notSupported(`${method} is not supported by skillhost: ${entry.reason}`);
   const loading = families[entry.family]();
   return async (call) => {
@@ -47,5 +48,5 @@ function admitWithoutToken(method: string, { server, client }: Call): void {
     return;
   }
   client.countRefusal();
-  throw new Error(`AUTHENTICATION_FAILED: ${method} needs a connection that has said its token. Send connect with the token first.`);
+  throw new Error(`AUTHENTICATION_FAILED: ${method} requires an authenticated connection. Send connect with the token first.`);
 }

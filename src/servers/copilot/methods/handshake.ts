@@ -9,7 +9,7 @@ export const handshake: MethodFamily = {
     refuseOtherVersions(params);
     if (client.isTurnedAway || !server.accepts(params.optionalText("token"))) {
       client.countRefusal();
-      throw new Error("AUTHENTICATION_FAILED: the token is missing or is not the one that this server was started with.");
+      throw new Error("AUTHENTICATION_FAILED: the token is missing or wrong.");
     }
     client.admit();
     client.version = 3;
@@ -44,15 +44,15 @@ function refuseOtherVersions(params: Params): void {
   const wanted = params.optionalNumber("protocolVersion");
   if (wanted === undefined || wanted === 2 || wanted === 3) return;
   throw new Error(
-    `This client speaks version ${wanted} of the protocol, and skillhost speaks versions 2 and 3. Use an SDK of one of these.`,
+    `This client uses version ${wanted} of the protocol, but skillhost supports versions 2 and 3. Use an SDK with one of these versions.`,
   );
 }
 
 function authStatus({ server: { options } }: Call): object {
-  if (options.gitHubToken !== undefined) return { isAuthenticated: true, authType: "env", statusMessage: "A token was given." };
+  if (options.gitHubToken !== undefined) return { isAuthenticated: true, authType: "env", statusMessage: "A token was provided." };
   const { COPILOT_API_URL: copilot, OPENAI_BASE_URL: openai } = options.environment;
   const endpoint = copilot || openai;
   return endpoint
-    ? { isAuthenticated: true, authType: "api-key", statusMessage: "Models are served by the endpoint of the environment." }
-    : { isAuthenticated: false, statusMessage: "No token was given, and no endpoint is named." };
+    ? { isAuthenticated: true, authType: "api-key", statusMessage: "Models come from the endpoint of the environment." }
+    : { isAuthenticated: false, statusMessage: "No token was provided, and no endpoint is configured." };
 }

@@ -51,7 +51,7 @@ export const lifecycle: MethodFamily = {
   },
   // There is no screen that one of the sessions could be on.
   "session.getForeground": () => ({}),
-  "session.setForeground": () => ({ success: false, error: "skillhost has no screen that a session could be shown on." }),
+  "session.setForeground": () => ({ success: false, error: "skillhost has no user interface that could show a session." }),
 };
 
 /** A session as lists of them have it. */

@@ -44,7 +44,7 @@ export const mcp: MethodFamily = {
   },
   "session.mcp.reload"(call) {
     sessionOf(call);
-    throw new Error("MCP config reload not available: what is configured for a session is given with it.");
+    throw new Error("MCP config reload not available: the servers of a session are configured when it is created.");
   },
   async "session.mcp.reloadWithConfig"(call) {
     const config = call.params.record("config");
@@ -143,7 +143,7 @@ function find(session: Session, name: string): ServerInfo | undefined {
 function connected(session: Session, name: string): ServerInfo {
   const server = find(session, name);
   if (server?.status === "connected") return server;
-  const why = server === undefined ? "there is none of this name" : (server.error ?? server.status);
+  const why = server === undefined ? "this session has no server with this name" : (server.error ?? server.status);
   throw new Error(`MCP server ${JSON.stringify(name)} is not connected: ${why}.`);
 }
 

@@ -66,8 +66,7 @@ async function runCommand(session: CopilotSession, { name, args }: { readonly na
 /** The mode that a message is sent in is the session's from then on. */
 async function chooseMode({ params }: Call, { mode, session }: CopilotSession): Promise<void> {
   const wanted = params.optionalText("agentMode");
-  if (wanted === "shell")
-    throw badParams(params.method, "commands of a shell are run by tools of a model; send what is to be done as a message.");
+  if (wanted === "shell") throw badParams(params.method, "shell commands are run only by tools of the model; send the task as a message.");
   const next = wanted === undefined ? mode : toMode(wanted, params.method);
   if (next !== mode) await session.update({ agentMode: next });
 }

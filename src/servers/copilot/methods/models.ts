@@ -13,7 +13,7 @@ export const models: MethodFamily = {
   async "models.list"(call) {
     const provider = providerOf(call);
     if (provider === undefined)
-      throw new Error("Not authenticated: no endpoint for models is named, by COPILOT_API_URL or OPENAI_BASE_URL.");
+      throw new Error("Not authenticated: no model endpoint is configured. Set COPILOT_API_URL or OPENAI_BASE_URL.");
     return { models: await list(provider, call) };
   },
   // What is known of models is known of those that an endpoint lists.

@@ -29,7 +29,7 @@ export const permissions: MethodFamily = {
     const session = sessionOf(call);
     const mode = call.params.text("mode");
     if (mode !== "manual" && mode !== "allow-all") {
-      throw notSupported(`The permission mode ${JSON.stringify(mode)} is not supported by skillhost: there are "manual" and "allow-all".`);
+      throw notSupported(`The permission mode ${JSON.stringify(mode)} is not supported by skillhost. Use "manual" or "allow-all".`);
     }
     await setApproveAll(session, mode === "allow-all");
     return { success: true, mode };
@@ -90,7 +90,7 @@ export const permissions: MethodFamily = {
     const isSame = pathOf(call) === sessionOf(call).config.workingDirectory;
     if (isSame) return { success: true };
     throw notSupported(
-      `${call.params.method} is not supported by skillhost: the working directory of a session stays. Create another session there.`,
+      `${call.params.method} is not supported by skillhost: the working directory of a session cannot change. Create another session there.`,
     );
   },
   async "session.permissions.urls.setUnrestrictedMode"(call) {
@@ -116,7 +116,7 @@ export const permissions: MethodFamily = {
     const tools = session.catalog.executables.values();
     const isKept = await session.permissions.approveFor(call.params.text("locationKey"), approval, tools);
     if (isKept) return { success: true };
-    throw badParams(call.params.method, "approval is about no tool of this session.");
+    throw badParams(call.params.method, "approval does not match a tool of this session.");
   },
   "session.permissions.folderTrust.addTrusted"({ server, params }) {
     server.trustedFolders.add(resolve(params.text("path")));
@@ -154,7 +154,8 @@ async function setRules(
 
 function toRules(list: unknown, method: string): readonly string[] {
   if (list === undefined || list === null) return [];
-  if (!Array.isArray(list) || !list.every(isPlainRecord)) throw badParams(method, "rules must be lists of objects with kind and argument.");
+  if (!Array.isArray(list) || !list.every(isPlainRecord))
+    throw badParams(method, "rules must be arrays of objects with kind and argument.");
   return list.map((rule) => toRule(rule, method));
 }
 

@@ -22,7 +22,7 @@ export const plugins: MethodFamily = {
   },
   "sessions.setAdditionalPlugins"({ params }) {
     if (params.records("plugins").length === 0) return {};
-    throw notSupported(`${params.method} is not supported by skillhost: name the folders of plugins in pluginDirectories of the session.`);
+    throw notSupported(`${params.method} is not supported by skillhost: list plugin folders in pluginDirectories of the session.`);
   },
   "secrets.addFilterValues"({ server, params }) {
     for (const value of params.texts("values")) if (value.length >= 4) server.secrets.add(value);

@@ -12,7 +12,7 @@ export const state: MethodFamily = {
     const session = findSession(server, params);
     const { workingDirectory, ...change } = optionsOf(server, client, params, session.id);
     if (workingDirectory !== undefined && workingDirectory !== session.session.config.workingDirectory) {
-      throw badParams(params.method, "the working directory of a session stays. Create another session there.");
+      throw badParams(params.method, "the working directory of a session cannot change. Create another session there.");
     }
     if (Object.keys(change).length > 0) await session.session.update(change);
     return { success: true };
@@ -28,7 +28,7 @@ export const state: MethodFamily = {
   "session.name.set"(call) {
     const session = sessionOf(call);
     const name = call.params.text("name").trim();
-    if (name === "") throw badParams(call.params.method, "a name must have other characters than blanks.");
+    if (name === "") throw badParams(call.params.method, "a name must not be blank.");
     session.setName(name);
   },
   "session.name.setAuto"(call) {

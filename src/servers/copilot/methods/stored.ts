@@ -95,7 +95,7 @@ export const stored: MethodFamily = {
     if (server.sessions.size > 0)
       throw new HostError(
         "SESSION_FS",
-        "sessionFs.setProvider comes too late: this runtime has sessions. Set it before the first one is made.",
+        "sessionFs.setProvider was called too late: this runtime already has sessions. Call it before the first session is created.",
       );
     client.fileSystem = { statePath: params.text("sessionStatePath"), initialDirectory: params.optionalText("initialCwd") ?? "" };
     return { success: true };

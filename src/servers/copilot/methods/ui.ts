@@ -119,7 +119,7 @@ async function runQueuedCommand(call: Call, session: CopilotSession, text: strin
     await chooseModel(call.server, session.session);
     return "message";
   }
-  const message = `Queued command ${JSON.stringify(text)} was not done: no client handled it, and no plugin or skill has that name.`;
+  const message = `Queued command ${JSON.stringify(text)} was not run: no client handled it, and no plugin or skill has that name.`;
   events.append("session.warning", { warningType: "command", message });
   return "done";
 }

@@ -1,6 +1,6 @@
 /** The methods that clients of the Copilot SDK may send and that do nothing here, by the reason that they are told. */
 export const unsupported: Readonly<Record<string, readonly string[]>> = {
-  "skillhost signs in to no account; models are reached with a key or a token of the environment or of the session.": [
+  "skillhost does not sign in to accounts; models use a key or token from the environment or the session.": [
     "account.getAllUsers",
     "account.login",
     "account.logout",
@@ -15,7 +15,7 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "session.gitHubAuth.setCredentials",
     "session.gitHubAuth.switchToAuth",
   ],
-  "background agents are the model's, by task, read_agent and list_agents.": [
+  "only the model manages background agents, with task, read_agent and list_agents.": [
     "agentRegistry.spawn",
     "session.cancelAllBackgroundAgents",
     "session.fleet.start",
@@ -42,7 +42,7 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "sessions.configureSessionExtensions",
     "sessions.registerExtensionToolsOnSession",
   ],
-  "settings of the machine are skillhost.json's, read when it is started.": [
+  "machine settings come from skillhost.json, which is read at start.": [
     "managedSettings.clearCache",
     "managedSettings.read",
     "session.settings.evaluatePredicate",
@@ -51,8 +51,8 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "user.settings.reload",
     "user.settings.set",
   ],
-  "a session has its plugins as they were when it began; begin another for those of now.": ["session.plugins.reload"],
-  "there are no canvases.": [
+  "a session keeps the plugins that it started with; create another session to use the current ones.": ["session.plugins.reload"],
+  "canvases are not supported.": [
     "session.canvas.action.invoke",
     "session.canvas.close",
     "session.canvas.list",
@@ -61,13 +61,13 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "session.canvas.provider.register",
     "session.canvas.provider.unregister",
   ],
-  "nothing is measured or sent.": [
+  "telemetry is not collected.": [
     "session.debug.collectLogs",
     "session.limitPrediction.predict",
     "session.telemetry.getEngagementId",
     "session.telemetry.setFeatureOverrides",
   ],
-  "there are no factories.": [
+  "factories are not supported.": [
     "session.factory.agent",
     "session.factory.cancel",
     "session.factory.getRun",
@@ -84,7 +84,7 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "session.factory.run",
     "session.factory.runFromTool",
   ],
-  "a server asks for it itself, and the session's clients answer.": [
+  "MCP servers send this request themselves, and the session's clients answer it.": [
     "session.mcp.configureGitHub",
     "session.mcp.headers.handlePendingHeadersRefreshRequest",
     "session.mcp.moveLoadingToBackground",
@@ -94,7 +94,7 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "session.mcp.registerExternalClient",
     "session.mcp.unregisterExternalClient",
   ],
-  "messages wait in one queue that is worked off in order; abort drops it.": [
+  "messages wait in one queue that is processed in order; abort clears it.": [
     "session.queue.beginDeferredIdleDrain",
     "session.queue.consumeSystemNotifications",
     "session.queue.deferSessionIdle",
@@ -110,7 +110,7 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "session.queue.snapshot",
     "session.queue.updateText",
   ],
-  "sessions run on this machine; there is no remote counterpart.": [
+  "sessions run only on this machine.": [
     "session.remote.disable",
     "session.remote.enable",
     "session.remote.notifySteerableChanged",
@@ -127,8 +127,8 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "sessions.stopRemoteControl",
     "sessions.transferRemoteControl",
   ],
-  "no file system is walled off for tools by the runtime.": ["session.sandbox.disableForSession", "session.sandbox.getEnforcementStatus"],
-  "nothing is scheduled here; a program can send a message when it is time.": [
+  "the runtime does not sandbox the file system for tools.": ["session.sandbox.disableForSession", "session.sandbox.getEnforcementStatus"],
+  "scheduling is not supported; a program can send a message at the right time.": [
     "session.schedule.add",
     "session.schedule.addAt",
     "session.schedule.addCron",
@@ -139,13 +139,13 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "session.schedule.rearmSelfPaced",
     "session.schedule.stop",
   ],
-  "commands run by tools of a model, which ask for permission.": [
+  "commands are run only by tools of the model, which ask for permission.": [
     "session.shell.cancelUserRequested",
     "session.shell.exec",
     "session.shell.executeUserRequested",
     "session.shell.kill",
   ],
-  "skillhost has nothing that it could be about.": [
+  "skillhost has no equivalent.": [
     "catalog.search",
     "commands.list",
     "hooks.discover",

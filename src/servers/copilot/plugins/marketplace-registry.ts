@@ -54,15 +54,19 @@ export class MarketplaceRegistry {
       const { toStoredEntry } = await import("../../../plugin-host/bundles/read-marketplace.ts");
       return { folder: listed.folder, marketplace, entry: toStoredEntry(list, listed) };
     }
-    const why = listed === undefined ? "it lists no such plugin" : "the plugin lies elsewhere, and skillhost fetches nothing for this";
+    const why =
+      listed === undefined ? "it does not list this plugin" : "the plugin is in another repository, and skillhost does not fetch plugins";
     throw new HostError("PLUGIN_SOURCE", `${JSON.stringify(spec)} cannot be installed from marketplace "${marketplace}": ${why}.`);
   }
 
   #find(name: string): KnownMarketplace {
     const found = this.#all.find((marketplace) => marketplace.name === name);
     if (found !== undefined) return found;
-    const known = this.#all.length === 0 ? "None was added." : `These were added: ${this.#all.map((one) => one.name).join(", ")}.`;
-    throw new HostError("MARKETPLACE_UNKNOWN", `There is no marketplace ${JSON.stringify(name)}. ${known}`);
+    const known =
+      this.#all.length === 0
+        ? "No marketplaces were added."
+        : `The added marketplaces are: ${this.#all.map((one) => one.name).join(", ")}.`;
+    throw new HostError("MARKETPLACE_UNKNOWN", `Marketplace ${JSON.stringify(name)} does not exist. ${known}`);
   }
 }
 
@@ -70,6 +74,6 @@ async function read(folder: string): Promise<ReadMarketplace> {
   const { readMarketplace } = await import("../../../plugin-host/bundles/read-marketplace.ts");
   const marketplace = readMarketplace(folder);
   if (marketplace !== undefined && marketplace.name !== "") return marketplace;
-  const why = marketplace?.diagnostics.find(({ severity }) => severity === "error")?.message ?? "It holds no marketplace.json.";
-  throw new HostError("MARKETPLACE_UNUSABLE", `There is no marketplace in ${folder}. ${why}`);
+  const why = marketplace?.diagnostics.find(({ severity }) => severity === "error")?.message ?? "It contains no marketplace.json.";
+  throw new HostError("MARKETPLACE_UNUSABLE", `No marketplace found in ${folder}. ${why}`);
 }

@@ -137,8 +137,8 @@ export class PluginLibrary {
     const fault = bundle.diagnostics.find(({ severity }) => severity === "error");
     const isNamed = /^[A-Za-z0-9][\w.-]{0,63}$/.test(bundle.name) && !bundle.name.startsWith(".staged");
     if (!bundle.isRefused && isNamed && (bundle.manifestFile !== undefined || listed !== undefined)) return bundle;
-    const why = bundle.isRefused && fault !== undefined ? fault.message : "it has no manifest that gives it a usable name";
-    throw new HostError("PLUGIN_UNUSABLE", `This is not a plugin that can be installed: ${why}`);
+    const why = bundle.isRefused && fault !== undefined ? fault.message : "it has no manifest with a valid name";
+    throw new HostError("PLUGIN_UNUSABLE", `This plugin cannot be installed: ${why}`);
   }
 
   #find(spec: string, sourceId?: string): InstalledPlugin {
@@ -147,7 +147,7 @@ export class PluginLibrary {
       return isNamed && (sourceId === undefined || sourceIdOf(plugin) === sourceId);
     });
     if (found.length === 1) return found[0]!;
-    const why = found.length === 0 ? "is not installed" : "is installed from several places: name it as plugin@marketplace";
+    const why = found.length === 0 ? "is not installed" : "is installed from several marketplaces: use plugin@marketplace";
     throw new HostError("PLUGIN_UNKNOWN", `Plugin ${JSON.stringify(spec)} ${why}.`);
   }
 
@@ -184,8 +184,8 @@ export function localFolder(source: string, workingDirectory: string): string {
   if (existsSync(path) && statSync(path).isDirectory()) return path;
   const isRemote = /^(?:https?|ssh|git):|^git@|^[\w-][\w.-]*\/[\w.-]+(?::|$)/.test(source);
   const advice = isRemote
-    ? "skillhost fetches nothing from GitHub or other repositories for this: clone it, and give the folder."
-    : "There is no such folder.";
+    ? "skillhost does not fetch plugins from GitHub or other repositories. Clone the repository, and use its folder."
+    : "The folder does not exist.";
   throw new HostError("PLUGIN_SOURCE", `${JSON.stringify(source)} cannot be installed. ${advice}`);
 }
 

@@ -16,7 +16,7 @@ export function createTokenSource(client: Client, sessionId: string, registratio
     const answer = await client.wire.request("gitHubToken.getToken", { registrationId, host: "github.com", sessionId, reason });
     const given = isPlainRecord(answer) && answer["kind"] === "token" ? answer : {};
     const { accessToken: token, expiresIn } = given;
-    if (typeof token !== "string" || token === "") throw new Error("The client gave no token to sign in to the models with.");
+    if (typeof token !== "string" || token === "") throw new Error("The client did not return a token for the models.");
     current = { token, until: Date.now() + (typeof expiresIn === "number" ? expiresIn * 1000 : 0) - aheadMs };
     return token;
   };

@@ -132,7 +132,7 @@ const usualModel = "claude-sonnet-4.5";
 
 /** The model to take where nobody named one: the usual one if the endpoint has it, else its first. */
 async function firstModel(provider: SessionProvider): Promise<string> {
-  if (isPluginProvider(provider)) throw new HostError("MODEL_MISSING", "The session names no model. Give it one.");
+  if (isPluginProvider(provider)) throw new HostError("MODEL_MISSING", "The session has no model. Set one.");
   try {
     const { listModels } = await import("../../../models/provider.ts");
     const models = await listModels({ ...(provider as ProviderOptions), retries: 0 }, { signal: AbortSignal.timeout(10_000) });

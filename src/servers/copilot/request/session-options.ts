@@ -143,7 +143,7 @@ export function ineffectiveOptions(params: Params): readonly string[] {
 export function refuseUnenforceable(params: Params): void {
   const reason = unenforceable.find((key) => holdsRules(params.get(key)));
   if (reason === undefined) return;
-  throw badParams(params.method, `${reason} is not enforced by skillhost. Give the rules to session.permissions.configure instead.`);
+  throw badParams(params.method, `${reason} is not enforced by skillhost. Pass the rules to session.permissions.configure instead.`);
 }
 
 const unenforceable = ["managedSettings", "enableManagedSettings"] as const;

@@ -88,7 +88,7 @@ export function instructionsOf(
 /** Questions for which nobody may still come, as it is for a permission, are over when no client answers them. */
 export function ownCallbacks(server: ServerContext, sessionId: string): Partial<SessionOptions> {
   const nobody = (): never => {
-    throw new HostError("ASK_UNANSWERED", "No client of this session answers such questions.");
+    throw new HostError("ASK_UNANSWERED", "No client of this session supports this kind of request.");
   };
   return {
     onElicitationRequest: () => (server.sessions.get(sessionId)?.canElicit === true ? noResult : nobody()),

@@ -31,7 +31,7 @@ export class McpConfigFile {
 
   add(name: string, config: Readonly<Record<string, unknown>>): Promise<void> {
     if (Object.hasOwn(this.#servers, name))
-      throw new HostError("MCP_CONFIG", `An MCP server ${JSON.stringify(name)} is configured already. Update it.`);
+      throw new HostError("MCP_CONFIG", `MCP server ${JSON.stringify(name)} is already configured. Update it instead.`);
     return this.#replace({ ...this.#servers, [name]: config });
   }
 
@@ -57,7 +57,7 @@ export class McpConfigFile {
   }
 
   #assertKnown(name: string): void {
-    if (!Object.hasOwn(this.#servers, name)) throw new HostError("MCP_CONFIG", `No MCP server ${JSON.stringify(name)} is configured.`);
+    if (!Object.hasOwn(this.#servers, name)) throw new HostError("MCP_CONFIG", `MCP server ${JSON.stringify(name)} is not configured.`);
   }
 
   #replace(servers: Servers): Promise<void> {

@@ -152,7 +152,7 @@ export async function dropClient(server: ServerContext, client: Client): Promise
   const joined = [...server.sessions.values()].filter((session) => session.clients.includes(client));
   const parked = await Promise.allSettled(joined.map((session) => parkSession(server, session, client)));
   const failed = parked.flatMap((one) => (one.status === "rejected" ? [toError(one.reason)] : []));
-  if (failed.length > 0) throw new AggregateError(failed, `${failed.length} sessions of a client that has gone could not be kept for it.`);
+  if (failed.length > 0) throw new AggregateError(failed, `${failed.length} sessions of a disconnected client could not be kept for it.`);
 }
 
 /** A session goes on without a client; what it left open waits for another, where it was the last. */
@@ -184,7 +184,7 @@ export function findSession(server: ServerContext, params: Params): CopilotSessi
 function tellIneffective({ session }: CopilotSession, params: Params): void {
   const names = ineffectiveOptions(params);
   if (names.length === 0) return;
-  const message = `These options of ${params.method} have no effect on skillhost: ${names.join(", ")}.`;
+  const message = `These options of ${params.method} have no effect in skillhost: ${names.join(", ")}.`;
   session.events.append("session.info", { infoType: "options_without_effect", message });
 }
 

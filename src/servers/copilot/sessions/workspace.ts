@@ -82,7 +82,7 @@ export class Workspace implements SessionWorkspace {
       if ((await stat(file)).size > maxBytes) throw new HostError("WORKSPACE_FILE", `${path} is larger than ${maxBytes} bytes.`);
       return await readFile(file, "utf8");
     } catch (error) {
-      if (isMissing(error)) throw new HostError("WORKSPACE_FILE", `There is no file ${JSON.stringify(path)} in the workspace.`);
+      if (isMissing(error)) throw new HostError("WORKSPACE_FILE", `The workspace has no file ${JSON.stringify(path)}.`);
       throw error;
     }
   }
@@ -141,7 +141,7 @@ export function storageIn(files: ClientFiles): SessionStorage {
 /** What is needed to go on with a session that its client keeps. @throws HostError `SESSION_NOT_FOUND`. */
 export async function findStorage(files: ClientFiles, sessionId: string): Promise<SessionStorage> {
   if (await files.exists(files.path("events.jsonl"))) return storageIn(files);
-  throw new HostError("SESSION_NOT_FOUND", `Session not found for sessionId: ${sessionId}. Its client keeps none of this id.`);
+  throw new HostError("SESSION_NOT_FOUND", `Session not found for sessionId: ${sessionId}. Its client has no session with this id.`);
 }
 
 /** Deletes what a client keeps of a session. False: it keeps nothing of it. */
@@ -191,7 +191,7 @@ export class ClientWorkspace implements SessionWorkspace {
   async read(path: string): Promise<string> {
     const content = await this.#files.read(this.#resolve(path));
     if (content !== undefined) return content;
-    throw new HostError("WORKSPACE_FILE", `There is no file ${JSON.stringify(path)} in the workspace.`);
+    throw new HostError("WORKSPACE_FILE", `The workspace has no file ${JSON.stringify(path)}.`);
   }
 
   async write(path: string, content: string): Promise<boolean> {

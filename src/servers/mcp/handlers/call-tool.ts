@@ -23,7 +23,7 @@ interface CallParams {
 
 /** The parameters of `tools/call`, checked as far as they are used. */
 export const callParams: StandardSchemaV1<CallParams, CallParams> = schemaOf(({ name, arguments: args }) => {
-  if (typeof name !== "string") return "name must be a text";
+  if (typeof name !== "string") return "name must be a string";
   return args === undefined || isPlainRecord(args) ? undefined : "arguments must be an object";
 });
 
@@ -42,7 +42,7 @@ export function createToolCaller(parts: ToolCallerParts): (params: CallParams, c
     try {
       // Here a tool is called by the name that the list has for it, and by no other.
       const tool = findTool(served, name) ?? (await served.whenStarted(() => findTool(served, name)));
-      if (tool === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool "${shortened(name)}".`);
+      if (tool === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Tool "${shortened(name)}" does not exist.`);
       const { outputSchema } = tool.definition;
       const request = { method: "tools/call", name, arguments: args };
       const called = await converse(request, context, (conversation) => call(parts, tool, args, conversation));

@@ -39,14 +39,14 @@ export function serveSkills(server: Server, shelf: SkillResources, cacheHint: Ca
   server.setRequestHandler(SKILLS_GET_METHOD, { params: addressed }, ({ uri }) =>
     guarded(log, `skill ${uri}`, async () => {
       const skill = await shelf.get(uri);
-      if (skill === undefined) throw notServed(uri, "is not a skill served here");
+      if (skill === undefined) throw notServed(uri, "is not a skill of this server");
       return { skill, ...hints };
     }),
   );
   server.setRequestHandler(RESOURCES_DIRECTORY_READ_METHOD, { params: addressed }, ({ uri, cursor }) =>
     guarded(log, `folder ${uri}`, async () => {
       const children = await shelf.directory(uri);
-      if (children === undefined) throw notServed(uri, "is not a folder served here");
+      if (children === undefined) throw notServed(uri, "is not a folder of this server");
       const { items, ...next } = cut(children, cursor);
       return { resources: items, ...next, ...hints };
     }),
@@ -80,10 +80,10 @@ interface AddressParams extends PageParams {
   readonly uri: string;
 }
 
-const page = schemaOf<PageParams>(({ cursor }) => (isOptionalText(cursor) ? undefined : "cursor must be a text"));
+const page = schemaOf<PageParams>(({ cursor }) => (isOptionalText(cursor) ? undefined : "cursor must be a string"));
 const addressed = schemaOf<AddressParams>(({ uri, cursor }) => {
-  if (typeof uri !== "string") return "uri must be a text";
-  return isOptionalText(cursor) ? undefined : "cursor must be a text";
+  if (typeof uri !== "string") return "uri must be a string";
+  return isOptionalText(cursor) ? undefined : "cursor must be a string";
 });
 
 function isOptionalText(value: unknown): boolean {
@@ -178,7 +178,7 @@ export class SkillResources {
     const bytes = await readServed(shelved.name, skill[1], file, listed.digest);
     if (digestOf(bytes) === listed.digest) return [toContents(uri, file.source.definition.mimeType, bytes)];
     this.#shelved.delete(skill[1]);
-    throw new ProtocolError(ProtocolErrorCode.InternalError, `${uri} has changed. Ask for the skill again.`, { uri });
+    throw new ProtocolError(ProtocolErrorCode.InternalError, `${uri} has changed. Request the skill again.`, { uri });
   }
 
   /** By the names under which they are served. */
@@ -224,7 +224,7 @@ export class SkillResources {
       listed.push(describe(entry.uri, bytes));
       return { ...entry, resources: listed.sort((a, b) => (a.uri < b.uri ? -1 : 1)) };
     } catch (error) {
-      this.#log.error(`Skill "${skill.name}" is not among the skills that MCP clients are given.`, { error: toError(error) });
+      this.#log.error(`Skill "${skill.name}" is not available to MCP clients.`, { error: toError(error) });
       return undefined;
     }
   }
@@ -280,7 +280,7 @@ function listedFiles({ resources }: Skill): readonly SkillResourceEntry[] {
 }
 
 function tooLarge(files: number, bytes: number): string {
-  return `It has ${files} files of ${bytes} bytes, and clients take at most ${SKILL_LIMITS.files} files of ${SKILL_LIMITS.bytes} bytes. Move what is not needed out of its folder.`;
+  return `It has ${files} files of ${bytes} bytes, but clients accept at most ${SKILL_LIMITS.files} files of ${SKILL_LIMITS.bytes} bytes. Move unneeded files out of its folder.`;
 }
 
 function describe(uri: string, bytes: Uint8Array): SkillResourceEntry {

@@ -5,6 +5,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { commitChanges } from "../../../../plugins/workspace-tools/operations/commit-changes.ts";
 import type { Place } from "../../../../plugins/workspace-tools/operations/places.ts";
 import type { DecodedText } from "../../../../plugins/workspace-tools/operations/text-encoding.ts";
+import { rounds } from "../../../rounds.ts";
 import { tempFolder } from "../../../skills/kit.ts";
 import { closeEditors, openEditor } from "../workspace-kit.ts";
 
@@ -237,7 +238,7 @@ describe("changes of several files", () => {
 });
 
 test("a file of very many lines is edited like any other", async () => {
-  const lines = Array.from({ length: 300_000 }, (_, at) => `line ${at}\n`).join("");
+  const lines = Array.from({ length: rounds(210_000, 300_000) }, (_, at) => `line ${at}\n`).join("");
   const { folder, call } = await openEditor({ "many.txt": lines });
   const patch = "*** Begin Patch\n*** Update File: many.txt\n@@\n-line 150000\n+changed\n*** End Patch";
   expect((await call("apply_patch", { input: patch })).resultType).toBe("success");
