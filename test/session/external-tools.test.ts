@@ -7,8 +7,8 @@ const declared = {
   parameters: { type: "object", properties: { q: { type: "string", default: "here" } } },
 };
 
-describe("a tool without a handler", () => {
-  test("its call is told to whoever is attached, and waits for the answer", async () => {
+describe("a client tool", () => {
+  test("a call of a client tool is announced to the clients and waits for an answer", async () => {
     const environment = createTestEnvironment();
     const session = openSession(environment, { tools: [declared] });
     const requested = nextEvent(session, "external_tool.requested");
@@ -43,7 +43,7 @@ describe("a tool without a handler", () => {
       { result: { textResultForLlm: "not allowed", resultType: "denied" } },
       { resultType: "denied", textResultForLlm: "not allowed" },
     ],
-  ])("answers with %s", async (_title, answer, expected) => {
+  ])("a client tool answers with %s", async (_title, answer, expected) => {
     const session = sessionWith([declared]);
     const call = session.callTool("locate");
     session.respondToTool(session.asks.pending[0]!.id, answer);
@@ -53,7 +53,7 @@ describe("a tool without a handler", () => {
   test.each<[string, unknown]>([
     ["an error text", { error: "Melbourne secret" }],
     ["an Error", new Error("Melbourne secret")],
-  ])("a client that answers with %s: neither model nor events learn what it said", async (_title, answer) => {
+  ])("neither the model nor events contain the text of a client that answers with %s", async (_title, answer) => {
     const environment = createTestEnvironment();
     const session = openSession(environment, { tools: [declared] });
     const events = recordEvents(session, "tool.execution_complete");
@@ -67,7 +67,7 @@ describe("a tool without a handler", () => {
     expect(environment.lines.some(({ data }) => data["error"] === "Melbourne secret")).toBe(true);
   });
 
-  test("its arguments are checked and permission is asked for before anybody is told", async () => {
+  test("arguments and permission are checked before the call of a client tool is announced", async () => {
     const session = sessionWith([{ ...declared, parameters: { type: "object", required: ["q"] } }], {
       onPermissionRequest: () => ({ kind: "reject" }),
     });
@@ -78,8 +78,8 @@ describe("a tool without a handler", () => {
   });
 });
 
-describe("whose call it is", () => {
-  test("only the client that pushed it may answer", async () => {
+describe("the owner of a client tool", () => {
+  test("only the client that pushed the tool may answer", async () => {
     const session = openSession();
     const owner = session.attach({ level: "connection", name: "owner", answers: ["tool"] });
     const other = session.attach({ level: "connection", name: "other", answers: ["tool"] });
@@ -92,7 +92,7 @@ describe("whose call it is", () => {
     expect((await call).textResultForLlm).toBe("mine");
   });
 
-  test("when it leaves, its pending calls fail; nobody else's do", async () => {
+  test("when a client leaves, only its own pending calls fail", async () => {
     const session = openSession();
     const leaving = session.attach({ level: "connection", name: "leaving", answers: ["tool"] });
     const staying = session.attach({ level: "connection", name: "staying", answers: ["tool"] });
@@ -113,7 +113,7 @@ describe("whose call it is", () => {
     );
   });
 
-  test("of two that pushed the same, one may leave", async () => {
+  test("of two clients that pushed the same tool, one may leave", async () => {
     const session = openSession();
     const one = session.attach({ level: "connection", name: "one", answers: ["tool"] });
     const two = session.attach({ level: "connection", name: "two", answers: ["tool"] });
@@ -125,7 +125,7 @@ describe("whose call it is", () => {
     expect((await call).textResultForLlm).toBe("two");
   });
 
-  test("a client that pushed a declaration may answer its calls, though it answers nothing else", async () => {
+  test("a client that pushed a client tool may answer its calls without handling other requests", async () => {
     const session = openSession();
     const client = session.attach({ level: "connection", answers: [] });
     client.setTools([declared]);
@@ -145,7 +145,7 @@ describe("whose call it is", () => {
     expect((await session.callTool("locate", { q: "x" })).textResultForLlm).toBe('locate {"q":"x"}');
   });
 
-  test("a declaration of a skill is anybody's who is attached, and ends with the session", async () => {
+  test("any attached client may answer a client tool of a skill, which ends with the session", async () => {
     const session = openSession(createTestEnvironment(sourceOf("skill", "s", declared)));
     const client = session.attach({ level: "connection", answers: ["tool"] });
     const answered = session.callTool("locate");
@@ -159,7 +159,7 @@ describe("whose call it is", () => {
     expect(await pending).toMatchObject({ resultType: "failure", textResultForLlm: "The session ended before tool 'locate' answered." });
   });
 
-  test("a client that left between the permission and the call is gone, not waited for", async () => {
+  test("a client that left between permission and call is not awaited", async () => {
     const session = openSession();
     const client = session.attach({ level: "connection", answers: ["tool"] });
     client.setTools([declared]);

@@ -5,7 +5,7 @@ import { changeSessionConfig, resolveSessionConfig, type SessionOptions } from "
 const defaults = { sessionId: "default-id", workingDirectory: "/work" };
 const resolve = (options: object): ReturnType<typeof resolveSessionConfig> => resolveSessionConfig(options as SessionOptions, defaults);
 
-test("what is left open has its default", () => {
+test("absent options have their defaults", () => {
   const config = resolve({});
   expect(config).toMatchObject({
     sessionId: "default-id",
@@ -21,7 +21,7 @@ test("what is left open has its default", () => {
   expect(Object.isFrozen(config)).toBe(true);
 });
 
-test("undefined counts as absent, and a single hook as a list of one", () => {
+test("undefined counts as absent, and a single hook as an array of one", () => {
   const hook = (): undefined => undefined;
   const config = resolve({ model: undefined, hooks: { onPreToolUse: hook, onPostToolUse: [hook, hook], onPostToolUseFailure: undefined } });
   expect(config.hooks).toMatchObject({ preToolUse: [hook], postToolUse: [hook, hook], postToolUseFailure: [] });
@@ -34,7 +34,7 @@ test("folders are relative to the working directory, which is relative to the ho
   expect(config.largeOutput.outputDir).toBe(join("/work/sub", "out"));
 });
 
-describe("a session's configuration is refused with the name of the fault", () => {
+describe("an invalid session configuration is refused with the name of the option", () => {
   test.each<[object, string]>([
     [{ modle: "x" }, "modle"],
     [{ model: 3 }, "model"],
@@ -65,19 +65,19 @@ describe("a session's configuration is refused with the name of the fault", () =
     [{ largeOutput: { maxSize: 1 } }, "maxSize"],
     [JSON.parse('{"__proto__": {"model": "x"}}'), "__proto__"],
     [{ constructor: 1 }, "constructor"],
-  ])("%j", (options, field) => {
+  ])("an invalid session configuration is refused: %j", (options, field) => {
     expect(() => resolve(options)).toThrow(expect.objectContaining({ code: "SESSION_OPTIONS", message: expect.stringContaining(field) }));
   });
 
-  test.each([null, undefined, 3, "x", []])("options that are %j", (options) => {
+  test.each([null, undefined, 3, "x", []])("a session configuration of %j is refused", (options) => {
     expect(() => resolve(options as never)).toThrow(expect.objectContaining({ code: "SESSION_OPTIONS" }));
   });
 });
 
-describe("a change of a session's configuration", () => {
+describe("updating a session's configuration", () => {
   const config = resolve({ workingDirectory: "sub", model: "one", excludedTools: ["view"], largeOutput: { outputDir: "out" } });
 
-  test("keeps what it does not mention and takes back what it gives as undefined", () => {
+  test("an update keeps absent options and resets those given as undefined", () => {
     const next = changeSessionConfig(config, { model: "two", excludedTools: undefined });
     expect(next).toMatchObject({ sessionId: "default-id", workingDirectory: "/work/sub", view: { model: "two" } });
     expect(next.view.filter.patterns).toEqual([]);
@@ -86,14 +86,14 @@ describe("a change of a session's configuration", () => {
     expect(config.view.model).toBe("one");
   });
 
-  test.each(["sessionId", "workingDirectory", "tools", "waitForAttachments"])("cannot touch %s", (field) => {
+  test.each(["sessionId", "workingDirectory", "tools", "waitForAttachments"])("an update cannot change %s", (field) => {
     expect(() => changeSessionConfig(config, { [field]: undefined } as never)).toThrow(
       expect.objectContaining({ code: "SESSION_OPTIONS", message: expect.stringContaining(field) }),
     );
   });
 });
 
-test("views are equal when what the tools depend on is", () => {
+test("views are equal when everything that the tools depend on is equal", () => {
   const key = (options: object): string => resolve(options).view.key;
   expect(key({ sessionId: "a", toolTimeout: 5 })).toBe(key({ sessionId: "b" }));
   expect(key({ toolFilterPrecedence: "excluded" })).toBe(key({}));

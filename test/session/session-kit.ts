@@ -16,7 +16,7 @@ import type { ToolLike } from "../../src/tools/define-tool.ts";
 import type { Tool, ToolKind } from "../../src/tools/tool.ts";
 import type { SkillEntry } from "../../src/tools/tool-source.ts";
 
-/** A tool as a source of some kind would publish it. */
+/** A tool as a source of the given kind would publish it. */
 export function toolOf(kind: ToolKind, source: string, tool: ToolLike, nativeName: string = tool.name, identity = `test ${source}`): Tool {
   return createTool(tool, { kind, source, nativeName, ...(kind !== "external" && { identity }) });
 }
@@ -25,7 +25,7 @@ export function sourceOf(kind: ToolKind, id: string, ...tools: ToolLike[]): Cata
   return { kind, id, tools: tools.map((tool) => toolOf(kind, id, tool)) };
 }
 
-/** The same from elsewhere: a source may take any name, but not another one's identity. */
+/** The same tool from another source, which may take any name but not another identity. */
 export function impostorOf(kind: ToolKind, id: string, ...tools: ToolLike[]): CatalogSource {
   return { kind, id, tools: tools.map((tool) => toolOf(kind, id, tool, tool.name, `elsewhere ${id}`)) };
 }
@@ -40,15 +40,15 @@ export interface TestEnvironment extends SessionEnvironment {
   readonly lines: LogLine[];
   readonly folder: string;
   readonly released: boolean;
-  /** How often a catalog was asked for. */
+  /** How often a catalog was requested. */
   readonly assemblies: number;
-  /** Replaces the sources and tells sessions. */
+  /** Replaces the sources and notifies sessions. */
   publish(...sources: CatalogSource[]): void;
-  /** Replaces the skills and tells sessions. */
+  /** Replaces the skills and notifies sessions. */
   publishSkills(...skills: SkillEntry[]): void;
-  /** Replaces what is offered beside tools and tells sessions. */
+  /** Replaces prompts and resources and notifies sessions. */
   publishOffers(...sources: PromptAndResourceSource[]): void;
-  /** The next catalogs fail with this. */
+  /** Makes the next catalogs fail with this error. */
   failWith(error: Error | undefined): void;
   /** Makes `ready` wait until the promise settles. */
   readyWhen(promise: Promise<void>): void;
@@ -56,7 +56,7 @@ export interface TestEnvironment extends SessionEnvironment {
 
 export function createTestEnvironment(...initial: CatalogSource[]): TestEnvironment {
   const folder = mkdtempSync(join(tmpdir(), "session-test-"));
-  // Hooks of this module would belong to the first file that imports it, and files share modules.
+  // Hooks of this module would apply to the first file that imports it, because files share modules.
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const memo = createCatalogMemo();
   const listeners = new Set<() => void>();
@@ -121,7 +121,7 @@ export function createTestEnvironment(...initial: CatalogSource[]): TestEnvironm
   };
 }
 
-/** A session over an environment, ended after the test. Every call is allowed unless the options say otherwise. */
+/** A session over an environment that ends after the test. By default every call is allowed. */
 export function openSession(environment: TestEnvironment = createTestEnvironment(), options: SessionOptions = {}): Session {
   const session = createSession({ onPermissionRequest: approveAll, ...options }, environment);
   onTestFinished(() => session.disconnect());
@@ -151,7 +151,7 @@ export function nextEvent(session: Session, type: string): Promise<SessionEvent>
   });
 }
 
-/** A promise with its ends outside. */
+/** A promise with its resolve and reject functions. */
 export function deferred<T = void>(): { promise: Promise<T>; resolve: (value: T) => void; reject: (error: unknown) => void } {
   let resolve: (value: T) => void = () => {};
   let reject: (error: unknown) => void = () => {};
@@ -162,13 +162,13 @@ export function deferred<T = void>(): { promise: Promise<T>; resolve: (value: T)
   return { promise, resolve, reject };
 }
 
-/** An object with a `then` of one's own. */
+/** An object with its own `then`. */
 export function withThen(descriptor: PropertyDescriptor): object {
   // biome-ignore lint/suspicious/noThenProperty: what handlers return may have one, and that is what is tested.
   return Object.defineProperty({}, "then", descriptor);
 }
 
-/** Lets every microtask that is due run. */
+/** Runs every pending microtask. */
 export function settleMicrotasks(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

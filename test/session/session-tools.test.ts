@@ -22,19 +22,19 @@ const names = (session: ReturnType<typeof open>): string[] => session.tools.map(
 const agentTools = ["list_agents", "read_agent", "task", "write_agent"];
 const userMessages = ({ messages }: ModelRequest) => messages.flatMap(({ role, content }) => (role === "user" ? [content] : []));
 
-describe("which tools a session brings", () => {
-  test("none without a model to talk to", () => {
+describe("the built-in tools of a session", () => {
+  test("a session without a model has no built-in tools", () => {
     expect(names(open({ chatModel: undefined, onUserInputRequest: () => ({ answer: "x" }) }, skill("pdf")))).toEqual([]);
   });
 
-  test("those for agents with a model, by chatModel or by name and provider", () => {
+  test("a session with a model, by chatModel or by name and provider, has the tools for agents", () => {
     const provider = { type: "openai", baseUrl: "http://127.0.0.1:9/v1" } as const;
     expect(names(open())).toEqual(agentTools);
     expect(names(open({ chatModel: undefined, model: "m", provider }))).toEqual(agentTools);
     expect(names(open({ chatModel: undefined, provider }))).toEqual([]);
   });
 
-  test("skill while there is one that the model may load", () => {
+  test("a session has the skill tool while there is a skill for the model", () => {
     const tools = ["list_agents", "read_agent", "skill", "task", "write_agent"];
     expect(names(open({}, skill("pdf")))).toEqual(tools);
     expect(names(open({}, skill("secret", { hiddenFromModel: true }), skill("toolbox", { hasInstructions: false })))).toEqual(agentTools);
@@ -45,7 +45,7 @@ describe("which tools a session brings", () => {
     expect(names(session)).toEqual(tools);
   });
 
-  test("ask_user while somebody can answer: this program, or a client that is attached", async () => {
+  test("a session has ask_user while this program or an attached client can answer", async () => {
     expect(names(open({ onUserInputRequest: () => ({ answer: "x" }) }))).toContain("ask_user");
     const session = open();
     const updates = recordEvents(session, "session.tools_updated");
@@ -59,7 +59,7 @@ describe("which tools a session brings", () => {
     expect(updates).toHaveLength(3);
   });
 
-  test("they are built-in, need no permission, and a name of theirs takes the flag to be replaced", async () => {
+  test("built-in tools need no permission, and replacing one needs the flag", async () => {
     const session = open({ onPermissionRequest: () => ({ kind: "reject" }) });
     expect(session.listTools().map(({ source }) => source)).toEqual(agentTools.map(() => ({ kind: "builtin", name: "session" })));
     expect(await session.callTool("list_agents", {})).toMatchObject({ resultType: "success", textResultForLlm: "There are no agents." });
@@ -68,7 +68,7 @@ describe("which tools a session brings", () => {
     expect((await session.callTool("task")).resultType).toBe("rejected");
   });
 
-  test("an equal set of agents has the same tools, another set another", () => {
+  test("equal sets of agents have the same tools, different sets have others", () => {
     const taskOf = (options: SessionOptions) => open(options).catalog.executables.get("task");
     expect(taskOf({})).toBe(taskOf({ sessionId: "other" }));
     const own = taskOf({
@@ -86,15 +86,15 @@ describe("which tools a session brings", () => {
     expect(excluded?.definition.parameters?.["properties"]).toMatchObject({ agent_type: { enum: ["general-purpose"] } });
   });
 
-  test("no other code can use them to get at a session", () => {
+  test("other code cannot use built-in tools to access a session", () => {
     const tool = open({}, skill("pdf")).catalog.executables.get("skill")!;
     const context = { invocation: {}, ask() {}, callTool() {}, progress() {}, fileChanged() {} };
     return expect(tool.execute({ skill: "pdf" }, context as never)).rejects.toThrow(/called without a session/);
   });
 });
 
-describe("skill", () => {
-  test("gives the instructions in a user message after the result, and tells of it", async () => {
+describe("the skill tool", () => {
+  test("the skill tool returns the instructions in a user message after the result and emits an event", async () => {
     const chat = fakeChat({ calls: [{ name: "skill", args: { skill: "pdf" } }] }, "Loaded.");
     const session = open({ chatModel: chat }, skill("pdf"));
     const invoked = recordEvents(session, "skill.invoked");
@@ -113,14 +113,14 @@ describe("skill", () => {
     ]);
   });
 
-  test("of two with one name the later is loaded; one without a folder says nothing of it", async () => {
+  test("of two skills with the same name the later is loaded, and one without a folder does not mention it", async () => {
     const chat = fakeChat({ calls: [{ name: "skill", args: { skill: "pdf" } }] }, "Loaded.");
     const { folder: _none, ...remote } = skill("pdf", { instructions: () => Promise.resolve("From afar.") });
     await open({ chatModel: chat }, skill("pdf"), remote).sendAndWait("Go.");
     expect(userMessages(chat.requests[1]!).at(-1)).toBe('<skill-context name="pdf">\nFrom afar.\n\n</skill-context>');
   });
 
-  test("that is unknown or hidden is a failure that names those that there are", async () => {
+  test("the skill tool fails for unknown and hidden skills and lists the available ones", async () => {
     const session = open({}, skill("pdf"), skill("docx"), skill("secret", { hiddenFromModel: true }));
     const text = "does not exist. Available skills are pdf, docx.";
     expect(await session.callTool("skill", { skill: "pfd" })).toMatchObject({
@@ -130,7 +130,7 @@ describe("skill", () => {
     expect((await session.callTool("skill", { skill: "secret" })).textResultForLlm).toBe(`Skill "secret" ${text}`);
   });
 
-  test("that cannot be read is a failure without the reason", async () => {
+  test("the skill tool fails for an unreadable skill without the reason", async () => {
     const session = open({}, skill("pdf", { instructions: () => Promise.reject(new Error("ENOENT /home/me/secret")) }));
     expect(await session.callTool("skill", { skill: "pdf" })).toEqual({
       resultType: "failure",
@@ -139,14 +139,14 @@ describe("skill", () => {
   });
 });
 
-describe("ask_user", () => {
+describe("the ask_user tool", () => {
   const args = { question: "Which?", choices: ["red", "blue"] };
   test.each([
     [{ answer: "red", wasFreeform: false }, "User selected: red"],
     [{ answer: "green", wasFreeform: true }, "User responded: green"],
     [{ answer: "blue" }, "User selected: blue"],
     [{ answer: "green" }, "User responded: green"],
-  ])("%j: %s", async (answer, text) => {
+  ])("ask_user converts the answer %j to: %s", async (answer, text) => {
     const asked: unknown[] = [];
     const session = open({
       onUserInputRequest: (data) => {
@@ -162,7 +162,7 @@ describe("ask_user", () => {
     ]);
   });
 
-  test("that nobody answers is a failure that lets the model go on", async () => {
+  test("ask_user without an answer fails and lets the model continue", async () => {
     const session = open({
       onUserInputRequest: () => {
         throw new Error("closed the window at /dev/tty");
@@ -174,7 +174,7 @@ describe("ask_user", () => {
     });
   });
 
-  test("waits for a person longer than a tool may take", async () => {
+  test("ask_user waits longer than a tool's deadline", async () => {
     const person = deferred<unknown>();
     const hanging = { name: "hang", handler: () => new Promise(() => {}) };
     const session = open({ toolTimeout: 1, tools: [hanging], onUserInputRequest: () => person.promise });
@@ -185,7 +185,7 @@ describe("ask_user", () => {
   });
 });
 
-test("tools for many are found by the model and called in its next request", async () => {
+test("tool search finds deferred tools, which the model calls in its next request", async () => {
   const chat = fakeChat(
     { calls: [{ name: "tool_search_tool_regex", args: { pattern: "invoice" } }] },
     { calls: [{ name: "get_invoice" }] },

@@ -16,14 +16,14 @@ const b = { name: "b", description: "does b", handler: () => "b" };
 const updated = "session.tools_updated";
 
 describe("session.tools_updated", () => {
-  test("comes with the first build, for a listener who was there or comes later", async () => {
+  test("tools_updated is emitted for the first build, also to later listeners", async () => {
     const session = openSession(createTestEnvironment(sourceOf("skill", "s", a)), { model: "m-1" });
     const events = recordEvents(session, updated);
     await settleMicrotasks();
     expect(events.map(({ data, ephemeral }) => [data, ephemeral])).toEqual([[{ model: "m-1", version: 1 }, true]]);
   });
 
-  test("comes when the contract changes, once for a burst, and not otherwise", async () => {
+  test("tools_updated is emitted when the contract changes, once for a burst", async () => {
     const environment = createTestEnvironment(sourceOf("skill", "s", a));
     const session = openSession(environment);
     const events = recordEvents(session, updated);
@@ -42,7 +42,7 @@ describe("session.tools_updated", () => {
     expect(events).toHaveLength(2);
   });
 
-  test("comes for a client that attaches, with the version that there is", async () => {
+  test("tools_updated is emitted for a new client with the current version", async () => {
     const session = openSession();
     const events = recordEvents(session, updated);
     await settleMicrotasks();
@@ -54,7 +54,7 @@ describe("session.tools_updated", () => {
     ]);
   });
 
-  test("without a listener nothing is assembled before it is read", async () => {
+  test("without a listener, nothing is assembled before it is read", async () => {
     const environment = createTestEnvironment(sourceOf("skill", "s", a));
     const session = openSession(environment);
     for (let round = 0; round < 5; round++) environment.publish(sourceOf("skill", "s", a));
@@ -65,7 +65,7 @@ describe("session.tools_updated", () => {
     expect(environment.assemblies).toBe(1);
   });
 
-  test("a listener to other events costs no assembly", async () => {
+  test("a listener to other events causes no assembly", async () => {
     const environment = createTestEnvironment(sourceOf("skill", "s", a));
     openSession(environment).on("tool.execution_start", () => {});
     await settleMicrotasks();
@@ -74,7 +74,7 @@ describe("session.tools_updated", () => {
 });
 
 describe("a refresh that fails", () => {
-  test("keeps the tools from before and says why", async () => {
+  test("a failed refresh keeps the previous tools and reports the reason", async () => {
     const environment = createTestEnvironment(sourceOf("skill", "s", a));
     const session = openSession(environment);
     const infos = recordEvents(session, "session.info");
@@ -92,7 +92,7 @@ describe("a refresh that fails", () => {
     expect(session.tools.map(({ name }) => name)).toEqual(["b"]);
   });
 
-  test("the first time is thrown to whoever reads, and tried again", () => {
+  test("a failure of the first refresh is thrown to the reader, and the next read tries again", () => {
     const environment = createTestEnvironment(sourceOf("skill", "s", a));
     const session = openSession(environment);
     environment.failWith(new Error("not yet"));
@@ -102,8 +102,8 @@ describe("a refresh that fails", () => {
   });
 });
 
-describe("names in filters that do nothing", () => {
-  test("are told once each, when the sources are there", async () => {
+describe("names in filters that have no effect", () => {
+  test("names without effect are reported once each when the sources are ready", async () => {
     const environment = createTestEnvironment();
     const ready = deferred();
     environment.readyWhen(ready.promise);
@@ -124,7 +124,7 @@ describe("names in filters that do nothing", () => {
     ]);
   });
 
-  test("are told to a listener that comes later, and anew after a change of filters", async () => {
+  test("names without effect are reported to later listeners and again after a change of filters", async () => {
     const session = openSession(createTestEnvironment(sourceOf("skill", "s", a)), { excludedTools: ["x"] });
     await session.ready();
     expect(session.tools).toHaveLength(1);
@@ -136,8 +136,8 @@ describe("names in filters that do nothing", () => {
   });
 });
 
-describe("update", () => {
-  test("changes filters, skills and model with one rebuild and one event", async () => {
+describe("updating a session", () => {
+  test("an update changes filters, skills and model with one rebuild and one event", async () => {
     const environment = createTestEnvironment(sourceOf("skill", "s", a, b));
     const session = openSession(environment);
     const events = recordEvents(session, updated);
@@ -154,7 +154,7 @@ describe("update", () => {
     expect((await session.callTool("a")).textResultForLlm).toMatch(/^Tool 'a' is no longer available/);
   });
 
-  test("what the tools do not depend on rebuilds nothing", async () => {
+  test("changes that do not affect the tools cause no rebuild", async () => {
     const session = openSession(createTestEnvironment(sourceOf("skill", "s", a)));
     const events = recordEvents(session, updated);
     await settleMicrotasks();
@@ -166,7 +166,7 @@ describe("update", () => {
     expect((await session.callTool("a")).resultType).toBe("success");
   });
 
-  test("sources that change while it waits for them make no second event", async () => {
+  test("sources that change during an update cause no second event", async () => {
     const environment = createTestEnvironment(sourceOf("skill", "s", a));
     const session = openSession(environment);
     const events = recordEvents(session, updated);
@@ -184,7 +184,7 @@ describe("update", () => {
     expect(session.tools.map(({ name }) => name)).toEqual(["b"]);
   });
 
-  test("a change that is refused changes nothing", async () => {
+  test("a refused update changes nothing", async () => {
     const session = openSession(createTestEnvironment(sourceOf("skill", "s", a)));
     const { config } = session;
     await expect(session.update({ model: "m", excludedTools: ["*"] })).rejects.toMatchObject({ code: "SESSION_OPTIONS" });
@@ -192,7 +192,7 @@ describe("update", () => {
   });
 });
 
-test("listTools describes what can be called", () => {
+test("listTools describes the callable tools", () => {
   const parameters = { type: "object", properties: {} };
   const search = toolOf("mcp", "github", { name: "github-search", description: "finds", parameters, handler: () => "x" }, "search");
   const session = openSession(
@@ -221,8 +221,8 @@ test("filtered tools are neither advertised nor callable", async () => {
   for (const ref of ["a", "s/a"]) expect((await session.callTool(ref)).textResultForLlm).toContain("does not exist");
 });
 
-describe("the end", () => {
-  test("settles what runs, closes what is asked, and tells of itself last", async () => {
+describe("ending a session", () => {
+  test("ending a session settles calls, closes requests and emits the last event", async () => {
     const environment = createTestEnvironment();
     const signals: AbortSignal[] = [];
     const hang = (_args: unknown, { signal }: ToolInvocation): Promise<never> => {
@@ -260,7 +260,7 @@ describe("the end", () => {
       { hooks: { onPostToolUseFailure: () => new Promise(() => {}) } },
       { ...a, timeout: 1, handler: () => new Promise(() => {}) },
     ],
-  ])("%s that never answers does not keep it", async (_title, options, tool) => {
+  ])("%s that never returns does not delay the end", async (_title, options, tool) => {
     const session = sessionWith([tool as typeof a], options);
     const waiting = deferred();
     const call = session.callTool("a").finally(() => waiting.resolve());
@@ -271,7 +271,7 @@ describe("the end", () => {
     expect(await call).toBeDefined();
   });
 
-  test("afterwards everything says that it is closed; closing again is no fault", async () => {
+  test("an ended session reports that it is closed, and closing again is allowed", async () => {
     const session = sessionWith([a]);
     const client = session.attach({ level: "connection", answers: [] });
     const [prepared] = await session.prepare([{ id: "1", name: "a", arguments: {} }]);
@@ -297,7 +297,7 @@ describe("the end", () => {
     await client[Symbol.asyncDispose]();
   });
 
-  test("ready rejects when the session ends or the caller gives up", async () => {
+  test("ready rejects when the session ends or the caller aborts", async () => {
     const environment = createTestEnvironment();
     const session = openSession(environment);
     await expect(session.ready(AbortSignal.abort(new Error("enough")))).rejects.toThrow("enough");

@@ -14,8 +14,8 @@ const named = (spans: readonly KeptSpan[], name: string): KeptSpan => {
 const parentOf = (spans: readonly KeptSpan[], span: KeptSpan) => spans.find(({ context }) => context.spanId === span.parentId)?.name;
 const traceKeys = (invocation: ToolInvocation) => Object.keys(invocation).filter((key) => key.startsWith("trace"));
 
-describe("without a registered SDK", () => {
-  test("there is no telemetry, and handlers are told of no trace", async () => {
+describe("telemetry without a registered SDK", () => {
+  test("without an SDK there is no telemetry, and handlers get no trace keys", async () => {
     let keys: string[] | undefined;
     const session = sessionWith([
       {
@@ -30,7 +30,7 @@ describe("without a registered SDK", () => {
     expect(createTelemetry("s", recordingLogger([]))).toBeUndefined();
   });
 
-  test("an SDK that is registered counts for the sessions after it, and none after it is gone", () => {
+  test("a registered SDK applies to later sessions until it is removed", () => {
     registerTracing();
     expect(createTelemetry("s", recordingLogger([]))).toBeDefined();
     trace.disable();
@@ -39,7 +39,7 @@ describe("without a registered SDK", () => {
 });
 
 describe("the spans of a turn", () => {
-  test.each([false, true])("are an agent's with its model and tool calls in it (context manager: %s)", async (contexts) => {
+  test.each([false, true])("the span of an agent contains model and tool calls (context manager: %s)", async (contexts) => {
     const spans = registerTracing({ contexts });
     const chat = fakeChat({ calls: [{ name: "t", args: { secret: "hunter2" } }] }, "Done with hunter2.");
     const session = openSession(createTestEnvironment(), {
@@ -76,7 +76,7 @@ describe("the spans of a turn", () => {
     expect(JSON.stringify(spans)).not.toContain("hunter2");
   });
 
-  test("tell what an answer took, and where the model is", async () => {
+  test("spans contain the usage of an answer and the address of the model", async () => {
     const spans = registerTracing();
     const plain = fakeChat("Hello.");
     const chat = {
@@ -101,7 +101,7 @@ describe("the spans of a turn", () => {
     });
   });
 
-  test("end with an error's code, never with its words, when the model fails", async () => {
+  test("spans of a failed model end with the error's code and without its message", async () => {
     const spans = registerTracing();
     const broken = async (): Promise<never> => {
       throw Object.assign(new Error("The key hunter2 is wrong."), { code: "MODEL_UNAUTHORIZED" });
@@ -120,7 +120,7 @@ describe("the spans of a turn", () => {
 });
 
 describe("a traced call", () => {
-  test("tells its handler its own span in W3C form, also when the context was read to ask for permission", async () => {
+  test("a handler gets its span in W3C format, also if permission was requested before", async () => {
     const spans = registerTracing({ traceState: "vendor=1" });
     const seen: (readonly [string[], string | undefined, string | undefined])[] = [];
     const look = ({ invocation }: ToolContext): void =>
@@ -143,7 +143,7 @@ describe("a traced call", () => {
     ]);
   });
 
-  test("is the parent of the calls that its handler makes", async () => {
+  test("a handler's span is the parent of the calls that it makes", async () => {
     const spans = registerTracing();
     const session = sessionWith([
       { name: "outer", handler: (_args: never, _invocation: ToolInvocation, context: ToolContext) => context.callTool("inner", {}) },
@@ -153,7 +153,7 @@ describe("a traced call", () => {
     expect(parentOf(spans, named(spans, "execute_tool inner"))).toBe("execute_tool outer");
   });
 
-  test("is what the program's own spans within the handler belong to", async () => {
+  test("a handler's span is the parent of the program's own spans", async () => {
     const spans = registerTracing({ contexts: true });
     const handler = async (): Promise<void> => {
       await Promise.resolve();
@@ -167,14 +167,14 @@ describe("a traced call", () => {
     ["throws", () => Promise.reject(new Error("hunter2")), "threw"],
     ["fails", () => ({ resultType: "failure", textResultForLlm: "hunter2" }), "failure"],
     ["takes too long", () => new Promise(() => {}), "timeout"],
-  ])("ends with an error when its handler %s", async (_how, handler, code) => {
+  ])("a span ends with an error when the handler %s", async (_how, handler, code) => {
     const spans = registerTracing();
     await sessionWith([{ name: "t", handler, timeout: 20 }]).callTool("t");
     expect(spans).toMatchObject([{ ended: 1, status: { code: SpanStatusCode.ERROR }, attributes: { "error.type": code } }]);
     expect(JSON.stringify(spans)).not.toContain("hunter2");
   });
 
-  test("has no span when it does not run", async () => {
+  test("a call that does not run has no span", async () => {
     const spans = registerTracing();
     const session = sessionWith([{ name: "t", handler: () => "x" }], { onPermissionRequest: () => ({ kind: "reject" }) });
     await session.callTool("t");
@@ -182,7 +182,7 @@ describe("a traced call", () => {
     expect(spans).toEqual([]);
   });
 
-  test("that somebody else answers carries its span to them", async () => {
+  test("a call that a client answers passes its span to the client", async () => {
     const spans = registerTracing();
     const session = sessionWith([{ name: "pushed" }]);
     const requested = nextEvent(session, "external_tool.requested");
@@ -195,7 +195,7 @@ describe("a traced call", () => {
     expect(spans).toMatchObject([{ ended: 1, status: { code: SpanStatusCode.UNSET } }]);
   });
 
-  test("runs all the same when the SDK fails, and the log says so", async () => {
+  test("a call runs although the SDK fails, and the failure is logged", async () => {
     registerTracing({ failWith: new Error("The exporter is broken.") });
     const environment = createTestEnvironment();
     const session = openSession(environment, { tools: [{ name: "t", handler: () => "x" }] });

@@ -35,7 +35,7 @@ describe("a pattern of a tool search finds", () => {
     ["by its number", ["billing-get_invoice"]],
     ["bare", ["bare"]],
     ["nothing like it", []],
-  ])("%s", (pattern, expected) => {
+  ])("the search pattern %s finds the expected tools", (pattern, expected) => {
     expect(found(catalog, pattern)).toEqual(expected);
   });
 
@@ -48,12 +48,12 @@ describe("a pattern of a tool search finds", () => {
     ["(a)\\1", "not a regular expression"],
     ["a{1001}", "not a regular expression"],
     ["a{1000}", "too large"],
-  ])("and is refused: %s", (pattern, why) => {
+  ])("the search pattern %s is refused", (pattern, why) => {
     expect(found(catalog, pattern)).toBe(why);
   });
 });
 
-describe("ten thousand tools", () => {
+describe("searching ten thousand tools", () => {
   const catalog = catalogOf(
     ...Array.from({ length: 10_000 }, (_, index) => ({
       name: `tool_${index}_${"a".repeat(40)}`,
@@ -61,12 +61,12 @@ describe("ten thousand tools", () => {
     })),
   );
 
-  test("are searched to the last", () => {
+  test("every tool is searched", () => {
     expect(found(catalog, "needle")).toHaveLength(1);
     expect(found(catalog, "n[e]+dle")).toHaveLength(1);
   });
 
-  test("are searched to the last, however late it is", () => {
+  test("the last tool is found at any position", () => {
     let now = 0;
     using _clock = vi.spyOn(performance, "now").mockImplementation(() => (now += 60_000));
     expect(searchTools(catalog, "n[e]+dle")).toMatchObject({
@@ -75,40 +75,40 @@ describe("ten thousand tools", () => {
       isPart: false,
     });
     expect(searchTools(catalog, "needle")).toMatchObject({ isPart: false });
-    // As large as a pattern may be.
+    // The maximum length of a pattern.
     expect(searchTools(catalog, "(?:x{300}|y{300}|z{300}|needle)")).toMatchObject({ isPart: false, tools: [{}] });
   });
 
-  test("give at most twenty, always the same, and it is said that there are more", () => {
+  test("a search returns the same first twenty tools and says that there are more", () => {
     const outcome = searchTools(catalog, "straw");
     expect(outcome).toMatchObject({ kind: "found", isPart: true });
     expect(found(catalog, "straw")).toHaveLength(20);
     expect(found(catalog, "str[a]w")).toEqual(found(catalog, "straw"));
   });
 
-  // Each keeps an engine that goes back busy for ages: 2^40 ways to split forty letters.
+  // Each of these takes a backtracking engine very long: 2^40 ways to split forty letters.
   test.each(["(a+)+$", "(a|aa)+$", "(a*)*b", "^(([a-z])+.)+[A-Z]([a-z])+$", "(.*a){20}z", "(\\w+\\s?)*$", "(a?){40}a{40}z"])(
-    "cannot be held up by %s",
+    "a search cannot be blocked by %s",
     (pattern) => {
       expect(searchTools(catalog, pattern).kind).toBe("found");
     },
   );
 
-  test("only the beginning of a description is searched, however long it is", () => {
+  test("only the beginning of a long description is searched", () => {
     const long = catalogOf({ name: "long", description: `${"b".repeat(299)}c${"d".repeat(1_000_000)}` });
     expect(found(long, "bc")).toEqual(["long"]);
     expect(found(long, "cd")).toEqual([]);
   });
 });
 
-describe("the result of a tool search tells the model", () => {
+describe("the result of a tool search for the model", () => {
   const session = () => openSession(createTestEnvironment(sourceOf("mcp", "s", ...tools)), { toolSearch: { deferThreshold: 2 } });
   const textOf = async (pattern: unknown) => {
     const { resultType, textResultForLlm } = await session().callTool(search, { pattern });
     return `${resultType}: ${textResultForLlm}`;
   };
 
-  test("the tools with the first line of what they do", async () => {
+  test("the result lists the tools with the first line of their descriptions", async () => {
     expect(await textOf("list_|bare")).toBe(
       "success: Found 2 tools, which you can call from now on:\n- bare\n- github-list_issues: Lists the issues of a repository.",
     );
@@ -117,11 +117,11 @@ describe("the result of a tool search tells the model", () => {
     );
   });
 
-  test("that nothing fits", async () => {
+  test("the result says that no tool matches", async () => {
     expect(await textOf("zebra")).toMatch(/^success: No tool matches "zebra"\./);
   });
 
-  test("what is allowed, when a pattern is not", async () => {
+  test("the result describes valid patterns if the pattern is invalid", async () => {
     expect(await textOf("(?=a)")).toMatch(
       /^failure: The pattern "\(\?=a\)" cannot be used: it is not a regular expression\. A pattern is .*RE2/,
     );

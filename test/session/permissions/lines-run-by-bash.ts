@@ -33,7 +33,7 @@ const fragments = [
   "\x7f",
 ];
 
-/** Lines assembled from the fragments by a generator that a seed determines. */
+/** Lines assembled from the fragments by a seeded generator. */
 export function assembleShellLines(count: number, seed: number): readonly string[] {
   const random = randomFrom(seed);
   return Array.from({ length: count }, () => {
@@ -43,7 +43,7 @@ export function assembleShellLines(count: number, seed: number): readonly string
   });
 }
 
-/** The lines that a session runs unasked when only `echo` is allowed. */
+/** The lines that a session runs without asking when only `echo` is allowed. */
 export function linesAllowedForEcho(lines: readonly string[]): readonly string[] {
   const rules = compilePermissionRules({ allow: ["shell(echo:*)"] }, tmpdir());
   const tool = toolOf("builtin", "s", { name: "bash", handler: () => "", permission: () => null });
@@ -51,7 +51,7 @@ export function linesAllowedForEcho(lines: readonly string[]): readonly string[]
   return lines.filter((line) => judge(line)?.kind === "allow");
 }
 
-// Before each command, bash calls the trap, which records the command of a line as bash understood it.
+// Bash runs the trap before each command, which records the command as bash parsed it.
 const harness = `
 exec 3>"$1" 4<"$2"
 set +H
@@ -69,8 +69,8 @@ done
 `;
 
 /**
- * Runs the lines in bash, without any program in reach. Gives how many commands it began, every line that began a command
- * other than `echo`, and the files that lines left behind.
+ * Runs the lines in bash, without any program in reach. Returns the number of started commands, the lines that started a command
+ * other than `echo`, and the files that lines created.
  */
 export function runInBash(lines: readonly string[]): {
   readonly begun: number;
@@ -100,7 +100,7 @@ export function runInBash(lines: readonly string[]): {
   }
 }
 
-/** Whether the first word of a command is `echo` once its quotes are removed. */
+/** Whether the first word of a command is `echo` without its quotes. */
 function isEcho(command: string): boolean {
   const unquoted = command.replaceAll(/\\\n/g, "").replaceAll(/['"\\]/g, "");
   return /^echo(?:[ \t\n]|$)/.test(unquoted);

@@ -14,12 +14,12 @@ const runs = { description: "a tool", handler: () => "ran" };
 interface Asked {
   readonly session: Session;
   readonly environment: TestEnvironment;
-  /** The names of the tools that somebody was asked about. */
+  /** The names of the tools whose permission was requested. */
   readonly asked: string[];
   readonly warnings: string[];
 }
 
-/** A session whose person always gives this answer. */
+/** A session whose user always gives this answer. */
 function answering(
   answer: unknown,
   sources: Parameters<typeof createTestEnvironment>,
@@ -58,14 +58,14 @@ async function callAll({ session }: Asked, ...calls: [name: string, args?: objec
   return results;
 }
 
-describe("what is approved for the session", () => {
-  test("is asked once for a tool, whatever its arguments, and for no other tool", async () => {
+describe("approvals for the session", () => {
+  test("an approval holds for one tool with any arguments and for no other tool", async () => {
     const asked = answering({ kind: "approve-for-session" }, [sourceOf("skill", "s", tool("t"), tool("u"))]);
     expect(await callAll(asked, ["t", { a: 1 }], ["t", { a: 2 }], ["u"], ["t"])).toEqual(Array(4).fill("success"));
     expect(asked.asked).toEqual(["t", "u"]);
   });
 
-  test("is forgotten when it is taken back, and by another session", async () => {
+  test("an approval ends when it is revoked, and does not hold in other sessions", async () => {
     const sources = [sourceOf("skill", "s", tool("t"))];
     const one = answering({ kind: "approve-for-session" }, sources);
     await callAll(one, ["t"], ["t"]);
@@ -77,7 +77,7 @@ describe("what is approved for the session", () => {
     expect(other.asked).toEqual(["t"]);
   });
 
-  test("is not inherited by a tool of the same name from elsewhere", async () => {
+  test("an approval is not inherited by a tool with the same name from another source", async () => {
     const asked = answering({ kind: "approve-for-session" }, [sourceOf("skill", "trusted", tool("t"))]);
     await callAll(asked, ["t"]);
     asked.environment.publish(sourceOf("plugin", "stranger", tool("t")));
@@ -88,18 +88,21 @@ describe("what is approved for the session", () => {
   test.each<[string, unknown, ToolLike]>([
     ["the tool", undefined, tool("t")],
     ["all reading of its source", { kind: "read" }, reader("t")],
-  ])("for %s is not inherited by a source that took the name, and holds when the first is back", async (_what, approval, its) => {
-    const asked = answering({ kind: "approve-for-session", approval }, [sourceOf("skill", "s", its)]);
-    await callAll(asked, ["t", { path: "a" }]);
-    asked.environment.publish(impostorOf("skill", "s", its));
-    await callAll(asked, ["t", { path: "a" }]);
-    expect(asked.asked).toEqual(["t", "t"]);
-    asked.environment.publish(sourceOf("skill", "s", its));
-    await callAll(asked, ["t", { path: "a" }]);
-    expect(asked.asked).toEqual(["t", "t"]);
-  });
+  ])(
+    "an approval for %s is not inherited by a source that took the name, and holds when the first returns",
+    async (_what, approval, its) => {
+      const asked = answering({ kind: "approve-for-session", approval }, [sourceOf("skill", "s", its)]);
+      await callAll(asked, ["t", { path: "a" }]);
+      asked.environment.publish(impostorOf("skill", "s", its));
+      await callAll(asked, ["t", { path: "a" }]);
+      expect(asked.asked).toEqual(["t", "t"]);
+      asked.environment.publish(sourceOf("skill", "s", its));
+      await callAll(asked, ["t", { path: "a" }]);
+      expect(asked.asked).toEqual(["t", "t"]);
+    },
+  );
 
-  test("of all that a server offers is not inherited by another server of its name", async () => {
+  test("an approval of a whole server is not inherited by another server with its name", async () => {
     const gh = (identity: string) => ({ kind: "mcp" as const, id: "gh", tools: [toolOf("mcp", "gh", tool("gh-list"), "list", identity)] });
     const approval = { kind: "mcp", serverName: "gh", toolName: null };
     const asked = answering({ kind: "approve-for-session", approval }, [gh("npx gh")]);
@@ -113,7 +116,7 @@ describe("what is approved for the session", () => {
     ["title", { title: "Another" }],
     ["description", { description: "another" }],
     ["parameters", { parameters: { type: "object", properties: { all: { type: "boolean" } } } }],
-  ])("ends when the %s of the tool is another", async (_field, change) => {
+  ])("an approval ends when the %s of the tool changes", async (_field, change) => {
     const asked = answering({ kind: "approve-for-session" }, [sourceOf("skill", "s", tool("t"))]);
     await callAll(asked, ["t"]);
     asked.environment.publish(sourceOf("skill", "s", { ...tool("t"), ...change } as ToolLike));
@@ -121,13 +124,13 @@ describe("what is approved for the session", () => {
     expect(asked.asked).toEqual(["t", "t"]);
   });
 
-  test.each([{ kind: "approve-once" }, { decision: "allow" }])("%j approves nothing more", async (answer) => {
+  test.each([{ kind: "approve-once" }, { decision: "allow" }])("the answer %j approves nothing else", async (answer) => {
     const asked = answering(answer, [sourceOf("skill", "s", tool("t"))]);
     await callAll(asked, ["t"], ["t"]);
     expect(asked.asked).toEqual(["t", "t"]);
   });
 
-  test("goes by what a command is, not by the tool that runs it", async () => {
+  test("an approval of a command holds for it in every tool of the source", async () => {
     const asked = answering({ kind: "approve-for-session" }, [sourceOf("plugin", "tools", shell)]);
     await callAll(
       asked,
@@ -140,7 +143,7 @@ describe("what is approved for the session", () => {
     expect(asked.asked).toHaveLength(3);
   });
 
-  test("of a command line that nobody takes apart is that line only", async () => {
+  test("an approval of a command line that cannot be parsed holds for that line only", async () => {
     const asked = answering({ kind: "approve-for-session" }, [sourceOf("plugin", "tools", shell)]);
     const lying = { text: "git status; rm -rf /", ids: ["git status"] };
     await callAll(
@@ -155,7 +158,7 @@ describe("what is approved for the session", () => {
     expect(asked.asked).toHaveLength(5);
   });
 
-  test("of an address is its host", async () => {
+  test("an approval of a URL holds for its host", async () => {
     const asked = answering({ kind: "approve-for-session" }, [sourceOf("plugin", "tools", fetcher)]);
     const urls = [
       "https://a.example/1",
@@ -168,14 +171,14 @@ describe("what is approved for the session", () => {
     expect(asked.asked).toHaveLength(3);
   });
 
-  test("of a kind of its own is exactly what was asked", async () => {
+  test("an approval of an unknown kind holds for the same request only", async () => {
     const deploy = tool("deploy", ({ to }: { to: string }) => ({ kind: "deploy", to }));
     const asked = answering({ kind: "approve-for-session" }, [sourceOf("plugin", "p", deploy)]);
     await callAll(asked, ["deploy", { to: "staging" }], ["deploy", { to: "staging" }], ["deploy", { to: "production" }]);
     expect(asked.asked).toHaveLength(2);
   });
 
-  test("does not hold where the tool says that it must not, nor for what has no JSON form", async () => {
+  test("an approval is not stored where the tool forbids it, nor for values without a JSON form", async () => {
     const careful = tool("careful", () => ({ kind: "write", fileName: "x", canOfferSessionApproval: false }));
     const odd = tool("odd", () => ({ kind: "odd", big: 1n }));
     const asked = answering({ kind: "approve-for-session" }, [sourceOf("plugin", "p", careful, odd)]);
@@ -184,7 +187,7 @@ describe("what is approved for the session", () => {
     expect(asked.warnings).toHaveLength(4);
   });
 
-  test("does not answer a hook that wants somebody asked, nor a rule that does", async () => {
+  test("an approval does not override a hook or rule that requires asking", async () => {
     const hooks = { onPreToolUse: () => ({ permissionDecision: "ask" }) };
     const byHook = answering({ kind: "approve-for-session" }, [sourceOf("skill", "s", tool("t"))], { options: { hooks } });
     await callAll(byHook, ["t"], ["t"]);
@@ -197,8 +200,8 @@ describe("what is approved for the session", () => {
   });
 });
 
-describe("an approval that names what it is for", () => {
-  test("of reading holds for all tools of that source, and for those of no other", async () => {
+describe("approvals with an explicit scope", () => {
+  test("an approval of reading holds for all tools of the source and for no others", async () => {
     const asked = answering({ kind: "approve-for-session", approval: { kind: "read" } }, [
       sourceOf(
         "plugin",
@@ -213,7 +216,7 @@ describe("an approval that names what it is for", () => {
     expect(asked.asked).toEqual(["view", "peek", "edit"]);
   });
 
-  test("of commands holds for those", async () => {
+  test("an approval of commands holds for those commands", async () => {
     const asked = answering({ kind: "approve-for-session", approval: { kind: "commands", commandIdentifiers: ["git status", "ls"] } }, [
       sourceOf("plugin", "tools", shell),
     ]);
@@ -230,7 +233,7 @@ describe("an approval that names what it is for", () => {
     ["search", ["gh-search", "gh-list"]],
     ["gh-search", ["gh-search", "gh-list"]],
     [null, ["gh-search"]],
-  ])("of a server's tool %j holds for it, of the whole server for all", async (toolName, expected) => {
+  ])("an approval with toolName %j holds for that tool, or for the whole server", async (toolName, expected) => {
     const tools = ["search", "list"].map((name) => toolOf("mcp", "gh", tool(`gh-${name}`), name));
     const asked = answering({ kind: "approve-for-session", approval: { kind: "mcp", serverName: "gh", toolName } }, [
       { kind: "mcp", id: "gh", tools },
@@ -247,7 +250,7 @@ describe("an approval that names what it is for", () => {
     ["commands of a tool that runs none", { kind: "commands", commandIdentifiers: ["t"] }],
     ["a text", "t"],
     ["what inherits", JSON.parse('{"__proto__":{"kind":"custom-tool","toolName":"t"}}')],
-  ])("%s that the call is not allows it once and says so", async (_what, approval) => {
+  ])("%s that does not match the call allows it once and reports the mismatch", async (_what, approval) => {
     const asked = answering({ kind: "approve-for-session", approval }, [sourceOf("skill", "s", tool("t"), tool("u"))]);
     expect(await callAll(asked, ["t"], ["t"], ["u"])).toEqual(Array(3).fill("success"));
     expect(asked.asked).toEqual(
@@ -260,7 +263,7 @@ describe("an approval that names what it is for", () => {
     ["its own host", { kind: "approve-permanently", domain: "a.example" }, 1],
     ["another host", { kind: "approve-permanently", domain: "example" }, 2],
     ["no host", { kind: "approve-permanently", domain: 7 }, 2],
-  ])("for an address: %s", async (_what, answer, times) => {
+  ])("an approval for a URL: %s", async (_what, answer, times) => {
     const asked = answering(answer, [sourceOf("plugin", "tools", fetcher)]);
     await callAll(asked, ["fetch", { url: "https://a.example/1" }], ["fetch", { url: "https://a.example/2" }]);
     expect(asked.asked).toHaveLength(times);
@@ -270,7 +273,7 @@ describe("an approval that names what it is for", () => {
 describe("approvals that outlive the session", () => {
   const sources = (): [ReturnType<typeof sourceOf>] => [sourceOf("skill", "s", tool("t"))];
 
-  test("for a place hold in every session there, and in none elsewhere", async () => {
+  test("an approval for a location holds in every session there and nowhere else", async () => {
     const approvals = createMemoryApprovals();
     const one = answering({ kind: "approve-for-location" }, sources(), { approvals });
     await callAll(one, ["t"]);
@@ -284,7 +287,7 @@ describe("approvals that outlive the session", () => {
     expect(await callAll(elsewhere, ["t"])).toEqual(["rejected"]);
   });
 
-  test("for a place count for the whole of a checkout, or for the place that the answer names", async () => {
+  test("an approval for a location covers the whole checkout, or the location in the answer", async () => {
     const approvals = createMemoryApprovals();
     const one = answering({ kind: "approve-for-location" }, sources(), { approvals });
     const { folder } = one.environment;
@@ -300,7 +303,7 @@ describe("approvals that outlive the session", () => {
     expect((await approvals.list({ scope: { kind: "location", id: "/named" } })).map(({ id }) => id)).toEqual(["t"]);
   });
 
-  test("for ever hold everywhere, for people to review and take back", async () => {
+  test("a permanent approval holds everywhere and can be reviewed and revoked", async () => {
     const approvals = createMemoryApprovals();
     await callAll(answering({ kind: "approve-permanently" }, sources(), { approvals }), ["t"]);
     const other = answering({ kind: "reject" }, sources(), { approvals });
@@ -323,13 +326,13 @@ describe("approvals that outlive the session", () => {
     expect(await callAll(other, ["t"])).toEqual(["rejected"]);
   });
 
-  test("for the session or once are kept nowhere", async () => {
+  test("approvals for the session or once are not stored", async () => {
     const approvals = createMemoryApprovals();
     for (const kind of ["approve-once", "approve-for-session"]) await callAll(answering({ kind }, sources(), { approvals }), ["t"]);
     expect(await approvals.list()).toEqual([]);
   });
 
-  test("are in files when the call runs", async () => {
+  test("approvals are on disk before the call runs", async () => {
     const directory = join(createTestEnvironment().folder, "approvals");
     await callAll(answering({ kind: "approve-permanently" }, sources(), { approvals: createFileApprovals({ directory }) }), ["t"]);
     const later = answering({ kind: "reject" }, sources(), { approvals: createFileApprovals({ directory }) });
@@ -337,7 +340,7 @@ describe("approvals that outlive the session", () => {
     expect(later.asked).toEqual([]);
   });
 
-  test("may be far away: a store that answers later, one that fails, one that cannot keep anything", async () => {
+  test("a remote store may answer late, fail, or be unable to store", async () => {
     const near = createMemoryApprovals();
     const far: ApprovalStore = { ...near, has: async (key, scopes) => near.has(key, scopes) };
     const one = answering({ kind: "approve-permanently" }, sources(), { approvals: far });
@@ -359,17 +362,17 @@ describe("approvals that outlive the session", () => {
   });
 });
 
-describe("rules before questions", () => {
+describe("rules before permission requests", () => {
   const opened = (permissions: SessionOptions["permissions"], tools: ToolLike[], more: SessionOptions = {}): Asked =>
     answering({ kind: "approve-once" }, [sourceOf("skill", "s", ...tools)], { options: { permissions, ...more } });
 
-  test("a rule that allows saves the question, one that asks makes it, one that denies ends it", async () => {
+  test("an allow rule skips the request, an ask rule requires it, a deny rule denies the call", async () => {
     const asked = opened({ allow: ["free", "t"], ask: ["t"], deny: ["never"] }, [tool("free"), tool("t"), tool("never"), tool("other")]);
     expect(await callAll(asked, ["free"], ["t"], ["never"], ["other"])).toEqual(["success", "success", "denied", "success"]);
     expect(asked.asked).toEqual(["t", "other"]);
   });
 
-  test("a call that a rule denies tells so to clients, and its model nothing of the rule", async () => {
+  test("a denial by rule is reported to clients, and the model sees nothing of the rule", async () => {
     const writer = tool("edit", ({ file }: { file: string }) => ({ kind: "write", fileName: file }));
     const { session } = opened({ deny: ["write(/very/private/**)"], allow: ["write"] }, [writer]);
     const events = recordEvents(session, "permission.requested", "permission.completed", "tool.execution_complete");
@@ -385,7 +388,7 @@ describe("rules before questions", () => {
     });
   });
 
-  test("a rule denies whatever a hook, a tool or an earlier approval allows", async () => {
+  test("a deny rule overrides hooks, tools and earlier approvals", async () => {
     const tools: ToolLike[] = [{ ...tool("skips"), skipPermission: true }, tool("needsNone", () => null), tool("t")];
     const hooks = { onPreToolUse: () => ({ permissionDecision: "allow" }) };
     const hooked = opened({ deny: ["skips", "needsNone", "t"] }, tools, { hooks });
@@ -399,7 +402,7 @@ describe("rules before questions", () => {
     expect(bare.asked).toEqual(["t"]);
   });
 
-  test("a rule asks where the tool would not, but not against a hook that allows", async () => {
+  test("an ask rule overrides a tool without permission, but not a hook that allows", async () => {
     const tools: ToolLike[] = [{ ...tool("skips"), skipPermission: true }, tool("needsNone", () => null)];
     const asked = opened({ ask: ["*"] }, tools);
     await callAll(asked, ["skips"], ["needsNone"]);
@@ -409,13 +412,13 @@ describe("rules before questions", () => {
     expect(asked.asked).toHaveLength(2);
   });
 
-  test("a rule that allows does not answer a hook that asks", async () => {
+  test("an allow rule does not override a hook that asks", async () => {
     const asked = opened({ allow: ["*"] }, [tool("t")], { hooks: { onPreToolUse: () => ({ permissionDecision: "ask" }) } });
     await callAll(asked, ["t"]);
     expect(asked.asked).toEqual(["t"]);
   });
 
-  test("what is judged is what really runs, after hooks and with defaults", async () => {
+  test("rules judge the arguments that run, after hooks and with defaults", async () => {
     const parameters = { type: "object", properties: { path: { type: "string", default: "secrets/key" } } };
     const asked = opened({ deny: ["t(path=secrets/*)"] }, [{ ...tool("t"), parameters }]);
     expect(await callAll(asked, ["t", { path: "src/a" }], ["t", {}])).toEqual(["success", "denied"]);
@@ -423,7 +426,7 @@ describe("rules before questions", () => {
     expect(await callAll(asked, ["t", { path: "src/a" }])).toEqual(["denied"]);
   });
 
-  test("a request that changes while it is looked at is looked at once", async () => {
+  test("a request with changing getters is read only once", async () => {
     let looks = 0;
     const shifty = tool("edit", () => ({
       kind: "write",
@@ -436,7 +439,7 @@ describe("rules before questions", () => {
     expect(looks).toBe(1);
   });
 
-  test("a tool whose description of its call fails is denied where rules may concern it", async () => {
+  test("a tool whose permission function fails is denied if rules may apply", async () => {
     const failing: ToolLike = {
       ...tool("t", () => {
         throw new Error("secret");
@@ -447,7 +450,7 @@ describe("rules before questions", () => {
     expect(await callAll(opened({ deny: ["shell(rm:*)"] }, [failing]), ["t"])).toEqual(["denied"]);
   });
 
-  test("an update with a rule that cannot be read changes nothing", async () => {
+  test("an update with an invalid rule changes nothing", async () => {
     const asked = opened({ deny: ["t"] }, [tool("t")]);
     await expect(asked.session.update({ permissions: { allow: ["t("] } })).rejects.toMatchObject({ code: "PERMISSION_RULE" });
     expect(await callAll(asked, ["t"])).toEqual(["denied"]);

@@ -25,7 +25,7 @@ const plain = (name: string, kind: ToolKind = "skill", source = "s", nativeName 
   toolOf(kind, source, { name, handler: () => "ran" }, nativeName);
 const describing = (name = "t"): Tool => toolOf("skill", "s", { name, handler: () => "ran", permission: () => null });
 
-/** What rules say about a call: `deny`, `ask`, `allow`, or undefined. */
+/** The verdict of rules on a call: `deny`, `ask`, `allow` or undefined. */
 function judge(
   options: PermissionRuleOptions,
   tool: Tool,
@@ -35,7 +35,7 @@ function judge(
   return compilePermissionRules(options, from).judge({ tool, request: call.request, args: call.args ?? {} })?.kind;
 }
 
-/** What one rule does in each list. */
+/** The verdict of one rule in each of the lists. */
 function effects(rule: string, tool: Tool, call: { request?: PermissionRequest; args?: unknown } = {}, from = cwd): string {
   const [allows, denies] = [judge({ allow: [rule] }, tool, call, from) === "allow", judge({ deny: [rule] }, tool, call, from) === "deny"];
   expect(judge({ ask: [rule] }, tool, call, from)).toBe(denies ? "ask" : undefined);
@@ -46,7 +46,7 @@ const both = "allows denies";
 const neither = "- -";
 const onlyDenies = "- denies";
 
-describe("rules by a tool's name", () => {
+describe("rules by tool name", () => {
   test.each<[string, string, string]>([
     ["lint", "lint", both],
     [" lint ", "lint", both],
@@ -59,19 +59,19 @@ describe("rules by a tool's name", () => {
     ["tool(read)", "read", both],
     ["lint(*)", "lint", both],
     ["lint(**)", "lint", both],
-    // A tool may be called what a kind is called: that alone does not get it allowed.
+    // A tool may have the name of a kind, which alone does not allow it.
     ["read", "read", onlyDenies],
     ["shell", "shell", onlyDenies],
     ["mcp", "mcp", onlyDenies],
     ["tool", "tool", both],
     ["constructor", "lint", neither],
     ["__proto__", "lint", neither],
-  ])("%s about %s: %s", (rule, name, expected) => {
+  ])("the tool rule %s on %s gives %s", (rule, name, expected) => {
     expect(effects(rule, plain(name))).toBe(expected);
   });
 });
 
-describe("rules about servers' tools", () => {
+describe("rules for tools of servers", () => {
   const search = plain("github-search", "mcp", "github", "search");
   test.each<[string, Tool, string]>([
     ["mcp", search, both],
@@ -86,19 +86,19 @@ describe("rules about servers' tools", () => {
     ["mcp(git:*)", search, neither],
     ["mcp(git*)", search, neither],
     ["mcp(github/other)", search, neither],
-    // A server cannot take part in another's rules by its name, nor can a tool that is no server's.
+    // Neither a server's name nor a tool that is not a server's can match rules of another server.
     ["mcp(github/*)", plain("x", "mcp", "github/evil", "search"), neither],
     ["mcp(github:*)", plain("x", "mcp", "github:evil", "search"), neither],
     ["mcp(github)", plain("x", "mcp", "github2", "search"), neither],
     ["mcp(github/*)", plain("search", "skill", "github"), neither],
     ["mcp", plain("search", "skill", "github"), neither],
     ["mcp(github/repo/*)", plain("x", "mcp", "github", "repo/list"), both],
-  ])("%s: case %#", (rule, tool, expected) => {
+  ])("the server rule %s: case %#", (rule, tool, expected) => {
     expect(effects(rule, tool)).toBe(expected);
   });
 });
 
-describe("rules about commands", () => {
+describe("rules for commands", () => {
   const run = (fullCommandText: string, more: object = {}): PermissionRequest => ({ kind: "shell", fullCommandText, ...more });
   test.each<[string, string, string]>([
     ["shell(git status)", "git status", both],
@@ -115,7 +115,7 @@ describe("rules about commands", () => {
     ["shell(npm run test:*)", "npm run testall", neither],
     ["shell", "anything | at all > x", both],
     ["shell(*)", "anything && at all", both],
-    // Nothing may be added to a command that is allowed.
+    // Nothing may be added to an allowed command.
     ["shell(git status)", "git status && rm -rf /", onlyDenies],
     ["shell(git status)", "rm -rf / ; git status", onlyDenies],
     ["shell(git:*)", "git status; rm -rf /", onlyDenies],
@@ -140,7 +140,7 @@ describe("rules about commands", () => {
     ["shell(echo:*)", "echo 'a && b; $(c) > d'", both],
     ["shell(echo:*)", 'echo "a && b; > d"', both],
     ["shell(echo:*)", "echo a\\ \\&\\& b", both],
-    // What is forbidden is found however it is dressed up.
+    // A forbidden command is found in any notation.
     ["shell(rm:*)", "git status && rm -rf /", onlyDenies],
     ["shell(rm)", "rm -rf /", onlyDenies],
     ["shell(rm:*)", "/bin/rm -rf /", onlyDenies],
@@ -161,18 +161,18 @@ describe("rules about commands", () => {
     ["shell(rm:*)", "r\\\nm x", both],
     ["shell(git push)", "git -C /elsewhere push origin", onlyDenies],
     ["shell(git push)", "git --no-pager -c a=b push", onlyDenies],
-    // And nothing else is.
+    // Other commands are not affected.
     ["shell(rm:*)", "echo rm", neither],
     ["shell(rm:*)", "grep 'rm -rf' file", neither],
     ["shell(rm:*)", "rmdir x", neither],
     ["shell(git push)", "git commit -m push", neither],
     ["shell(git push)", "git stash push", neither],
     ["shell(rm:*)", "", neither],
-  ])("%s about %j: %s", (rule, text, expected) => {
+  ])("the command rule %s on %j gives %s", (rule, text, expected) => {
     expect(effects(rule, describing(), { request: run(text) })).toBe(expected);
   });
 
-  test("where the tool lists the commands, rules go by its list and must cover all of it", () => {
+  test("if the tool lists its commands, rules must cover the whole list", () => {
     const commands = (...identifiers: string[]): object => ({
       commands: identifiers.map((identifier) => ({ identifier, readOnly: false })),
     });
@@ -186,7 +186,7 @@ describe("rules about commands", () => {
     expect(judge({ allow: ["shell(git status)", "shell(ls)"], deny: ["shell(ls)"] }, describing(), { request: series })).toBe("deny");
   });
 
-  test("a list that leaves something of the text out allows nothing", () => {
+  test("a list that omits part of the text allows nothing", () => {
     const allow = ["shell(git status)", "shell(git:*)"];
     const listed = { commands: [{ identifier: "git status", readOnly: true }] };
     for (const text of ["git status && rm -rf /", "git status $(rm x)", "git status > x", "rm x"]) {
@@ -198,24 +198,24 @@ describe("rules about commands", () => {
     expect(judge({ deny: ["shell(rm:*)"] }, describing(), { request: run("rm x", listed) })).toBe("deny");
   });
 
-  test("a request that does not say which command is denied by any rule about commands, and allowed by none", () => {
+  test("a request without a command is denied by every command rule and allowed by none", () => {
     expect(effects("shell(git:*)", describing(), { request: { kind: "shell" } })).toBe(onlyDenies);
     expect(effects("shell(git:*)", describing(), { request: { kind: "shell", fullCommandText: 7 } })).toBe(onlyDenies);
   });
 
-  test("only what tools say of themselves is of a kind: a name or arguments are not", () => {
+  test("only the tool's own description determines the kind, not its name or arguments", () => {
     expect(effects("shell(rm:*)", plain("bash"), { args: { command: "rm x" } })).toBe(neither);
     expect(effects("shell(rm:*)", describing(), { request: { kind: "custom-tool", fullCommandText: "rm x" } })).toBe(neither);
   });
 
-  test("paths and addresses that a command may touch are denied by the rules about them, and not allowed", () => {
+  test("possible paths and URLs of a command can be denied by their rules but not allowed", () => {
     const request = run("cat secrets/key", { possiblePaths: ["secrets/key"], possibleUrls: [{ url: "https://evil.example/x" }] });
     expect(effects("read(secrets/**)", describing(), { request })).toBe(onlyDenies);
     expect(effects("write(src/**)", describing(), { request })).toBe(neither);
     expect(effects("url(evil.example)", describing(), { request })).toBe(onlyDenies);
   });
 
-  test("long hostile lines are judged in good time", () => {
+  test("long hostile lines are judged in linear time", () => {
     const lines = [
       `sudo ${"git - ".repeat(30_000)}`,
       "'".repeat(60_001),
@@ -230,7 +230,7 @@ describe("rules about commands", () => {
   });
 });
 
-describe("rules about paths", () => {
+describe("rules for paths", () => {
   const write = (fileName: unknown): PermissionRequest => ({ kind: "write", fileName });
   test.each<[string, unknown, string]>([
     ["write(src/**)", "src/a.ts", both],
@@ -254,7 +254,7 @@ describe("rules about paths", () => {
     [`write(${root.replaceAll("\\", "/")}/outside/**)`, "../outside/x", both],
     ["write(~/notes/*)", join(homedir(), "notes", "x"), both],
     ["write(~/notes/*)", "~/notes/x", neither],
-    // No way out: neither by spelling nor by links.
+    // Neither notation nor links escape the rule.
     ["write(src/**)", "src/../secrets/a", neither],
     ["write(src/**)", "src/../../outside/x", neither],
     ["write(**)", "../outside/x", neither],
@@ -267,22 +267,22 @@ describe("rules about paths", () => {
     ["write(alias/**)", "src/a.ts", onlyDenies],
     ["write(src/way-out/**)", "../outside/x", onlyDenies],
     ["write(src/**)", "src/dangling/x", onlyDenies],
-    // What is no path may be any.
+    // An invalid path may be any path.
     ["write(src/**)", undefined, onlyDenies],
     ["write(src/**)", 7, onlyDenies],
     ["write(src/**)", "", onlyDenies],
     ["write(src/**)", "src/a\0.ts", onlyDenies],
-  ])("%s about %j: %s", (rule, file, expected) => {
+  ])("the path rule %s on %j gives %s", (rule, file, expected) => {
     expect(effects(rule, describing(), { request: write(file) })).toBe(expected);
   });
 
-  test("reading and writing are two things", () => {
+  test("reading and writing are separate", () => {
     expect(effects("read(src/**)", describing(), { request: write("src/a.ts") })).toBe(neither);
     expect(effects("read(src/**)", describing(), { request: { kind: "read", path: "src/a.ts" } })).toBe(both);
     expect(effects("read(**)", describing(), { request: { kind: "read", path: "." } })).toBe(both);
   });
 
-  test("a working directory that is reached over a link, or whose name looks like a pattern, is a folder like others", () => {
+  test("a working directory behind a link or with pattern characters is an ordinary folder", () => {
     expect(effects("write(src/**)", describing(), { request: write("src/a.ts") }, join(root, "project-link"))).toBe(both);
     expect(effects("write(src/**)", describing(), { request: write(join(cwd, "src/a.ts")) }, join(root, "project-link"))).toBe(both);
     if (process.platform === "win32") return;
@@ -293,7 +293,7 @@ describe("rules about paths", () => {
   });
 });
 
-describe("rules about addresses", () => {
+describe("rules for URLs", () => {
   test.each<[string, unknown, string]>([
     ["url(https://example.com/*)", "https://example.com/docs/a?b=c", both],
     ["url(https://example.com)", "https://example.com/", both],
@@ -323,7 +323,7 @@ describe("rules about addresses", () => {
     ["url(https://example.com/docs/*)", "https://example.com/docs/..%2fadmin", onlyDenies],
     ["url(example.com)", "not an address", onlyDenies],
     ["url(example.com)", undefined, onlyDenies],
-  ])("%s about %j: %s", (rule, url, expected) => {
+  ])("the URL rule %s on %j gives %s", (rule, url, expected) => {
     expect(effects(rule, describing(), { request: { kind: "url", url } })).toBe(expected);
   });
 
@@ -339,11 +339,11 @@ describe("rules about addresses", () => {
     ["url(localhost)", "http://0.0.0.0/"],
     ["url(evil.example)", "http://EVIL.example./"],
     ["url(evil.example)", "http://ｅｖｉｌ。example/"],
-  ])("%s denies %s", (rule, url) => {
+  ])("the URL rule %s denies %s", (rule, url) => {
     expect(judge({ deny: [rule] }, describing(), { request: { kind: "url", url } })).toBe("deny");
   });
 
-  test("what belongs to a private network is allowed only by rules that name it", () => {
+  test("private networks are allowed only by rules that name them", () => {
     for (const url of [
       "http://127.0.0.1:8080/",
       "http://localhost/",
@@ -368,7 +368,7 @@ describe("rules about addresses", () => {
   });
 });
 
-describe("rules about a tool's arguments", () => {
+describe("rules for a tool's arguments", () => {
   test.each<[string, unknown, string]>([
     ["t(path=src/**)", { path: "src/a.ts" }, both],
     ["t(path=src/**)", { path: "src/a.ts", other: 1 }, both],
@@ -398,11 +398,11 @@ describe("rules about a tool's arguments", () => {
     ["t(__proto__=*)", {}, neither],
     ["t(path=*)", "text", neither],
     ["t(path=*)", null, neither],
-  ])("%s about %j: %s", (rule, args, expected) => {
+  ])("the argument rule %s on %j gives %s", (rule, args, expected) => {
     expect(effects(rule, plain("t"), { args })).toBe(expected);
   });
 
-  test("arguments that cannot be looked at are denied by such rules, and allowed by none", () => {
+  test("unreadable arguments are denied by argument rules and allowed by none", () => {
     const trap = Object.defineProperty({}, "path", {
       enumerable: true,
       get() {
@@ -416,14 +416,14 @@ describe("rules about a tool's arguments", () => {
     expect(effects("t(a*)", plain("t"), { args: cycle })).toBe(onlyDenies);
   });
 
-  test("more values than are looked through are forbidden, however many there are", () => {
+  test("more values than the limit are denied", () => {
     expect(judge({ deny: ["lint(secrets/**)"] }, plain("lint"), { args: { items: Array.from({ length: 250_000 }, () => "a") } })).toBe(
       "deny",
     );
   });
 });
 
-describe("rules that cannot be read", () => {
+describe("invalid rules", () => {
   test.each([
     "",
     "  ",
@@ -447,7 +447,7 @@ describe("rules that cannot be read", () => {
     "memory(x)",
     "tool(a b)",
     `shell(${"x".repeat(2000)})`,
-  ])("%j", (rule) => {
+  ])("the invalid rule %j is refused", (rule) => {
     for (const list of ["allow", "deny", "ask"]) {
       expect(() => compilePermissionRules({ [list]: [rule] }, cwd)).toThrow(
         expect.objectContaining({
@@ -458,7 +458,7 @@ describe("rules that cannot be read", () => {
     }
   });
 
-  test("the message names the rule and what is wrong with it", () => {
+  test("the message names the rule and the mistake", () => {
     expect(() => compilePermissionRules({ allow: ["lint", "shell(git | sh)"] }, cwd)).toThrow(
       /"shell\(git \| sh\)" cannot be read: a command must consist of plain words/,
     );
@@ -466,7 +466,7 @@ describe("rules that cannot be read", () => {
 });
 
 describe("several rules", () => {
-  test("deny beats ask beats allow, in whatever order they are written", () => {
+  test("deny takes precedence over ask, and ask over allow, in any order", () => {
     const all = { deny: ["t(x=1)"], ask: ["t(y=1)"], allow: ["t"] };
     expect(judge(all, plain("t"), { args: { x: 1, y: 1 } })).toBe("deny");
     expect(judge(all, plain("t"), { args: { y: 1 } })).toBe("ask");
@@ -474,7 +474,7 @@ describe("several rules", () => {
     expect(judge(all, plain("u"), { args: { x: 1 } })).toBeUndefined();
   });
 
-  test("rules that cannot be about a tool are known before it is called", () => {
+  test("rules that cannot apply to a tool are excluded before it is called", () => {
     const rules = compilePermissionRules({ deny: ["lint", "shell(rm:*)"], allow: ["free"] }, cwd);
     expect([plain("lint"), plain("free"), plain("other"), describing("other")].map((tool) => rules.mayStop(tool))).toEqual([
       true,
@@ -527,7 +527,7 @@ describe("several rules", () => {
   });
   const someRules = fc.array(anyRule, { maxLength: 4 });
 
-  test("whatever is allowed besides, a rule that denies a call alone denies it among others, and what denies covers what allows", () => {
+  test("a rule that denies a call denies it beside any others and covers what it would allow", () => {
     fc.assert(
       fc.property(anyRule, someRules, someRules, someRules, anyCall, (rule, deny, ask, allow, call) => {
         const alone = judge({ deny: [rule] }, call.tool, call);

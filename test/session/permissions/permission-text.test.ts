@@ -12,10 +12,10 @@ const ask = (fields: Partial<PermissionAsk>): PermissionAsk => ({
   ...fields,
 });
 
-/** The lines of a question that do not belong to what a stranger wrote. */
+/** The lines of a permission prompt that do not come from an untrusted source. */
 const ours = (text: string): string[] => text.split("\n").filter((line) => !line.startsWith("| "));
 
-describe("the question whether a call may run", () => {
+describe("the text of a permission prompt", () => {
   test.each([
     ["a line feed", "\n"],
     ["a carriage return", "\r"],
@@ -25,7 +25,7 @@ describe("the question whether a call may run", () => {
     ["NEL", "\u0085"],
     ["a line separator", "\u2028"],
     ["a paragraph separator", "\u2029"],
-  ])("cannot be forged by %s", (_what, lineBreak) => {
+  ])("a permission prompt cannot be forged by %s", (_what, lineBreak) => {
     const forged = `rm -rf ~${lineBreak}May the tool "list_files" be called?${lineBreak}Arguments:${lineBreak}| {}`;
     const { text } = permissionText(ask({ fullCommandText: forged, toolArgs: { command: forged } }), `skill "x"${lineBreak}Allow it?`);
     expect(ours(text)).toHaveLength(3);
@@ -34,7 +34,7 @@ describe("the question whether a call may run", () => {
   });
 
   test.each(["\u202e", "\u200b", "\u009b", "\u061c", "\u00ad", "\u3164", "\u{e0041}", "\ufe0f", "\u00a0", "\u2800"])(
-    "shows %j in each field",
+    "a permission prompt shows %j in each field",
     (character) => {
       const { text } = permissionText(
         ask({ toolName: `a${character}b`, path: `/a${character}b`, diff: `+${character}`, toolArgs: [character] }),
@@ -44,7 +44,7 @@ describe("the question whether a call may run", () => {
     },
   );
 
-  test("keeps plain text, its lines and emoji as they are", () => {
+  test("a permission prompt keeps plain text, its lines and emoji", () => {
     const { text, isWhole } = permissionText(ask({ diff: "-a\n+b ❤️ Grüße 世界\n" }));
     expect(text).toContain("diff:\n| -a\n| +b ❤️ Grüße 世界");
     expect(isWhole).toBe(true);
@@ -54,7 +54,7 @@ describe("the question whether a call may run", () => {
     ["many characters", `${"a".repeat(30_000)}; rm -rf ~`],
     ["many lines", `${"a\n".repeat(500)}rm -rf ~`],
     ["many characters that are escaped", `${"\u202e".repeat(2_000)}; rm -rf ~`],
-  ])("of %s shows the end, how much is left out, and a digest, and says that it is not whole", (_what, command) => {
+  ])("a shortened prompt of %s shows the end, the omitted length and a digest, and says that it is incomplete", (_what, command) => {
     const { text, isWhole } = permissionText(ask({ fullCommandText: command }));
     expect(isWhole).toBe(false);
     expect(text.endsWith("rm -rf ~")).toBe(true);
@@ -67,11 +67,11 @@ describe("the question whether a call may run", () => {
     expect(omitted).toBe(whole.length - cut.length);
   });
 
-  test("of arguments that cannot be written as JSON is not whole", () => {
+  test("a prompt with arguments that cannot be written as JSON is incomplete", () => {
     expect(permissionText(ask({ toolArgs: { big: 1n } })).isWhole).toBe(false);
   });
 
-  test("never cuts a character in two", () => {
+  test("a permission prompt never cuts a character in two", () => {
     const { text } = approvalText("😀".repeat(5_000));
     expect(text).not.toMatch(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/);
   });

@@ -5,8 +5,8 @@ import { createTestEnvironment, nextEvent, openSession, recordEvents, sessionWit
 const runs = { name: "t", description: "a tool", handler: () => "ran" };
 const unavailable = "Permission denied and could not request permission from user";
 
-describe("who decides", () => {
-  test("with nobody to ask, calls are denied", async () => {
+describe("who decides about a call", () => {
+  test("calls are denied if no client can be asked", async () => {
     const session = sessionWith([runs], { onPermissionRequest: undefined });
     const events = recordEvents(session, "permission.requested", "permission.completed", "tool.execution_complete");
     expect(await session.callTool("t")).toMatchObject({ resultType: "denied", textResultForLlm: unavailable });
@@ -15,7 +15,7 @@ describe("who decides", () => {
     expect(events[2]?.data["error"]).toEqual({ message: unavailable, code: "denied" });
   });
 
-  test("skipPermission skips the question for that tool only", async () => {
+  test("skipPermission skips the request for that tool only", async () => {
     const session = sessionWith(
       [
         { ...runs, skipPermission: true },
@@ -27,7 +27,7 @@ describe("who decides", () => {
     expect((await session.callTool("u")).resultType).toBe("denied");
   });
 
-  test("a hook's allow skips the question, its ask makes it even for tools that skip it", async () => {
+  test("a hook's allow skips the request, and its ask requires it even with skipPermission", async () => {
     const asked: PermissionAsk[] = [];
     const decisions = ["allow", "ask"] as const;
     let turn = 0;
@@ -46,7 +46,7 @@ describe("who decides", () => {
     ]);
   });
 
-  test("of several hooks the one that asks outweighs one that allows, and one that denies both", async () => {
+  test("of several hooks, ask overrides allow and deny overrides both", async () => {
     let asked = 0;
     const hook = (permissionDecision: "allow" | "ask" | "deny") => () => ({ permissionDecision });
     const session = sessionWith([runs], {
@@ -66,7 +66,7 @@ describe("who decides", () => {
     expect(asked).toBe(2);
   });
 
-  test("a question of a session that clients may still join waits for one of them", async () => {
+  test("a permission request waits for a client if clients may still join", async () => {
     const session = sessionWith([runs], { onPermissionRequest: undefined, waitForAttachments: true });
     const requested = nextEvent(session, "permission.requested");
     const call = session.callTool("t");
@@ -78,7 +78,7 @@ describe("who decides", () => {
     expect((await call).textResultForLlm).toBe("ran");
   });
 
-  test("among clients that are there, it waits while another could answer", async () => {
+  test("a permission request waits while another attached client could answer", async () => {
     const session = sessionWith([runs], { onPermissionRequest: undefined, waitForAttachments: true });
     const one = session.attach({ level: "connection", name: "one", answers: ["permission"] });
     const two = session.attach({ level: "connection", name: "two", answers: ["permission"] });
@@ -91,7 +91,7 @@ describe("who decides", () => {
   });
 });
 
-describe("what the answer to a permission request means", () => {
+describe("the answers to a permission request", () => {
   test.each<[unknown, string, string]>([
     [{ kind: "approve-once" }, "success", "approved"],
     [{ kind: "approve-for-session" }, "success", "approved-for-session"],
@@ -106,7 +106,7 @@ describe("what the answer to a permission request means", () => {
     [{ kind: "approved" }, "permission_unavailable", "denied-no-approval-rule-and-could-not-request-from-user"],
     [true, "permission_unavailable", "denied-no-approval-rule-and-could-not-request-from-user"],
     [undefined, "permission_unavailable", "denied-no-approval-rule-and-could-not-request-from-user"],
-  ])("%j", async (answer, code, completed) => {
+  ])("the permission answer %j", async (answer, code, completed) => {
     for (const onPermissionRequest of [() => answer, async () => answer]) {
       const session = sessionWith([runs], { onPermissionRequest });
       const events = recordEvents(session, "permission.completed");
@@ -116,7 +116,7 @@ describe("what the answer to a permission request means", () => {
     }
   });
 
-  test("the model reads the field's sentences, and only a rejection ends the turn", async () => {
+  test("the model reads the standard sentences, and only a rejection ends the turn", async () => {
     const outcomeOf = async (answer: unknown) => {
       const session = sessionWith([runs], { onPermissionRequest: () => answer });
       const [prepared] = await session.prepare([{ id: "1", name: "t", arguments: {} }]);
@@ -133,7 +133,7 @@ describe("what the answer to a permission request means", () => {
     expect(await outcomeOf({ kind: "user-not-available" })).toEqual([unavailable, "denied", false]);
   });
 
-  test("an answer that nobody understands denies and says so to those who run the session", async () => {
+  test("an unclear answer denies the call and is reported to the operator", async () => {
     const environment = createTestEnvironment();
     const session = openSession(environment, { tools: [runs], onPermissionRequest: () => ({ kind: "yes please" }) });
     const warnings = recordEvents(session, "session.warning");
@@ -142,7 +142,7 @@ describe("what the answer to a permission request means", () => {
     expect(environment.lines.some(({ level, message }) => level === "warning" && message.includes('"t"'))).toBe(true);
   });
 
-  test("a handler that throws or rejects denies", async () => {
+  test("a handler that throws or rejects denies the call", async () => {
     const handlers = [
       () => {
         throw new Error("secret");
@@ -154,7 +154,7 @@ describe("what the answer to a permission request means", () => {
     }
   });
 
-  test("an approval for the session holds for that tool and no other", async () => {
+  test("an approval for the session holds for that tool only", async () => {
     const asked: string[] = [];
     const session = sessionWith([runs, { ...runs, name: "u" }], {
       onPermissionRequest: ({ toolName }) => {
@@ -167,7 +167,7 @@ describe("what the answer to a permission request means", () => {
   });
 });
 
-describe("what is asked", () => {
+describe("the content of a permission request", () => {
   const askedFor = async (source: Parameters<typeof createTestEnvironment>[0], name: string, args: object): Promise<unknown> => {
     const requests: unknown[] = [];
     const session = openSession(createTestEnvironment(source), { onPermissionRequest: (given) => void requests.push(given) });
@@ -175,7 +175,7 @@ describe("what is asked", () => {
     return requests[0];
   };
 
-  test("a tool that says nothing of itself is described by what is known", async () => {
+  test("a tool without a description of its calls is described by known facts", async () => {
     expect(await askedFor(sourceOf("skill", "s", runs), "t", { a: 1 })).toEqual({
       kind: "custom-tool",
       toolCallId: "c",
@@ -187,7 +187,7 @@ describe("what is asked", () => {
     });
   });
 
-  test("a server's tool names its server", async () => {
+  test("the request of a server's tool names its server", async () => {
     const source = sourceOf("mcp", "github", {
       name: "github-search",
       annotations: { readOnlyHint: true, title: "Search" },
@@ -202,7 +202,7 @@ describe("what is asked", () => {
     });
   });
 
-  test("a tool's own description of the call is asked with, and cannot pass the call off as another", async () => {
+  test("a tool's own description is part of the request and cannot fake another call", async () => {
     const tool = {
       ...runs,
       permission: (args: never) => ({
@@ -222,7 +222,7 @@ describe("what is asked", () => {
     });
   });
 
-  test("a tool that says it needs none is not asked about", async () => {
+  test("a tool that needs no permission is not asked about", async () => {
     const tools = [
       { ...runs, permission: () => null },
       { ...runs, name: "u", permission: async () => null },
@@ -242,7 +242,7 @@ describe("what is asked", () => {
     ["rejects", () => Promise.reject(new Error("secret"))],
     ["returns no request", () => ({ no: "kind" })],
     ["returns nothing", () => undefined],
-  ])("a tool whose own check %s is denied", async (_title, permission) => {
+  ])("a tool whose permission function %s is denied", async (_title, permission) => {
     const session = sessionWith([{ ...runs, permission: permission as never }]);
     expect(await session.callTool("t")).toMatchObject({
       resultType: "denied",

@@ -11,7 +11,7 @@ export function verdictOf(rules: PermissionRules, line: string, more: object = {
   return rules.judge({ tool: bashTool, request: { kind: "shell", ...describeCommand(line), ...more }, args: { command: line } })?.kind;
 }
 
-/** The folder with its home folder as that of this process. */
+/** The folder, with its home folder as that of this process. */
 export function openSecrets(): SecretFolder {
   const folder = makeSecretFolder();
   const before = process.env["HOME"];
@@ -24,15 +24,15 @@ export function openSecrets(): SecretFolder {
 }
 
 export interface LinesRun {
-  /** Lines that showed a secret, and that rules would not have denied. */
+  /** Lines that printed a secret and that rules would not have denied. */
   readonly leaks: readonly string[];
-  /** The same for rules that want somebody asked. */
+  /** The same for ask rules. */
   readonly unasked: readonly string[];
-  /** How many lines showed a secret. */
+  /** Number of lines that printed a secret. */
   readonly shown: number;
 }
 
-/** Has bash run each line, whatever the rules say of it. */
+/** Runs each line in bash, whatever its verdict. */
 export function runLines(lines: readonly string[], rules: readonly string[]): LinesRun {
   const folder = openSecrets();
   const denying = compilePermissionRules({ allow: ["shell"], deny: rules }, folder.project);

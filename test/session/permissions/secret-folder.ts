@@ -4,16 +4,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { patience } from "../../slowness.ts";
 
-/** Stands in every file that nobody may read. */
+/** The content of every secret file. */
 export const marker = "TOPMARKER4711";
 
-/** A project beside and within which there is a secret, and a home folder with another one. */
+/** A project with a secret inside and beside it, and a home folder with another one. */
 export interface SecretFolder extends Disposable {
   readonly project: string;
   readonly home: string;
-  /** Makes everything what it was at first. */
+  /** Restores the initial state. */
   reset(): void;
-  /** What a line writes when bash runs it in the project. */
+  /** The output of a line that bash runs in the project. */
   run(line: string): string;
 }
 

@@ -16,24 +16,24 @@ import { hasBash } from "./secret-folder.ts";
 
 const deny = ["read(secret/**)", "read(~/.ssh/**)"];
 
-describe.skipIf(!hasBash)("what rules keep from being read is read by no command line", () => {
+describe.skipIf(!hasBash)("no command line reads files that rules protect", () => {
   test.each([
     ["written by hand", leakingLines],
     ["assembled", assembleLeaks(120, 7)],
   ] as const)(
-    "%s",
+    "no line reads protected files: %s",
     (_name, lines) => {
       const { leaks, unasked, shown } = runLines(lines, deny);
       expect(leaks).toEqual([]);
       expect(unasked).toEqual([]);
-      // The lines are what they are meant to be.
+      // Checks that the lines really leak.
       expect(shown).toBeGreaterThan(lines.length * 0.7);
     },
     patience(120_000),
   );
 });
 
-test("what rules keep from being reached is reached by no command line, in no notation", () => {
+test("no command line in any notation reaches addresses that rules protect", () => {
   const folder = openSecrets();
   const [deny, ask] = [["url(evil.example)", "url(169.254.169.254)"]].flatMap((list) => [{ deny: list }, { ask: list }]);
   const allow = ["shell"];
@@ -45,7 +45,7 @@ test("what rules keep from being reached is reached by no command line, in no no
   expect(reachingLines.filter((line) => verdictOf(asking, line) !== "ask")).toEqual([]);
 });
 
-// The rest runs code that is not in the line: `npm test`, `make`, `python3 main.py`.
+// The others run code that is not in the line: `npm test`, `make`, `python3 main.py`.
 test.each<[what: string, rules: readonly string[], share: number, request: object]>([
   ["paths", deny, 0.23, {}],
   ["paths by a pattern", ["read(**/.env)", "read(**/*.pem)"], 0.23, {}],
@@ -53,7 +53,7 @@ test.each<[what: string, rules: readonly string[], share: number, request: objec
   ["addresses", ["url(evil.example)", "url(169.254.169.254)"], 0.26, {}],
   ["paths, where the machine enforces them", [...deny, "write(secret/**)"], 0, { isConfined: true }],
   ["addresses, where the machine enforces them", ["url(evil.example)"], 0, { isConfined: true }],
-])("of everyday lines that have nothing to do with a rule for %s, at most this share is denied", (_what, rules, share, request) => {
+])("of everyday lines unrelated to a rule for %s, at most this share is denied", (_what, rules, share, request) => {
   const folder = openSecrets();
   spawnSync("git", ["init", "-q", "."], { cwd: folder.project });
   const compiled = compilePermissionRules({ allow: ["shell"], deny: rules }, folder.project);
@@ -62,7 +62,7 @@ test.each<[what: string, rules: readonly string[], share: number, request: objec
   expect(everydayLines.filter(isDenied).length / everydayLines.length).toBeLessThanOrEqual(share);
 });
 
-test("what a tool of a skill says of being confined means nothing", () => {
+test("a skill's tool cannot claim to be confined", () => {
   const folder = openSecrets();
   const skill = toolOf("skill", "s", { name: "sh", handler: () => "", permission: () => null });
   const rules = compilePermissionRules({ allow: ["shell"], deny }, folder.project);
@@ -71,21 +71,21 @@ test("what a tool of a skill says of being confined means nothing", () => {
   expect(rules.judge({ tool: bashTool, request, args: {} })?.kind).toBe("allow");
 });
 
-// Each line names millions of paths, or folders to look in.
+// Each line names millions of paths or folders.
 test.each([
   ["folders", Array.from({ length: 40 }, (_, index) => `cd d${index}`).join(";")],
   ["folders by braces", "cd {a,b}{a,b}{a,b};".repeat(12)],
   ["files by braces", `cat ${"{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b} ".repeat(3_000)}`],
   ["targets of copies", `cp ${"{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b} ".repeat(300)} {c,d}{c,d}{c,d}{c,d}{c,d}{c,d}{c,d}`],
   ["addresses", `curl ${"http://{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}.example ".repeat(2_500)}`],
-])("of a line with millions of %s no more than a bounded number is looked at, and rules decide against it", (_what, line) => {
+])("of a line with millions of %s, a bounded number is checked, and rules deny it", (_what, line) => {
   const { paths, addresses, pathDoubt } = reachOf(line, tmpdir());
   expect(paths.length + addresses.length).toBeLessThanOrEqual(100_000);
   expect(pathDoubt).toEqual(expect.any(String));
   expect(verdictOf(compilePermissionRules({ allow: ["shell"], deny }, tmpdir()), line)).toBe("deny");
 });
 
-test("a line that is too long to be parsed is decided against by each rule that denies or asks, and allowed by none for a command", () => {
+test("a line that is too long to parse is matched by every deny and ask rule and allowed by no command rule", () => {
   const line = `echo ${"a ".repeat(80_000)}`;
   const verdict = (rules: object): string | undefined => verdictOf(compilePermissionRules(rules, tmpdir()), line);
   expect(verdict({ deny: ["shell(rm:*)"] })).toBe("deny");

@@ -4,7 +4,7 @@ import { assembleShellLines, linesAllowedForEcho, runInBash } from "./lines-run-
 
 const hasBash = spawnSync("bash", ["--version"]).status === 0;
 
-test.skipIf(!hasBash)("of 130,000 generated lines, none that is allowed for echo begins another command in bash", () => {
+test.skipIf(!hasBash)("of 130,000 generated lines, none that is allowed for echo runs another command in bash", () => {
   const found = Array.from({ length: 13 }, (_, round) => runInBash(linesAllowedForEcho(assembleShellLines(10_000, 100 + round))));
   expect(found.flatMap(({ foreign }) => foreign)).toEqual([]);
   expect(found.flatMap(({ files }) => files)).toEqual([]);
