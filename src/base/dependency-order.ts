@@ -11,7 +11,7 @@ export interface DependencyOrder {
   readonly cycles: ReadonlyMap<number, readonly string[]>;
 }
 
-/** Orders things by what they require. What is required and not there is passed over; of one name, the last counts. */
+/** Orders items by their requirements. A missing requirement is ignored; if names repeat, the last item wins. */
 export function orderByRequirements(items: readonly Dependent[]): DependencyOrder {
   const indexes = new Map(items.map(({ name }, index) => [name, index]));
   const cycles = new Map<number, readonly string[]>();
