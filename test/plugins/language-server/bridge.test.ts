@@ -5,8 +5,8 @@ import { doubleProgram } from "../../doubles/language-server/double-program.ts";
 import { editorScenarios } from "../../doubles/language-server/editor-scenarios.ts";
 import { lifeScenarios } from "../../doubles/language-server/life-scenarios.ts";
 
-// The same table is run with the real server: test/interop/language-server.
-// At once, since each has a server of its own to wait for.
+// test/interop/language-server runs the same table with the real server.
+// Concurrently, since each waits for its own server.
 for (const { name, run, expected } of [...bridgeScenarios, ...editorScenarios, ...changeScenarios, ...lifeScenarios]) {
   test.concurrent(name, async () => {
     expect(await run(doubleProgram)).toEqual(expected);

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => client[Symbol.asyncDispose]());
 
-// The same table is run with the real server: test/interop/language-server.
+// test/interop/language-server runs the same table with the real server.
 for (const { name, run, expected } of [...registrationScenarios, ...answerScenarios, ...turnScenarios]) {
   test(`the double: ${name}`, async () => {
     client.reset();

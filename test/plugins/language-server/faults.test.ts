@@ -13,8 +13,8 @@ import { confirmationResult, faultOf, toolResult } from "../../doubles/language-
 const nothing = { type: "object", properties: {} } as const;
 const greet = defineTool("greet", { description: "d", parameters: nothing, handler: () => "grüß 🙂" });
 
-describe("a server that is worse than the real one", () => {
-  test("writes byte by byte, asks what nobody knows, and floods with reports", async () => {
+describe("a faulty language server", () => {
+  test("works although it writes byte by byte, sends unknown requests and floods with reports", async () => {
     const faults = { chunk: 1, asksNonsense: true, flood: 2_000 };
     await using bridge = await Bridge.start(doubleProgram, { tools: [greet], faults });
     const { outcome, text, calls } = await bridge.turn([["greet"]]);
@@ -22,7 +22,7 @@ describe("a server that is worse than the real one", () => {
     expect(text).toBe(`${".".repeat(2_000)}\n\nDone.`);
   });
 
-  test("dies when a tool is called", async () => {
+  test("that dies during a tool call is started again", async () => {
     await using bridge = await Bridge.start(doubleProgram, { tools: [greet], faults: { diesOnCall: true } });
     await expect(bridge.turn([["greet"]])).rejects.toMatchObject({
       code: "LANGUAGE_SERVER_EXITED",
@@ -32,17 +32,17 @@ describe("a server that is worse than the real one", () => {
     await expect(bridge.agent.checkStatus()).resolves.toMatchObject({ status: "OK" });
   });
 
-  test("never says a word", async () => {
+  test("that never answers times out", async () => {
     const starting = Bridge.start(doubleProgram, { faults: { isMute: true }, options: { startTimeout: 600 } });
     await expect(starting).rejects.toMatchObject({ code: "LANGUAGE_SERVER_TIMEOUT", message: expect.stringContaining("initialize") });
   });
 
-  test("is no language server at all", async () => {
+  test("that is another program fails to start", async () => {
     const starting = Bridge.start("/bin/false");
     await expect(starting).rejects.toMatchObject({ code: "LANGUAGE_SERVER_EXITED", message: expect.stringContaining("code 1") });
   });
 
-  test("refuses a tool for reasons of its own, and takes the others", async () => {
+  test("that rejects a tool still receives the others", async () => {
     const others = ["first", "last"].map((name) => defineTool(name, { description: "d", handler: () => name }));
     await using bridge = await Bridge.start(doubleProgram, { tools: [others[0]!, greet, others[1]!], faults: { refuses: ["greet"] } });
     const ours = bridge.agent.tools.filter(({ id }) => id.startsWith("copilot-editor.")).map(({ name }) => name);
@@ -51,7 +51,7 @@ describe("a server that is worse than the real one", () => {
     expect(errors).toMatchObject([{ code: "LANGUAGE_SERVER_TOOL_REFUSED", source: "greet" }]);
   });
 
-  test("does not heed that it is to end, and is made to", async () => {
+  test("that ignores its shutdown is killed", async () => {
     await using bridge = await Bridge.start(doubleProgram, { faults: { lingers: true } });
     const { pid } = bridge.agent;
     await bridge.agent.close();
@@ -71,7 +71,7 @@ test("a session of a host without the plugin cannot be connected", async () => {
   await expect(languageServer.connect(host.session)).rejects.toMatchObject({ code: "PLUGIN_INACTIVE" });
 });
 
-/** Whatever handlers answer with, or throw. */
+/** Values that handlers return or throw. */
 const anything = fc.oneof(
   {
     weight: 4,
@@ -88,7 +88,7 @@ const anything = fc.oneof(
   fc.record({ textResultForLlm: fc.anything(), resultType: fc.anything(), binaryResultsForLlm: fc.anything() }, { requiredKeys: [] }),
   fc.record({ content: fc.array(fc.anything()), isError: fc.anything(), structuredContent: fc.anything() }, { requiredKeys: [] }),
   fc.record({ result: fc.constantFrom("success", "error", 1), message: fc.anything() }),
-  // Made when they are needed: the generator would look into them.
+  // Created on use, since the generator would inspect them.
   fc.constantFrom(...["function", "symbol", "proxy", "bare", "cyclic", "error", "proto"]).map((kind) => new Lazy(kind)),
 );
 
@@ -113,7 +113,7 @@ class Lazy {
   }
 }
 
-test("whatever a handler answers or throws, the server gets an answer that it takes", async () => {
+test("the server gets a valid answer whatever a handler returns or throws", async () => {
   let behave: () => unknown = () => "";
   const tool = defineTool("any", { description: "d", parameters: nothing, skipPermission: true, handler: () => behave() });
   await using host = await createTestHost({ session: { tools: [tool] } });
@@ -135,7 +135,7 @@ test("whatever a handler answers or throws, the server gets an answer that it ta
         return how === "resolve" ? Promise.resolve(value) : value;
       };
       const params = { name: "any", input: {}, conversationId: "c", turnId: "t", roundId: 1, toolCallId: `call-${id++}` };
-      // As it arrives, after JSON.
+      // As it arrives after JSON.
       const reply = JSON.parse(JSON.stringify(await calls.invoke(params, signal)));
       expect(reply).toHaveLength(2);
       expect(reply[1]).toBeNull();
@@ -146,7 +146,7 @@ test("whatever a handler answers or throws, the server gets an answer that it ta
   );
 });
 
-test("whatever the server sends, it gets an answer that it takes", async () => {
+test("the server gets a valid answer whatever it sends", async () => {
   await using host = await createTestHost({ session: { tools: [greet] } });
   const calls = new ClientToolCalls({
     session: host.session,
@@ -175,7 +175,7 @@ test("whatever the server sends, it gets an answer that it takes", async () => {
   expect(await calls.confirm({ name: "greet" }, signal)).toEqual([{ result: "dismiss" }, null]);
 });
 
-test("the plugin stands on what everybody else has", () => {
+test("the plugin imports only the public API", () => {
   const folder = fileURLToPath(new URL("../../../plugins/language-server/", import.meta.url));
   const imported = readdirSync(folder).flatMap((file) => {
     return Array.from(readFileSync(`${folder}${file}`, "utf8").matchAll(/from "([^"]+)"/g), ([, from]) => from!);

@@ -25,7 +25,7 @@ afterAll(async () => {
 
 interface Started {
   readonly server: LanguageServer;
-  /** Of all programs that were started for it. */
+  /** Process ids of all programs that were started for it. */
   readonly pids: number[];
 }
 
@@ -47,7 +47,7 @@ closesWhileOpening("a language server", () => {
   return { open: () => server.start(), close: () => server.close(), countOpen: () => pids.filter(isAlive).length };
 });
 
-test("closing does not wait for a server that never says a word, and ends it", async () => {
+test("closing ends a server that never answers, without waiting for it", async () => {
   const { server, pids } = create({ isMute: true });
   const starting = expect(server.start()).rejects.toThrow();
   await expect.poll(() => pids.length).toBe(1);

@@ -11,7 +11,7 @@ import { toSettings } from "../../../plugins/language-server/options.ts";
 type Json = any;
 
 describe("documents", () => {
-  test("are opened once, with the language of their name, and changed as a whole from then on", () => {
+  test("are opened once with the language of their name, then replaced as a whole", () => {
     const told: Json[] = [];
     const documents = new Documents("/work", (method, params) => void told.push([method, params]));
     documents.sync("src/a.ts", "one");
@@ -28,7 +28,7 @@ describe("documents", () => {
     ]);
   });
 
-  test("follow the disk where they show what is in a file, and stay where somebody writes in them", async () => {
+  test("follow the disk if they show a file, and stay as they are while a user edits them", async () => {
     const folder = mkdtempSync(join(tmpdir(), "skillhost-documents-"));
     const told: string[] = [];
     const documents = new Documents(folder, (method, params: Json) => {
@@ -49,7 +49,7 @@ describe("documents", () => {
     ]);
   });
 
-  test("are opened anew on another server", () => {
+  test("are opened again on a new server", () => {
     const documents = new Documents("/work", () => {});
     documents.sync("a.ts", "one");
     documents.sync("a.ts", "two");
@@ -59,7 +59,7 @@ describe("documents", () => {
   });
 });
 
-describe("what a server tells of a turn", () => {
+describe("the progress of a turn", () => {
   const report = (fields: object): object => ({ kind: "report", turnId: "t", ...fields });
   const hear = (
     ...values: readonly unknown[]
@@ -70,7 +70,7 @@ describe("what a server tells of a turn", () => {
     return { turn: progress.finish({ conversationId: "c", turnId: "t" }, false), texts };
   };
 
-  test("is heard in either of two places, and never twice", () => {
+  test("is read from either of two places, never twice", () => {
     const { turn, texts } = hear(
       report({ reply: "Older servers " }),
       report({ reply: "say it here." }),
@@ -86,7 +86,7 @@ describe("what a server tells of a turn", () => {
     expect(texts.join("")).toBe(turn.text);
   });
 
-  test("is one entry for each call, whatever comes of it when", () => {
+  test("has one entry for each call, in whatever order its changes arrive", () => {
     const call = (id: string, status: string, more: object = {}): object =>
       report({ editAgentRounds: [{ roundId: 1, reply: "", toolCalls: [{ id, name: "n", status, ...more }] }] });
     const { turn } = hear(
@@ -108,7 +108,7 @@ describe("what a server tells of a turn", () => {
     ]);
   });
 
-  test("ends with its last report, and nonsense is passed over", () => {
+  test("ends with its last report and ignores invalid ones", () => {
     const error = { message: "Quota Exceeded", code: 402, retryAfter: 7 };
     const { turn } = hear(
       null,
@@ -124,7 +124,7 @@ describe("what a server tells of a turn", () => {
   });
 });
 
-test("the server asks about everything, unless it is to approve what is its own", () => {
+test("the server asks about every call unless its own tools are approved", () => {
   const agentOf = (settings: Json): unknown => settings.github.copilot.agent;
   expect(agentOf(toSettings({}))).toEqual({
     editorHandlesAllConfirmation: true,

@@ -13,7 +13,7 @@ function tool(name: string, more: object = {}, kind: Tool["origin"]["kind"] = "s
   return { definition: { name, description: "d", ...more }, origin: { kind, source: "somewhere", nativeName: name } };
 }
 
-describe("what the server would refuse", () => {
+describe("a registration that the server would reject", () => {
   test.each([
     ["a schema without required", { inputSchema: { type: "object", properties: {} } }, "/inputSchema/required"],
     ["a schema without properties", { inputSchema: { type: "object", required: [] } }, "/inputSchema/properties"],
@@ -38,17 +38,17 @@ describe("what the server would refuse", () => {
     ["a tool without a description", { description: undefined }, "/description"],
     ["half a confirmation", { confirmationMessages: { title: "t" } }, "/confirmationMessages/message"],
     ["a schema that is a text", { inputSchema: "object" }, "/inputSchema"],
-  ])("%s is found, by its place", (_what, more, pointer) => {
+  ])("names the place of %s", (_what, more, pointer) => {
     const registration = { name: "tool", description: "d", ...more };
     expect(lintRegistration(registration).map((issue) => issue.pointer)).toEqual([pointer]);
     expect(faultOf(registerParams, { tools: [registration] })).toContain(`/tools/0${pointer}`);
   });
 
-  test("nothing is found where it takes what it is given", () => {
+  test("has no issue if the server accepts it", () => {
     for (const inputSchema of [undefined, null, schema]) expect(lintRegistration({ name: "t", description: "d", inputSchema })).toEqual([]);
   });
 
-  test("any schema that is made to fit is taken, and stays as it was", () => {
+  test("is repaired for any schema, without changing the schema itself", () => {
     const property = fc.oneof(
       fc.record(
         { type: fc.oneof(fc.string(), fc.array(fc.string()), fc.constant(3)), description: fc.oneof(fc.string(), fc.constant(0)) },
@@ -96,15 +96,15 @@ describe("what the server would refuse", () => {
     [{ items: {} }, "array"],
     [{ $ref: "#/$defs/loop" }, "string"],
     [true, "string"],
-  ])("a property of %j is told to be of one type", (property, type) => {
+  ])("gives a property of %j one type", (property, type) => {
     const $defs = { kind: { enum: ["a", "b"] }, loop: { $ref: "#/$defs/loop" } };
     const { properties } = sanitizeSchema({ type: "object", properties: { a: property }, required: [], $defs }).schema;
     expect(properties).toMatchObject({ a: { type } });
   });
 });
 
-describe("which tools the server is given", () => {
-  test("none of two that its model could not tell apart, but the first", () => {
+describe("the tools that the server receives", () => {
+  test("include only the first of two with the same name for its model", () => {
     const long = "n".repeat(70);
     const { registrations, diagnostics } = selectTools([tool("my.tool"), tool("my_tool"), tool(`${long}1`), tool(`${long}2`)], true);
     expect([...registrations.keys()]).toEqual(["my.tool", `${long}1`]);
@@ -116,7 +116,7 @@ describe("which tools the server is given", () => {
     expect(nameForModel(`${long}1`)).toHaveLength(64);
   });
 
-  test("none that takes a name of the server's without meaning to", () => {
+  test("exclude one that has the name of a server's tool without overriding it", () => {
     const names = [...serverOwnedNames];
     expect(names).toHaveLength(16);
     expect(
@@ -130,7 +130,7 @@ describe("which tools the server is given", () => {
     expect(selectTools([tool("read_file", {}, "builtin")], true).registrations.size).toBe(1);
   });
 
-  test("a faulty one is kept back alone, and named with its place", () => {
+  test("exclude only an invalid one, and report where it is wrong", () => {
     const bad = tool("bad", { parameters: { type: "object", properties: { a: false } } });
     const { registrations, diagnostics } = selectTools(
       [tool("good"), bad, tool("untold", { description: undefined, title: "Untold" })],
@@ -149,15 +149,15 @@ describe("which tools the server is given", () => {
     ]);
   });
 
-  test("with texts for a confirmation where its author gave them", () => {
+  test("have the author's confirmation texts", () => {
     const confirmationMessages = { title: "Sure?", message: "Is that so?" };
     const { registrations } = selectTools([tool("ask", { metadata: { confirmationMessages } })], true);
     expect(registrations.get("ask")).toEqual({ name: "ask", description: "d", confirmationMessages });
   });
 });
 
-describe("how much of a result the model is given", () => {
-  test("never more than the limit, and no half character", () => {
+describe("the result that the model receives", () => {
+  test("is never longer than the limit and never splits a character", () => {
     fc.assert(
       fc.property(
         fc.array(fc.constantFrom("a", "🙂"), { maxLength: 300 }),
@@ -175,7 +175,7 @@ describe("how much of a result the model is given", () => {
     );
   });
 
-  test("the end of what tells the most important last", () => {
+  test("is the end of outputs whose important part is last", () => {
     const cut = limited(`${"a".repeat(500)}${"z".repeat(500)}`, 300, true);
     expect(cut).toMatch(/^a+\n\[\d+ more characters were left out\. Ask for a smaller part\.\]\nz+$/);
     const missing = Number(/\d+/.exec(cut)?.[0]);
@@ -183,7 +183,7 @@ describe("how much of a result the model is given", () => {
   });
 });
 
-test("a server that is not there is named, with what to do", () => {
+test("a missing server is reported with a remedy", () => {
   expect(() => findServer("./nothing", "/tmp")).toThrow(
     expect.objectContaining({ code: "LANGUAGE_SERVER_NOT_FOUND", message: expect.stringContaining("/tmp/nothing") }),
   );

@@ -21,7 +21,7 @@ test.for([
   expect(idsFor(name)).toEqual(ids);
 });
 
-test("a name that several share gives them all", () => {
+test("a name that several libraries share finds all of them", () => {
   expect(idsFor("cucumber and gherkin")).toEqual(["cucumber", "gherkin"]);
 });
 

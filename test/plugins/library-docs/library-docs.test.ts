@@ -10,7 +10,7 @@ interface Answer {
   readonly status?: number;
   readonly body?: string | object;
   readonly headers?: Record<string, string>;
-  /** Says nothing until the caller goes away. */
+  /** Does not answer until the caller disconnects. */
   readonly isSilent?: boolean;
 }
 
@@ -67,7 +67,7 @@ async function open(config?: object): Promise<Opened> {
 
 const online = (extra: object = {}): Promise<Opened> => open({ context7: true, baseUrl: `${address}/api`, ...extra });
 
-describe("what is bundled", () => {
+describe("bundled documentation", () => {
   test.for([
     ["playwright", "wait for element", "Auto-waiting"],
     ["selenium", "explicit wait", "WebDriverWait"],
@@ -92,7 +92,7 @@ describe("what is bundled", () => {
     }
   });
 
-  test("is all that there is unless Context7 is switched on", async () => {
+  test("is the only one unless Context7 is enabled", async () => {
     const { call } = await open();
     const { resultType, textResultForLlm } = await call("resolve_library_id", { libraryName: "react" });
     expect(resultType).toBe("failure");
@@ -103,7 +103,7 @@ describe("what is bundled", () => {
 });
 
 describe("Context7", () => {
-  test("finds what is not bundled, once it is permitted", async () => {
+  test("finds other libraries once that is permitted", async () => {
     const { call, asked } = await online({ apiKey: "ctx7sk-secret" });
     answers = [
       { body: { results: [{ id: "/facebook/react", title: "React", description: "Views.\nOf components." }], searchFilterApplied: false } },
@@ -116,7 +116,7 @@ describe("Context7", () => {
     expect(JSON.stringify(asked)).not.toContain("ctx7sk-secret");
   });
 
-  test("may give a bare list, and entries that are none are left out", async () => {
+  test("may answer with a bare list, whose invalid entries are skipped", async () => {
     const { call } = await online();
     answers = [{ body: [null, 1, { id: "no-id" }, { id: "/a/b", name: "B" }, { id: "/a/c" }] }];
     expect((await call("resolve_library_id", { libraryName: "bee" })).textResultForLlm).toBe("/a/b (Context7): B\n/a/c (Context7): /a/c");
@@ -131,7 +131,7 @@ describe("Context7", () => {
       says: "Context7 answered with HTTP status 429: Slow down. Try again after 7 seconds.",
     },
     { title: "500 without words", answer: { status: 500 }, says: "Context7 answered with HTTP status 500: There was no explanation." },
-  ])("a search that is answered by $title is a failure that names what is bundled", async ({ answer, says }) => {
+  ])("a search that is answered by $title fails and names the bundled libraries", async ({ answer, says }) => {
     const { call } = await online();
     answers = [answer];
     const { resultType, textResultForLlm } = await call("resolve_library_id", { libraryName: "react" });
@@ -139,7 +139,7 @@ describe("Context7", () => {
     expect(textResultForLlm).toBe(`${says} Bundled: playwright, selenium, cucumber, gherkin, java.`);
   });
 
-  test("that nobody answers for is told, with what is bundled", async () => {
+  test("that does not answer is reported, with the bundled libraries", async () => {
     const closed = createServer();
     await new Promise<void>((resolve) => closed.listen(0, "127.0.0.1", resolve));
     const { port } = closed.address() as AddressInfo;
@@ -194,7 +194,7 @@ describe("Context7", () => {
     expect(answers).toEqual([]);
   });
 
-  test("gives no more than 4,000 characters of a long text, and says so", async () => {
+  test("returns at most 4,000 characters of a long text, and says so", async () => {
     const { call } = await online();
     answers = [{ body: "x".repeat(10_000) }];
     const { textResultForLlm } = await call("get_library_docs", { libraryId: "/facebook/react", query: "hooks" });
@@ -202,7 +202,7 @@ describe("Context7", () => {
     expect(textResultForLlm.endsWith("The documentation continues. Narrow your query.")).toBe(true);
   });
 
-  test("is not asked for what is no id, nor for what is bundled", async () => {
+  test("is not asked for invalid ids or bundled libraries", async () => {
     const { call } = await online();
     expect((await call("get_library_docs", { libraryId: "react" })).textResultForLlm).toContain("resolve_library_id");
     expect((await call("get_library_docs", { libraryId: "/microsoft/playwright", query: "trace" })).resultType).toBe("success");

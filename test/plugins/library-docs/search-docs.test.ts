@@ -51,17 +51,17 @@ test.for<Case>([
   expect(searchDocs(documents, { query, maxChars: 4000 })).toBe(gives);
 });
 
-test("long sections are cut, and what does not fit is counted", () => {
+test("long sections are cut, and omitted ones counted", () => {
   const found = searchDocs([numbered(5, "term ".repeat(500))], { query: "term", maxChars: 4000 });
   expect(found).toHaveLength(1500 + rule.length + 1500 + rule.length + "... 3 more matching sections. Narrow your query.".length);
   expect(found.endsWith("... 3 more matching sections. Narrow your query.")).toBe(true);
 });
 
-test("where not even one section fits, its head is given", () => {
+test("if not even one section fits, its beginning is returned", () => {
   expect(searchDocs(["## A\nterm term term\n"], { query: "term", maxChars: 10 })).toBe("## A\nterm ");
 });
 
-test("no answer is longer than allowed, and none holds half a character", () => {
+test("no answer is longer than allowed or splits a character", () => {
   const text = fc.string({ unit: fc.constantFrom("## ", "term", " ", "\n", "𝒳", "b".repeat(700)), maxLength: 60 });
   fc.assert(
     fc.property(fc.array(text, { maxLength: 4 }), text, fc.integer({ min: 1, max: 5000 }), (documents, query, maxChars) => {

@@ -29,7 +29,7 @@ def greet_late() -> str:
   "pkg/_inner.py": 'name = "Ada"\n',
 };
 
-/** Names what the first module of the skill does to its folder once it is loaded, which is after the check. */
+/** Names what the first module of the skill does to its folder when it is loaded, after the check. */
 type Swaps = { swaps?: (folder: string) => void };
 
 afterEach(() => {
@@ -62,7 +62,7 @@ async function openSigned(swaps?: (folder: string) => void, files: Files = pytho
   );
 }
 
-describe.skipIf(noPython !== undefined)("Python of a skill whose signature is required", () => {
+describe.skipIf(noPython !== undefined)("Python of a skill that requires a signature", () => {
   test("runs, with helpers, packages and late imports", async () => {
     const skill = await openSigned();
     expect(skill.host.diagnostics).toEqual([]);
@@ -98,7 +98,7 @@ describe.skipIf(noPython !== undefined)("Python of a skill whose signature is re
     expect(await skill.text("greet")).toBe("good Ada");
   });
 
-  test("imports nothing during a call that has changed since", async () => {
+  test("does not import a file during a call that has changed since", async () => {
     const skill = await openSigned();
     const file = join(skill.folder, "tools/_late.py");
     writeFileSync(file, evil);
@@ -107,7 +107,7 @@ describe.skipIf(noPython !== undefined)("Python of a skill whose signature is re
     expect(await skill.text("greet_late")).toBe("good");
   });
 
-  test("does not run an interpreter of the folder that came after the check", async () => {
+  test("does not run an interpreter that was added to the folder after the check", async () => {
     const skill = await openSigned((at) =>
       put(join(at, process.platform === "win32" ? ".venv/Scripts/python.exe" : ".venv/bin/python"), "evil"),
     );
@@ -126,7 +126,7 @@ describe.skipIf(noPython !== undefined)("Python of a skill whose signature is re
   });
 });
 
-test.skipIf(noPython !== undefined)("a folder that is deleted and made again runs what is in it now", async () => {
+test.skipIf(noPython !== undefined)("a folder that is deleted and created again runs its new files", async () => {
   const source = (says: string): string =>
     `from skillhost import define_tool\n\n@define_tool(description="Says.", parameters={"type": "object", "properties": {}})\ndef say() -> str:\n    return "${says}"\n`;
   const skill = await openPythonSkill({ "tools/say.py": source("old") });

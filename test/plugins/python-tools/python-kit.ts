@@ -7,7 +7,7 @@ import type { Host } from "../../../src/host/host.ts";
 import type { Session } from "../../../src/session/session.ts";
 import { type Files, put, putAll, skillMd, tempFolder } from "../../skills/kit.ts";
 
-/** Why the tests of this plugin cannot run here; undefined when they can. */
+/** Why the tests of this plugin cannot run here. Undefined: they can. */
 export const noPython: string | undefined = runs("pass") ? undefined : "there is no python3";
 export const hasPydantic: boolean = runs("import pydantic");
 
@@ -29,7 +29,7 @@ export interface PythonSkillOptions {
   readonly watch?: boolean;
   readonly trust?: HostOptions["trust"];
   readonly logger?: HostOptions["logger"];
-  /** Runs before the host looks at the skill. */
+  /** Runs before the host reads the skill. */
   prepare?(folder: string): void | Promise<void>;
 }
 

@@ -164,7 +164,7 @@ async def search(params: SearchParams, invocation) -> dict:
     expect(await text("search", { query: "rude" })).toBe("Invalid arguments: query: Value error, be polite");
   });
 
-  test("reach back to the host: other tools, progress", async () => {
+  test("call other tools of the host and report progress", async () => {
     const { text, session } = await openPythonSkill({
       "tools/back.py": `
 from skillhost import define_tool
@@ -311,7 +311,7 @@ def pid() -> int:
     expect(host.diagnostics.filter(({ severity }) => severity === "error")).toEqual([]);
   });
 
-  test("whose process ended run again as they were, though their files are broken by now", async () => {
+  test("whose process ended run again unchanged, even if their files are broken now", async () => {
     const {
       text,
       session,
@@ -332,7 +332,7 @@ def pid() -> int:
     expect(await text("keep")).toBe("first");
   });
 
-  test("that import a module which appears later come alive with it", async () => {
+  test("that import a missing module load when it appears", async () => {
     const {
       host,
       text,
@@ -349,7 +349,7 @@ def pid() -> int:
     await vi.waitFor(async () => expect(await text("late")).toBe("now"), deadline);
   });
 
-  test("are not looked for in scripts: what defines none does not run", async () => {
+  test("are not searched in scripts: a file that defines none is not run", async () => {
     const marker = join(tempFolder(), "ran");
     const { host, session } = await openPythonSkill({ "tools/script.py": `open(${JSON.stringify(marker)}, "w").write("ran")\n` });
     expect(session.tools.filter(({ name }) => name.includes("script"))).toEqual([]);
@@ -357,7 +357,7 @@ def pid() -> int:
     expect(existsSync(marker)).toBe(false);
   });
 
-  test("run in the skill's own virtual environment, and get only the variables that are named", async () => {
+  test("run in the skill's own virtual environment with only the configured variables", async () => {
     const prepare = (folder: string): void =>
       expect(spawnSync("python3", ["-m", "venv", "--without-pip", join(folder, ".venv")]).status).toBe(0);
     vi.stubEnv("PYTHON_TOOLS_GIVEN", "given");
@@ -385,7 +385,7 @@ def pid() -> int:
   });
 });
 
-test("without Python the diagnostic says what to do, and the skill's other tools are there", async () => {
+test("without Python a diagnostic says what to do, and the skill's other tools are available", async () => {
   const { host, session } = await openPythonSkill(
     {
       "tools/a.py": "from skillhost import define_tool\n\n@define_tool(description='x')\ndef a(): pass\n",
@@ -399,7 +399,7 @@ test("without Python the diagnostic says what to do, and the skill's other tools
   expect(session.tools.map(({ name }) => name)).toContain("b");
 });
 
-describe.skipIf(noPython !== undefined)("what Python tells the log", () => {
+describe.skipIf(noPython !== undefined)("the log of Python", () => {
   const recorder = () => {
     const lines: { readonly message: string; readonly place?: object; readonly stack?: string }[] = [];
     const take = (message: string, data: object = {}): void => void lines.push({ message, ...data });
@@ -425,7 +425,7 @@ describe.skipIf(noPython !== undefined)("what Python tells the log", () => {
     expect(result.textResultForLlm).not.toMatch(/_deep|missing/);
   });
 
-  test("what one call prints does not silence the next", async () => {
+  test("output of one call does not suppress that of the next", async () => {
     const { lines, logger } = recorder();
     const skill = await openPythonSkill(
       {

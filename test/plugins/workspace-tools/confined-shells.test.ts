@@ -12,7 +12,7 @@ const canConfine = confinement.kind === "enforced";
 const secret = { "secret/key": "TOP\n", "src/a.ts": "TODO\n", "kept/x.txt": "old\n", ".env": "TOP\n" };
 const run = (command: string): object => ({ command, description: "Tests" });
 
-describe.skipIf(!canConfine)("commands that run within limits of the operating system", () => {
+describe.skipIf(!canConfine)("confined commands", () => {
   const permissions = { allow: ["shell"], deny: ["read(secret/**)", "read(**/.env)", "write(kept/**)"] };
 
   test.each([
@@ -22,21 +22,21 @@ describe.skipIf(!canConfine)("commands that run within limits of the operating s
     "cat src/a.ts; for p in /proc/[0-9]*; do cat $p/cwd/s$PPID*/key $p/root/$PWD/secre?/key; done 2>/dev/null; cat /proc/self/cwd/secre?/key",
     "p=$PWD; mv $p ../moved; cat ../moved/src/a.ts ../moved/s$x*/key; umount ../moved/s$x*; cat ../moved/s$x*/key; mv ../moved $p",
     "unshare -Urm sh -c 'umount -l $PWD/sec*; cat sec*/key'; cat src/a.ts",
-  ])("show nothing of what rules keep from being read, and all else: %s", async (command) => {
+  ])("cannot read paths that rules deny, and can read all others: %s", async (command) => {
     const { text } = await openWorkspace(secret, { permissions });
     const output = await text("bash", run(command));
     expect(output).toContain("TODO");
     expect(output).not.toContain("TOP");
   });
 
-  test("are denied nevertheless when they surely read it", async () => {
+  test("are denied if they certainly read a forbidden path", async () => {
     const { call } = await openWorkspace(secret, { permissions });
     for (const command of ["cat secret/key", "cat s*/key", "cat .e*", "echo x > kept/x.txt"]) {
       expect((await call("bash", run(command))).resultType, command).toBe("denied");
     }
   });
 
-  test("change nothing of what rules keep from being written, and all else", async () => {
+  test("cannot change paths that rules protect, and can change all others", async () => {
     const { text, folder } = await openWorkspace(secret, { permissions });
     await text(
       "bash",
@@ -48,7 +48,7 @@ describe.skipIf(!canConfine)("commands that run within limits of the operating s
     expect(readFileSync(join(folder, "src/a.ts"), "utf8")).toBe("new");
   });
 
-  test("in shells that stay open, too, whatever these are told later", async () => {
+  test("stay confined in shells that stay open, whatever input they receive later", async () => {
     const { text, call } = await openWorkspace(secret, { permissions });
     await call("bash", { ...run("bash"), mode: "async", shellId: "open" });
     expect(await text("write_bash", { shellId: "open", input: "x=s; cat src/a.ts ${x}ecret/key; echo END", delay: 5 })).not.toContain(
@@ -58,7 +58,7 @@ describe.skipIf(!canConfine)("commands that run within limits of the operating s
     await call("stop_bash", { shellId: "open" });
   });
 
-  test("end with all that they started, and give their exit codes", async () => {
+  test("end with their child processes and return their exit codes", async () => {
     const { text, call, folder } = await openWorkspace(secret, { permissions });
     expect(await text("bash", run("exit 7"))).toContain("exited with exit code 7");
     await call("bash", { ...run("(sleep 60; touch late) & echo $BASHPID > pid; sleep 60"), mode: "async", shellId: "long" });
@@ -68,7 +68,7 @@ describe.skipIf(!canConfine)("commands that run within limits of the operating s
     await expect.poll(() => existsSync(`/proc/${pid}`)).toBe(false);
   });
 
-  test("that nobody is asked about although a rule wants that show nothing of it; asked about, they may", async () => {
+  test("that run without the question that a rule requires show nothing of the path; after it, they may", async () => {
     const { text, asked } = await openWorkspace(secret, { permissions: { allow: ["shell"], ask: ["read(secret/**)"] } });
     expect(await text("bash", run("x=s; cat ${x}ecret/key src/a.ts"))).not.toContain("TOP");
     expect(asked).toEqual([]);
@@ -76,7 +76,7 @@ describe.skipIf(!canConfine)("commands that run within limits of the operating s
     expect(asked).toHaveLength(1);
   });
 
-  test("have no network when rules about addresses cannot tell where they connect to, and say so", async () => {
+  test("have no network, and say so, if rules for addresses cannot know where they connect to", async () => {
     const server = createServer((_, response) => response.end("TOP")).listen(0, "127.0.0.1");
     onTestFinished(() => void server.close());
     await new Promise((resolve) => server.once("listening", resolve));
@@ -88,7 +88,7 @@ describe.skipIf(!canConfine)("commands that run within limits of the operating s
     expect(await without.text("bash", run(fetches))).toContain("TOP");
   });
 
-  test("run tests within them", async () => {
+  test("include the runs of tests", async () => {
     const files = { ...secret, "package.json": JSON.stringify({ scripts: { test: "cat src/a.ts secret/key" } }) };
     const { text } = await openWorkspace(files, { permissions }, undefined, { presentation: "editor" });
     const output = await text("run_tests", {});
@@ -97,7 +97,7 @@ describe.skipIf(!canConfine)("commands that run within limits of the operating s
   });
 });
 
-test("where the machine cannot enforce limits, what may read what it must not is denied", async () => {
+test("if the machine cannot enforce limits, a command that may read a forbidden path is denied", async () => {
   const permissions = { allow: ["shell"], deny: ["read(secret/**)"] };
   const { call } = await openWorkspace(secret, { permissions }, undefined, { confinement: "off" });
   for (const command of ["node -e 1", "x=s; cat ${x}ecret/key", "grep -r TO .", "npm test"]) {
@@ -108,7 +108,7 @@ test("where the machine cannot enforce limits, what may read what it must not is
   }
 });
 
-test("commands are not confined without rules that need it", async () => {
+test("commands are confined only if rules require it", async () => {
   const { text } = await openWorkspace({ ...secret }, { permissions: { allow: ["shell"], deny: ["write_bash"] } });
   expect(await text("bash", run("cat secret/key; cat /proc/$PPID/comm"))).toMatch(/TOP\n(?!bwrap)/);
 });

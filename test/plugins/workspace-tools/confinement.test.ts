@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { tempFolder } from "../../skills/kit.ts";
 import { openWorkspace, type Workspace } from "./workspace-kit.ts";
 
-/** A workspace beside a folder that nobody may reach, and links that lead there. */
+/** A workspace next to a folder that tools must not access, with links to it. */
 async function besideSecrets(): Promise<Workspace & { readonly secrets: string }> {
   const secrets = tempFolder({ "key.txt": "SECRET\n", "deep/key.txt": "SECRET\n" });
   const workspace = await openWorkspace({ "own.txt": "mine\n", "sub/a.txt": "a\n" });
@@ -35,8 +35,8 @@ const paths: readonly (readonly [name: string, path: (secrets: string, folder: s
   ["a name without end", () => "x/".repeat(3_000)],
 ];
 
-describe("what lies outside of the workspace", () => {
-  test.each(paths)("is neither read, searched, listed nor written, nor is anybody asked: %s", async (_name, pathOf) => {
+describe("a path outside the workspace", () => {
+  test.each(paths)("is neither read, searched, listed nor written, and the user is not asked: %s", async (_name, pathOf) => {
     const { secrets, folder, call, asked } = await besideSecrets();
     const path = pathOf(secrets, folder);
     const calls: readonly (readonly [string, object])[] = [
@@ -56,20 +56,20 @@ describe("what lies outside of the workspace", () => {
     expect(existsSync(join(secrets, "not-there.txt"))).toBe(false);
   });
 
-  test("is not found by searches that begin inside and meet links to it", async () => {
+  test("is not found by searches that reach a link to it", async () => {
     const { text } = await besideSecrets();
     expect(await text("grep", { pattern: "SECRET" })).toBe("No matches found.");
     expect(await text("glob", { pattern: "**/*" })).toBe("./own.txt\n./sub/a.txt");
   });
 
-  test("no file is made through a link to a folder outside", async () => {
+  test("is not created through a link to a folder outside", async () => {
     const { secrets, call } = await besideSecrets();
     expect((await call("create", { path: "folder-link/new.txt", file_text: "x" })).resultType).toBe("failure");
     expect((await call("create", { path: "folder-link/a/b/new.txt", file_text: "x" })).resultType).toBe("failure");
     expect(existsSync(join(secrets, "new.txt")) || existsSync(join(secrets, "a"))).toBe(false);
   });
 
-  test("counts as outside, too, when its name only begins like the workspace's", async () => {
+  test("may begin with the name of the workspace", async () => {
     const { folder, call } = await openWorkspace({ "a.txt": "a" });
     mkdirSync(`${folder}-other`);
     onTestFinished(() => rmSync(`${folder}-other`, { recursive: true }));
@@ -79,8 +79,8 @@ describe("what lies outside of the workspace", () => {
   });
 });
 
-describe("what comes to lead outside while somebody is asked", () => {
-  test("is refused: a file that has become a link", async () => {
+describe("a path that leads outside after the user was asked", () => {
+  test("is refused if the file has become a link", async () => {
     const secrets = tempFolder({ "key.txt": "SECRET\n" });
     let swap = (): void => {};
     const { folder, call } = await openWorkspace({ "a.txt": "mine\n" }, {}, () => {
@@ -104,7 +104,7 @@ describe("what comes to lead outside while somebody is asked", () => {
     expect(readFileSync(join(secrets, "key.txt"), "utf8")).toBe("SECRET\n");
   });
 
-  test("is refused when it is another file within, for which nobody gave permission", async () => {
+  test("is refused if it leads to another file inside that was not permitted", async () => {
     let swap = (): void => {};
     const { folder, call } = await openWorkspace({ "a.txt": "old\n", "b.txt": "old\n" }, {}, () => {
       swap();
@@ -119,8 +119,8 @@ describe("what comes to lead outside while somebody is asked", () => {
   });
 });
 
-describe.skipIf(process.platform === "win32")("what is no regular file", () => {
-  test("is refused and makes nobody wait: a pipe and a socket", async () => {
+describe.skipIf(process.platform === "win32")("a special file", () => {
+  test("is refused without waiting for it: a pipe and a socket", async () => {
     const { folder, call, text } = await openWorkspace({ "a.txt": "needle\n" });
     execFileSync("mkfifo", [join(folder, "pipe")]);
     const server = createServer().listen(join(folder, "socket"));

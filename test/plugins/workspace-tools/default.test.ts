@@ -24,17 +24,17 @@ const namesIn = async (host: Host, options: object = {}): Promise<readonly strin
   return session.listTools().map(({ name }) => name);
 };
 
-test("a host that names no plugins has none, and its sessions have no tools for files, commands or web pages", async () => {
+test("a host without configured plugins has no tools for files, commands or web pages", async () => {
   const host = await hostIn();
   expect(await namesIn(host)).toEqual([]);
   expect(await namesIn(host, { availableTools: ["builtin:*"] })).toEqual([]);
   expect(host.plugins).toEqual([]);
 });
 
-describe("a host with late plugins that names no others", () => {
+describe("a host with late plugins and no others", () => {
   const late = (): Promise<Host> => hostIn({}, [workspacePlugin]);
 
-  test("has the workspace tools from its first session on, and is not kept from starting by them", async () => {
+  test("has the workspace tools in its first session, and starts without waiting for them", async () => {
     const host = await late();
     expect(host.plugins).toEqual([]);
     expect(await namesIn(host)).toContain("view");
@@ -43,7 +43,7 @@ describe("a host with late plugins that names no others", () => {
     expect((await session.callTool("view", { path: "a.txt" })).textResultForLlm).toBe("1. a");
   });
 
-  test("lets sessions choose among them as among all built-in tools", async () => {
+  test("lets sessions select them like all built-in tools", async () => {
     const host = await late();
     expect(await namesIn(host, { availableTools: [] })).toEqual([]);
     expect(await namesIn(host, { availableTools: ["builtin:view", "grep"] })).toEqual(["grep", "view"]);
@@ -51,7 +51,7 @@ describe("a host with late plugins that names no others", () => {
     expect([without.includes("bash"), without.includes("read_bash")]).toEqual([false, true]);
   });
 
-  test("lets a skill or a program take the place of one, which has to say so", async () => {
+  test("lets a skill or a program replace one only with an explicit override", async () => {
     const host = await late();
     const mine = { name: "view", handler: () => "mine", skipPermission: true };
     await expect(host.createSession({ persist: false, tools: [mine] })).rejects.toThrow(/overridesBuiltInTool/);
@@ -59,7 +59,7 @@ describe("a host with late plugins that names no others", () => {
     expect((await session.callTool("view")).textResultForLlm).toBe("mine");
   });
 
-  test("closes at once, also while they are being loaded", async () => {
+  test("closes at once, even while they are being loaded", async () => {
     const host = await late();
     const opening = host.createSession({ persist: false }).catch((error: Error) => error);
     await host.close();
@@ -76,7 +76,7 @@ test.each<[plugins: HostOptions["plugins"], expected: string[]]>([
   expect(await namesIn(await hostIn({ plugins }, [workspacePlugin]))).toEqual(expected);
 });
 
-test("the plugin uses nothing of the package but what everybody can", () => {
+test("the plugin imports only the public API of the package", () => {
   const root = fileURLToPath(new URL("../../../plugins", import.meta.url));
   const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
   const imports = files.flatMap((file) => {
@@ -84,7 +84,7 @@ test("the plugin uses nothing of the package but what everybody can", () => {
     return Array.from(text.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g), ([, specifier = ""]) => ({ file, specifier }));
   });
   expect(imports.length).toBeGreaterThan(50);
-  // Its own files, Node.js, the public API and dependencies; no file leads up and out of its plugin.
+  // Its own files, Node.js, the public API and dependencies; no import leaves the folder of the plugin.
   const foreign = imports.filter(({ file, specifier }) => {
     if (!specifier.startsWith(".")) return specifier.startsWith("skillhost/") || specifier.includes("/src/");
     const up = specifier.split("/").filter((name) => name === "..").length;

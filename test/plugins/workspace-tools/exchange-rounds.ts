@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { openExchanged, secret } from "./exchanged-folders.ts";
 
 export interface RoundsResult {
-  /** Calls by tool that showed what lies outside. */
+  /** Calls by tool that showed files outside. */
   readonly shown: Readonly<Record<string, number>>;
-  /** Files that were made or changed outside. */
+  /** Files that were created or changed outside. */
   readonly traces: readonly string[];
-  /** Calls that did what they were asked to: without any, nothing would have been tried. */
+  /** Successful calls: without any, nothing would have been tested. */
   readonly done: number;
 }
 
@@ -37,7 +37,7 @@ const editor = (round: number): readonly Call[] => [
   ["apply_patch", { input: "*** Begin Patch\n*** Add File: sub/gone.txt\n+inside\n*** End Patch" }],
 ];
 
-/** Calls every tool that reads or writes files, again and again, while their folder is exchanged. */
+/** Calls every tool that reads or writes files repeatedly while their folder is replaced. */
 export async function callWhileExchanged(presentation: "copilot" | "editor", rounds: number): Promise<RoundsResult> {
   const { workspace, outside, traces } = await openExchanged({ presentation });
   const shown: Record<string, number> = {};

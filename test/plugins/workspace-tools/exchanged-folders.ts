@@ -5,18 +5,18 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { openWorkspace, type Workspace } from "./workspace-kit.ts";
 
-/** What outsiders must not see, and what is theirs. */
+/** Contents that must not be shown outside, and those that may be. */
 export const secret = "OUTSIDE-SECRET";
 
-/** A workspace whose folder `sub` another process exchanges, without end, for a link to a folder outside. */
+/** A workspace whose folder `sub` another process repeatedly replaces by a link to a folder outside. */
 export interface ExchangedWorkspace {
   readonly workspace: Workspace;
   readonly outside: string;
-  /** What was made outside, or changed there. */
+  /** Files that were created or changed outside. */
   traces(): readonly string[];
 }
 
-// Atomic, where the system has renameat2: there is always something at the path. Otherwise by four renames.
+// Atomic if the system has renameat2: the path always exists. Otherwise by four renames.
 const exchangers = {
   python: `
 import ctypes, os, random, sys, time

@@ -2,10 +2,10 @@ import { describe, expect, test } from "vitest";
 import { patience } from "../../slowness.ts";
 import { callWhileExchanged } from "./exchange-rounds.ts";
 
-// Elsewhere the system does not tell where an open file is, so that a short time remains for an exchange.
-describe.skipIf(process.platform !== "linux")("while another process exchanges a folder for a link to one outside", () => {
+// Other systems do not show the path of an open file, so a short time remains for a replacement.
+describe.skipIf(process.platform !== "linux")("while another process replaces a folder by a link to one outside", () => {
   test.each(["copilot", "editor"] as const)(
-    "the tools of %s neither show nor change what is outside",
+    "the tools of %s neither show nor change files outside",
     async (presentation) => {
       const { shown, traces, done } = await callWhileExchanged(presentation, 60);
       expect({ shown, traces }).toEqual({ shown: {}, traces: [] });

@@ -4,7 +4,7 @@ import { describeCommand } from "../../../plugins/workspace-tools/operations/des
 import { tempFolder } from "../../skills/kit.ts";
 import { openWorkspace } from "./workspace-kit.ts";
 
-describe("what somebody is asked", () => {
+describe("the permission request", () => {
   test.each<[tool: string, args: object, expected: (folder: string) => object]>([
     ["view", { path: "a.txt" }, (folder) => ({ kind: "read", intention: `View ${folder}/a.txt`, path: `${folder}/a.txt` })],
     ["view", { path: "missing.txt" }, (folder) => ({ kind: "read", path: `${folder}/missing.txt` })],
@@ -53,7 +53,7 @@ describe("what somebody is asked", () => {
         canOfferSessionApproval: true,
       }),
     ],
-    // It may fit when the edit before it has been made.
+    // It may match when the previous edit has been made.
     [
       "edit",
       { path: "a.txt", old_str: "absent", new_str: "x" },
@@ -94,7 +94,7 @@ describe("what somebody is asked", () => {
     });
   });
 
-  test("nothing of what only looks after commands that were allowed", async () => {
+  test("is not made for tools that only observe permitted commands", async () => {
     const { call, asked } = await openWorkspace();
     for (const [name, args] of [
       ["read_bash", { shellId: "9", delay: 0 }],
@@ -106,7 +106,7 @@ describe("what somebody is asked", () => {
     expect(asked).toEqual([]);
   });
 
-  test("of input for a command that runs, as a line that nobody can have allowed by a command's name", async () => {
+  test("for input to a running command cannot be approved by the name of a command", async () => {
     const { call, asked } = await openWorkspace({}, { permissions: { allow: ["shell(cat)", "shell(git:*)"] } });
     await call("bash", { command: "cat", description: "Echoes", mode: "async", shellId: "echo" });
     expect(asked).toEqual([]);
@@ -122,7 +122,7 @@ describe("what somebody is asked", () => {
   });
 });
 
-describe("rules decide by what the tools say", () => {
+describe("rules apply to the permission requests of the tools", () => {
   test.each<[rule: string, tool: string, args: object, allowed: boolean]>([
     ["read(src/**)", "view", { path: "src/a.ts" }, true],
     ["read(src/**)", "view", { path: "other.txt" }, false],
@@ -183,7 +183,7 @@ describe("describeCommand", () => {
     ["echo $HOME", ["echo"], false],
     ["", [], false],
     ["'unclosed", ["unclosed"], false],
-  ])("tells the commands of %j", (line, identifiers, offers) => {
+  ])("finds the commands of %j", (line, identifiers, offers) => {
     const facts = describeCommand(line);
     expect(facts.commands.map(({ identifier }) => identifier)).toEqual(identifiers);
     expect(facts.canOfferSessionApproval).toBe(offers);
@@ -204,21 +204,21 @@ describe("describeCommand", () => {
     expect(describeCommand(line).hasWriteFileRedirection).toBe(writes);
   });
 
-  test("finds addresses and paths, those behind options and signs included", () => {
+  test("finds addresses and paths, including those after options and operators", () => {
     const facts = describeCommand("curl -o out.json --header=h.txt https://a.example/x 'http://b.example' < in.txt");
     expect(facts.possibleUrls).toEqual([{ url: "https://a.example/x" }, { url: "http://b.example" }]);
     expect(facts.possiblePaths).toEqual(["out.json", "h.txt", "in.txt"]);
   });
 
-  test("takes apart a line without end, too", () => {
-    // Anything that grows with the square of it would take longer than a test may.
+  test("parses a very long line", () => {
+    // Quadratic time would exceed the test's time limit.
     for (const part of ["> ", "<<<", "'a", "https://", "a=b ", "$(", '&>"', " -o"]) {
       expect(describeCommand(part.repeat(20_000)).fullCommandText).toHaveLength(part.length * 20_000);
     }
   });
 });
 
-test("nothing of a workspace that is not its own is shown by another's session", async () => {
+test("a session does not show files of another session's workspace", async () => {
   const other = tempFolder({ "x.txt": "other" });
   const { host, folder } = await openWorkspace({ "x.txt": "mine" });
   const session = await host.createSession({ persist: false, workingDirectory: other, permissions: { allow: ["read"] } });

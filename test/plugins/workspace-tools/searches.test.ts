@@ -53,7 +53,7 @@ describe("grep", () => {
     expect(await text("grep", args)).toBe(expected);
   });
 
-  test("shows files by the absolute path that they were searched by, as the recorded conversations have it", async () => {
+  test("shows files by the absolute path that was searched, as in the recorded conversations", async () => {
     const { folder, text } = await openWorkspace(files);
     const found = await text("grep", { pattern: "^ap", path: `${folder}/data.txt`, output_mode: "content", "-n": true });
     expect(found).toBe(`${folder}/data.txt:1:apple\n${folder}/data.txt:3:apricot`);
@@ -76,7 +76,7 @@ describe("grep", () => {
     expect(await call("grep", args)).toMatchObject({ resultType: "failure", textResultForLlm: expect.stringMatching(expected) });
   });
 
-  test("takes time that grows with the text only, whatever the pattern and the globs", async () => {
+  test("searches in linear time, whatever the pattern and the globs", async () => {
     const { text } = await openWorkspace({
       "a.txt": `${"a".repeat(20_000)}\n`,
       [`${"a".repeat(200)}.txt`]: "",
@@ -138,7 +138,7 @@ test("a glob may be absolute, as models write it", async () => {
 });
 
 describe("ignore files", () => {
-  test("count from the workspace down, the inner before the outer, for both tools", async () => {
+  test("apply from the workspace down, inner before outer, for both tools", async () => {
     const { text } = await openWorkspace({
       ".gitignore": "node_modules/\n*.log\n/build\n!keep.log\n",
       "node_modules/x/index.js": "hit",
@@ -156,7 +156,7 @@ describe("ignore files", () => {
     const expected = "./keep.log\n./local.js\n./src/b.log\n./src/build/in.js";
     expect(await text("grep", { pattern: "hit" })).toBe(expected);
     expect(await text("glob", { pattern: "**/*" })).toBe(expected);
-    // Those above the folder that is searched count, too; what is named itself is searched all the same.
+    // Ignore files above the searched folder apply, too; a file that is named itself is searched anyway.
     expect(await text("grep", { pattern: "hit", path: "src" })).toBe("src/b.log\nsrc/build/in.js");
     expect(await text("grep", { pattern: "hit", paths: ["build", "a.log"] })).toBe("build/out.js\na.log");
   });
@@ -209,7 +209,7 @@ test.each<[glob: string, path: string, matches: boolean]>([
   expect(parseGlob(glob)?.matches(path)).toBe(matches);
 });
 
-test("searches pass over what cannot be read, and end when nobody waits any more", async () => {
+test("searches skip what cannot be read, and end when the call is cancelled", async () => {
   const { folder, session } = await openWorkspace(Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`d${index}/f.txt`, "x"])));
   const controller = new AbortController();
   const running = session.callTool("grep", { pattern: "nothing", path: join(folder, ".") }, { signal: controller.signal });
@@ -217,7 +217,7 @@ test("searches pass over what cannot be read, and end when nobody waits any more
   expect((await running).resultType).toBe("failure");
 });
 
-test("what a walk finds depends on how much there is, not on how long it takes", async () => {
+test("the result of a walk depends on the number of files, not on time", async () => {
   const folder = realpathSync(tempFolder(Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`d${at}/f.txt`, "x"]))));
   const walk = async (steps: SearchSteps): Promise<{ found: string[]; isPart: boolean }> => {
     const found: string[] = [];
@@ -230,7 +230,7 @@ test("what a walk finds depends on how much there is, not on how long it takes",
   };
   const now = vi.spyOn(performance, "now");
   onTestFinished(() => now.mockRestore());
-  // Every look at the clock finds that an hour has gone by.
+  // Each read of the clock is an hour later.
   let hours = 0;
   now.mockImplementation(() => ++hours * 3_600_000);
   expect((await walk(new SearchSteps())).found).toHaveLength(30);

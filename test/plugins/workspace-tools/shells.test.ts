@@ -10,7 +10,7 @@ import { openWorkspace } from "./workspace-kit.ts";
 
 const run = (command: string, more: object = {}): object => ({ command, description: "For a test", ...more });
 
-/** Settles when a process is gone: there is no event for one that is not our child. */
+/** Settles when a process has ended: there is no event for a process that is not our child. */
 async function gone(pid: number): Promise<void> {
   await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: patience(10_000), interval: 20 });
 }
@@ -18,7 +18,7 @@ async function gone(pid: number): Promise<void> {
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // What is dead and was not asked for by its parent yet runs no more.
+    // A zombie process is not running.
     return process.platform !== "linux" || !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
   } catch {
     return false;
@@ -51,18 +51,18 @@ describe.skipIf(findBash() === undefined)("bash", () => {
     expect(await text("bash", run(command))).toBe(expected);
   });
 
-  test("a command that does not parse fails as bash says", async () => {
+  test("a command that does not parse fails with the message of bash", async () => {
     const { text } = await openWorkspace();
     expect(await text("bash", run("echo )"))).toMatch(/syntax error near unexpected token `\)'[\s\S]*\n<exited with exit code 2>$/);
   });
 
-  test("runs in the working directory, each command in a shell of its own", async () => {
+  test("runs each command in the working directory in its own shell", async () => {
     const { folder, text } = await openWorkspace({ "sub/x": "" });
     await text("bash", run("cd sub; export KEPT=1"));
     expect(await text("bash", run('pwd; echo "[$KEPT]"'))).toBe(`${folder}\n[]\n<exited with exit code 0>`);
   });
 
-  test("leaves a command running that takes longer than the wait, and reads it later", async () => {
+  test("keeps a command running that takes longer than the wait, and reads its output later", async () => {
     const { folder, text } = await openWorkspace();
     const waiting = `echo first; until [ -e go ]; do sleep 0.02; done; echo last; exit 3`;
     const begun = await text("bash", run(waiting, { initial_wait: 0.5 }));
@@ -89,7 +89,7 @@ describe.skipIf(findBash() === undefined)("bash", () => {
     expect(await text("list_bash")).toBe("<no active shell sessions>");
   });
 
-  test("stops a command with all that it started", async () => {
+  test("stops a command and its child processes", async () => {
     const { folder, text } = await openWorkspace();
     await text("bash", run("sleep 1000 & echo $! > child; sleep 1000 | sleep 1000", { mode: "async" }));
     const child = await pidIn(join(folder, "child"));
@@ -98,7 +98,7 @@ describe.skipIf(findBash() === undefined)("bash", () => {
     expect(await text("list_bash")).toBe("<no active shell sessions>");
   });
 
-  test("stops one that does not want to end", async () => {
+  test("stops a command that ignores signals", async () => {
     const { folder, text } = await openWorkspace();
     await text("bash", run("trap '' TERM; echo $$ > own; while :; do sleep 0.05; done", { mode: "async" }));
     const pid = await pidIn(join(folder, "own"));
@@ -106,13 +106,13 @@ describe.skipIf(findBash() === undefined)("bash", () => {
     await gone(pid);
   });
 
-  test("what a command leaves in the background ends with it", async () => {
+  test("background processes of a command end with it", async () => {
     const { folder, text } = await openWorkspace();
     expect(await text("bash", run("sleep 1000 & echo $! > child; echo done"))).toBe("done\n<exited with exit code 0>");
     await gone(await pidIn(join(folder, "child")));
   });
 
-  test("a call that is given up ends its command", async () => {
+  test("a cancelled call ends its command", async () => {
     const { folder, session } = await openWorkspace();
     const controller = new AbortController();
     const call = session.callTool("bash", run("echo $$ > own; sleep 1000"), { signal: controller.signal });
@@ -122,7 +122,7 @@ describe.skipIf(findBash() === undefined)("bash", () => {
     await gone(pid);
   });
 
-  test("all commands of a session end with it, but for what is detached, which ends with the host", async () => {
+  test("all commands of a session end with it, except detached ones, which end with the host", async () => {
     const { folder, host, session, text } = await openWorkspace();
     await text("bash", run("echo $$ > own; sleep 1000", { mode: "async" }));
     expect(await text("bash", run("echo $$ > lasting; sleep 1000", { mode: "async", detach: true }))).toBe(
@@ -136,7 +136,7 @@ describe.skipIf(findBash() === undefined)("bash", () => {
     expect(isAlive(lasting)).toBe(false);
   });
 
-  test("a session that ends while a command is waited for ends that too", async () => {
+  test("a session that ends while a call waits for a command ends the command", async () => {
     const { folder, session } = await openWorkspace();
     const call = session.callTool("bash", run("echo $$ > own; sleep 1000"));
     const pid = await pidIn(join(folder, "own"));
@@ -145,7 +145,7 @@ describe.skipIf(findBash() === undefined)("bash", () => {
     await gone(pid);
   });
 
-  test("sessions have shells of their own", async () => {
+  test("each session has its own shells", async () => {
     const { host, text } = await openWorkspace();
     await text("bash", run("sleep 1000", { mode: "async", shellId: "mine" }));
     const other = await host.createSession({ persist: false });
@@ -154,7 +154,7 @@ describe.skipIf(findBash() === undefined)("bash", () => {
     expect(await text("list_bash")).toMatch(/shellId: mine/);
   });
 
-  test("gives the beginning and the end of what is too much", async () => {
+  test("returns the beginning and the end of an output that is too long", async () => {
     const { text } = await openWorkspace({}, { largeOutput: { enabled: false } });
     const output = await text("bash", run("seq 1 400000"));
     expect(output).toMatch(/^1\n2\n3\n/);
@@ -163,19 +163,19 @@ describe.skipIf(findBash() === undefined)("bash", () => {
     expect(output.length).toBeLessThan(1_100_000);
   });
 
-  test("hands characters over whole, however they arrive", async () => {
+  test("does not split characters, in whatever chunks they arrive", async () => {
     const { text } = await openWorkspace();
     expect(await text("bash", run("printf '\\xc3'; sleep 0.1; printf '\\xbc'"))).toBe("ü\n<exited with exit code 0>");
   });
 
-  test("refuses a command that no argument can hold, and too many at once", async () => {
+  test("refuses a command that is too long for an argument, and too many commands", async () => {
     const { text } = await openWorkspace();
     expect(await text("bash", run(`echo ${"x".repeat(130_000)}`))).toMatch(/^The command is too long\./);
     await Promise.all(Array.from({ length: 32 }, () => text("bash", run("sleep 1000", { mode: "async" }))));
     expect(await text("bash", run("true"))).toMatch(/^Too many commands are running\./);
   });
 
-  test("says so when the working directory is gone", async () => {
+  test("reports a missing working directory", async () => {
     const { call } = await openWorkspace({}, { workingDirectory: join(tempFolder(), "gone") });
     expect(await call("bash", run("true"))).toMatchObject({
       resultType: "failure",
@@ -197,7 +197,7 @@ describe.skipIf(findBash() === undefined)("bash", () => {
   });
 });
 
-test("what a command that runs is said to do, as the Copilot runtime says it", () => {
+test("a running command is described as by the Copilot runtime", () => {
   expect(runningText("2", 30, true)).toBe(
     "<command with shellId: 2 is still running after 30 seconds. The command is still running. Check the output above - if it looks like the command is waiting for input, use write_bash to provide it. Otherwise, use read_bash to continue waiting for output, or stop_bash to stop it.>",
   );
@@ -227,7 +227,7 @@ const secrets = {
 test.each(
   Object.entries({
     ...secrets,
-    // These belong to tool chains, and are credentials by their names or by what they contain.
+    // Variables of tool chains that are credentials by name or value.
     npm_config__auth: "x",
     "npm_config_//registry.example/:_authToken": "x",
     NPM_CONFIG_OTP: "123456",
@@ -241,7 +241,7 @@ test.each(
     NODE_ENV: "ghp_0123456789abcdefghijklmnopqrstuvwxyzAB",
     XDG_NOTE: "AKIAABCDEFGHIJKLMNOP",
     PIP_NOTE: "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln",
-    // These make programs load code, or talk to this one.
+    // Variables that make programs load code or connect to this one.
     NODE_OPTIONS: "--require x",
     npm_config_node_options: "--require x",
     NODE_CHANNEL_FD: "3",
@@ -256,7 +256,7 @@ test.each(
 
 const own = { PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0", TERM: "dumb" };
 
-test("commands get what programs and tool chains need, and what the configuration names", () => {
+test("commands receive the variables of programs, tool chains and the configuration", () => {
   const kept = {
     PATH: "/bin",
     HOME: "/h",
@@ -277,12 +277,12 @@ test("commands get what programs and tool chains need, and what the configuratio
   expect({ ...shellEnvironment({ PGPASSWORD: "x", OTHER: "y" }, ["PGPASSWORD", "ABSENT"]) }).toEqual({ PGPASSWORD: "x", ...own });
 });
 
-test("without bash there are no tools for it", () => {
+test("without bash its tools are not offered", () => {
   expect(findBash("")).toBe(process.platform === "win32" ? undefined : findBash("/bin:/usr/bin"));
   expect(findBash(tempFolder({ "bash/x": "" }))).not.toContain("skillhost-skills");
 });
 
-test("an output buffer keeps the two ends, and forgets what was taken", () => {
+test("an output buffer keeps both ends, and is empty after it was read", () => {
   const buffer = new OutputBuffer(10);
   expect([buffer.isEmpty, buffer.take()]).toEqual([true, ""]);
   for (const char of "abcdefghijklmnopqrstuvwxyz") buffer.add(char);

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { tempFolder } from "../../skills/kit.ts";
 import { openWorkspace } from "./workspace-kit.ts";
 
-// What the Copilot SDK's recorded conversations expect, word for word.
+// The texts of the Copilot SDK's recorded conversations, word for word.
 
 describe("view", () => {
   const files = {
@@ -28,7 +28,7 @@ describe("view", () => {
     expect(await text("view", args)).toBe(expected);
   });
 
-  test("shows a folder as its names, one a line, and a missing path as the conversations have it", async () => {
+  test("shows the names in a folder one per line, and a missing path as in the recorded conversations", async () => {
     const { folder, text, call } = await openWorkspace({ "b.txt": "", "a/inner.txt": "", ".hidden": "" });
     expect(await text("view", { path: folder })).toBe(".hidden\na\nb.txt");
     const missing = await call("view", { path: join(folder, "does_not_exist.txt") });
@@ -38,7 +38,7 @@ describe("view", () => {
     });
   });
 
-  test("shows an image as one", async () => {
+  test("shows an image", async () => {
     const png = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex");
     const { folder, call } = await openWorkspace({ "shot.png": png });
     expect(await call("view", { path: "shot.png" })).toMatchObject({
@@ -48,7 +48,7 @@ describe("view", () => {
     });
   });
 
-  test("does not show a large file at once unless it is forced to, and parts of it always", async () => {
+  test("shows a large file only in ranges unless forced", async () => {
     const { text } = await openWorkspace({ "big.txt": "0123456789abcde\n".repeat(2_000) }, { largeOutput: { enabled: false } });
     expect(await text("view", { path: "big.txt" })).toBe(
       "File too large to read at once (31.3 KB). Consider using the grep tool to search within the file, or view with view_range to read specific sections.",
@@ -57,7 +57,7 @@ describe("view", () => {
     expect(await text("view", { path: "big.txt", view_range: [1999, 2000] })).toBe("1999. 0123456789abcde\n2000. 0123456789abcde");
   });
 
-  test("cuts a range that is too long, and says where to go on", async () => {
+  test("cuts a range that is too long, and says where to continue", async () => {
     const { text } = await openWorkspace({ "big.txt": `${"x".repeat(999)}\n`.repeat(100) }, { largeOutput: { enabled: false } });
     const lines = (await text("view", { path: "big.txt", view_range: [10, -1] })).split("\n");
     expect(lines).toHaveLength(51);
@@ -86,14 +86,14 @@ describe("view", () => {
     expect(await text("view", { path: "data.bin" })).toMatch(/is binary and cannot be shown\.$/);
   });
 
-  test("reads a line of a file that is far too large to be read as a whole", async () => {
+  test("reads a line of a file that is too large to be read as a whole", async () => {
     const { text } = await openWorkspace({ "huge.log": Buffer.alloc(40 * 1024 * 1024, "0123456789abcde\n") });
     expect(await text("view", { path: "huge.log", view_range: [2_000_000, 2_000_000] })).toBe("2000000. 0123456789abcde");
   });
 });
 
 describe("create", () => {
-  test("says how many characters it wrote, and tells of the file", async () => {
+  test("says how many characters it wrote, and reports the file", async () => {
     const { folder, text, changed } = await openWorkspace();
     const path = join(folder, "new_file.txt");
     expect(await text("create", { path, file_text: "Created by test" })).toBe(`Created file ${path} with 15 characters`);
@@ -101,13 +101,13 @@ describe("create", () => {
     expect(changed).toEqual([{ path, content: "Created by test" }]);
   });
 
-  test("makes the folders that are missing", async () => {
+  test("creates missing folders", async () => {
     const { folder, text } = await openWorkspace();
     expect(await text("create", { path: "a/b/c.txt", file_text: "x\n" })).toBe("Created file a/b/c.txt with 2 characters");
     expect(readFileSync(join(folder, "a/b/c.txt"), "utf8")).toBe("x\n");
   });
 
-  test("leaves a file alone that is there, and asks nobody for it", async () => {
+  test("does not change an existing file or ask about it", async () => {
     const { folder, call, asked, changed } = await openWorkspace({ "there.txt": "old" });
     expect(await call("create", { path: "there.txt", file_text: "new" })).toMatchObject({
       resultType: "failure",
@@ -119,7 +119,7 @@ describe("create", () => {
 });
 
 describe("edit", () => {
-  test("says that the file is updated, and tells of it", async () => {
+  test("says that the file is updated, and reports the change", async () => {
     const { folder, text, changed } = await openWorkspace({ "edit_me.txt": "Hello World\nGoodbye World\n" });
     const path = join(folder, "edit_me.txt");
     expect(await text("edit", { path, old_str: "Hello World", new_str: "Hi Universe" })).toBe(`File ${path} updated with changes.`);
@@ -177,21 +177,21 @@ describe("edit", () => {
     expect(changed).toEqual([]);
   });
 
-  test("refuses a file that is missing, by the words of view", async () => {
+  test("refuses a missing file with the message of view", async () => {
     const { folder, text } = await openWorkspace();
     expect(await text("edit", { path: "gone.txt", old_str: "a", new_str: "b" })).toBe(
       `Path ${folder}/gone.txt does not exist. Please provide a valid path.`,
     );
   });
 
-  test("makes edits of one file that come at once all count", async () => {
+  test("makes all concurrent edits of one file", async () => {
     const names = Array.from({ length: 20 }, (_, index) => `name${String(index).padStart(2, "0")}`);
     const { folder, call } = await openWorkspace({ "f.txt": names.join("\n") });
     await Promise.all(names.map((name) => call("edit", { path: "f.txt", old_str: name, new_str: name.toUpperCase() })));
     expect(readFileSync(join(folder, "f.txt"), "utf8")).toBe(names.join("\n").toUpperCase());
   });
 
-  test("changes what a link within the folder leads to, and the link stays one", async () => {
+  test("changes the target of a link within the folder, and keeps the link", async () => {
     const { folder, text } = await openWorkspace({ "real.txt": "old" });
     symlinkSync("real.txt", join(folder, "link.txt"));
     await text("edit", { path: "link.txt", old_str: "old", new_str: "new" });
@@ -200,7 +200,7 @@ describe("edit", () => {
   });
 });
 
-test("the tools are built-in ones, with these names, and none of them without a description of each argument", async () => {
+test("the tools are built-in, have these names, and describe each argument", async () => {
   const { session } = await openWorkspace();
   const listed = session.listTools();
   expect(listed.map(({ name }) => name)).toEqual([
@@ -223,7 +223,7 @@ test("the tools are built-in ones, with these names, and none of them without a 
   }
 });
 
-test("folders that a session adds may be written, and those of its long results and skills only read", async () => {
+test("folders that a session adds are writable, and those of its long results and skills are read-only", async () => {
   const other = tempFolder({ "o.txt": "other\n" });
   const skills = tempFolder({
     "notes/SKILL.md": "---\nname: notes\ndescription: Notes for a test.\n---\nSee.\n",

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { htmlToText } from "../../../plugins/workspace-tools/operations/html-text.ts";
 import { openWorkspace } from "./workspace-kit.ts";
 
-/** A server that answers as it is told, on an address of its own. */
+/** A server with configurable answers on its own address. */
 async function serve(listener: RequestListener, host = "127.0.0.1"): Promise<string> {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, host, resolve));
@@ -21,7 +21,7 @@ const send =
     void response.writeHead(status, { "content-type": type }).end(body);
 
 describe("web_fetch", () => {
-  test("gives what a page says, and the page itself when it is told to", async () => {
+  test("returns the text of a page, or its source on request", async () => {
     const html = "<html><head><title>Ti &amp; tle</title><script>no()</script></head><body><p>Hello <b>you</b></p></body></html>";
     const url = await serve(send("text/html; charset=utf-8", html));
     const { text } = await openWorkspace();
@@ -29,7 +29,7 @@ describe("web_fetch", () => {
     expect(await text("web_fetch", { url, raw: true })).toBe(`Contents of ${url}:\n${html}`);
   });
 
-  test("gives a long text in parts, and says where to go on", async () => {
+  test("returns a long text in parts, and says where to continue", async () => {
     const url = await serve(send("text/plain", "0123456789".repeat(600)));
     const { text } = await openWorkspace();
     const first = await text("web_fetch", { url });
@@ -41,7 +41,7 @@ describe("web_fetch", () => {
     expect(await text("web_fetch", { url, start_index: 6000 })).toBe(`Contents of ${url}:\n<error>No more content available.</error>`);
   });
 
-  test("follows redirects on the same host, and tells of those that lead elsewhere", async () => {
+  test("follows redirects on the same host, and reports others", async () => {
     const other = await serve(send("text/plain", "SECRET"), "localhost");
     const url = await serve((request, response) => {
       if (request.url === "/here") response.writeHead(302, { location: "/there" }).end();
@@ -69,7 +69,7 @@ describe("web_fetch", () => {
   });
 
   test.each(["file:///etc/passwd", "ftp://a.example/x", "javascript:alert(1)", "no address", "http://user:pass@a.example/"])(
-    "refuses %s, and asks nobody for it",
+    "refuses %s without asking the user",
     async (url) => {
       const { call, asked } = await openWorkspace();
       expect((await call("web_fetch", { url })).resultType).toBe("failure");
@@ -77,7 +77,7 @@ describe("web_fetch", () => {
     },
   );
 
-  test("reads no more of an answer without end than it gives", async () => {
+  test("reads no more of an endless response than it returns", async () => {
     const url = await serve((_request, response) => {
       response.writeHead(200, { "content-type": "text/plain" });
       const more = (): void => void (response.destroyed || response.write("x".repeat(65_536), more));
@@ -89,7 +89,7 @@ describe("web_fetch", () => {
     );
   });
 
-  test("an answer that never ends is given up with the call", async () => {
+  test("a response that never ends is aborted with the call", async () => {
     let isClosed = (): void => {};
     const closed = new Promise<void>((resolve) => {
       isClosed = resolve;
@@ -161,8 +161,8 @@ describe("htmlToText", () => {
     "<title>",
     "  \n",
     "<!",
-  ])("comes to an end with %j again and again", (part) => {
-    // Anything that grows with the square of it would take longer than a test may.
+  ])("takes linear time for %j repeated", (part) => {
+    // Quadratic time would exceed the test's time limit.
     expect(typeof htmlToText(part.repeat(200_000), "https://site.example/")).toBe("string");
   });
 });

@@ -9,7 +9,7 @@ import type { SessionOptions } from "../../../src/session/session-config.ts";
 import type { PermissionAsk, PermissionDecision, ToolResult } from "../../../src/tools/tool.ts";
 import { type Files, tempFolder } from "../../skills/kit.ts";
 
-/** A session with the workspace tools in a folder of its own. Everything is allowed, and what was asked is kept. */
+/** A session with the workspace tools in its own folder. Everything is allowed, and requests are recorded. */
 export interface Workspace {
   readonly folder: string;
   readonly host: Host;
@@ -17,7 +17,7 @@ export interface Workspace {
   readonly asked: readonly PermissionAsk[];
   readonly changed: readonly { readonly path: string; readonly content: string }[];
   call(name: string, args?: object): Promise<ToolResult>;
-  /** Only what the model reads. */
+  /** Only the text for the model. */
   text(name: string, args?: object): Promise<string>;
 }
 
@@ -33,7 +33,7 @@ export async function openWorkspace(
   return openSession(host, folder, options, decide);
 }
 
-/** The same with the tools as editors name them. The tests of one file share a host. */
+/** The same with the editors' tool names. The tests of one file share a host. */
 export async function openEditor(files: Files = {}, options: SessionOptions = {}, decide?: () => PermissionDecision): Promise<Workspace> {
   const folder = realpathSync(tempFolder(files));
   editor ??= openEditorHost();
@@ -53,7 +53,7 @@ async function openEditorHost(): Promise<EditorHost> {
   return { host: await openHost(home, home, { presentation: "editor" }), home };
 }
 
-/** Ends what the tests of one file shared. */
+/** Closes what the tests of one file share. */
 export async function closeEditors(): Promise<void> {
   const opened = await editor;
   editor = undefined;

@@ -177,7 +177,7 @@ describe("a patch", () => {
     ["that says nothing of a file", patch("*** Update File: f.txt"), "line 3: nothing is said of what is to change in f.txt"],
     ["with a line in a hunk that has no sign", update("@@", "-a", "oops"), 'line 5: every line of a hunk must begin with " ", "-" or "+"'],
     ["with an empty hunk", update("@@", "@@"), "line 5: the hunk has no lines"],
-  ])("that is %s is refused with the line, and nobody is asked", async (_what, input, says) => {
+  ])("that is %s is refused with the line, and the user is not asked", async (_what, input, says) => {
     const { call, asked } = await openEditor({ "f.txt": letters });
     const result = await call("apply_patch", { input });
     expect([result.resultType, result.textResultForLlm, asked]).toEqual([
@@ -187,14 +187,14 @@ describe("a patch", () => {
     ]);
   });
 
-  test("with very much white space takes no time for it", async () => {
+  test("with much white space is parsed in linear time", async () => {
     const { call } = await openEditor({ "f.txt": letters });
     const white = " ".repeat(200_000);
     for (const line of [`*** Add File: a${white}b`, `*** Update File: f.txt\n*** Move to: ${white}a${white}b`, `*** Update File:${white}`])
       expect((await call("apply_patch", { input: patch(line) })).resultType).toBe("failure");
   });
 
-  test("with very many hunks takes its time by its length only", async () => {
+  test("with many hunks is applied in linear time", async () => {
     const { folder, call } = await openEditor({ "f.txt": Array.from({ length: 5_000 }, (_, at) => `line ${at}\n`).join("") });
     const hunks = Array.from({ length: 1_000 }, (_, at) => ["@@", `-line ${at * 5}`, `+LINE ${at * 5}`]).flat();
     expect((await call("apply_patch", { input: update(...hunks) })).resultType).toBe("success");

@@ -93,7 +93,7 @@ describe("get_errors", () => {
     );
   });
 
-  test("has the project's own compiler check TypeScript, for which it asks as for a command", async () => {
+  test("checks TypeScript with the project's own compiler, which needs permission like a command", async () => {
     const config = JSON.stringify({ compilerOptions: { strict: true, types: [] }, include: ["src"] });
     const { folder, text, asked } = await openEditor({
       "tsconfig.json": config,
@@ -111,7 +111,7 @@ describe("get_errors", () => {
     expect(asked).toMatchObject([{ kind: "shell", fullCommandText: "node_modules/typescript/bin/tsc -p tsconfig.json --noEmit" }]);
   });
 
-  test("runs no compiler that came to be there while somebody was asked about reading", async () => {
+  test("does not run a compiler that was installed while the user was asked about reading", async () => {
     let change = (): void => {};
     const { folder, text } = await openEditor({ "a.ts": "const a: number = 'x';\n" }, {}, () => {
       change();
@@ -127,7 +127,7 @@ describe("get_errors", () => {
     expect(existsSync(join(folder, "ran"))).toBe(false);
   });
 
-  test("looks at all files of the workspace when none are named, and counts those that it cannot check", async () => {
+  test("checks all files of the workspace if none are named, and counts those that it cannot check", async () => {
     const { folder, text } = await openEditor({
       "a.json": "{}",
       "sub/b.json": "{",
@@ -168,7 +168,7 @@ describe("fetch_web_page", () => {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  test("gives several pages, and says which could not be had", async () => {
+  test("returns several pages, and says which could not be fetched", async () => {
     const { call, asked } = await openEditor();
     const url = await serve();
     const result = await call("fetch_web_page", { urls: [`${url}/a`, `${url}/none`], query: "x" });
@@ -180,7 +180,7 @@ describe("fetch_web_page", () => {
     expect((await call("fetch_web_page", { urls: [`${url}/none`] })).resultType).toBe("failure");
   });
 
-  test("gives of a long page what is about the query", async () => {
+  test("returns the parts of a long page that match the query", async () => {
     const url = await serve();
     const { text } = await openEditor();
     const said = await text("fetch_web_page", { urls: [`${url}/long`], query: "wait for element" });
@@ -192,7 +192,7 @@ describe("fetch_web_page", () => {
   });
 
   test.each([[["ftp://x/y"]], [["http://u:p@x/"]], [["http://x/", "/etc/passwd"]], [[]], [Array.from({ length: 6 }, () => "http://x/")]])(
-    "refuses %j, and asks nobody",
+    "refuses %j without asking the user",
     async (urls) => {
       const { call, asked } = await openEditor();
       expect([(await call("fetch_web_page", { urls })).resultType, asked]).toEqual(["failure", []]);
@@ -221,7 +221,7 @@ test.each<[text: string, at: number]>([
   expect(jsonFaultAt(text)).toBe(at);
 });
 
-test("finds no fault in what is JSON, and one in whatever is none", () => {
+test("a fault is found in invalid JSON only", () => {
   fc.assert(
     fc.property(fc.json(), (text) => {
       expect(jsonFaultAt(text)).toBe(text.length);

@@ -30,25 +30,25 @@ const names = [
 const namesOf = ({ session }: Workspace): readonly string[] => session.listTools().map(({ name }) => name);
 const ofBoth = ["view", "bash", ...names];
 
-describe("the names that a session has", () => {
+describe("the tool names of a session", () => {
   test.each<[config: object, has: readonly string[], hasNot: readonly string[]]>([
     [{}, ["view", "bash", "web_fetch"], names],
     [{ presentation: "editor" }, names, ["view", "bash", "create", "edit", "grep", "glob", "web_fetch"]],
     [{ presentation: "both" }, ofBoth, []],
     [{ presentation: "editor", shell: false }, ["read_file", "get_errors"], ["run_in_terminal", "run_tests"]],
     [{ presentation: "editor", web: false }, ["read_file"], ["fetch_web_page"]],
-  ])("are those of its host's choice: %j", async (config, has, hasNot) => {
+  ])("follow the configuration of its host: %j", async (config, has, hasNot) => {
     const all = namesOf(await openWorkspace({}, {}, undefined, config));
     expect(has.filter((name) => !all.includes(name))).toEqual([]);
     expect(hasNot.filter((name) => all.includes(name))).toEqual([]);
   });
 
-  test("can be chosen among as built-in tools and as the plugin's", async () => {
+  test("can be selected as built-in tools and as tools of the plugin", async () => {
     expect(namesOf(await openEditor({}, { availableTools: ["builtin:read_file", "list_dir"] }))).toEqual(["list_dir", "read_file"]);
   });
 });
 
-test("every definition is one that a language server takes as it is", async () => {
+test("a language server accepts every definition unchanged", async () => {
   const { session } = await openEditor();
   const definitions = session.tools.filter(({ name }) => names.includes(name));
   expect(definitions).toHaveLength(15);
@@ -70,7 +70,7 @@ test("every definition is one that a language server takes as it is", async () =
   }
 });
 
-test("the page about them has every name and argument", async () => {
+test("the documentation names every tool and argument", async () => {
   const page = readFileSync(fileURLToPath(new URL("../../../../docs/workspace-tools.md", import.meta.url)), "utf8");
   const { session } = await openWorkspace({}, {}, undefined, { presentation: "both" });
   const rows = new Map([...page.matchAll(/^\| `(\w+)` \| (.*?) \|/gm)].map(([, name, args]) => [name, args ?? ""]));
@@ -84,7 +84,7 @@ test("the page about them has every name and argument", async () => {
   }
 });
 
-test("each of the fifteen does what it is for, through a session", async () => {
+test("each of the fifteen tools works through a session", async () => {
   const server = createServer((_request, response) => void response.writeHead(200, { "content-type": "text/plain" }).end("The page."));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => void server.close());
@@ -146,7 +146,7 @@ test("each of the fifteen does what it is for, through a session", async () => {
     if (typeof expected === "string") expect(textResultForLlm).toBe(expected);
     else expect(textResultForLlm).toMatch(expected);
   }
-  // What is gone has no content that could be told.
+  // A deleted file has no content to report.
   expect(changed.map(({ path, content }) => [path, content])).toEqual([
     [at("new/file.txt"), "new\n"],
     [at("b.txt"), "ONE\ntwo\n"],
@@ -156,7 +156,7 @@ test("each of the fifteen does what it is for, through a session", async () => {
   ]);
 });
 
-describe("what lies outside of the workspace", () => {
+describe("a path outside the workspace", () => {
   const ways: readonly (readonly [name: string, path: (outside: string) => string])[] = [
     ["an absolute path", (outside) => join(outside, "key.txt")],
     ["a path with ..", (outside) => `sub/../../${outside.split("/").at(-1)}/key.txt`],
@@ -167,7 +167,7 @@ describe("what lies outside of the workspace", () => {
     ["a NUL", () => "own.txt\0"],
   ];
 
-  test.each(ways)("is not reached by any tool, nor is anybody asked: %s", async (_name, pathOf) => {
+  test.each(ways)("is not accessible to any tool, and the user is not asked: %s", async (_name, pathOf) => {
     const beside = await openEditor({ "key.txt": "SECRET\n" });
     const { folder, call, asked } = await openEditor({ "own.txt": "mine\n", "sub/a.txt": "" });
     expect(dirname(folder)).toBe(dirname(beside.folder));
@@ -209,7 +209,7 @@ describe("what lies outside of the workspace", () => {
     expect((await beside.call("list_dir", { path: "." })).textResultForLlm).toBe("key.txt");
   });
 
-  test("is not found by searches that meet links to it", async () => {
+  test("is not found by searches that reach a link to it", async () => {
     const beside = await openEditor({ "key.txt": "SECRET\n" });
     const { folder, text } = await openEditor({ "own.txt": "mine\n" });
     symlinkSync(beside.folder, join(folder, "folder-link"));

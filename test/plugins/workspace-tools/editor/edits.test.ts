@@ -47,7 +47,7 @@ describe("replace_string_in_file", () => {
     expect(changed).toEqual([]);
   });
 
-  test("refuses what is no file", async () => {
+  test("refuses a path that is not a file", async () => {
     const { call } = await openEditor({ "sub/f.txt": "" });
     const replace = (filePath: string): Promise<object> => call("replace_string_in_file", { filePath, oldString: "a", newString: "b" });
     expect(await replace("none.txt")).toMatchObject({
@@ -72,7 +72,7 @@ describe("replace_string_in_file", () => {
     expect(result.textResultForLlm).toMatch(/is larger than the 20 MB that can be edited/);
   });
 
-  test("makes every edit of a file that come at once, in their order", async () => {
+  test("makes concurrent edits of a file in order", async () => {
     const { folder, session } = await openEditor({ "f.txt": "1\n2\n3\n4\n5\n" });
     const calls = [1, 2, 3, 4, 5].map((number) => ({
       toolCallId: `call-${number}`,
@@ -92,7 +92,7 @@ describe("replace_string_in_file", () => {
 });
 
 describe("multi_replace_string", () => {
-  test("makes replacements one after the other, each upon those before it", async () => {
+  test("makes replacements in order, each on the result of the previous one", async () => {
     const { folder, text, changed } = await openEditor({ "a.txt": "one\n", "b.txt": "two\n" });
     const replacements = [
       { filePath: "a.txt", oldString: "one", newString: "first" },
@@ -102,7 +102,7 @@ describe("multi_replace_string", () => {
     const paths = edited(join(folder, "a.txt"), join(folder, "b.txt"));
     expect(await text("multi_replace_string", { explanation: "x", replacements })).toBe(`Applied 3 replacements.\n${paths}`);
     expect(readFileSync(join(folder, "a.txt"), "utf8")).toBe("last\n");
-    // Each file once, as it is in the end.
+    // Each file once, with its final content.
     expect(changed.map(({ content }) => content)).toEqual(["last\n", "second\n"]);
   });
 
@@ -118,14 +118,14 @@ describe("multi_replace_string", () => {
     expect(changed).toEqual([]);
   });
 
-  test.each([[[]], [undefined]])("needs a replacement at least: %j", async (replacements) => {
+  test.each([[[]], [undefined]])("needs at least one replacement: %j", async (replacements) => {
     const { call } = await openEditor();
     expect((await call("multi_replace_string", { replacements })).textResultForLlm).toMatch(/replacements/);
   });
 });
 
 describe("create_file", () => {
-  test("makes the folders that are missing, and tells of the file", async () => {
+  test("creates missing folders, and reports the file", async () => {
     const { folder, text, changed } = await openEditor();
     const filePath = join(folder, "deep/er/f.txt");
     expect(await text("create_file", { filePath, content: "a\r\nb" })).toBe(`Created file ${filePath}`);
@@ -133,7 +133,7 @@ describe("create_file", () => {
     expect(changed).toMatchObject([{ path: filePath, content: "a\r\nb" }]);
   });
 
-  test("leaves a file alone that is there, asks nobody for it, and fills an empty one", async () => {
+  test("does not change an existing file or ask about it, but fills an empty one", async () => {
     const { folder, call, asked } = await openEditor({ "f.txt": "a", "empty.txt": "" });
     const refused = await call("create_file", { filePath: "f.txt", content: "b" });
     expect(refused.textResultForLlm).toBe(
@@ -144,7 +144,7 @@ describe("create_file", () => {
     expect(readFileSync(join(folder, "empty.txt"), "utf8")).toBe("b");
   });
 
-  test("makes an empty file", async () => {
+  test("creates an empty file", async () => {
     const { folder, text } = await openEditor();
     expect(await text("create_file", { filePath: "f.txt", content: "" })).toBe(`Created file ${join(folder, "f.txt")}`);
     expect(existsSync(join(folder, "f.txt"))).toBe(true);
@@ -161,14 +161,14 @@ describe("create_file", () => {
 });
 
 describe("create_directory", () => {
-  test("makes a folder with all that it lies in, and says when it is there", async () => {
+  test("creates a folder and its parents, and says if it exists", async () => {
     const { folder, text } = await openEditor();
     expect(await text("create_directory", { dirPath: "a/b" })).toBe(`Created folder ${join(folder, "a/b")}`);
     expect(await text("create_directory", { dirPath: "a/b" })).toBe(`Folder ${join(folder, "a/b")} already exists.`);
     expect(statSync(join(folder, "a/b")).isDirectory()).toBe(true);
   });
 
-  test("is refused where a file is", async () => {
+  test("is refused if there is a file with its name", async () => {
     const { folder, call } = await openEditor({ "f.txt": "" });
     expect((await call("create_directory", { dirPath: "f.txt" })).textResultForLlm).toBe(
       `${join(folder, "f.txt")} already exists, and is a file.`,
@@ -179,7 +179,7 @@ describe("create_directory", () => {
   });
 });
 
-test("files that vanish while somebody is asked are missed, and nothing else is changed", async () => {
+test("if a file is deleted while the user is asked, the edit fails and changes nothing", async () => {
   let vanish = (): void => {};
   const { folder, call } = await openEditor({ "a.txt": "one\n", "b.txt": "two\n" }, {}, () => {
     vanish();
@@ -191,7 +191,7 @@ test("files that vanish while somebody is asked are missed, and nothing else is 
   expect(readFileSync(join(folder, "a.txt"), "utf8")).toBe("one\n");
 });
 
-test("an edit that fits only when another of the same message was made is asked for and made", async () => {
+test("an edit that matches only after another one of the same message is requested and made", async () => {
   const { folder, session, asked } = await openEditor({ "a.txt": "one\n" });
   const edit = (oldString: string, newString: string, number: number) => ({
     id: `call-${number}`,
@@ -211,7 +211,7 @@ describe("changes of several files", () => {
   const decoded = (text: string): DecodedText => ({ text, encoding: "utf-8", hasMark: false, isExact: true });
   const machine = { writeFile: (path: string, data: string | Uint8Array): Promise<void> => writeFile(path, data) };
 
-  test("are taken back when one of them cannot be made", async () => {
+  test("are undone if one of them fails", async () => {
     const folder = tempFolder({ "a.txt": "a\n", "gone.txt": "gone\n" });
     const place = (name: string): Place => ({ path: join(folder, name), real: join(folder, name), root: folder });
     // It was a file when it was read.
@@ -227,7 +227,7 @@ describe("changes of several files", () => {
     expect(readFileSync(join(folder, "a.txt"), "utf8")).toBe("a\n");
   });
 
-  test("do not go over a file that has come to be there", async () => {
+  test("do not overwrite a file that was created meanwhile", async () => {
     const folder = tempFolder({ "a.txt": "theirs\n" });
     const place = { path: join(folder, "a.txt"), real: join(folder, "a.txt"), root: folder };
     expect(await commitChanges([{ place, before: undefined, after: "ours\n", mode: undefined }], machine)).toMatchObject({
@@ -237,7 +237,7 @@ describe("changes of several files", () => {
   });
 });
 
-test("a file of very many lines is edited like any other", async () => {
+test("a file with very many lines can be edited", async () => {
   const lines = Array.from({ length: rounds(210_000, 300_000) }, (_, at) => `line ${at}\n`).join("");
   const { folder, call } = await openEditor({ "many.txt": lines });
   const patch = "*** Begin Patch\n*** Update File: many.txt\n@@\n-line 150000\n+changed\n*** End Patch";

@@ -27,7 +27,7 @@ class Person {
 
 const twins = "function a() {\n  x();\n  return 1;\n}\n\nfunction b() {\n  x();\n  return 1;\n}\n";
 
-describe("code with comments for what stays", () => {
+describe("code with comments for unchanged lines", () => {
   test.each<[what: string, text: string, code: string, merged: string]>([
     [
       "replaces what stands between two lines that it repeats",
@@ -131,13 +131,13 @@ describe("code with comments for what stays", () => {
   });
 
   test.each([["const a = 'existing code';"], ["// existing code"], ["a // ...existing code..."], [""]])(
-    "is none when it has no such comment: %j",
+    "is complete without such a comment: %j",
     (code) => {
       expect([isElided(code), mergeElided("a\n", code)]).toEqual([false, { kind: "whole" }]);
     },
   );
 
-  test("takes time that grows with the text only, whatever it is", () => {
+  test("is merged in linear time, whatever the text", () => {
     const line = "x".repeat(1000);
     const text = `${line}\n`.repeat(20_000);
     const code = `${"}\n".repeat(2_000)}// ...existing code...\n${`${line}\n`.repeat(2_000)}`;
@@ -156,7 +156,7 @@ describe("code with comments for what stays", () => {
 });
 
 describe("insert_edit_into_file", () => {
-  test("takes code without such comments for the whole content, of a file that is there or is not", async () => {
+  test("uses code without such comments as the whole content of a new or existing file", async () => {
     const { folder, text, changed } = await openEditor({ "a.ts": "old\r\nold\r\n" });
     for (const [name, code] of [
       ["a.ts", "new\nnew\n"],
@@ -170,7 +170,7 @@ describe("insert_edit_into_file", () => {
     expect(readFileSync(join(folder, "a.ts"), "utf8")).toBe("new\r\nnew\r\n");
   });
 
-  test("puts code where it belongs", async () => {
+  test("merges code at the lines that it repeats", async () => {
     const { folder, text } = await openEditor({ "person.ts": person });
     await text("insert_edit_into_file", {
       filePath: "person.ts",
@@ -179,7 +179,7 @@ describe("insert_edit_into_file", () => {
     expect(readFileSync(join(folder, "person.ts"), "utf8")).toContain("  name: string;\n  age = 1;\n\n  constructor");
   });
 
-  test("refuses what is not clear, says what to do, and changes nothing", async () => {
+  test("refuses ambiguous code, says what to do, and changes nothing", async () => {
     const { folder, call, changed } = await openEditor({ "person.ts": person });
     const code = "class Person {\n  // ...existing code...\n  age = 1;\n  // ...existing code...\n}";
     const result = await call("insert_edit_into_file", { filePath: "person.ts", code });
@@ -190,7 +190,7 @@ describe("insert_edit_into_file", () => {
     expect([readFileSync(join(folder, "person.ts"), "utf8"), changed]).toEqual([person, []]);
   });
 
-  test("says when nothing is to be changed, and that there is no existing code in a file that is not there", async () => {
+  test("says if nothing changes, and that a missing file has no existing code", async () => {
     const { folder, text, changed } = await openEditor({ "a.ts": "a\n" });
     expect(await text("insert_edit_into_file", { filePath: "a.ts", code: "a\n" })).toBe("File a.ts has this content already.");
     expect(await text("insert_edit_into_file", { filePath: "b.ts", code: "// ...existing code...\nb\n" })).toBe(

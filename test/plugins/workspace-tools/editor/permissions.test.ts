@@ -7,7 +7,7 @@ import { closeEditors, openEditor, openWorkspace } from "../workspace-kit.ts";
 
 afterAll(closeEditors);
 
-describe("what somebody is asked", () => {
+describe("the permission request", () => {
   test.each<[tool: string, args: object, expected: (folder: string) => object]>([
     ["read_file", { filePath: "a.txt" }, (folder) => ({ kind: "read", intention: `Read ${folder}/a.txt`, path: `${folder}/a.txt` })],
     ["list_dir", { path: "sub" }, (folder) => ({ kind: "read", intention: `List ${folder}/sub`, path: `${folder}/sub` })],
@@ -99,7 +99,7 @@ describe("what somebody is asked", () => {
 });
 
 describe("without permission", () => {
-  test("nothing is done", async () => {
+  test("no tool changes anything", async () => {
     const { folder, call, changed } = await openEditor({ "a.txt": "a\n" }, {}, () => ({ kind: "reject" }));
     const calls: readonly (readonly [string, object])[] = [
       ["create_file", { filePath: "n.txt", content: "" }],
@@ -118,7 +118,7 @@ describe("without permission", () => {
   });
 });
 
-describe("rules for several files or addresses at once", () => {
+describe("rules for several files or addresses", () => {
   const edit = (...names: readonly string[]): object => ({
     input: ["*** Begin Patch", ...names.flatMap((name) => [`*** Update File: ${name}`, "@@", "-a", "+b"]), "*** End Patch"].join("\n"),
   });
@@ -132,7 +132,7 @@ describe("rules for several files or addresses at once", () => {
     [{ allow: ["write"], deny: ["write(src/keys)"] }, ["src/keys/k.ts"], "denied"],
     [{ allow: ["write"], ask: ["write(other/**)"] }, ["src/a.ts", "other/c.ts"], "asked"],
     [{ allow: ["write"], deny: ["write(src/keys/**)"] }, ["src/a.ts", "src/b.ts"], "allowed"],
-  ])("go by each of them: %j for %j", async (permissions, names, outcome) => {
+  ])("apply to each of them: %j for %j", async (permissions, names, outcome) => {
     const { folder, call, asked } = await openEditor(files, { permissions }, () => ({ kind: "reject" }));
     const { resultType } = await call("apply_patch", edit(...names));
     expect({ resultType, asked: asked.length }).toEqual(
@@ -151,13 +151,13 @@ describe("rules for several files or addresses at once", () => {
     [{ allow: ["url"], deny: ["url(localhost:9)"] }, ["denied", 0]],
     [{ allow: ["url"] }, ["rejected", 1]],
     [{ allow: ["url(127.0.0.1:9)"], deny: ["url(evil.example)"] }, ["rejected", 1]],
-  ])("of addresses, too: %j", async (permissions, outcome) => {
+  ])("apply to each address: %j", async (permissions, outcome) => {
     const { call, asked } = await openEditor({}, { permissions }, () => ({ kind: "reject" }));
     const { resultType } = await call("fetch_web_page", { urls: ["http://127.0.0.1:9/", "http://localhost:9/"] });
     expect([resultType, asked.length]).toEqual(outcome);
   });
 
-  test("an approval for the session is about every host that was asked about", async () => {
+  test("an approval for the session covers every host of the request", async () => {
     const { call, asked } = await openEditor({}, {}, () => ({ kind: "approve-for-session" }));
     const fetch = (...urls: readonly string[]): Promise<object> => call("fetch_web_page", { urls });
     await fetch("http://127.0.0.1:9/", "http://localhost:9/");
@@ -169,11 +169,11 @@ describe("rules for several files or addresses at once", () => {
   });
 });
 
-describe("rules that forbid to read something", () => {
+describe("rules that deny reading", () => {
   const files = { "open/a.txt": "needle\n", "secret/b.txt": "needle\n", "secret/deep/c.json": "{", "d.key": "needle\n", "e.json": "{}" };
 
   test.each([{ deny: ["read(secret/**)", "read(*.key)"] }, { ask: ["read(secret)", "read(*.key)"] }])(
-    "keep searches from it that begin above it: %j",
+    "exclude those paths from searches above them: %j",
     async (rules) => {
       const permissions = { allow: ["read"], ...rules };
       const { folder, text } = await openEditor(files, { permissions }, () => ({ kind: "reject" }));
@@ -188,7 +188,7 @@ describe("rules that forbid to read something", () => {
     },
   );
 
-  test("say nothing of other files", async () => {
+  test("do not affect other files", async () => {
     const { text } = await openEditor(files, { permissions: { allow: ["read"], deny: ["read(none/**)", "write(secret/**)"] } });
     expect(await text("grep_search", { query: "needle" })).toMatch(/3 results/);
   });

@@ -45,7 +45,7 @@ describe("read_file", () => {
     expect(await text("read_file", { filePath: "f.txt", ...args })).toBe(`File \`f.txt\`. ${says}`);
   });
 
-  test("gives a long file in parts, and says where to go on", async () => {
+  test("returns a long file in parts, and says where to continue", async () => {
     const { text } = await openEditor({
       "f.txt": lines(2_500),
       "wide.txt": `${"x".repeat(60_000)}\nend\n`,
@@ -63,7 +63,7 @@ describe("read_file", () => {
     expect((await text("read_file", { filePath: "wide.txt" })).length).toBeLessThan(51_000);
   });
 
-  test("gives a part of a file that is far too large to be read as a whole", async () => {
+  test("returns a part of a file that is too large to be read as a whole", async () => {
     const { text } = await openEditor({ "f.txt": Buffer.alloc(22 * 1024 * 1024, "0123456789\n") });
     const said = await text("read_file", { filePath: "f.txt", startLineNumberBaseOne: 1_900_000, limit: 1 });
     expect(said).toBe(
@@ -91,7 +91,7 @@ describe("read_file", () => {
 });
 
 describe("list_dir", () => {
-  test("marks folders, and refuses what is none", async () => {
+  test("marks folders, and refuses a path that is not a folder", async () => {
     const { folder, text, call } = await openEditor({ "b.txt": "", "sub/x": "", ".hidden": "" });
     symlinkSync("b.txt", join(folder, "a-link"));
     expect(await text("list_dir", { path: folder })).toBe(".hidden\na-link\nb.txt\nsub/");
@@ -102,7 +102,7 @@ describe("list_dir", () => {
     expect((await call("list_dir", { path: "none" })).textResultForLlm).toMatch(/does not exist/);
   });
 
-  test("gives a part of what is very much", async () => {
+  test("returns a part of a very large folder", async () => {
     const files = Object.fromEntries(Array.from({ length: 1_001 }, (_, at) => [`f${at}`, ""]));
     const { text } = await openEditor(files);
     const names = (await text("list_dir", { path: "." })).split("\n");
@@ -138,7 +138,7 @@ describe("file_search", () => {
     expect(await text("file_search", { query })).toBe(expected);
   });
 
-  test("takes absolute patterns, and gives no more than is asked for", async () => {
+  test("accepts absolute patterns, and returns at most the requested number", async () => {
     const { folder, text } = await openEditor(tree);
     expect(await text("file_search", { query: `${folder}/src/**/*.ts` })).toBe(
       `Found 1 file matching query: ${folder}/src/**/*.ts\n${join(folder, "src/deep/d.ts")}`,
@@ -168,7 +168,7 @@ describe("grep_search", () => {
     expect(await text("grep_search", args)).toBe([title, ...found.map((line) => join(folder, line))].join("\n"));
   });
 
-  test("takes a folder or file by its absolute path, and gives no more than is asked for", async () => {
+  test("accepts the absolute path of a folder or file, and returns at most the requested number", async () => {
     const { folder, text } = await openEditor(tree);
     expect(await text("grep_search", { query: "needle", includePattern: join(folder, "src") })).toMatch(/1 result\n.*d\.ts:1:a needle$/);
     expect(await text("grep_search", { query: "needle", includePattern: join(folder, "b.js") })).toMatch(
@@ -188,7 +188,7 @@ describe("grep_search", () => {
     expect(await call("grep_search", args)).toMatchObject({ resultType: "failure", textResultForLlm: expect.stringMatching(says) });
   });
 
-  test("passes over what it may not read", async () => {
+  test("skips files that it may not read", async () => {
     const { folder, text } = await openEditor(tree);
     chmodSync(join(folder, "a.ts"), 0o000);
     expect(await text("grep_search", { query: "(two)" })).toMatch(/1 result\n.*b\.js:2/);
@@ -235,7 +235,7 @@ describe("find_test_files", () => {
     expect(await text("find_test_files", { filePaths: [of] })).toBe(expected);
   });
 
-  test("says when there are none, and of what it knows nothing", async () => {
+  test("says if there are none, and which files it does not know", async () => {
     const { folder, text, call } = await openEditor(files);
     expect(await text("find_test_files", { filePaths: ["lonely.ts", "notes.txt"] })).toBe(
       `No test files found for ${join(folder, "lonely.ts")}\n\n${join(folder, "notes.txt")} is not a source file whose tests can be found by name.`,

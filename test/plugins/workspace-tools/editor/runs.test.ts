@@ -17,13 +17,13 @@ describe("run_in_terminal", () => {
     ["printf x; exit 3", "x\nCommand exited with code 3"],
     ["cat", "Command exited with code 0"],
     ["pwd", "."],
-  ])("gives what %j writes", async (command, says) => {
+  ])("returns the output of %j", async (command, says) => {
     const { folder, call } = await openEditor();
     const result = await call("run_in_terminal", { command, explanation: "x" });
     expect([result.resultType, result.textResultForLlm]).toEqual(["success", says === "." ? `${folder}\n` : says]);
   });
 
-  test("stops what takes too long, and gives what it wrote until then", async () => {
+  test("stops a command that takes too long, and returns its output", async () => {
     const { call } = await openEditor();
     const result = await call("run_in_terminal", { command: "echo first; sleep 60", timeout: patience(500) });
     expect(result).toMatchObject({
@@ -34,7 +34,7 @@ describe("run_in_terminal", () => {
     });
   });
 
-  test("leaves a command in the background until the session ends", async () => {
+  test("keeps a background command running until the session ends", async () => {
     const { text, session } = await openEditor();
     const said = await text("run_in_terminal", { command: "echo up; exec sleep 60", isBackground: true });
     const [, pid = ""] = /^up\n\[The command continues in the background\. Its process id is (\d+)\.\]$/.exec(said) ?? [];
@@ -43,12 +43,12 @@ describe("run_in_terminal", () => {
     await expect.poll(() => isRunning(Number(pid))).toBe(false);
   });
 
-  test("says at once when one in the background fails", async () => {
+  test("reports a background command that fails at once", async () => {
     const { text } = await openEditor();
     expect(await text("run_in_terminal", { command: "echo no; exit 1", isBackground: true })).toBe("no\nCommand exited with code 1");
   });
 
-  test("hands no secrets on", async () => {
+  test("does not pass secrets on", async () => {
     vi.stubEnv("MY_API_TOKEN", "SECRET");
     const { text } = await openEditor();
     expect(await text("run_in_terminal", { command: "env" })).not.toContain("SECRET");
@@ -59,12 +59,12 @@ function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch {
-    // Nobody has this id any more.
+    // No process has this id any more.
     return false;
   }
 }
 
-describe("how tests are run", () => {
+describe("the command for tests", () => {
   const manifest = (fields: object): string => JSON.stringify(fields);
   const ofScript = manifest({ scripts: { test: "vitest run" }, devDependencies: { vitest: "4" } });
 
@@ -98,12 +98,12 @@ describe("how tests are run", () => {
       [],
       "go test ./...",
     ],
-  ])("is found out: %s", async (_what, files, only, line) => {
+  ])("is detected: %s", async (_what, files, only, line) => {
     const run = await findTestRun(tempFolder(files), only);
     expect([run?.command, ...(run?.args ?? [])].join(" ")).toBe(line);
   });
 
-  test("goes by the wrapper of the project", async () => {
+  test("uses the wrapper of the project", async () => {
     const folder = tempFolder({ "pom.xml": "", mvnw: "" });
     expect((await findTestRun(folder, []))?.command).toBe(join(folder, process.platform === "win32" ? "mvnw.cmd" : "mvnw"));
   });
@@ -112,7 +112,7 @@ describe("how tests are run", () => {
 describe("run_tests", () => {
   const manifest = JSON.stringify({ scripts: { test: "node --test" } });
 
-  test("runs the files that it is given, and tells when they fail", async () => {
+  test("runs the given files, and reports failures", async () => {
     const files = { "package.json": manifest, "good.test.js": "", "bad.test.js": "throw new Error('broken here');\n" };
     const { folder, call, asked } = await openEditor(files);
     const result = await call("run_tests", { files: [join(folder, "bad.test.js")] });
@@ -123,7 +123,7 @@ describe("run_tests", () => {
     expect(asked).toMatchObject([{ kind: "shell", fullCommandText: "npm test -- bad.test.js", commands: [{ identifier: "npm test" }] }]);
   });
 
-  test("runs a command instead, and stops it when it takes too long", async () => {
+  test("runs a given command instead, and stops it if it takes too long", async () => {
     const { text, call } = await openEditor();
     expect(await text("run_tests", { command: "echo fine | cat" })).toBe("Exit code: 0\n$ echo fine | cat\nfine");
     expect(await call("run_tests", { command: "echo slow; sleep 60", timeout: patience(500) })).toMatchObject({
@@ -132,7 +132,7 @@ describe("run_tests", () => {
     });
   });
 
-  test("cuts what is long in the middle", async () => {
+  test("cuts long output in the middle", async () => {
     const { text } = await openEditor();
     const said = await text("run_tests", { command: "seq 1 20000; echo the end" });
     expect(said.length).toBeLessThan(31_000);
@@ -144,7 +144,7 @@ describe("run_tests", () => {
   test.each<[what: string, args: object, says: RegExp]>([
     ["where nobody knows how", {}, /^How the tests are run could not be found out: there is none of package\.json .* Give a command\.$/],
     ["both files and a command", { files: ["a.js"], command: "x" }, /^Give either files or a command\.$/],
-  ])("refuses %s, and asks nobody", async (_what, args, says) => {
+  ])("refuses %s without asking the user", async (_what, args, says) => {
     const { call, asked } = await openEditor({ "a.js": "" });
     expect(await call("run_tests", args)).toMatchObject({ resultType: "failure", textResultForLlm: expect.stringMatching(says) });
     expect(asked).toEqual([]);
@@ -159,7 +159,7 @@ describe("run_tests", () => {
     });
   });
 
-  test("runs what was permitted, whatever becomes of the project meanwhile", async () => {
+  test("runs the permitted command, even if the project changes meanwhile", async () => {
     let change = (): void => {};
     const { folder, text } = await openEditor({ "pom.xml": "", mvnw: "#!/bin/sh\necho by the wrapper\n" }, {}, () => {
       change();
@@ -170,7 +170,7 @@ describe("run_tests", () => {
     expect(await text("run_tests")).toMatch(/^Exit code: 0\n\$ .*mvnw .*\(because of pom\.xml\)\nby the wrapper$/);
   });
 
-  test("takes no file's name for an option", async () => {
+  test("does not pass a file name as an option", async () => {
     const { asked, call } = await openEditor({ "package.json": manifest, "--version": "" }, {}, () => ({ kind: "reject" }));
     await call("run_tests", { files: ["./--version"] });
     expect(asked[0]?.["fullCommandText"]).toBe("npm test -- ./--version");
