@@ -91,7 +91,8 @@ describe("the servers of a session", () => {
     const session = await openSession(host, { mcpServers: { mute: silentServer(), good: serverNamed("g") } });
     await session.ready();
     await session.ready();
-    expect(await say(session, "good/echo", { text: "x" })).toBe("x");
+    // The wait may be over before the other server has started, too.
+    await expect.poll(() => say(session, "good/echo", { text: "x" })).toBe("x");
     expect(session.mcp.list()).toMatchObject([
       { name: "mute", status: "pending" },
       { name: "good", status: "connected" },

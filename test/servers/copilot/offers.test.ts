@@ -163,11 +163,15 @@ describe("MCP servers", () => {
     await client.request("session.metadata.snapshot", { sessionId });
     const [listed] = served.server.sessions.get(sessionId)!.session.mcp.list();
     expect([listed?.status, listed?.pid]).toEqual(["pending", undefined]);
-    const { servers, host } = await client.request("session.mcp.list", { sessionId });
-    expect(servers).toEqual([
-      { name: "echo", status: "connected", transport: "stdio", source: "user" },
-      { name: "off", status: "disabled", transport: "stdio", source: "user" },
-    ]);
+    const list = () => client.request("session.mcp.list", { sessionId });
+    // The wait for servers is bounded, so the first answers may come before it has started.
+    await expect
+      .poll(async () => (await list()).servers)
+      .toEqual([
+        { name: "echo", status: "connected", transport: "stdio", source: "user" },
+        { name: "off", status: "disabled", transport: "stdio", source: "user" },
+      ]);
+    const { host } = await list();
     expect(host).toMatchObject({ mcp3pEnabled: true, clients: ["echo"], disabledServers: ["off"] });
     const { tools } = await client.request("session.mcp.listTools", { sessionId, serverName: "echo" });
     expect(tools.length).toBeGreaterThan(0);
