@@ -8,7 +8,7 @@ export interface KnownDefinition {
   readonly description: string | undefined;
   readonly overridesBuiltInTool: boolean | undefined;
   readonly file: string;
-  /** False: the file defines others too, so its name is no tool's. */
+  /** False: the file defines several tools, so it is not named after one. */
   readonly isAloneInFile: boolean;
   readonly position: (field: "name" | "description") => Position | undefined;
 }
@@ -20,7 +20,7 @@ export function adviseDefinition(tool: KnownDefinition): readonly Diagnostic[] {
 
 function adviseDescription(tool: KnownDefinition): Diagnostic[] {
   const { name, description } = tool;
-  // A missing one has a code of its own, from whoever makes the tool.
+  // A missing description is reported when the tool is created, with its own code.
   if (description === undefined || description.trim() === "" || tellsSomething(description, name)) return [];
   const message = `The description of "${name}" is too vague for a model to choose the tool: ${JSON.stringify(description.slice(0, 80))}. Say what the tool does, what it returns and when to use it.`;
   return [advice("ADVICE_DESCRIPTION_VAGUE", message, tool, "description")];

@@ -15,7 +15,7 @@ export function absolutePathMessage(path: string): string {
   return `The path ${JSON.stringify(path.slice(0, 80))} exists only on one machine. Start at invocation.workingDirectory, at import.meta.dirname for the skill's own files, or at os.tmpdir().`;
 }
 
-/** Somebody's home, a temporary or data folder, or a drive: not what every system of a kind has in one place. */
+/** A home, temporary or data folder, or a drive. Paths that are the same on every system of a kind are not meant. */
 export function isMachinePath(text: string): boolean {
   return (
     /^(?:\/(?:Users|home|root|tmp|var|opt|mnt|srv|private|Volumes)\/[^\s*?"<>|]+|[A-Za-z]:[\\/][^\s*?"<>|]+)/.test(text) &&
@@ -26,11 +26,11 @@ export function isMachinePath(text: string): boolean {
 const fileModules = new Set(["fs", "node:fs", "fs/promises", "node:fs/promises"]);
 const writers = new Set(["writeFile", "writeFileSync", "appendFile", "appendFileSync", "createWriteStream", "copyFile", "copyFileSync"]);
 
-/** Advice about writing files without telling the session: editors and language servers would go on showing what was there. */
+/** Advice about writing files without notifying the session: editors and language servers would keep showing the old content. */
 export function adviseWrites(module: ModuleSource): readonly Diagnostic[] {
   const imported = importedNames(module, fileModules);
   if (imported.members.size + imported.whole.size === 0) return [];
-  // A temporary file is nobody else's business.
+  // Temporary files do not need a notification.
   if (mentions(module, "tmpdir") || mentions(module, "mkdtemp") || mentions(module, "mkdtempSync")) return [];
   return module.nodes.flatMap((node) => {
     if (node.type !== "CallExpression" || !writers.has(calledMember(node.callee, imported) ?? "")) return [];

@@ -52,7 +52,7 @@ const announcedList = new RegExp(
 const barredList = /(?<![\w|])([a-z][\w-]{0,30}(?:\|[a-z][\w-]{0,30})+)(?![\w|])/i;
 const isExample = /(?:\be\.?g\.?|for example|for instance|such as|\blike|examples?)[\s,:(]*$/i;
 
-/** The values that a text enumerates as the only ones; examples are none. */
+/** The values that a text lists as the only ones. Examples do not count. */
 function valuesInProse(text: string): readonly string[] {
   const short = text.slice(0, 2_000);
   for (const pattern of [quotedList, announcedList, barredList]) {

@@ -51,7 +51,7 @@ function adviseModuleTools(module: ModuleSource): readonly Diagnostic[] {
 }
 
 function adviseCode(modules: readonly ModuleSource[], handlers: ReadonlySet<FunctionNode>): readonly Diagnostic[] {
-  // One file may do the writing and another the telling.
+  // One file may write and another notify the session.
   const tells = modules.some((module) => mentions(module, "fileChanged"));
   return modules.flatMap((module) => {
     const own = new Set(module.nodes.filter((node): node is FunctionNode => handlers.has(node as FunctionNode)));

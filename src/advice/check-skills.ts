@@ -54,7 +54,7 @@ export interface CheckReport {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** Says what is wrong with skills, and what could be better, without running anything of them. Never rejects for what they hold. */
+/** Reports problems of skills and suggests improvements, without running their code. Never rejects because of their contents. */
 export async function checkSkills(options: CheckOptions): Promise<CheckReport> {
   const listings = options.roots.map((root) => discoverRoot(root));
   const folders = new Map<string, LoadedFolder>();

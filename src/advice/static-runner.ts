@@ -76,7 +76,7 @@ function toDefinition({ name, definition }: WrittenTool, module: ModuleSource): 
   const parameters = field("parameters") ?? field("inputSchema");
   const schema = parameters && staticValue(parameters, module);
   if (schema?.isKnown) known["parameters"] = schema.value;
-  // Equal to nobody's, so that two tools of one name never pass for copies of each other.
+  // Unique, so that two tools with the same name are never treated as copies of each other.
   else if (parameters || isOpen) known["parameters"] = { type: "object", $comment: `computed in ${module.file}` };
   for (const flag of ["title", "overridesBuiltInTool", "skipPermission"]) {
     const value = field(flag);
