@@ -54,8 +54,11 @@ const tick = 5;
 /** The step of timers on Windows. */
 const coarseTick = 16;
 
-/** Of a turn of the event loop that takes long, because of work in this process or because other processes run, one tick counts. */
-function afterWaiting(milliseconds: number, run: () => void): Disposable {
+/**
+ * Runs once after so many milliseconds that this process spent waiting: of a turn of the event loop that takes long, because of
+ * work in this process or because other processes run, one tick counts. Disposing cancels.
+ */
+export function afterWaiting(milliseconds: number, run: () => void): Disposable {
   let [left, last, longest] = [milliseconds, performance.now(), coarseTick];
   const timer = setInterval(() => {
     const now = performance.now();

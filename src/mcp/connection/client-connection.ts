@@ -2,6 +2,7 @@ import type { Client, RequestOptions as SdkRequestOptions, StandardSchemaV1 } fr
 import { errorMessage, HostError } from "../../base/errors.ts";
 import type { Logger, LogLevel } from "../../base/logger.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
+import { afterWaiting } from "../../base/wait-for.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import type {
   CallRequestOptions,
@@ -227,7 +228,7 @@ class Exchange {
   #tokens = 0;
   /** Why nothing more can come of the connection; it ends when what is in flight has heard its own answer. */
   #gone: string | undefined;
-  #graceTimer: NodeJS.Timeout | undefined;
+  #grace: Disposable | undefined;
 
   constructor(parts: ExchangeParts) {
     this.#parts = parts;
@@ -271,11 +272,11 @@ class Exchange {
 
   // Closing it would tell all requests in flight the same; each of them is about to hear whether the server took it up.
   #loseSoon(): void {
-    this.#graceTimer ??= setTimeout(() => this.#lose(), lastAnswers).unref();
+    this.#grace ??= afterWaiting(lastAnswers, () => this.#lose());
   }
 
   #lose(): void {
-    clearTimeout(this.#graceTimer);
+    this.#grace?.[Symbol.dispose]();
     this.#parts.link.lose(this.#gone!);
   }
 
@@ -320,7 +321,7 @@ class Exchange {
   }
 }
 
-/** Milliseconds that requests in flight may still take when the connection is known to be over. */
+/** Milliseconds of waiting that requests in flight may still take when the connection is known to be over. */
 const lastAnswers = 1000;
 
 const stopCodes: Readonly<Record<RequestStop, string>> = {
