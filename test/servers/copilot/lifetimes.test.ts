@@ -69,15 +69,15 @@ describe("a request to a model that a client carries", () => {
 
   /** A client that never answers. */
   function carrier() {
-    const client = { wire: { isOpen: true, closed: new Promise<void>(() => {}), request: vi.fn(() => new Promise(() => {})) } };
-    return { client, requests: new ModelRequests(client as never) };
+    const wire = { isOpen: true, closed: new Promise<void>(() => {}), request: vi.fn(() => new Promise(() => {})) };
+    return { wire, requests: new ModelRequests(wire as never) };
   }
 
   test("that ends while it is still being sent leaves no rejection unhandled", async () => {
     const reasons = unhandled();
-    const { client, requests } = carrier();
+    const { wire, requests } = carrier();
     const refusals: ((error: Error) => void)[] = [];
-    client.wire.request.mockImplementation(() => new Promise((_resolve, reject) => refusals.push(reject)));
+    wire.request.mockImplementation(() => new Promise((_resolve, reject) => refusals.push(reject)));
     const stop = new AbortController();
     const failed = expect(requests.fetchFor("s")("http://model", { ...request, signal: stop.signal })).rejects.toThrow(
       "the turn was stopped",
@@ -91,8 +91,8 @@ describe("a request to a model that a client carries", () => {
   });
 
   test("fails with all others when the client has gone, and leaves nothing on the client when it is over", async () => {
-    const { client, requests } = carrier();
-    const listens = vi.spyOn(client.wire.closed, "then");
+    const { wire, requests } = carrier();
+    const listens = vi.spyOn(wire.closed, "then");
     const fetch = requests.fetchFor("s");
     const open = Array.from({ length: 100 }, () => fetch("http://model", { ...request, signal: new AbortController().signal }));
     await turnsOfTheLoop(2);
