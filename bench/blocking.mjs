@@ -7,6 +7,9 @@ import { tempFolder } from "./support/skills.mjs";
 
 const rounds = 4;
 const goalMs = 50;
+// Of its own, so that nothing of the server was seen before: that is when a list takes longest.
+const home = tempFolder();
+process.env.SKILLHOST_HOME = home.base;
 const { createHost, approveAll } = await built("index.js");
 const script = fileURLToPath(new URL("../test/doubles/mcp-servers/hostile-server.mjs", import.meta.url));
 const rows = { type: "array", uniqueItems: true, items: { type: "object" } };
@@ -22,6 +25,7 @@ const measured = [
   await measureArguments("arguments of 250,000 items, stored", true),
 ];
 table(measured);
+home.remove();
 for (const { what, first, later } of measured) goal(what, Math.max(first, later ?? 0), goalMs, "ms");
 
 async function measureServer(what, attack, ref) {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { sha256 } from "../base/canonical-json.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
+import { WorkSlices } from "../base/work-slices.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import {
@@ -38,6 +39,9 @@ export function createFileApprovals(options: FileApprovalsOptions): ApprovalStor
 }
 
 const maxBytes = 1024 * 1024;
+
+/** Files that are read before other work of the process has its turn: they may hold a megabyte each. */
+const readsAtOnce = 20;
 
 /** How long an answer of `has` holds before its file is looked at again, in milliseconds: calls ask it one after another. */
 const holdsFor = 250;
@@ -111,10 +115,14 @@ class FolderApprovals implements ApprovalStore {
 
   async #all(): Promise<{ name: string; approval: Approval }[]> {
     const names = (await namesIn(this.#directory)).filter((name) => /^[0-9a-f]{64}\.json$/.test(name));
-    return names.flatMap((name) => {
+    const slices = new WorkSlices(readsAtOnce);
+    const found: { name: string; approval: Approval }[] = [];
+    for (const name of names) {
       const approval = this.#approvalIn(name);
-      return approval === undefined ? [] : [{ name, approval }];
-    });
+      if (approval !== undefined) found.push({ name, approval });
+      await slices.spend(1);
+    }
+    return found;
   }
 
   #approvalIn(name: string): Approval | undefined {

@@ -1,3 +1,4 @@
+import { WorkSlices } from "../../base/work-slices.ts";
 import { type Approval, type ApprovalScope, type ApprovalStore, oldestFirst } from "../approvals.ts";
 import { approvalId, isAmong, nothingSeen, type PinSubject, placeOf, type SeenOfServer, type SeenPin, SeenPins } from "./seen-pins.ts";
 
@@ -45,8 +46,14 @@ export class Pins {
   async judge(owner: string, subjects: readonly PinSubject[]): Promise<readonly PinVerdict[]> {
     if (this.policy === "off") return subjects.map(() => accepted);
     const seen = this.policy === "first-use" ? await this.#seen.read(owner) : nothingSeen;
+    const slices = new WorkSlices(looksAtOnce);
     const isTrusted: boolean[] = [];
-    for (const subject of subjects) isTrusted.push(isAmong(seen, subject) || (await this.#isApproved(subject)));
+    for (const subject of subjects) {
+      const isSeen = isAmong(seen, subject);
+      isTrusted.push(isSeen || (await this.#isApproved(subject)));
+      // An approval that is looked up is a file.
+      if (!isSeen) await slices.spend(1);
+    }
     const unknown = subjects.filter((_, index) => !isTrusted[index]);
     if (unknown.length === 0) return subjects.map(() => accepted);
     const approved = await this.#approvedBefore(unknown);
@@ -142,6 +149,8 @@ const userOnly: readonly ApprovalScope[] = Object.freeze([user]);
 const accepted: PinVerdict = Object.freeze({ kind: "accepted" });
 const unseen: PinVerdict = Object.freeze({ kind: "new" });
 
+/** Approvals that are looked up before other work of the process has its turn. */
+const looksAtOnce = 500;
 // A store may be files, each with a wait of its own.
 const atOnce = 8;
 // Stores take details of up to a megabyte. Without its definition an approval still holds; only the diff cannot be shown.
