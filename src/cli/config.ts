@@ -3,7 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
 import { logLevels } from "../base/logger.ts";
-import { createTextReport } from "../formats/skills/front-matter-fields.ts";
+import { createTextReport } from "../formats/skills/text-report.ts";
 import { decodeText } from "../formats/text/decode-text.ts";
 import { parseJson } from "../formats/text/json-document.ts";
 import { createFieldReader, describe, type FieldReader, isJsonObject, type JsonComplain } from "../formats/text/json-fields.ts";

@@ -1,7 +1,8 @@
 import { isPlainRecord } from "../base/read-fields.ts";
-import { finishOf, readUsage } from "./finish-reason.ts";
+import { finishOf } from "./finish-reason.ts";
 import type { ModelUsage } from "./model.ts";
 import type { PartialReply } from "./model-error.ts";
+import { readUsage } from "./read-usage.ts";
 import { type AssembledReply, given, type LayoutPart, type NewPart, type ReplyAssembly, textOf, toReplay } from "./reply-assembly.ts";
 import type { ToolCallAssembly } from "./tool-arguments.ts";
 

@@ -1,6 +1,6 @@
 import type { Diagnostic, Position } from "../../base/diagnostic.ts";
 import { copyJson } from "../../tools/json-copy.ts";
-import { createTextReport } from "../skills/front-matter-fields.ts";
+import { createTextReport } from "../skills/text-report.ts";
 import { type JsonDocument, type JsonPath, parseJson } from "../text/json-document.ts";
 import { isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";

@@ -2,7 +2,7 @@ import { extname } from "node:path";
 import { type Node, type ParserOptions, parseSync, visitorKeys } from "oxc-parser";
 import type { Diagnostic, Position } from "../../base/diagnostic.ts";
 import { looksDeep } from "../../io/module-loader/guards.ts";
-import { createTextReport } from "../skills/front-matter-fields.ts";
+import { createTextReport } from "../skills/text-report.ts";
 
 export type SyntaxNode = Node;
 export type NodeOf<K extends Node["type"]> = Node extends infer N ? (N extends Node ? (K extends N["type"] ? N : never) : never) : never;

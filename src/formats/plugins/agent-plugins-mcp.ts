@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import type { VariableLookup } from "../mcp/expand-variables.ts";
 import { type ParsedServer, readServer } from "../mcp/parse-server-spec.ts";
-import { createTextReport } from "../skills/front-matter-fields.ts";
+import { createTextReport } from "../skills/text-report.ts";
 import { type JsonDocument, parseJson } from "../text/json-document.ts";
 import { describe, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";

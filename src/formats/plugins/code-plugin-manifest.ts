@@ -1,5 +1,5 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { createTextReport } from "../skills/front-matter-fields.ts";
+import { createTextReport } from "../skills/text-report.ts";
 import { parseJson } from "../text/json-document.ts";
 import { createFieldReader, describe, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";

@@ -1,5 +1,5 @@
 import type { Diagnostic, Position } from "../../base/diagnostic.ts";
-import { createTextReport } from "../skills/front-matter-fields.ts";
+import { createTextReport } from "../skills/text-report.ts";
 import { type JsonPath, parseJson } from "../text/json-document.ts";
 import { describe, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";

@@ -1,4 +1,3 @@
-import type { Diagnostic, Position, Severity } from "../../base/diagnostic.ts";
 import { withoutHidden } from "../../base/hidden-characters.ts";
 
 /** Told when a field has a value that cannot be used, which is then left out. */
@@ -118,54 +117,4 @@ function splitToolList(text: string): string[] {
     start = at + 1;
   }
   return items;
-}
-
-/** Collects the diagnostics of one text, with offsets in it turned into lines and columns. */
-export interface TextReport {
-  readonly diagnostics: readonly Diagnostic[];
-  add(severity: Severity, code: string, message: string, offset?: number): void;
-  /** Takes over diagnostics that were found elsewhere, under this report's file and limit. */
-  take(diagnostics: readonly Diagnostic[]): void;
-  position(offset: number): Position;
-}
-
-// A hostile file can have a fault on every line; nobody reads more than the first of them.
-const maxDiagnostics = 100;
-
-export function createTextReport(text: string, file?: string): TextReport {
-  const diagnostics: Diagnostic[] = [];
-  const position = createPositions(text);
-  const push = (diagnostic: Diagnostic): void => {
-    if (diagnostics.length < maxDiagnostics) diagnostics.push(file === undefined ? diagnostic : { ...diagnostic, file });
-  };
-  return {
-    diagnostics,
-    position,
-    add(severity, code, message, offset) {
-      push(offset === undefined ? { severity, code, message } : { severity, code, message, range: { start: position(offset) } });
-    },
-    take: (found) => found.forEach(push),
-  };
-}
-
-// Line starts are found once and searched by halves: a file with many faults costs one pass, not one for each.
-function createPositions(text: string): (offset: number) => Position {
-  let starts: number[] | undefined;
-  return (offset) => {
-    starts ??= lineStarts(text);
-    const at = Math.min(Math.max(0, offset), text.length);
-    let low = 0;
-    for (let high = starts.length; high - low > 1; ) {
-      const middle = (low + high) >> 1;
-      if (starts[middle]! <= at) low = middle;
-      else high = middle;
-    }
-    return { line: low + 1, column: at - starts[low]! + 1 };
-  };
-}
-
-function lineStarts(text: string): number[] {
-  const starts = [0];
-  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) starts.push(at + 1);
-  return starts;
 }

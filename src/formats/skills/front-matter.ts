@@ -3,8 +3,8 @@ import { findHidden, hiddenWords, withoutHidden } from "../../base/hidden-charac
 import { hiddenMessage, hiddenTextCode, reportHidden } from "../text/decode-text.ts";
 import { maxFrontMatterLength } from "../text/limits.ts";
 import { parseYamlMap, type YamlFault } from "../text/parse-yaml.ts";
-import { createTextReport, type TextReport } from "./front-matter-fields.ts";
 import { quotePlainValues, scanLines } from "./front-matter-repair.ts";
+import { createTextReport, type TextReport } from "./text-report.ts";
 
 /**
  * How the front matter was read. `parsed`: as YAML. `repaired`: as YAML after quotes were put around some values.

@@ -11,7 +11,7 @@ import {
   textField,
   toolListField,
 } from "./front-matter-fields.ts";
-import { nameFaults } from "./skill-permissions.ts";
+import { nameFaults } from "./skill-name.ts";
 
 /** A SKILL.md as a host uses it: the fields of the Agent Skills specification and the extensions that clients agree on. */
 export interface SkillDocument {

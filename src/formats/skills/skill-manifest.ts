@@ -4,9 +4,10 @@ import { findHidden, hiddenWords, withoutHidden } from "../../base/hidden-charac
 import { hiddenMessage, hiddenTextCode } from "../text/decode-text.ts";
 import { type JsonDocument, parseJson } from "../text/json-document.ts";
 import { createFieldReader, describe, type FieldReader, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
-import { fileTooLarge, maxJsonBytes, pathFault } from "../text/limits.ts";
-import { createTextReport } from "./front-matter-fields.ts";
+import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
+import { pathFault } from "../text/relative-path.ts";
 import { readSkillPermissions, type SkillPermissions } from "./skill-permissions.ts";
+import { createTextReport } from "./text-report.ts";
 
 /** The largest `skill.json` that is parsed, in bytes. Check the file's size before reading it. */
 export const maxManifestBytes: number = maxJsonBytes;

@@ -1,6 +1,6 @@
 import type { JsonSchema } from "../../tools/tool.ts";
 import { createFieldReader, describe, type FieldReader, isJsonObject, type JsonComplain } from "../text/json-fields.ts";
-import { pathFault } from "../text/limits.ts";
+import { pathFault } from "../text/relative-path.ts";
 import { createPlaceholderCheck, type PlaceholderCheck } from "./placeholders.ts";
 
 /** How the calls of a tool are answered, as its JSON says it. */

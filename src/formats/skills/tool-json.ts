@@ -4,7 +4,7 @@ import type { JsonSchema, ToolAnnotations, ToolDefinition } from "../../tools/to
 import { parseJson } from "../text/json-document.ts";
 import { createFieldReader, describe, type FieldReader, isJsonObject, type JsonComplain } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
-import { createTextReport } from "./front-matter-fields.ts";
+import { createTextReport } from "./text-report.ts";
 import { readToolHandler, type ToolHandlerSpec } from "./tool-handler-spec.ts";
 
 /** A tool as JSON describes it. Without a handler it is a declaration, unless a module lies beside it. */

@@ -4,7 +4,7 @@ import { HostError } from "../../base/errors.ts";
 import { findHidden, hiddenWords } from "../../base/hidden-characters.ts";
 import { expandPrompt } from "../../formats/skills/prompt-file.ts";
 import { parseSkillDocument, type SkillDocument } from "../../formats/skills/skill-document.ts";
-import { nameFaults } from "../../formats/skills/skill-permissions.ts";
+import { nameFaults } from "../../formats/skills/skill-name.ts";
 import { copyJson } from "../../tools/json-copy.ts";
 import { isRecord } from "../../tools/schema/walk-schema.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { PermissionRequest } from "../../tools/tool.ts";
 import { forbidsPath, forbidsWithin, type PathPattern, type RequestedPath, readFollowedPath } from "./permission-paths.ts";
 import { forbidsWord, type UrlPattern } from "./permission-patterns.ts";
-import { trackedPaths } from "./shell-programs.ts";
+import { trackedPaths } from "./shell-git.ts";
 import type { PathUse, ShellReach } from "./shell-reach.ts";
 import { maxLineLength } from "./shell-words.ts";
 

@@ -1,6 +1,7 @@
 import { basename, resolve } from "node:path";
 import { expandWord, StepBudget } from "./shell-expansion.ts";
-import { anyOption, findProgram, type GitUse, gitUse, type ShellProgram, saysItsVersion } from "./shell-programs.ts";
+import { type GitUse, gitUse } from "./shell-git.ts";
+import { anyOption, findProgram, type ShellProgram, saysItsVersion } from "./shell-programs.ts";
 import { readScript, type ShellCommand, type ShellWord } from "./shell-words.ts";
 
 /** A file or folder that a line reaches. */
