@@ -1,8 +1,9 @@
 // Counts what three flows run through: files, function entries, and switches from one file to another, of one warm run each.
 //
-//   npm run --silent build && node scripts/measure-switches.mjs [--order call|turn|save] [--dist <dir>]
+//   npm run --silent build && node scripts/measure-switches.mjs [--order call|turn|save | --json] [--dist <dir>]
 //
-// --order prints the files of one flow in the order in which the run first enters them. --dist measures another build.
+// --order prints the files of one flow in the order in which the run first enters them; --json prints that and the counts of all flows.
+// --dist measures another build.
 // The build is copied to a temporary directory, and each function of the copy reports that it was entered. A switch is an entry
 // that follows one of another file, so a return to the caller counts only when the caller then enters a function.
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -30,7 +31,9 @@ const answerTool = {
 };
 const approveOnce = () => ({ kind: "approve-once" });
 
-const { values: given } = parseArgs({ options: { order: { type: "string" }, dist: { type: "string", default: join(root, "dist") } } });
+const { values: given } = parseArgs({
+  options: { order: { type: "string" }, json: { type: "boolean", default: false }, dist: { type: "string", default: join(root, "dist") } },
+});
 if (given.order !== undefined && !Object.hasOwn(flows, given.order)) {
   console.error(`--order must be one of: ${Object.keys(flows).join(", ")}`);
   process.exit(2);
@@ -43,18 +46,29 @@ try {
   const library = await import(pathToFileURL(join(place, "dist", "index.js")).href);
   const names = given.order === undefined ? Object.keys(flows) : [given.order];
   const runs = [];
-  for (const name of names) runs.push({ name, entries: (await flows[name].measure(library)).map((id) => files[id]) });
-  if (given.order === undefined) printTable(runs);
-  else for (const file of new Set(runs[0].entries)) console.log(file);
+  for (const name of names)
+    runs.push(
+      summarize(
+        name,
+        (await flows[name].measure(library)).map((id) => files[id]),
+      ),
+    );
+  if (given.json) console.log(JSON.stringify(Object.fromEntries(runs.map(({ name, ...run }) => [name, run]))));
+  else if (given.order === undefined) printTable(runs);
+  else for (const file of runs[0].files) console.log(file);
 } finally {
   rmSync(place, { recursive: true, force: true });
 }
 
+function summarize(name, entered) {
+  const switches = entered.filter((file, at) => at > 0 && file !== entered[at - 1]).length;
+  return { name, files: [...new Set(entered)], entries: entered.length, switches };
+}
+
 function printTable(runs) {
   console.log("| flow | files | function entries | switches between files |\n|---|---|---|---|");
-  for (const { name, entries } of runs) {
-    const switches = entries.filter((file, at) => at > 0 && file !== entries[at - 1]).length;
-    console.log(`| ${flows[name].title} | ${new Set(entries).size} | ${entries.length} | ${switches} |`);
+  for (const { name, files, entries, switches } of runs) {
+    console.log(`| ${flows[name].title} | ${files.length} | ${entries} | ${switches} |`);
   }
 }
 

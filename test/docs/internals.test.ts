@@ -21,13 +21,16 @@ function section(heading: string): string {
   return end === -1 ? rest : rest.slice(0, end);
 }
 
-async function filesOf(flow: string): Promise<string[]> {
+/** The files that each flow enters, in the order in which it first enters them. */
+async function enteredFiles(): Promise<Readonly<Record<string, { readonly files: readonly string[] }>>> {
   const { folder } = buildPackage();
   const script = join(root, "scripts/measure-switches.mjs");
   const env = { ...process.env, TMPDIR: tmpdir(), TEMP: tmpdir(), TMP: tmpdir() };
-  const { stdout } = await promisify(execFile)(process.execPath, [script, "--dist", join(folder, "dist"), "--order", flow], { env });
-  return stdout.trim().split("\n");
+  const { stdout } = await promisify(execFile)(process.execPath, [script, "--dist", join(folder, "dist"), "--json"], { env });
+  return JSON.parse(stdout);
 }
+
+let entered: ReturnType<typeof enteredFiles> | undefined;
 
 test("every file that docs/internals.md names exists", () => {
   const missing = pathsIn(page).filter((path) => !existsSync(join(root, path)));
@@ -40,10 +43,11 @@ test.each([
   ["call", "### A tool is called"],
   ["turn", "### A model takes a turn"],
 ])("a %s enters the files that docs/internals.md names, in that order", async (flow, heading) => {
-  const entered = await filesOf(flow);
+  entered ??= enteredFiles();
+  const { files } = (await entered)[flow]!;
   const named = pathsIn(section(heading));
-  expect(named.filter((file) => !entered.includes(file))).toEqual([]);
-  expect(entered.filter((file) => named.includes(file))).toEqual(named);
+  expect(named.filter((file) => !files.includes(file))).toEqual([]);
+  expect(files.filter((file) => named.includes(file))).toEqual(named);
 });
 
 test("the glossary has at most 15 words", () => {
