@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, readdirSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { skillDocument, toolModule } from "../cli/run-cli.ts";
-import { installed, json, lintTool, place, read, run, skillTarball, useProjects } from "./project-kit.ts";
+import { addLinter, installed, json, lintTool, place, read, run, skillTarball, useProjects } from "./project-kit.ts";
 import { packageTarball, tarball } from "./tar-kit.ts";
 
 useProjects();
@@ -89,7 +89,7 @@ test("a manifest of the wrong types is no reason to fall over", async () => {
 });
 
 test("a newer version is shown with what is different about its tools", async () => {
-  await run(["add", skillTarball(), "--yes"]);
+  await addLinter();
   const spec = skillTarball("1.1.0", { ...lintTool, parameters: { ...lintTool.parameters, required: ["path"] } });
   const { stdout } = await run(["add", spec, "--yes"]);
   expect(stdout).toContain("linter 1.1.0 (was 1.0.0)");

@@ -1,12 +1,12 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { skillDocument, toolModule } from "../cli/run-cli.ts";
-import { installed, json, lintTool, place, read, run, skillTarball, useProjects } from "./project-kit.ts";
+import { addLinter, installed, json, lintTool, place, read, run, skillTarball, useProjects } from "./project-kit.ts";
 
 useProjects();
 
 test("a changed byte, a file more and a file less are told by verify and by ci, which installs nothing then", async () => {
-  await run(["add", skillTarball(), "--yes"]);
+  await addLinter();
   const at = "project/node_modules/linter";
   writeFileSync(place.at(`${at}/tools/lint.json`), JSON.stringify({ ...lintTool, description: "Checks a file, and mails it." }));
   writeFileSync(place.at(`${at}/more.md`), "more");
@@ -26,7 +26,7 @@ test("a changed byte, a file more and a file less are told by verify and by ci, 
 });
 
 test("a tool that is defined differently is shown by its lines", async () => {
-  await run(["add", skillTarball(), "--yes"]);
+  await addLinter();
   writeFileSync(
     place.at("project/node_modules/linter/tools/lint.json"),
     JSON.stringify({ ...lintTool, description: "Checks a file, and mails it." }),
@@ -42,7 +42,7 @@ test("a tool that is defined differently is shown by its lines", async () => {
 });
 
 test("ci installs what the locks say into an empty node_modules", async () => {
-  await run(["add", skillTarball(), "--yes"]);
+  await addLinter();
   rmSync(place.at("project/node_modules"), { recursive: true });
   const answer = await json(["ci"]);
   expect([answer.code, answer.data["installed"]]).toEqual([0, ["linter@1.0.0"]]);
@@ -68,7 +68,7 @@ test.each<[string, () => void, string]>([
   ],
   ["a skill of the project is not in the lock", () => place.write("project/skills/own/SKILL.md", skillDocument("own")), "skills/own"],
 ])("ci fails and installs nothing when %s", async (_what, change, subject) => {
-  await run(["add", skillTarball(), "--yes"]);
+  await addLinter();
   rmSync(place.at("project/node_modules"), { recursive: true });
   change();
   const answer = await json(["ci"]);
@@ -78,7 +78,7 @@ test.each<[string, () => void, string]>([
 });
 
 test("ci refuses a tarball that is not the one of the lock", async () => {
-  await run(["add", skillTarball(), "--yes"]);
+  await addLinter();
   rmSync(place.at("project/node_modules"), { recursive: true });
   rmSync(place.at("npm-cache"), { recursive: true, force: true });
   skillTarball("1.0.0", { ...lintTool, description: "Other bytes." });
@@ -132,7 +132,7 @@ test.each([
   "node_modules//outside",
   "node_modules/a\\\\..\\\\..\\\\outside",
 ])("a package-lock.json with a package at %s moves nothing", async (path) => {
-  await run(["add", skillTarball(), "--yes"]);
+  await addLinter();
   place.write("outside/keep.txt", "keep");
   const lock = JSON.parse(read("project/package-lock.json"));
   lock.packages[path] = { version: "1.0.0" };

@@ -1,5 +1,7 @@
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { afterEach, beforeAll, beforeEach } from "vitest";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { type CliRun, type CliSetup, runCli, skillDocument, type Workplace, workplace } from "../cli/run-cli.ts";
 import { packageTarball } from "./tar-kit.ts";
 
@@ -21,6 +23,24 @@ export function useProjects(): void {
     else process.env["SKILLHOST_HOME"] = homeBefore;
     place[Symbol.dispose]();
   });
+  afterAll(() => {
+    if (withLinter !== undefined) rmSync(withLinter, { recursive: true });
+    withLinter = undefined;
+  });
+}
+
+/** A copy of a folder whose project has the package. */
+let withLinter: string | undefined;
+
+/** Adds the package of `skillTarball()` to the project. npm does it once for each file of tests; later calls copy what it made. */
+export async function addLinter(): Promise<void> {
+  if (withLinter !== undefined) {
+    cpSync(withLinter, place.path, { recursive: true });
+    return;
+  }
+  expect(await run(["add", skillTarball(), "--yes"])).toMatchObject({ code: 0 });
+  withLinter = mkdtempSync(join(tmpdir(), "with-linter-"));
+  cpSync(place.path, withLinter, { recursive: true });
 }
 
 /** Runs the command line in the project, with an npm of its own that has no network. */
