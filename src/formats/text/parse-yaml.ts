@@ -1,4 +1,5 @@
 import { type Alias, Composer, type CST, type Document, isAlias, isMap, isScalar, isSeq, type Node, Parser, type YAMLMap } from "yaml";
+import { readPlainYaml } from "./plain-yaml.ts";
 
 /** A fault in a YAML text, at an offset in it. */
 export interface YamlFault {
@@ -43,7 +44,7 @@ function innerTokens(token: CST.Token): readonly CST.Token[] {
   return token.items.flatMap((item) => [item.key, item.value].filter((part) => part != null));
 }
 
-interface YamlMapRead {
+export interface YamlMapRead {
   readonly kind: "map";
   /** Without a prototype at the top; plain objects below, and no key anywhere is `__proto__`. */
   readonly data: Record<string, unknown>;
@@ -64,6 +65,11 @@ const maxNodes = 50_000;
 
 /** Reads a YAML mapping with the core schema (YAML 1.2). Never throws, and is bounded in time and memory whatever the aliases say. */
 export function parseYamlMap(source: string): YamlMapResult {
+  return readPlainYaml(source) ?? parseFullYamlMap(source);
+}
+
+/** The same by the YAML parser alone. @internal Exported for tests. */
+export function parseFullYamlMap(source: string): YamlMapResult {
   const document = parseYaml(source, "core");
   if ("message" in document) return { kind: "broken", fault: document };
   // Warnings are of unknown tags: text that begins with an exclamation mark would lose its first word.
