@@ -106,8 +106,8 @@ export type { ExecuteContext, SkillApi } from "./skills/load/tool-module.ts";
 export type { LoadedTools, RunnerTarget, ToolRunner } from "./skills/load/tool-runner.ts";
 export type { ConflictPolicy, ConflictRules } from "./skills/resolve-overrides.ts";
 export type { FailedChange, NamesChange, SkillChange, SkillPrompt, SkillsChange } from "./skills/skill.ts";
-export type { Completer } from "./tools/completion.ts";
-export type { ContentLike } from "./tools/content-block.ts";
+export type { Completer } from "./tools/define/completion.ts";
+export type { ContentLike } from "./tools/define/content-block.ts";
 export {
   type DefinedPrompt,
   definePrompt,
@@ -115,7 +115,7 @@ export {
   type PromptMessageLike,
   type PromptOptions,
   type PromptReply,
-} from "./tools/define-prompt.ts";
+} from "./tools/define/define-prompt.ts";
 export {
   type DefinedResource,
   defineResource,
@@ -124,8 +124,8 @@ export {
   type ResourceContentsLike,
   type ResourceOptions,
   type ResourceReply,
-} from "./tools/define-resource.ts";
-export { type DefinedTool, defineTool, type ToolHandler, type ToolLike, type ToolOptions } from "./tools/define-tool.ts";
+} from "./tools/define/define-resource.ts";
+export { type DefinedTool, defineTool, type ToolHandler, type ToolLike, type ToolOptions } from "./tools/define/define-tool.ts";
 export type {
   Completion,
   CompletionContext,

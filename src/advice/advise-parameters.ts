@@ -1,7 +1,8 @@
 import type { Diagnostic, Position } from "../base/diagnostic.ts";
+import { isRecord } from "../base/is-record.ts";
 import type { ModuleSource, NodeOf, SyntaxNode } from "../formats/modules/module-source.ts";
 import { calleeName, keyOf, propertyOf, resolveNode, staticText, unwrap } from "../formats/modules/static-value.ts";
-import { isRecord, walkSchema } from "../tools/schema/walk-schema.ts";
+import { walkSchema } from "../tools/schema/walk-schema.ts";
 
 interface Place {
   readonly tool: string;

@@ -1,11 +1,11 @@
 import type { Diagnostic, Position } from "../base/diagnostic.ts";
+import { isRecord } from "../base/is-record.ts";
 import type { ModuleSource, NodeOf, SyntaxNode } from "../formats/modules/module-source.ts";
 import type { WrittenTool } from "../formats/modules/module-tools.ts";
 import { propertyOf, resolveNode, staticText, staticValue } from "../formats/modules/static-value.ts";
 import type { ToolJson } from "../formats/skills/tool-json.ts";
 import type { JsonDocument, JsonPath } from "../formats/text/json-document.ts";
 import { wholePlaceholder } from "../skills/handlers/fill-template.ts";
-import { isRecord } from "../tools/schema/walk-schema.ts";
 import { adviseDefinition, type KnownDefinition } from "./advise-definition.ts";
 import { absolutePathMessage, isMachinePath } from "./advise-files.ts";
 import { adviseParameters, adviseRequired, libraryFacts, type ParameterFact, schemaFacts } from "./advise-parameters.ts";

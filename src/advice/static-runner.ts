@@ -1,4 +1,5 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
+import { isRecord } from "../base/is-record.ts";
 import { exportsOf } from "../formats/modules/module-exports.ts";
 import type { ModuleSource, SyntaxNode } from "../formats/modules/module-source.ts";
 import { findTools, type WrittenTool } from "../formats/modules/module-tools.ts";
@@ -8,8 +9,7 @@ import { makeTools } from "../skills/load/stage-tool.ts";
 import { moduleExtensions } from "../skills/load/tool-entries.ts";
 import { providedModules } from "../skills/load/tool-module.ts";
 import type { LoadedTools, RunnerTarget, ToolRunner } from "../skills/load/tool-runner.ts";
-import type { ToolLike } from "../tools/define-tool.ts";
-import { isRecord } from "../tools/schema/walk-schema.ts";
+import type { ToolLike } from "../tools/define/define-tool.ts";
 import { exportFaults, importFaults, type ProvidedNames, shapeFault } from "./static-faults.ts";
 
 /**

@@ -1,19 +1,22 @@
-import { closeSync, constants, mkdirSync, openSync, writeSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { closeSync, constants, mkdirSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
+import { dirname, resolve, sep } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
-import { createLogger, type Logger, type LogLevel } from "../base/logger.ts";
+import { createLogger, type Logger, type LogLevel, logLevels, redact, redactText, toLogger } from "../base/logger.ts";
+import { isPlainRecord } from "../base/read-fields.ts";
+import { foreignFrames } from "../io/module-loader/module-error.ts";
 import { CliError } from "./cli-error.ts";
 import type { CommonOptions, ConfiguredOptions } from "./command-context.ts";
+import { codeFrame } from "./output.ts";
 import type { CliIo } from "./process-io.ts";
-import { createTerminalLog } from "./terminal-log.ts";
-import { createStyle } from "./terminal-style.ts";
+import { createStyle, type Style, shownPath, visibleLine, visibleText } from "./terminal-style.ts";
 
 /** The log of one run; disposing of it closes its file. */
-export interface CommandLog extends Disposable {
+interface CommandLog extends Disposable {
   readonly log: Logger;
 }
 
-export interface LogChoice {
+interface LogChoice {
   readonly level?: LogLevel | undefined;
   readonly file?: string | undefined;
   /** Whether a terminal may get colours. Default: true. */
@@ -59,4 +62,94 @@ function openForAppend(path: string): number {
       2,
     );
   }
+}
+
+interface TerminalLogOptions {
+  readonly level: LogLevel;
+  readonly style: Style;
+  /** Paths below it are shown relative to it. */
+  readonly cwd: string;
+  readonly write: (text: string) => void;
+  readonly now?: () => Date;
+}
+
+/** A log for a person at a terminal: the message, what was thrown, where, and the lines of source around that place. */
+function createTerminalLog(options: TerminalLogOptions): Logger {
+  const rank = logLevels.indexOf(options.level);
+  const enabled = (level: LogLevel): boolean => logLevels.indexOf(level) <= rank;
+  return toLogger(enabled, (level, message, data = {}) => {
+    if (!enabled(level)) return;
+    try {
+      options.write(`${entry(level, message, data, options)}\n`);
+    } catch {
+      // Neither strange data nor a terminal that is gone may stop what was being logged.
+    }
+  });
+}
+
+function entry(level: LogLevel, message: string, data: object, options: TerminalLogOptions): string {
+  const { style, level: shownLevel } = options;
+  if ("diagnostic" in data && isPlainRecord(data.diagnostic))
+    return diagnosticEntry({ ...data.diagnostic, severity: "error", message } as Diagnostic, level, options);
+  const { error, stack, ...facts } = data as { error?: unknown; stack?: unknown };
+  const time = style.dim((options.now?.() ?? new Date()).toTimeString().slice(0, 8));
+  const head = `${time} ${paintLevel(level, style)} ${visibleLine(redactText(message))}`;
+  const what = visibleText(redactText(thrownText(error)));
+  const where = typeof stack === "string" ? placeLines(stack, options) : [];
+  // Who asks for more than errors and warnings is after the facts.
+  const isDetailed = logLevels.indexOf(shownLevel) >= logLevels.indexOf("info") && Object.keys(facts).length > 0;
+  const rest = isDetailed ? [style.dim(visibleLine(JSON.stringify(redact(facts))))] : [];
+  return [head, ...[what, ...where, ...rest].filter((text) => text !== "").map(indented)].join("\n");
+}
+
+/** `skills/a/tools/t.ts:3:5 error MODULE_SYNTAX …`, as everywhere, with the lines of the file. */
+function diagnosticEntry({ code, file, range, message }: Diagnostic, level: LogLevel, { style, cwd }: TerminalLogOptions): string {
+  const at = range === undefined ? "" : `:${range.start.line}:${range.start.column}`;
+  const place = file === undefined ? "" : `${shownPath(file, cwd)}${at} `;
+  const said = visibleText(redactText(message.replaceAll(`${cwd}${sep}`, "")));
+  const text = file === undefined || range === undefined ? undefined : sourceOf(file);
+  const frame = text === undefined || range === undefined ? "" : codeFrame(text, range.start, style);
+  return `${place}${paintLevel(level, style)} ${style.dim(visibleLine(code))} ${said}${frame === "" ? "" : `\n${indented(frame)}`}`;
+}
+
+function paintLevel(level: LogLevel, style: Style): string {
+  if (level === "error") return style.red(level);
+  return level === "warning" ? style.yellow(level) : style.dim(level);
+}
+
+function thrownText(error: unknown): string {
+  if (error instanceof Error) return `${error.name}: ${error.message}`;
+  if (error === undefined) return "";
+  return typeof error === "string" ? error : JSON.stringify(redact(error));
+}
+
+function placeLines(stack: string, { cwd, style }: TerminalLogOptions): string[] {
+  const frames = foreignFrames(stack);
+  const [first] = frames;
+  if (first === undefined) return [];
+  const shown = frames.slice(0, 8).map(({ name, file, line, column }) => {
+    const place = `${shownPath(file, cwd)}:${line}:${column}`;
+    return style.dim(name === "" ? `at ${place}` : `at ${visibleLine(name)} (${place})`);
+  });
+  const text = sourceOf(first.file);
+  return [...(text === undefined ? [] : [codeFrame(text, first, style)]), ...shown];
+}
+
+const maxSourceBytes = 4 * 1024 * 1024;
+
+function sourceOf(file: string): string | undefined {
+  try {
+    const stats = statSync(file);
+    return stats.isFile() && stats.size <= maxSourceBytes ? readFileSync(file, "utf8") : undefined;
+  } catch {
+    // Gone, or not to be read: the place says enough.
+    return undefined;
+  }
+}
+
+function indented(text: string): string {
+  return text
+    .split("\n")
+    .map((line) => `    ${line}`)
+    .join("\n");
 }

@@ -13,7 +13,7 @@ import { readTextFile } from "../io/read-bounded.ts";
 import { locationOf } from "../trust/folder-identity.ts";
 import { CliError } from "./cli-error.ts";
 import type { ConfiguredOptions } from "./command-context.ts";
-import { didYouMean } from "./nearest-names.ts";
+import { didYouMean } from "./did-you-mean.ts";
 import { readConfiguredTrust } from "./project-consent.ts";
 
 const keys = [

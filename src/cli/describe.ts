@@ -1,4 +1,5 @@
 import type { Position } from "../base/diagnostic.ts";
+import { counted } from "../base/text.ts";
 import type { SkillInfo } from "../host/host.ts";
 import type { Drift } from "../packages/compare-locks.ts";
 import type { Preview, PreviewedPackage, PreviewedSkill } from "../packages/preview.ts";
@@ -195,11 +196,6 @@ export function permissionLines(permissions: SkillInfo["permissions"]): readonly
     ...line("may call the hosts", hosts),
     ...line("may run the programs", programs),
   ];
-}
-
-/** `1 tool`, `2 tools`. */
-export function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 /** Up to some names, and how many there are beyond. */

@@ -11,7 +11,7 @@ import { readTextFile } from "../io/read-bounded.ts";
 import type { SessionOptions } from "../session/session-config.ts";
 import { CliError } from "./cli-error.ts";
 import type { CommandContext } from "./command-context.ts";
-import { didYouMean } from "./nearest-names.ts";
+import { didYouMean } from "./did-you-mean.ts";
 
 /** Where clients look for the agents of a project; of one name the first counts. */
 const folders = [".github/agents", ".claude/agents", "agents"];

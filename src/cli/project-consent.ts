@@ -1,6 +1,7 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
 import { fieldsReader, isPlainRecord, readTexts } from "../base/read-fields.ts";
+import { counted } from "../base/text.ts";
 import type { FieldReader } from "../formats/text/json-fields.ts";
 import { findProject, packagesRoot } from "../skills/store/package-skills.ts";
 import { discoverRoot, fixedPart, resolveRoot } from "../skills/store/skill-roots.ts";
@@ -13,7 +14,7 @@ import { parseKeyList } from "../trust/trusted-keys.ts";
 import { CliError } from "./cli-error.ts";
 import { type CommandContext, type CommonOptions, type ConfiguredOptions, countsAsNamed, type ProjectConsent } from "./command-context.ts";
 import { readConfiguredServers } from "./configured-servers.ts";
-import { counted, named } from "./describe.ts";
+import { named } from "./describe.ts";
 import type { CliIo } from "./process-io.ts";
 import { visibleLine } from "./terminal-style.ts";
 

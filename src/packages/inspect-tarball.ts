@@ -6,8 +6,8 @@ import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { extract, Parser } from "tar";
 import { errorMessage, HostError } from "../base/errors.ts";
+import { counted } from "../base/text.ts";
 import { foldedName } from "../trust/folder-digests.ts";
-import { counted } from "./package-project.ts";
 
 export interface TarballLimits {
   readonly files: number;

@@ -128,8 +128,3 @@ export async function settleProject(project: string, signal: AbortSignal): Promi
   }
   return { kind: "settled" };
 }
-
-/** `1 file`, `2 files`. */
-export function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
-}

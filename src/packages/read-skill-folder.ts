@@ -1,6 +1,7 @@
 import { basename, extname } from "node:path";
 import { createStaticRunner } from "../advice/static-runner.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
+import { isRecord } from "../base/is-record.ts";
 import { packageVersion } from "../base/package-version.ts";
 import { parseModule } from "../formats/modules/module-source.ts";
 import { findTools, type WrittenTool } from "../formats/modules/module-tools.ts";
@@ -180,8 +181,4 @@ function schemaLines(schema: unknown, path: string, depth: number): readonly str
     ...members.flatMap(([key, value]) => schemaLines(value, `${path}.${key}`, depth + 1)),
     ...schemaLines(items, `${path}[]`, depth + 1),
   ];
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

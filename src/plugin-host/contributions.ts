@@ -10,8 +10,8 @@ import { type ModelFactory, ownProviderTypes } from "../session/turns/turn-optio
 import type { CallsInFlight } from "../skills/load/calls-in-flight.ts";
 import { moduleExtensions } from "../skills/load/tool-entries.ts";
 import type { ToolRunner } from "../skills/load/tool-runner.ts";
-import { createTool, wrapExecute } from "../tools/create-tool.ts";
-import type { ToolLike } from "../tools/define-tool.ts";
+import { createTool, wrapExecute } from "../tools/create/create-tool.ts";
+import type { ToolLike } from "../tools/define/define-tool.ts";
 import type { Prompt } from "../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../tools/resource.ts";
 import type { Tool, ToolOrigin } from "../tools/tool.ts";

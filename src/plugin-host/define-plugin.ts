@@ -1,6 +1,6 @@
 import { HostError } from "../base/errors.ts";
 import { isPlainRecord } from "../base/read-fields.ts";
-import type { ArgumentsOf, SchemaObject } from "../tools/define-tool.ts";
+import type { ArgumentsOf, SchemaObject } from "../tools/define/define-tool.ts";
 import type { JsonSchema } from "../tools/tool.ts";
 import type { PluginApi } from "./plugin-api.ts";
 

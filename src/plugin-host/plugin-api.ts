@@ -10,7 +10,7 @@ import type { SessionHooks } from "../session/hooks/hook-kinds.ts";
 import type { SessionCommand } from "../session/turns/slash-commands.ts";
 import type { ModelFactory } from "../session/turns/turn-options.ts";
 import type { ToolRunner } from "../skills/load/tool-runner.ts";
-import type { ToolLike } from "../tools/define-tool.ts";
+import type { ToolLike } from "../tools/define/define-tool.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { ToolSource } from "../tools/tool-source.ts";
 import type { PluginSession } from "./plugin-sessions.ts";

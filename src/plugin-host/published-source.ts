@@ -3,7 +3,7 @@ import { errorMessage } from "../base/errors.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
 import type { PromptAndResourceSource } from "../session/prompts-resources/prompts-and-resources.ts";
 import type { CallsInFlight } from "../skills/load/calls-in-flight.ts";
-import { withOrigin } from "../tools/create-tool.ts";
+import { withOrigin } from "../tools/create/create-tool.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { SkillEntry, SourceSnapshot, ToolSource } from "../tools/tool-source.ts";
 import { attributeFeatures, countCallsOf, originOf, type PluginPlace } from "./contributions.ts";

@@ -12,7 +12,7 @@ import {
   readText,
   readTexts,
 } from "../base/read-fields.ts";
-import type { ToolLike } from "../tools/define-tool.ts";
+import type { ToolLike } from "../tools/define/define-tool.ts";
 import { type AgentOptions, agentReaders } from "./agents/agent-options.ts";
 import { type CustomAgentOptions, resolveAgents, type SessionAgents } from "./agents/agent-profiles.ts";
 import { type CatalogView, createCatalogView } from "./catalog/catalog-view.ts";

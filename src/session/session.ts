@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { toError } from "../base/errors.ts";
-import type { ToolLike } from "../tools/define-tool.ts";
+import type { ToolLike } from "../tools/define/define-tool.ts";
 import type { Completion, PromptDefinition, PromptResult } from "../tools/prompt.ts";
 import type { ResourceContents, ResourceDefinition, ResourceTemplateDefinition } from "../tools/resource.ts";
 import type { ToolDefinition, ToolResult } from "../tools/tool.ts";

@@ -1,9 +1,9 @@
 import { basename } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { renamePrompt } from "../tools/create-prompt.ts";
-import { renameTool } from "../tools/create-tool.ts";
-import { promptName } from "../tools/define-prompt.ts";
+import { renamePrompt } from "../tools/create/create-prompt.ts";
+import { renameTool } from "../tools/create/create-tool.ts";
 import type { Prompt } from "../tools/prompt.ts";
+import { promptName } from "../tools/prompt-name.ts";
 import type { Resource, ResourceTemplate } from "../tools/resource.ts";
 import type { Tool, ToolOrigin } from "../tools/tool.ts";
 import { nearestToolName } from "../tools/tool-name.ts";

@@ -1,9 +1,9 @@
 import { createPrivateKey, type KeyObject } from "node:crypto";
 import { canonicalJson, sha256 } from "../base/canonical-json.ts";
 import { signContract, toolSignatureField } from "../trust/push-trust.ts";
-import type { ToolLike } from "./define-tool.ts";
+import { readDefinition } from "./create/tool-definition.ts";
+import type { ToolLike } from "./define/define-tool.ts";
 import type { ToolDefinition } from "./tool.ts";
-import { readDefinition } from "./tool-definition.ts";
 
 /**
  * The contract of a tool as a hash: name, title, description, parameters and the two flags, where an absent flag is

@@ -1,4 +1,5 @@
 import { HostError } from "../base/errors.ts";
+import { isRecord } from "../base/is-record.ts";
 import { isDigest } from "./folder-digests.ts";
 
 /** What somebody approved: exactly this content of exactly this subject. Anything else has another digest and was not. */
@@ -121,8 +122,4 @@ function isText(value: unknown): value is string {
 
 function isTime(value: unknown): value is string {
   return typeof value === "string" && value.length <= 40 && !Number.isNaN(Date.parse(value));
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { checkFolders, checkMachine, supportedNode } from "../../src/cli/doctor/check-machine.ts";
+import { checkFolders, checkMachine, supportedNode } from "../../src/cli/check-machine.ts";
 import { patience } from "../slowness.ts";
 import { runCli, skillDocument, startCli, toolModule, workplace } from "./run-cli.ts";
 

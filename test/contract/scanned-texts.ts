@@ -26,7 +26,7 @@ import { hostsIn, matchesPath, matchesWildcard } from "../../src/session/permiss
 import { parseCommandLine } from "../../src/session/permissions/permission-shell.ts";
 import { reachOf } from "../../src/session/permissions/shell-reach.ts";
 import { readScript } from "../../src/session/permissions/shell-words.ts";
-import { parseUriTemplate } from "../../src/tools/uri-template.ts";
+import { parseUriTemplate } from "../../src/tools/define/uri-template.ts";
 
 /** A function that reads what strangers wrote. */
 export type ScanText = (text: string) => unknown;

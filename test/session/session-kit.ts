@@ -11,8 +11,8 @@ import { approveAll } from "../../src/session/permissions/permissions.ts";
 import type { PromptAndResourceSource } from "../../src/session/prompts-resources/prompts-and-resources.ts";
 import { createSession, type Session } from "../../src/session/session.ts";
 import type { SessionOptions } from "../../src/session/session-config.ts";
-import { createTool } from "../../src/tools/create-tool.ts";
-import type { ToolLike } from "../../src/tools/define-tool.ts";
+import { createTool } from "../../src/tools/create/create-tool.ts";
+import type { ToolLike } from "../../src/tools/define/define-tool.ts";
 import type { Tool, ToolKind } from "../../src/tools/tool.ts";
 import type { SkillEntry } from "../../src/tools/tool-source.ts";
 

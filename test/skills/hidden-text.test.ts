@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { HostError } from "../../src/base/errors.ts";
-import { createTool } from "../../src/tools/create-tool.ts";
-import type { ToolLike } from "../../src/tools/define-tool.ts";
+import { createTool } from "../../src/tools/create/create-tool.ts";
+import type { ToolLike } from "../../src/tools/define/define-tool.ts";
 import type { ToolKind } from "../../src/tools/tool.ts";
 import { runCli, workplace } from "../cli/run-cli.ts";
 import { openKit, tempFolder } from "./kit.ts";

@@ -1,5 +1,5 @@
 import type { LoadedFolder, Skill, SkillsSnapshot } from "../../src/skills/skill.ts";
-import { createTool } from "../../src/tools/create-tool.ts";
+import { createTool } from "../../src/tools/create/create-tool.ts";
 
 /** The parts of a snapshot's skill that tests use. */
 export interface Given {

@@ -4,8 +4,8 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import * as zodMini from "zod/mini";
 import type { Diagnostic } from "../../src/base/diagnostic.ts";
-import { type CreateToolOptions, createTool, renameTool, wrapExecute } from "../../src/tools/create-tool.ts";
-import { defineTool, type ToolLike } from "../../src/tools/define-tool.ts";
+import { type CreateToolOptions, createTool, renameTool, wrapExecute } from "../../src/tools/create/create-tool.ts";
+import { defineTool, type ToolLike } from "../../src/tools/define/define-tool.ts";
 import type { ToolContext, ToolOrigin } from "../../src/tools/tool.ts";
 
 const origin: ToolOrigin = { kind: "skill", source: "weather", nativeName: "forecast", file: "/skills/weather/tools/forecast.ts" };

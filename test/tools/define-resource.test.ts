@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { mediaTypeOf } from "../../src/tools/content-block.ts";
-import { createListedResource, createResource, createResourceTemplate } from "../../src/tools/create-resource.ts";
-import { defineResource, isDefinedResource, type ResourceOptions } from "../../src/tools/define-resource.ts";
+import { createListedResource, createResource, createResourceTemplate } from "../../src/tools/create/create-resource.ts";
+import { defineResource, isDefinedResource, type ResourceOptions } from "../../src/tools/define/define-resource.ts";
+import { mediaTypeOf } from "../../src/tools/media-type.ts";
 import type { OfferContext } from "../../src/tools/prompt.ts";
 
 const context: OfferContext = { signal: new AbortController().signal, ask: () => Promise.reject(new Error("Nobody is there.")) };

@@ -4,8 +4,8 @@ import { type } from "arktype";
 import * as v from "valibot";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
-import { createTool } from "../../src/tools/create-tool.ts";
-import { type DefinedTool, defineTool, isToolLike, type ToolLike } from "../../src/tools/define-tool.ts";
+import { createTool } from "../../src/tools/create/create-tool.ts";
+import { type DefinedTool, defineTool, isToolLike, type ToolLike } from "../../src/tools/define/define-tool.ts";
 import type { ToolContext, ToolInvocation, ToolOrigin } from "../../src/tools/tool.ts";
 
 const origin: ToolOrigin = { kind: "skill", source: "weather", nativeName: "forecast" };

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { callToolResult } from "../../src/tools/call-tool-result.ts";
 import { copyAhead, copyJson } from "../../src/tools/json-copy.ts";
-import { normalizeResult } from "../../src/tools/tool-result.ts";
+import { callToolResult, normalizeResult } from "../../src/tools/tool-result.ts";
 
 const rows = (count: number): Record<string, unknown>[] => Array.from({ length: count }, (_, id) => ({ id, tags: ["x"] }));
 const key = fc.constantFrom("a", "b", "__proto__", "1");

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { callToolResult, toCallToolResult } from "../../src/tools/call-tool-result.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
+import { callToolResult, toCallToolResult } from "../../src/tools/tool-result.ts";
 
 const base64 = fc.uint8Array({ minLength: 1, maxLength: 9 }).map((bytes) => Buffer.from(bytes).toString("base64"));
 const meta = fc.dictionary(fc.constantFrom("a.example/x", "b.example/y"), fc.jsonValue({ maxDepth: 2 }));

@@ -1,9 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Diagnostic } from "../../src/base/diagnostic.ts";
-import { callToolResult } from "../../src/tools/call-tool-result.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
-import { failureResult, type NormalizeOptions, normalizeResult, resultOfThrow, successResult } from "../../src/tools/tool-result.ts";
+import {
+  callToolResult,
+  failureResult,
+  type NormalizeOptions,
+  normalizeResult,
+  resultOfThrow,
+  successResult,
+} from "../../src/tools/tool-result.ts";
 import { rounds } from "../rounds.ts";
 
 const success = (text: string, more: Partial<ToolResult> = {}): ToolResult => ({ resultType: "success", textResultForLlm: text, ...more });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseUriTemplate } from "../../src/tools/uri-template.ts";
+import { parseUriTemplate } from "../../src/tools/define/uri-template.ts";
 
 function match(template: string, uri: string): Record<string, string> | undefined {
   const values = parseUriTemplate(template).match(uri);

@@ -1,12 +1,13 @@
 import { approvalText } from "../../base/approval-text.ts";
 import { exactJson } from "../../base/hidden-characters.ts";
+import { counted } from "../../base/text.ts";
 import type { HeldSkillTool, Host } from "../../host/host.ts";
 import type { HeldBack, ServerInfo } from "../../session/mcp/server-connections.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";
-import { counted } from "../describe.ts";
-import { didYouMean } from "../nearest-names.ts";
+
+import { didYouMean } from "../did-you-mean.ts";
 import { withHost } from "../open-host.ts";
 import { visibleLine } from "../terminal-style.ts";
 

@@ -5,7 +5,7 @@ import { createCallLimit, readArguments } from "../call-arguments.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { permissionRoute, userInputHandler } from "../confirm.ts";
-import { didYouMean } from "../nearest-names.ts";
+import { didYouMean } from "../did-you-mean.ts";
 import { withHost } from "../open-host.ts";
 import { visibleText } from "../terminal-style.ts";
 

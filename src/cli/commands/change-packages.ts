@@ -1,20 +1,21 @@
 import { existsSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
+import { counted } from "../../base/text.ts";
 import { installFrozen } from "../../packages/frozen-install.ts";
 import { type ChangeOutcome, changePackages, type InstallContext } from "../../packages/install.ts";
 import { skillPackages } from "../../packages/lock-project.ts";
 import type { Preview } from "../../packages/preview.ts";
 import type { TreeRequest } from "../../packages/resolve-tree.ts";
 import { listDirectDependencies, readManifest } from "../../skills/store/package-skills.ts";
-import { addBundled, isBundledName } from "../add-bundled.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";
-import { counted, describePreview } from "../describe.ts";
-import { didYouMean } from "../nearest-names.ts";
+import { describePreview } from "../describe.ts";
+import { didYouMean } from "../did-you-mean.ts";
 import { recoveredText } from "../open-host.ts";
 import { type PackageScopeOptions, withPackages } from "../package-context.ts";
+import { addBundled, isBundledName } from "../scaffold.ts";
 import { visibleLine } from "../terminal-style.ts";
 import { reportDrift, totals } from "./lock.ts";
 

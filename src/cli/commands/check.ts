@@ -1,24 +1,27 @@
 import { existsSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
 import { type CheckReport, checkSkills } from "../../advice/check-skills.ts";
 import type { InspectPython } from "../../advice/static-runner.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { packageVersion } from "../../base/package-version.ts";
-import { resolveHostOptions } from "../../host/host-options.ts";
+import { counted } from "../../base/text.ts";
+import { type ResolvedHostOptions, resolveHostOptions } from "../../host/host-options.ts";
 import { createModuleLoader } from "../../io/module-loader/create-module-loader.ts";
 import { importBundled, pythonPlugin } from "../../plugin-host/bundled.ts";
 import type { Bundle } from "../../plugin-host/bundles/bundle.ts";
-import type { ReadMarketplace } from "../../plugin-host/bundles/read-marketplace.ts";
+import { hasManifest, isBundleFolder, loadBundle } from "../../plugin-host/bundles/load-bundle.ts";
+import { entryOf, type ReadMarketplace, readMarketplace } from "../../plugin-host/bundles/read-marketplace.ts";
 import { providedModules } from "../../skills/load/tool-module.ts";
 import { fixedPart } from "../../skills/store/skill-roots.ts";
-import { findBundles } from "../check-bundles.ts";
 import type { CommandContext } from "../command-context.ts";
-import { counted, named } from "../describe.ts";
-import { deeperSkillsIn } from "../nearest-names.ts";
+import { deeperSkillsIn } from "../deeper-skills.ts";
+import { named } from "../describe.ts";
 import { toHostOptions } from "../open-host.ts";
 import type { Output } from "../output.ts";
 import { requireConsent } from "../project-consent.ts";
 
-export interface CheckCommandOptions {
+interface CheckCommandOptions {
   readonly strict?: boolean;
   /** Loads modules, too, which runs their code. */
   readonly run?: boolean;
@@ -162,4 +165,52 @@ function print({ report, tools, bundles, diagnostics }: Findings, out: Output): 
 function count(diagnostics: readonly Diagnostic[]): { readonly errors: number; readonly warnings: number; readonly infos: number } {
   const of = (severity: Diagnostic["severity"]): number => diagnostics.filter((diagnostic) => diagnostic.severity === severity).length;
   return { errors: of("error"), warnings: of("warning"), infos: of("info") };
+}
+
+interface BundlesToCheck {
+  readonly bundles: readonly Bundle[];
+  readonly marketplaces: readonly ReadMarketplace[];
+  /** What is to be checked for skills: the folders themselves, and those of their bundles. */
+  readonly roots: readonly string[];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+type Options = Pick<ResolvedHostOptions, "roots" | "plugins" | "workingDirectory" | "pluginDataDirectory" | "log">;
+
+/**
+ * Finds the bundles among folders that are to be checked, and those that the configuration names as plugins; of a
+ * marketplace, those that lie in it. Reads them, and makes and runs nothing. A folder may be several of that, and hold
+ * skills besides.
+ */
+function findBundles({ roots, plugins, workingDirectory, pluginDataDirectory, log }: Options): BundlesToCheck {
+  const options = { workingDirectory, dataDirectory: pluginDataDirectory, log, isDry: true };
+  const marketplaces = roots.flatMap((root) => readMarketplace(root) ?? []);
+  const listed = marketplaces.flatMap((marketplace) =>
+    marketplace.plugins.flatMap((plugin) =>
+      plugin.folder === undefined ? [] : [loadBundle(plugin.folder, { ...options, listed: entryOf(marketplace, plugin) })],
+    ),
+  );
+  const configured = plugins.flatMap((plugin) => folderOf(plugin, workingDirectory) ?? []).filter(isBundleFolder);
+  const known = new Set(listed.map(({ folder }) => folder));
+  const others = [...new Set([...roots.filter(hasManifest), ...configured])].map((folder) => loadBundle(folder, options));
+  const bundles = [...listed, ...others.filter(({ folder }) => !known.has(folder))];
+  return {
+    bundles,
+    marketplaces,
+    roots: [...new Set([...roots, ...bundles.flatMap(({ skillDirectories }) => skillDirectories)])],
+    diagnostics: distinct([...marketplaces, ...bundles].flatMap(({ diagnostics }) => diagnostics)),
+  };
+}
+
+/** Of plugins that share a folder, each has what is wrong with it. */
+function distinct(diagnostics: readonly Diagnostic[]): readonly Diagnostic[] {
+  const keyOf = ({ source: _source, ...rest }: Diagnostic): string => JSON.stringify(rest);
+  return [...new Map(diagnostics.map((diagnostic) => [keyOf(diagnostic), diagnostic])).values()];
+}
+
+function folderOf(plugin: ResolvedHostOptions["plugins"][number], workingDirectory: string): string | undefined {
+  const specifier = typeof plugin === "object" && "use" in plugin ? plugin.use : plugin;
+  if (typeof specifier !== "string") return undefined;
+  if (/^~[/\\]/.test(specifier)) return join(homedir(), specifier.slice(2));
+  return /^(?:\.{1,2}(?:[/\\]|$)|[/\\]|[a-zA-Z]:[\\/])/.test(specifier) ? resolve(workingDirectory, specifier) : undefined;
 }

@@ -1,12 +1,16 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import { counted } from "../../base/text.ts";
 import { whenAborted } from "../../base/wait-for.ts";
-import type { Host } from "../../host/host.ts";
-import type { SkillsChange } from "../../skills/skill.ts";
+import type { Host, SkillInfo } from "../../host/host.ts";
+import type { FailedPluginChange, PluginChange, PluginsChange } from "../../plugin-host/plugin-reloads.ts";
+import type { FailedChange, SkillChange, SkillsChange } from "../../skills/skill.ts";
 import type { CommandContext } from "../command-context.ts";
-import { createDevReport, type DevReport } from "../dev-report.ts";
+import { named, skillHeading } from "../describe.ts";
 import { withHost } from "../open-host.ts";
+import type { Output } from "../output.ts";
+import { visibleLine } from "../terminal-style.ts";
 
-export interface DevOptions {
+interface DevOptions {
   readonly watch: "always" | "auto" | "never";
 }
 
@@ -51,4 +55,228 @@ function createNews(first: readonly Diagnostic[]): (now: readonly Diagnostic[]) 
 
 function hasErrors(diagnostics: readonly Diagnostic[]): boolean {
   return diagnostics.some(({ severity }) => severity === "error");
+}
+
+interface ReadyState {
+  readonly skills: readonly SkillInfo[];
+  readonly diagnostics: readonly Diagnostic[];
+  readonly durationMs: number;
+  readonly watches: boolean;
+}
+
+/** Tells of what a host loads: to people in lines, to programs as one JSON object a line. */
+interface DevReport {
+  ready(state: ReadyState): void;
+  /** `skills` are as they are now, `fresh` the diagnostics that were not there before. */
+  changed(change: SkillsChange, skills: readonly SkillInfo[], fresh: readonly Diagnostic[]): void;
+  /** The same for plugins. */
+  pluginsChanged(change: PluginsChange, fresh: readonly Diagnostic[]): void;
+  problem(diagnostic: Diagnostic): void;
+}
+
+function createDevReport(out: Output): DevReport {
+  return out.isJson ? jsonReport(out) : textReport(out);
+}
+
+function jsonReport(out: Output): DevReport {
+  const problem = (diagnostic: Diagnostic): void => out.json({ type: "diagnostic", ...diagnostic });
+  return {
+    ready({ skills, diagnostics, durationMs }) {
+      out.json({ type: "ready", skills, tools: countTools(skills), durationMs, diagnostics });
+    },
+    changed(change, _skills, fresh) {
+      out.json({ type: "skills.changed", ...change });
+      for (const diagnostic of fresh) problem(diagnostic);
+    },
+    pluginsChanged(change, fresh) {
+      out.json({ type: "plugins.changed", ...change });
+      for (const diagnostic of fresh) problem(diagnostic);
+    },
+    problem,
+  };
+}
+
+function textReport(out: Output): DevReport {
+  let faulty: ReadonlySet<string> = new Set();
+  return {
+    ready(state) {
+      faulty = faultyFolders(state.skills);
+      printReady(state, out);
+    },
+    changed(change, skills, fresh) {
+      const wasFaulty = faulty;
+      faulty = faultyFolders(skills);
+      for (const line of changeLines(change, { fresh, wasFaulty, isFaulty: faulty }, out, new Date())) out.line(line);
+    },
+    pluginsChanged(change, fresh) {
+      for (const line of pluginLines(change, fresh, out, new Date())) out.line(line);
+    },
+    problem: (diagnostic) => out.line(out.diagnostic(diagnostic)),
+  };
+}
+
+function printReady({ skills, diagnostics, durationMs, watches }: ReadyState, out: Output): void {
+  for (const skill of skills) {
+    const tools = skill.tools.length === 0 ? out.style.dim("no tools") : named(skill.tools, 20);
+    out.line(`${skillHeading(skill, out)}\n  ${tools}`);
+  }
+  for (const diagnostic of diagnostics) out.line(out.diagnostic(diagnostic));
+  out.line(`${counted(skills.length, "skill")}, ${counted(countTools(skills), "tool")}, loaded in ${Math.round(durationMs)} ms.`);
+  if (skills.length === 0) out.note('No skills yet. Create one with "skillhost new skill <name>"; it loads at once.');
+  if (watches) out.note("Watching for changes. Save a file to reload it; press Ctrl-C to stop.");
+}
+
+/** Those that sessions can call. */
+function countTools(skills: readonly SkillInfo[]): number {
+  return new Set(skills.filter(({ state }) => state === "active").flatMap(({ tools }) => tools)).size;
+}
+
+/** What a change came to, beside what it says itself. */
+interface ChangeOutcome {
+  /** The diagnostics that were not there before. */
+  readonly fresh: readonly Diagnostic[];
+  /** The folders that held a fault before, and those that hold one now. */
+  readonly wasFaulty: ReadonlySet<string>;
+  readonly isFaulty: ReadonlySet<string>;
+}
+
+/** The folders in which something is wrong that keeps the skill, or a part of it, from being what its files say. */
+function faultyFolders(skills: readonly SkillInfo[]): ReadonlySet<string> {
+  const isFaulty = ({ stale, state, diagnostics }: SkillInfo): boolean => stale || state === "failed" || diagnostics.some(isError);
+  return new Set(skills.filter(isFaulty).map(({ folder }) => folder));
+}
+
+/** One line per skill that a load changed: when, what, why, how long; what is wrong stands indented below. */
+function changeLines(change: SkillsChange, outcome: ChangeOutcome, out: Output, now: Date): readonly string[] {
+  const { style } = out;
+  const { fresh } = outcome;
+  const said = new Set<string>();
+  const below = (diagnostics: readonly Diagnostic[]): string[] =>
+    diagnostics.flatMap((diagnostic) => {
+      const key = JSON.stringify(diagnostic);
+      if (said.has(key)) return [];
+      said.add(key);
+      return [`    ${out.diagnostic(diagnostic)}`];
+    });
+  const own = (skill: SkillChange): string[] => below(fresh.filter((found) => found.source === skill.name));
+  const line = lineFor(change, out, now);
+  const mark = (skill: SkillChange, usual: string): string => (isNewlyFaulty(skill, outcome) ? style.red(style.marks.failed) : usual);
+  return [
+    ...change.removed.map((skill) => line(style.yellow(style.marks.removed), skill, `removed${toolList(": ", skill.tools.removed)}`)),
+    ...change.added.flatMap((skill) => {
+      const what = `added${toolList(": ", skill.tools.added)}`;
+      return [line(mark(skill, style.green(style.marks.added)), skill, withFaults(what, skill, outcome)), ...own(skill)];
+    }),
+    ...change.updated.flatMap((skill) => {
+      return [line(mark(skill, style.cyan(style.marks.updated)), skill, withFaults(updates(skill), skill, outcome)), ...own(skill)];
+    }),
+    ...change.failed.flatMap((skill) => [line(style.red(style.marks.failed), skill, failure(skill)), ...below(skill.diagnostics)]),
+    ...below(fresh),
+  ];
+}
+
+function withFaults(what: string | undefined, skill: SkillChange, outcome: ChangeOutcome): string {
+  if (isNewlyFaulty(skill, outcome)) return `${what ?? "loaded"}, without the parts that have errors`;
+  if (!outcome.wasFaulty.has(skill.folder) || outcome.isFaulty.has(skill.folder)) return what ?? "text updated";
+  return what === undefined ? "fixed" : `fixed: ${what}`;
+}
+
+function isNewlyFaulty({ name }: SkillChange, { fresh }: ChangeOutcome): boolean {
+  return fresh.some((diagnostic) => diagnostic.source === name && isError(diagnostic));
+}
+
+function isError({ severity }: Diagnostic): boolean {
+  return severity === "error";
+}
+
+type Line = (mark: string, skill: SkillChange | FailedChange, what: string) => string;
+
+function lineFor(change: SkillsChange, out: Output, now: Date): Line {
+  const { style } = out;
+  const dot = style.dim(style.marks.dot);
+  const time = style.dim(clock(now));
+  return (mark, skill, what) => {
+    const why = cause(change.files, skill.folder, out);
+    return [`${time} ${mark} ${style.bold(visibleLine(skill.name))}  ${what}`, ...why, `${milliseconds(skill.durationMs)} ms`].join(
+      ` ${dot} `,
+    );
+  };
+}
+
+/** The changed files of this skill; those elsewhere (a shared helper) when there are none. */
+function cause(files: readonly string[], folder: string, out: Output): readonly string[] {
+  const inside = files.filter((file) => file === folder || file.startsWith(`${folder}/`) || file.startsWith(`${folder}\\`));
+  const paths = (inside.length > 0 ? inside : files).map(out.path);
+  // A folder that came as a whole has no file of its own to blame.
+  return paths.length === 0 ? [out.path(folder)] : [named(paths, 2)];
+}
+
+/** Prompts that became others are the skill's text, as a rule. */
+function updates({ tools, prompts, resources }: SkillChange): string | undefined {
+  const parts = [
+    tools.updated.length > 0 && `updated ${named(tools.updated)}`,
+    tools.added.length > 0 && `added ${named(tools.added)}`,
+    tools.removed.length > 0 && `removed ${named(tools.removed)}`,
+    prompts.added.length > 0 && `added prompt ${named(prompts.added)}`,
+    prompts.removed.length > 0 && `removed prompt ${named(prompts.removed)}`,
+    resources.updated.length > 0 && `updated resource ${named(resources.updated)}`,
+    resources.added.length > 0 && `added resource ${named(resources.added)}`,
+    resources.removed.length > 0 && `removed resource ${named(resources.removed)}`,
+  ].filter((part) => part !== false);
+  return parts.length > 0 ? parts.join(", ") : undefined;
+}
+
+function toolList(before: string, names: readonly string[]): string {
+  return names.length === 0 ? "" : `${before}${named(names)}`;
+}
+
+function failure({ lastGoodServes }: FailedChange): string {
+  return lastGoodServes ? "reload failed; still serving the last working version" : "could not be loaded; its tools are not available";
+}
+
+/** Of a duration, as many digits as anybody reads. */
+function milliseconds(duration: number): string {
+  return duration < 10 ? duration.toFixed(1) : String(Math.round(duration));
+}
+
+/** The time of day. */
+function clock(now: Date): string {
+  return [now.getHours(), now.getMinutes(), now.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
+}
+
+/** One line per plugin that a load changed: when, what, why, how long; what is wrong stands indented below. */
+function pluginLines(change: PluginsChange, fresh: readonly Diagnostic[], out: Output, now: Date): readonly string[] {
+  const { style } = out;
+  const files = change.files.length === 0 ? [] : [named(change.files.map(out.path), 2)];
+  const line = (mark: string, { name, durationMs }: PluginChange | FailedPluginChange, what: string): string => {
+    const parts = [
+      `${style.dim(clock(now))} ${mark} plugin ${style.bold(visibleLine(name))}  ${what}`,
+      ...files,
+      `${milliseconds(durationMs)} ms`,
+    ];
+    return parts.join(` ${style.dim(style.marks.dot)} `);
+  };
+  const below = (diagnostics: readonly Diagnostic[]): string[] => diagnostics.map((diagnostic) => `    ${out.diagnostic(diagnostic)}`);
+  const failed = change.failed.flatMap((plugin) => {
+    const what = plugin.lastGoodServes
+      ? "reload failed; still serving the last working version"
+      : "could not be activated; nothing that it adds is available";
+    return [line(style.red(style.marks.failed), plugin, what), ...below(plugin.diagnostics)];
+  });
+  const told = new Set(change.failed.flatMap(({ diagnostics }) => diagnostics.map(({ message }) => message)));
+  return [
+    ...change.added.map((plugin) => line(style.green(style.marks.added), plugin, `activated${toolsOf(plugin)}`)),
+    ...change.updated.map((plugin) => line(style.cyan(style.marks.updated), plugin, `replaced${toolsOf(plugin)}`)),
+    ...failed,
+    ...below(fresh.filter(({ message }) => !told.has(message))),
+  ];
+}
+
+function toolsOf({ tools: { added, updated, removed } }: PluginChange): string {
+  const parts = [
+    updated.length > 0 && `updated ${named(updated)}`,
+    added.length > 0 && `added ${named(added)}`,
+    removed.length > 0 && `removed ${named(removed)}`,
+  ].filter((part) => part !== false);
+  return parts.length === 0 ? "" : `: ${parts.join(", ")}`;
 }

@@ -4,7 +4,7 @@ import type { Session } from "../../session/session.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { packageWords, permissionLines, printPlugin, trustWords } from "../describe.ts";
-import { didYouMean } from "../nearest-names.ts";
+import { didYouMean } from "../did-you-mean.ts";
 import { withHost } from "../open-host.ts";
 import type { Output } from "../output.ts";
 import { visibleLine } from "../terminal-style.ts";

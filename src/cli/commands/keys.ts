@@ -8,7 +8,7 @@ import { skillhostHome } from "../../trust/trust-policy.ts";
 import { formatKey, isKeyId, type PublicKey, parseKeyList, parseKeys } from "../../trust/trusted-keys.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
-import { chooseKey, ownKeys, readPassphrase } from "../own-keys.ts";
+import { chooseKey, ownKeys, readPassphrase } from "../signing-keys.ts";
 import { visibleLine } from "../terminal-style.ts";
 
 export interface KeyOptions {

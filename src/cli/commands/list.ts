@@ -1,11 +1,12 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import { counted } from "../../base/text.ts";
 import type { Host, SkillInfo } from "../../host/host.ts";
 import { resolveHostOptions } from "../../host/host-options.ts";
 import { approveAll } from "../../session/permissions/permissions.ts";
 import type { CommandContext } from "../command-context.ts";
 import { readConfiguredServers } from "../configured-servers.ts";
-import { counted, type ListedServer, permissionLines, printPlugin, serverHeading, skillHeading, withFiles } from "../describe.ts";
-import { deeperSkillsIn } from "../nearest-names.ts";
+import { deeperSkillsIn } from "../deeper-skills.ts";
+import { type ListedServer, permissionLines, printPlugin, serverHeading, skillHeading, withFiles } from "../describe.ts";
 import { toHostOptions, withHost } from "../open-host.ts";
 import type { Output } from "../output.ts";
 import { visibleLine } from "../terminal-style.ts";

@@ -1,10 +1,11 @@
+import { counted } from "../../base/text.ts";
 import { compareLocks, countsOf, type VerifyOutcome, verifyProject } from "../../packages/compare-locks.ts";
 import { type InstallContext, waitingText } from "../../packages/install.ts";
 import { lockFileName, readLock, writeLock } from "../../packages/lock-file.ts";
 import { lockProject } from "../../packages/lock-project.ts";
 import { claimProject } from "../../packages/package-project.ts";
 import type { CommandContext } from "../command-context.ts";
-import { counted, describeDrift } from "../describe.ts";
+import { describeDrift } from "../describe.ts";
 import { settleFolder } from "../open-host.ts";
 import type { Output } from "../output.ts";
 import { type PackageOptions, withPackages } from "../package-context.ts";

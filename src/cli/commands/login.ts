@@ -1,9 +1,12 @@
+import { counted } from "../../base/text.ts";
 import { waitFor } from "../../base/wait-for.ts";
 import type { Host } from "../../host/host.ts";
+import { spawnProcess } from "../../io/process/child-process.ts";
 import type { AskToSignIn } from "../../session/mcp/server-connections.ts";
 import type { CommandContext } from "../command-context.ts";
-import { counted } from "../describe.ts";
+
 import { withHost } from "../open-host.ts";
+import type { CliIo } from "../process-io.ts";
 import { visibleLine } from "../terminal-style.ts";
 
 export interface LoginOptions {
@@ -44,7 +47,6 @@ async function authorize(
 ): ReturnType<AskToSignIn> {
   io.stderr.write(`To sign in to ${visibleLine(serverName)}, open this address in a browser:\n${visibleLine(url)}\n`);
   if (browser === true) {
-    const { openBrowser } = await import("../open-browser.ts");
     if (!(await openBrowser(url, io))) out.note("The browser could not be opened.");
   }
   const { ask } = io;
@@ -78,3 +80,20 @@ function report({ out }: CommandContext, info: ServerInfo, isAsked: boolean): nu
   }
   return isConnected ? 0 : 1;
 }
+
+/** Shows an address in the person's browser, by what the system has for it. False: there is nothing that could. */
+async function openBrowser(address: string, { cwd, env }: Pick<CliIo, "cwd" | "env">): Promise<boolean> {
+  const [command, ...args] = openers[process.platform] ?? ["xdg-open"];
+  // What leads to the person's desktop is in the environment.
+  const environment = Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined));
+  const spawned = await spawnProcess({ command: command!, args: [...args, address], cwd, environment });
+  if (spawned.kind !== "spawned") return false;
+  const { code } = await spawned.process.ended;
+  return code === 0;
+}
+
+const openers: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = {
+  darwin: ["open"],
+  // Unlike "start" it takes the address as it is: no shell reads it.
+  win32: ["rundll32", "url.dll,FileProtocolHandler"],
+};

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { counted } from "../../base/text.ts";
 import { onAbort } from "../../base/wait-for.ts";
 import type { Host } from "../../host/host.ts";
 import { isLoopback } from "../../io/net/connection-gate.ts";
@@ -7,7 +8,7 @@ import { approveAll } from "../../session/permissions/permissions.ts";
 import type { SessionOptions } from "../../session/session-config.ts";
 import { usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
-import { counted } from "../describe.ts";
+
 import { skillDirectories, withHost } from "../open-host.ts";
 import { chooseAgent } from "../project-agents.ts";
 

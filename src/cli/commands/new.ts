@@ -8,7 +8,7 @@ import { discoverRoot, resolveRoot } from "../../skills/store/skill-roots.ts";
 import { checkToolName } from "../../tools/tool-name.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
-import { didYouMean } from "../nearest-names.ts";
+import { didYouMean } from "../did-you-mean.ts";
 import { skillDirectories } from "../open-host.ts";
 import { assertOwnPlace, pluginFiles, schemaPath, skillFiles, testHint, toolFiles, writeScaffold, writeTrusted } from "../scaffold.ts";
 import { visibleLine } from "../terminal-style.ts";

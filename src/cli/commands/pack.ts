@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { checkSkills } from "../../advice/check-skills.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { packageVersion } from "../../base/package-version.ts";
+import { counted } from "../../base/text.ts";
 import { writeFileAtomic } from "../../io/atomic-write.ts";
 import { createModuleLoader } from "../../io/module-loader/create-module-loader.ts";
 import type { InstallContext } from "../../packages/install.ts";
@@ -12,7 +13,7 @@ import { providedModules } from "../../skills/load/tool-module.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";
-import { counted, kilobytes, named } from "../describe.ts";
+import { kilobytes, named } from "../describe.ts";
 import { withPackages } from "../package-context.ts";
 import { visibleLine } from "../terminal-style.ts";
 

@@ -3,14 +3,15 @@ import { extname, resolve } from "node:path";
 import { toError } from "../../base/errors.ts";
 import { onAbort } from "../../base/wait-for.ts";
 import type { ExportFormat } from "../../host/session-store.ts";
+import type { ProviderOptions } from "../../models/provider.ts";
 import { approveAll } from "../../session/permissions/permissions.ts";
 import type { Session } from "../../session/session.ts";
 import type { SessionOptions } from "../../session/session-config.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { withHost } from "../open-host.ts";
+import type { CliIo } from "../process-io.ts";
 import { type ChosenAgent, chooseAgent } from "../project-agents.ts";
-import { modelFrom } from "../run-model.ts";
 import { visibleLine } from "../terminal-style.ts";
 import { createTurnReport, type TurnReport } from "../turn-report.ts";
 
@@ -112,4 +113,25 @@ async function exportTo(session: Session, file: string, format: ExportFormat): P
   } catch (error) {
     throw new CliError("EXPORT_FAILED", `The session could not be written to ${file}: ${toError(error).message}`, 1);
   }
+}
+
+/** The model and its place, as the command line and the environment name them. The key comes from the environment only: others can read command lines. */
+function modelFrom(
+  given: { readonly model?: string; readonly baseUrl?: string },
+  env: CliIo["env"],
+): { readonly model: string; readonly provider: ProviderOptions } {
+  const apiKey = env["OPENAI_API_KEY"] || undefined;
+  const baseUrl = given.baseUrl ?? (env["OPENAI_BASE_URL"] || undefined) ?? (apiKey && "https://api.openai.com/v1");
+  if (baseUrl === undefined) {
+    throw usageError(
+      "No model endpoint is configured. Pass --base-url or set OPENAI_BASE_URL, and set OPENAI_API_KEY if the endpoint requires a key.",
+    );
+  }
+  const model = given.model ?? (env["OPENAI_MODEL"] || undefined);
+  if (model === undefined) throw usageError(`No model is chosen. Pass one that ${hostOf(baseUrl)} serves with --model.`);
+  return { model, provider: { type: "openai", baseUrl, apiKey } };
+}
+
+function hostOf(baseUrl: string): string {
+  return URL.canParse(baseUrl) ? new URL(baseUrl).host : "the endpoint";
 }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { counted } from "../../base/text.ts";
 import type { SkillInfo } from "../../host/host.ts";
 import { readSkill } from "../../skills/load/read-skill.ts";
 import { isSkillFolder } from "../../skills/load/skill-path.ts";
@@ -11,10 +12,10 @@ import { openPrivateKey } from "../../trust/private-keys.ts";
 import { type Signed, type SigningKey, type SignRequest, signFolder } from "../../trust/signature-statement.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
-import { counted, named } from "../describe.ts";
+import { named } from "../describe.ts";
 import { skillDirectories } from "../open-host.ts";
-import { chooseKey, readPassphrase } from "../own-keys.ts";
 import { runnableFolders } from "../project-consent.ts";
+import { chooseKey, readPassphrase } from "../signing-keys.ts";
 import { visibleLine } from "../terminal-style.ts";
 
 export interface SignOptions {

@@ -4,6 +4,7 @@ import { dirname, extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { resolveExports, resolveImports } from "resolve-pkg-maps";
 import { errorMessage } from "../../base/errors.ts";
+import { isRecord } from "../../base/is-record.ts";
 import { importPlace } from "../place-in-file.ts";
 import type { CheckedTree } from "../read-bounded.ts";
 import { ModuleError } from "./module-error.ts";
@@ -231,10 +232,6 @@ function notFound({ specifier, importer }: ResolveRequest, cause?: unknown): Mod
   const advice = bare ? ` If it is a package, run "npm install" for it in ${dirname(importer)} or a folder above it.` : "";
   const message = `Cannot find "${specifier}", imported by ${importer}${reason}.${advice}`;
   return new ModuleError("MODULE_NOT_FOUND", message, { file: importer, position: importPlace(importer, specifier), cause });
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
 }
 
 /** Told of every path that was looked at and was not there: creating one may change the answer. */

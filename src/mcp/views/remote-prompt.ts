@@ -1,7 +1,8 @@
 import { HostError } from "../../base/errors.ts";
 import { withoutHidden } from "../../base/hidden-characters.ts";
-import { type CompletionLike, complete } from "../../tools/completion.ts";
-import { assemblePrompt } from "../../tools/create-prompt.ts";
+import { isRecord } from "../../base/is-record.ts";
+import { assemblePrompt } from "../../tools/create/create-prompt.ts";
+import { type CompletionLike, complete } from "../../tools/define/completion.ts";
 import { copyJson } from "../../tools/json-copy.ts";
 import type {
   Completion,
@@ -14,7 +15,6 @@ import type {
   PromptMessage,
   PromptResult,
 } from "../../tools/prompt.ts";
-import { isRecord } from "../../tools/schema/walk-schema.ts";
 import type { ToolContext } from "../../tools/tool.ts";
 import type { CallRequestOptions, RequestOptions } from "../connection/connection.ts";
 

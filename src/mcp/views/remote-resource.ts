@@ -1,12 +1,12 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
 import { exactJson, findHidden, withoutHidden } from "../../base/hidden-characters.ts";
+import { isRecord } from "../../base/is-record.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
+import { parseUriTemplate } from "../../tools/define/uri-template.ts";
 import { copyJson } from "../../tools/json-copy.ts";
 import type { CompletionContext, OfferContext, Prompt } from "../../tools/prompt.ts";
 import type { Resource, ResourceContents, ResourceDefinition, ResourceTemplate, ResourceTemplateDefinition } from "../../tools/resource.ts";
-import { isRecord } from "../../tools/schema/walk-schema.ts";
-import { parseUriTemplate } from "../../tools/uri-template.ts";
 import { digestOf } from "../../trust/folder-digests.ts";
 import type { CallRequestOptions } from "../connection/connection.ts";
 import type { SupervisedServer } from "../supervisor/server-lease.ts";

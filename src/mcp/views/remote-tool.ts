@@ -1,15 +1,14 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
 import { exactJson } from "../../base/hidden-characters.ts";
-import { callToolResult } from "../../tools/call-tool-result.ts";
-import { createTool } from "../../tools/create-tool.ts";
-import type { ToolLike } from "../../tools/define-tool.ts";
+import { isRecord } from "../../base/is-record.ts";
+import { createTool } from "../../tools/create/create-tool.ts";
+import type { ToolLike } from "../../tools/define/define-tool.ts";
 import { copyAhead } from "../../tools/json-copy.ts";
 import { checkSchema } from "../../tools/schema/check-schema.ts";
 import { compileSchema, type JsonValidator } from "../../tools/schema/json-schema-validator.ts";
-import { isRecord } from "../../tools/schema/walk-schema.ts";
 import type { PermissionRequest, ToolContext, ToolDefinition, ToolResult, ToolsFound } from "../../tools/tool.ts";
-import { failureResult } from "../../tools/tool-result.ts";
+import { callToolResult, failureResult } from "../../tools/tool-result.ts";
 import { callMetaOf } from "../../tools/tool-source.ts";
 import type { CallRequestOptions } from "../connection/connection.ts";
 

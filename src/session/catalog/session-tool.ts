@@ -1,5 +1,5 @@
-import { createTool } from "../../tools/create-tool.ts";
-import type { ToolLike } from "../../tools/define-tool.ts";
+import { createTool } from "../../tools/create/create-tool.ts";
+import type { ToolLike } from "../../tools/define/define-tool.ts";
 import type { Tool } from "../../tools/tool.ts";
 
 const source = "session";

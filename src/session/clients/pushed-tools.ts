@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
-import { createTool } from "../../tools/create-tool.ts";
-import type { ToolLike } from "../../tools/define-tool.ts";
+import { createTool } from "../../tools/create/create-tool.ts";
+import type { ToolLike } from "../../tools/define/define-tool.ts";
 import type { Tool, ToolOrigin } from "../../tools/tool.ts";
 import { checkToolName } from "../../tools/tool-name.ts";
 

@@ -1,3 +1,4 @@
+import { isRecord } from "../../base/is-record.ts";
 import type { Asks, PermissionDecision, ToolAnswer } from "../../tools/tool.ts";
 
 export type AskKind = keyof Asks;
@@ -214,10 +215,6 @@ function asked({ requestId, toolCallId }: AskFacts): object {
 
 function answerOf(outcome: AskOutcome): object {
   return outcome.kind === "answered" ? outcome.answer : {};
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** The own fields of an answer, each read once: an answer comes from outside and may have getters that change their mind. */

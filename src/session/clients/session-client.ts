@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { HostError } from "../../base/errors.ts";
-import type { ToolLike } from "../../tools/define-tool.ts";
+import type { ToolLike } from "../../tools/define/define-tool.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { SourceSnapshot } from "../../tools/tool-source.ts";
 import type { PushTrust } from "../../trust/push-trust.ts";

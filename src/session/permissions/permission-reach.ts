@@ -1,6 +1,7 @@
 import { basename, isAbsolute, posix, relative, resolve } from "node:path";
 import { type ApprovalText, approvalText } from "../../base/approval-text.ts";
 import { exactJson, exactText } from "../../base/hidden-characters.ts";
+import { isRecord } from "../../base/is-record.ts";
 import { findConfinement, type ProcessLimits } from "../../io/process/confine-process.ts";
 import type { CallReach, PermissionAsk, PermissionRequest } from "../../tools/tool.ts";
 import { matchesPath, matchesWildcard } from "./permission-patterns.ts";
@@ -138,10 +139,6 @@ function textsIn(value: unknown): readonly string[] | undefined {
     else if (typeof next === "object" && next !== null) for (const item of Object.values(next)) open.push(item);
   }
   return texts;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 // What a person must see of a request: what would run, where, and what would change.

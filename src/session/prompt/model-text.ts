@@ -1,5 +1,5 @@
 import type { ArgumentIssue, ResultType } from "../../tools/tool.ts";
-import { resultText } from "../../tools/tool-result-object.ts";
+import { resultText } from "../../tools/tool-result.ts";
 
 /**
  * Why a call ended without a result of its own. Code branches on these; the sentences below are only for the model.

@@ -2,7 +2,7 @@ import { Emitter } from "../../base/emitter.ts";
 import { HostError, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import { waitFor } from "../../base/wait-for.ts";
-import { unknownResource } from "../../tools/create-resource.ts";
+import { unknownResource } from "../../tools/create/create-resource.ts";
 import type { Completion, OfferContext, Prompt, PromptDefinition, PromptResult } from "../../tools/prompt.ts";
 import type { Resource, ResourceContents, ResourceDefinition, ResourceTemplate, ResourceTemplateDefinition } from "../../tools/resource.ts";
 import type { ToolOrigin } from "../../tools/tool.ts";

@@ -4,7 +4,7 @@ import { HostError } from "../../base/errors.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
 import { confinePath, isInside } from "../../io/confine-path.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
-import { toBase64 } from "../../tools/tool-result-object.ts";
+import { toBase64 } from "../../tools/define/content-block.ts";
 import { unseenNote } from "../prompt/model-text.ts";
 
 /** What goes with a message. */

@@ -3,7 +3,7 @@ import { waitFor } from "../../base/wait-for.ts";
 import type { ToolJson } from "../../formats/skills/tool-json.ts";
 import type { ModuleLoader } from "../../io/module-loader/module-loader.ts";
 import type { Scope } from "../../io/scope.ts";
-import { handlerIn, isToolLike } from "../../tools/define-tool.ts";
+import { handlerIn, isToolLike } from "../../tools/define/define-tool.ts";
 import type { ToolContext, ToolInvocation } from "../../tools/tool.ts";
 import type { CheckedFolder } from "../../trust/checked-folder.ts";
 import type { FolderView } from "../../trust/folder-view.ts";

@@ -1,10 +1,10 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError, toError } from "../../base/errors.ts";
 import type { Scope } from "../../io/scope.ts";
-import { createPrompt } from "../../tools/create-prompt.ts";
-import { createResource, createResourceTemplate, type ResourcePlace } from "../../tools/create-resource.ts";
-import type { DefinedPrompt } from "../../tools/define-prompt.ts";
-import type { DefinedResource } from "../../tools/define-resource.ts";
+import { createPrompt } from "../../tools/create/create-prompt.ts";
+import { createResource, createResourceTemplate, type ResourcePlace } from "../../tools/create/create-resource.ts";
+import type { DefinedPrompt } from "../../tools/define/define-prompt.ts";
+import type { DefinedResource } from "../../tools/define/define-resource.ts";
 import type { Prompt } from "../../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../../tools/resource.ts";
 import type { ToolOrigin } from "../../tools/tool.ts";

@@ -1,9 +1,9 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import type { ArgumentField } from "../../formats/skills/front-matter-fields.ts";
 import { type Expansion, expandPrompt, takesArguments } from "../../formats/skills/prompt-file.ts";
-import { assemblePrompt } from "../../tools/create-prompt.ts";
-import { promptName } from "../../tools/define-prompt.ts";
+import { assemblePrompt } from "../../tools/create/create-prompt.ts";
 import type { Prompt, PromptArgument, PromptDefinition } from "../../tools/prompt.ts";
+import { promptName } from "../../tools/prompt-name.ts";
 import type { Resource, ResourceTemplate } from "../../tools/resource.ts";
 import type { ToolOrigin } from "../../tools/tool.ts";
 import type { ResourceSet } from "../../tools/tool-source.ts";

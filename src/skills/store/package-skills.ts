@@ -2,6 +2,7 @@ import { existsSync, lstatSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { globSync, isDynamicPattern } from "tinyglobby";
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import { isRecord } from "../../base/is-record.ts";
 import { maxJsonBytes } from "../../formats/text/limits.ts";
 import { confinePath } from "../../io/confine-path.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
@@ -164,10 +165,6 @@ function watchedOf({ folder, isLink }: InstalledPackage, bases: readonly string[
   if (!hasSkills && !isLink) return [];
   const whole = bases.map((path) => ({ path, isWhole: true }));
   return bases.includes(folder) ? whole : [{ path: folder, isWhole: false }, ...whole];
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** A package that a project names as its dependency and that is installed. */

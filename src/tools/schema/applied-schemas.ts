@@ -1,6 +1,14 @@
-import { Evaluated, type EvaluationRun, pause, type SchemaFault } from "./evaluation-run.ts";
-import type { Check, KeywordCompiler, SchemaContext } from "./keyword-compiler.ts";
-import { isRecord, type SchemaNode } from "./walk-schema.ts";
+import { isRecord } from "../../base/is-record.ts";
+import {
+  type Check,
+  Evaluated,
+  type EvaluationRun,
+  type KeywordCompiler,
+  pause,
+  type SchemaContext,
+  type SchemaFault,
+} from "./evaluation-run.ts";
+import type { SchemaNode } from "./walk-schema.ts";
 
 /** Schemas that are applied to the same value. */
 export const applicators: readonly (readonly [string, KeywordCompiler])[] = [

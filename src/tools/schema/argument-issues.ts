@@ -1,3 +1,4 @@
+import { counted } from "../../base/text.ts";
 import type { ArgumentIssue } from "../tool.ts";
 import type { SchemaFault } from "./evaluation-run.ts";
 
@@ -68,17 +69,17 @@ const sentences: Readonly<Record<string, (params: Params, error: SchemaFault) =>
   exclusiveMinimum: (params) => `must be greater than ${params["limit"]}`,
   exclusiveMaximum: (params) => `must be less than ${params["limit"]}`,
   multipleOf: (params) => `must be a multiple of ${params["multipleOf"]}`,
-  minLength: (params) => `must have at least ${counted(params["limit"], "character")}`,
-  maxLength: (params) => `must have at most ${counted(params["limit"], "character")}`,
-  minItems: (params) => `must have at least ${counted(params["limit"], "item")}`,
-  maxItems: (params) => `must have at most ${counted(params["limit"], "item")}`,
-  additionalItems: (params) => `must have at most ${counted(params["limit"], "item")}`,
-  items: (params) => `must have at most ${counted(params["limit"], "item")}`,
-  unevaluatedItems: (params) => `must have at most ${counted(params["len"], "item")}`,
-  minProperties: (params) => `must have at least ${counted(params["limit"], "member")}`,
-  maxProperties: (params) => `must have at most ${counted(params["limit"], "member")}`,
+  minLength: (params) => `must have at least ${counted(params["limit"] as number, "character")}`,
+  maxLength: (params) => `must have at most ${counted(params["limit"] as number, "character")}`,
+  minItems: (params) => `must have at least ${counted(params["limit"] as number, "item")}`,
+  maxItems: (params) => `must have at most ${counted(params["limit"] as number, "item")}`,
+  additionalItems: (params) => `must have at most ${counted(params["limit"] as number, "item")}`,
+  items: (params) => `must have at most ${counted(params["limit"] as number, "item")}`,
+  unevaluatedItems: (params) => `must have at most ${counted(params["len"] as number, "item")}`,
+  minProperties: (params) => `must have at least ${counted(params["limit"] as number, "member")}`,
+  maxProperties: (params) => `must have at most ${counted(params["limit"] as number, "member")}`,
   uniqueItems: (params) => `must not contain duplicate items (items ${params["j"]} and ${params["i"]} are the same)`,
-  contains: (params) => `must contain at least ${counted(params["minContains"], "item")} that match the schema`,
+  contains: (params) => `must contain at least ${counted(params["minContains"] as number, "item")} that match the schema`,
   pattern: (params) => `must match the pattern ${shown(params["pattern"])}`,
   format: (params) => `must have the format "${params["format"]}"`,
   dependentRequired: (params) => `must also have ${shown(params["missingProperty"])}, because ${shown(params["property"])} is present`,
@@ -154,8 +155,4 @@ function listOfValues(values: unknown): string {
 function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value);
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
-}
-
-function counted(count: unknown, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

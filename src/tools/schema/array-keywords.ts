@@ -1,5 +1,4 @@
-import { type EvaluationRun, pause, TooDeep } from "./evaluation-run.ts";
-import type { Check, KeywordCompiler, SchemaContext } from "./keyword-compiler.ts";
+import { type Check, type EvaluationRun, type KeywordCompiler, pause, type SchemaContext, TooDeep } from "./evaluation-run.ts";
 import type { SchemaNode } from "./walk-schema.ts";
 
 export const arrayKeywords: readonly (readonly [string, KeywordCompiler])[] = [

@@ -1,6 +1,7 @@
 import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
+import { isRecord } from "../../base/is-record.ts";
 import type { ArgumentIssue, JsonSchema, Validated } from "../tool.ts";
 import { issuesOf } from "./argument-issues.ts";
 import { EvaluationRun, pause, type RunOptions, StepsExceeded, TooDeep } from "./evaluation-run.ts";
@@ -9,7 +10,7 @@ import { checkKeywords, SchemaEvaluator } from "./schema-evaluator.ts";
 import { UnresolvedReference } from "./schema-index.ts";
 import { boundedPattern, trustedPattern } from "./schema-pattern.ts";
 import { allFormats } from "./value-keywords.ts";
-import { dialectOf, isRecord, walkSchema } from "./walk-schema.ts";
+import { dialectOf, walkSchema } from "./walk-schema.ts";
 
 /**
  * Checks arguments and applies defaults, on a copy. Never throws, never changes what it is given. Answers at once; with a

@@ -1,7 +1,7 @@
-import { type EvaluationRun, pause } from "./evaluation-run.ts";
-import type { Check, KeywordCompiler, SchemaContext } from "./keyword-compiler.ts";
+import { isRecord } from "../../base/is-record.ts";
+import { type Check, type EvaluationRun, type KeywordCompiler, pause, type SchemaContext } from "./evaluation-run.ts";
 import type { Pattern } from "./schema-pattern.ts";
-import { isRecord, type SchemaNode } from "./walk-schema.ts";
+import type { SchemaNode } from "./walk-schema.ts";
 
 export const objectKeywords: readonly (readonly [string, KeywordCompiler])[] = [
   // Before anything asks what is there.

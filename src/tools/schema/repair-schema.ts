@@ -1,5 +1,6 @@
+import { isRecord } from "../../base/is-record.ts";
 import type { Pattern } from "./schema-pattern.ts";
-import { type Dialect, isRecord, type SchemaNode, walkSchema } from "./walk-schema.ts";
+import { type Dialect, type SchemaNode, walkSchema } from "./walk-schema.ts";
 
 const types = new Set(["string", "number", "integer", "boolean", "object", "array", "null"]);
 

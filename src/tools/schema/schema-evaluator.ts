@@ -1,11 +1,19 @@
+import { isRecord } from "../../base/is-record.ts";
 import { applicators, referenceKeywords } from "./applied-schemas.ts";
 import { arrayKeywords } from "./array-keywords.ts";
-import { Evaluated, type EvaluationRun, pause } from "./evaluation-run.ts";
-import type { Check, EvaluatorParts, KeywordCompiler, SchemaContext } from "./keyword-compiler.ts";
+import {
+  type Check,
+  Evaluated,
+  type EvaluationRun,
+  type EvaluatorParts,
+  type KeywordCompiler,
+  pause,
+  type SchemaContext,
+} from "./evaluation-run.ts";
 import { objectKeywords } from "./object-keywords.ts";
 import { SchemaIndex } from "./schema-index.ts";
 import { valueKeywords } from "./value-keywords.ts";
-import { childSchemas, isRecord, type SchemaNode } from "./walk-schema.ts";
+import { childSchemas, type SchemaNode } from "./walk-schema.ts";
 
 /** In the order in which they are looked at: what is cheap and says most comes first. */
 const keywords: readonly (readonly [string, KeywordCompiler])[] = [

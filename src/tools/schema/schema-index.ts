@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
-import { childSchemas, type Dialect, dialectOf, isRecord, type SchemaNode } from "./walk-schema.ts";
+import { isRecord } from "../../base/is-record.ts";
+import { childSchemas, type Dialect, dialectOf, type SchemaNode } from "./walk-schema.ts";
 
 /** A reference that leads nowhere in its schema. Nothing is fetched. */
 export class UnresolvedReference extends Error {

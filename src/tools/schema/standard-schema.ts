@@ -1,8 +1,8 @@
 import { errorMessage, HostError } from "../../base/errors.ts";
+import { isRecord } from "../../base/is-record.ts";
 import { isThenable } from "../../base/thenable.ts";
 import type { ArgumentIssue, JsonSchema, Validated } from "../tool.ts";
 import { maxIssues, pathText } from "./argument-issues.ts";
-import { isRecord } from "./walk-schema.ts";
 
 /** The part of the Standard Schema specification (https://standardschema.dev) that a tool needs of a schema library. */
 export interface StandardSchema<Input = unknown, Output = Input> {

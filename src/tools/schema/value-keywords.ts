@@ -1,8 +1,7 @@
 import { createRequire } from "node:module";
 import type * as Formats from "ajv-formats/dist/formats.js";
 import { canonicalText } from "./array-keywords.ts";
-import type { EvaluationRun } from "./evaluation-run.ts";
-import type { Check, KeywordCompiler, SchemaContext, StringFormat } from "./keyword-compiler.ts";
+import type { Check, EvaluationRun, KeywordCompiler, SchemaContext, StringFormat } from "./evaluation-run.ts";
 import type { SchemaNode } from "./walk-schema.ts";
 
 /** What is asked of a value as a whole, and of numbers and texts. */

@@ -1,3 +1,4 @@
+import { isRecord } from "../../base/is-record.ts";
 /** A JSON Schema while it is being read: nothing is known about its keywords. */
 export type SchemaNode = Record<string, unknown>;
 
@@ -15,10 +16,6 @@ export function walkSchema(root: unknown, visit: (schema: SchemaNode, path: read
     visit(schema, path);
     addChildren(schema, path, waiting);
   }
-}
-
-export function isRecord(value: unknown): value is SchemaNode {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 interface Waiting {

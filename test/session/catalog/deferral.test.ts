@@ -4,7 +4,7 @@ import { createCatalogView } from "../../../src/session/catalog/catalog-view.ts"
 import { createDiscoveredTools } from "../../../src/session/catalog/discovered-tools.ts";
 import type { CatalogSource } from "../../../src/session/catalog/tool-catalog.ts";
 import type { SessionOptions } from "../../../src/session/session-config.ts";
-import type { ToolLike } from "../../../src/tools/define-tool.ts";
+import type { ToolLike } from "../../../src/tools/define/define-tool.ts";
 import type { ToolKind } from "../../../src/tools/tool.ts";
 import { createTestEnvironment, openSession, recordEvents, sourceOf } from "../session-kit.ts";
 

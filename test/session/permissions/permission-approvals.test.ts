@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Session } from "../../../src/session/session.ts";
 import type { SessionOptions } from "../../../src/session/session-config.ts";
-import type { ToolLike } from "../../../src/tools/define-tool.ts";
+import type { ToolLike } from "../../../src/tools/define/define-tool.ts";
 import type { PermissionAsk } from "../../../src/tools/tool.ts";
 import { type ApprovalStore, createMemoryApprovals } from "../../../src/trust/approvals.ts";
 import { createFileApprovals } from "../../../src/trust/file-approvals.ts";

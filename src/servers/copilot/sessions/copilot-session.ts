@@ -6,7 +6,7 @@ import type { Attachment } from "../../../session/clients/session-client.ts";
 import type { SessionEvent } from "../../../session/history/events.ts";
 import type { AgentMode } from "../../../session/prompt/system-prompt.ts";
 import type { Session } from "../../../session/session.ts";
-import type { ToolLike } from "../../../tools/define-tool.ts";
+import type { ToolLike } from "../../../tools/define/define-tool.ts";
 import type { Client } from "../clients/client.ts";
 import { answeredBy, areAlike, type ClientCapabilities, toAttachment } from "../clients/client-capabilities.ts";
 import { ClientCommands, QueuedCommands } from "../clients/client-commands.ts";

@@ -8,8 +8,8 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Logger } from "../../../base/logger.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
-import { type CallToolResultBlocks, toCallToolResult } from "../../../tools/call-tool-result.ts";
 import type { Tool, ToolResult } from "../../../tools/tool.ts";
+import { type CallToolResultBlocks, toCallToolResult } from "../../../tools/tool-result.ts";
 import type { ClientChannel, WithClient } from "../client-channel.ts";
 import { howToAllow } from "../client-questions.ts";
 import { schemaOf, toWireError } from "../fast-path-server.ts";

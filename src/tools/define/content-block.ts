@@ -1,7 +1,6 @@
-import { copyJson } from "./json-copy.ts";
-import type { ContentBlock } from "./prompt.ts";
-import { isRecord } from "./schema/walk-schema.ts";
-import { toBase64 } from "./tool-result-object.ts";
+import { isRecord } from "../../base/is-record.ts";
+import { copyJson } from "../json-copy.ts";
+import type { ContentBlock } from "../prompt.ts";
 
 /** A block of content as an author may write it: as MCP has it, with bytes where MCP has base64. */
 export interface ContentLike {
@@ -71,49 +70,21 @@ function textField(value: unknown, name: string): string {
   return value;
 }
 
-/** The media type that the extension of a file's name or of an address stands for; undefined: an unknown one, or none. */
-export function mediaTypeOf(path: string): string | undefined {
-  const name = path.replace(/[?#].*$/s, "").replace(/^.*[\\/]/s, "");
-  const extension = /[^.]\.([A-Za-z0-9]{1,10})$/.exec(name)?.[1]?.toLowerCase();
-  return extension === undefined ? undefined : byExtension.get(extension);
+/** Standard base64 as it is; line breaks, the URL alphabet and missing padding are put right. Null: it is none. */
+export function toBase64(data: string): string | null {
+  const bare = withoutPadding(data);
+  if (data.length % 4 === 0 && isBase64(bare)) return data;
+  const repaired = withoutPadding(data.replace(/\s+/g, "")).replaceAll("-", "+").replaceAll("_", "/");
+  if (repaired.length % 4 === 1 || !isBase64(repaired)) return null;
+  return repaired.padEnd(Math.ceil(repaired.length / 4) * 4, "=");
 }
 
-const byExtension: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    "text/markdown": "md markdown",
-    "text/plain": "txt text log",
-    "text/csv": "csv",
-    "text/html": "html htm",
-    "text/css": "css",
-    "text/javascript": "js mjs cjs jsx",
-    "text/typescript": "ts mts cts tsx",
-    "text/x-python": "py",
-    "application/x-sh": "sh bash",
-    "application/json": "json",
-    "application/jsonl": "jsonl",
-    "application/yaml": "yaml yml",
-    "application/toml": "toml",
-    "application/xml": "xml xsd",
-    "application/sql": "sql",
-    "application/pdf": "pdf",
-    "application/zip": "zip",
-    "application/gzip": "gz",
-    "application/wasm": "wasm",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
-    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "pptx",
-    "image/svg+xml": "svg",
-    "image/png": "png",
-    "image/jpeg": "jpg jpeg",
-    "image/gif": "gif",
-    "image/webp": "webp",
-    "image/avif": "avif",
-    "audio/mpeg": "mp3",
-    "audio/wav": "wav",
-    "audio/ogg": "ogg",
-    "video/mp4": "mp4",
-    "video/webm": "webm",
-    "font/ttf": "ttf",
-    "font/woff2": "woff2",
-  }).flatMap(([type, extensions]) => extensions.split(" ").map((extension) => [extension, type] as const)),
-);
+/** A search for what does not belong: matching the whole would need a stack as long as the data. */
+function isBase64(bare: string): boolean {
+  return !/[^A-Za-z0-9+/]/.test(bare);
+}
+
+function withoutPadding(data: string): string {
+  if (data.endsWith("==")) return data.slice(0, -2);
+  return data.endsWith("=") ? data.slice(0, -1) : data;
+}

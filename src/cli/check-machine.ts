@@ -1,12 +1,12 @@
 import { accessSync, constants, type Dirent, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { satisfies } from "semver";
-import type { Diagnostic } from "../../base/diagnostic.ts";
-import { errorMessage } from "../../base/errors.ts";
-import type { Host } from "../../host/host.ts";
-import type { ResolvedHostOptions } from "../../host/host-options.ts";
-import { findConfinement } from "../../io/process/confine-process.ts";
-import { createFileApprovals } from "../../trust/file-approvals.ts";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { errorMessage } from "../base/errors.ts";
+import type { Host } from "../host/host.ts";
+import type { ResolvedHostOptions } from "../host/host-options.ts";
+import { findConfinement } from "../io/process/confine-process.ts";
+import { createFileApprovals } from "../trust/file-approvals.ts";
 
 /** What this package runs on, as its package.json says. @internal Exported for tests. */
 export const supportedNode = "^20.19.0 || >=22.12.0";

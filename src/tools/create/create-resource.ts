@@ -1,11 +1,12 @@
-import { canonicalJson, sha256 } from "../base/canonical-json.ts";
-import { errorMessage, HostError } from "../base/errors.ts";
-import { complete } from "./completion.ts";
-import { kindOf, mediaTypeOf, plain, toBlob } from "./content-block.ts";
-import { type DefinedResource, isAddress, type ListedResource, type WatchEnd } from "./define-resource.ts";
-import type { Resource, ResourceContents, ResourceDefinition, ResourceTemplate, ResourceTemplateDefinition } from "./resource.ts";
-import { isRecord } from "./schema/walk-schema.ts";
-import type { ToolOrigin } from "./tool.ts";
+import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
+import { errorMessage, HostError } from "../../base/errors.ts";
+import { isRecord } from "../../base/is-record.ts";
+import { complete } from "../define/completion.ts";
+import { kindOf, plain, toBlob } from "../define/content-block.ts";
+import { type DefinedResource, isAddress, type ListedResource, type WatchEnd } from "../define/define-resource.ts";
+import { mediaTypeOf } from "../media-type.ts";
+import type { Resource, ResourceContents, ResourceDefinition, ResourceTemplate, ResourceTemplateDefinition } from "../resource.ts";
+import type { ToolOrigin } from "../tool.ts";
 
 /** Where resources are made for, and the state of the code behind them. */
 export interface ResourcePlace {

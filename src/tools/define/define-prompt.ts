@@ -1,9 +1,9 @@
-import { sha256 } from "../base/canonical-json.ts";
-import { HostError } from "../base/errors.ts";
+import { HostError } from "../../base/errors.ts";
+import { isRecord } from "../../base/is-record.ts";
+import type { OfferContext } from "../prompt.ts";
+import { isPromptName } from "../prompt-name.ts";
 import { type Completer, isCompleter } from "./completion.ts";
 import { type ContentLike, kindOf } from "./content-block.ts";
-import type { OfferContext } from "./prompt.ts";
-import { isRecord } from "./schema/walk-schema.ts";
 
 /** Marks what `definePrompt` returns, also across copies of this package in one process. */
 const promptBrand: unique symbol = Symbol.for("skillhost.prompt");
@@ -131,28 +131,4 @@ function argumentOf(prompt: string, name: unknown, options: unknown, names: Set<
 
 function invalid(message: string, cause?: unknown): HostError {
   return new HostError("PROMPT_INVALID", message, cause === undefined ? undefined : { cause });
-}
-
-const maxLength = 128;
-const legalName = /^[A-Za-z0-9_.-]{1,128}$/;
-
-/** Whether a prompt may be offered by this name. @internal Exported for tests. */
-export function isPromptName(name: unknown): name is string {
-  return typeof name === "string" && legalName.test(name);
-}
-
-/**
- * The name under which a prompt of that name is offered: legal ones stay; in others a hyphen takes the place of what is
- * not legal, and a part of a hash of the whole name follows, so that different names stay different.
- */
-export function promptName(name: string): string {
-  if (legalName.test(name)) return name;
-  const plain = name
-    .slice(0, 1000)
-    .normalize("NFKD")
-    .replace(/\p{M}+/gu, "")
-    .replace(/[^A-Za-z0-9_.-]+/g, "-")
-    .replace(/^-+|-+$/g, "");
-  const suffix = `-${sha256(name).slice(0, 8)}`;
-  return `${plain.slice(0, maxLength - suffix.length) || "prompt"}${suffix}`;
 }

@@ -1,6 +1,7 @@
-import type { Diagnostic } from "../base/diagnostic.ts";
-import { HostError } from "../base/errors.ts";
-import { findHidden, hiddenWords, withoutHidden } from "../base/hidden-characters.ts";
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { HostError } from "../../base/errors.ts";
+import { findHidden, hiddenWords, withoutHidden } from "../../base/hidden-characters.ts";
+import { isRecord } from "../../base/is-record.ts";
 import {
   checkShapes,
   type LeftOutKeys,
@@ -9,12 +10,12 @@ import {
   type ToolHandler,
   type ToolLike,
   type ToolPermission,
-} from "./define-tool.ts";
-import { copyJson } from "./json-copy.ts";
-import { isLibrarySchema, type LibrarySchema, toJsonSchema } from "./schema/standard-schema.ts";
-import { isRecord, schemaKeywords } from "./schema/walk-schema.ts";
-import type { JsonSchema, ToolDefinition } from "./tool.ts";
-import { checkToolName } from "./tool-name.ts";
+} from "../define/define-tool.ts";
+import { copyJson } from "../json-copy.ts";
+import { isLibrarySchema, type LibrarySchema, toJsonSchema } from "../schema/standard-schema.ts";
+import { schemaKeywords } from "../schema/walk-schema.ts";
+import type { JsonSchema, ToolDefinition } from "../tool.ts";
+import { checkToolName } from "../tool-name.ts";
 
 interface ReadDefinition {
   /** Frozen, and plain JSON throughout. */

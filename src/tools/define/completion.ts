@@ -1,6 +1,6 @@
+import { isRecord } from "../../base/is-record.ts";
+import type { Completion, CompletionContext } from "../prompt.ts";
 import { kindOf } from "./content-block.ts";
-import type { Completion, CompletionContext } from "./prompt.ts";
-import { isRecord } from "./schema/walk-schema.ts";
 
 /** What an author's completion may give: the suggestions, best first, or a whole `Completion`. */
 export type CompletionLike = readonly string[] | Completion;

@@ -1,22 +1,23 @@
 import { homedir } from "node:os";
 import { join, sep } from "node:path";
-import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
-import { errorMessage, HostError } from "../../base/errors.ts";
-import { createVariableLookup } from "../../formats/mcp/expand-variables.ts";
-import { parseMcpConfig } from "../../formats/mcp/mcp-config.ts";
-import { adviseServers } from "../../formats/mcp/mcp-dialects.ts";
-import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
-import { maxJsonBytes } from "../../formats/text/limits.ts";
-import type { Host } from "../../host/host.ts";
-import { StderrTail } from "../../io/process/stderr-tail.ts";
-import { readTextFile } from "../../io/read-bounded.ts";
-import type { McpConnection } from "../../mcp/connection/connection.ts";
-import type { ServerConnector } from "../../mcp/supervisor/server-connector.ts";
-import type { ServerInfo } from "../../session/mcp/server-connections.ts";
-import type { CommandContext } from "../command-context.ts";
-import { readConfiguredServers } from "../configured-servers.ts";
-import { counted, type ListedServer, withFiles } from "../describe.ts";
-import { didYouMean } from "../nearest-names.ts";
+import type { Diagnostic, Severity } from "../base/diagnostic.ts";
+import { errorMessage, HostError } from "../base/errors.ts";
+import { counted } from "../base/text.ts";
+import { createVariableLookup } from "../formats/mcp/expand-variables.ts";
+import { parseMcpConfig } from "../formats/mcp/mcp-config.ts";
+import { adviseServers } from "../formats/mcp/mcp-dialects.ts";
+import type { McpServerSpec } from "../formats/mcp/mcp-server-spec.ts";
+import { maxJsonBytes } from "../formats/text/limits.ts";
+import type { Host } from "../host/host.ts";
+import { StderrTail } from "../io/process/stderr-tail.ts";
+import { readTextFile } from "../io/read-bounded.ts";
+import type { McpConnection } from "../mcp/connection/connection.ts";
+import type { ServerConnector } from "../mcp/supervisor/server-connector.ts";
+import type { ServerInfo } from "../session/mcp/server-connections.ts";
+import type { CommandContext } from "./command-context.ts";
+import { readConfiguredServers } from "./configured-servers.ts";
+import { type ListedServer, withFiles } from "./describe.ts";
+import { didYouMean } from "./did-you-mean.ts";
 
 /**
  * What is looked at for each server, in this order. `start`: its program runs and answers. `tools`: it offers tools, and

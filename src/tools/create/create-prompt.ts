@@ -1,12 +1,12 @@
-import { canonicalJson, sha256 } from "../base/canonical-json.ts";
-import { errorMessage, HostError } from "../base/errors.ts";
-import { withoutHidden } from "../base/hidden-characters.ts";
-import { complete } from "./completion.ts";
-import { kindOf, toContentBlock } from "./content-block.ts";
-import type { DefinedPrompt } from "./define-prompt.ts";
-import type { OfferContext, Prompt, PromptDefinition, PromptMessage, PromptResult } from "./prompt.ts";
-import { isRecord } from "./schema/walk-schema.ts";
-import type { ToolOrigin } from "./tool.ts";
+import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
+import { errorMessage, HostError } from "../../base/errors.ts";
+import { withoutHidden } from "../../base/hidden-characters.ts";
+import { isRecord } from "../../base/is-record.ts";
+import { complete } from "../define/completion.ts";
+import { kindOf, toContentBlock } from "../define/content-block.ts";
+import type { DefinedPrompt } from "../define/define-prompt.ts";
+import type { OfferContext, Prompt, PromptDefinition, PromptMessage, PromptResult } from "../prompt.ts";
+import type { ToolOrigin } from "../tool.ts";
 
 /** Makes the prompt that a host offers of what `definePrompt` made. `generation` names the state of the code behind it. */
 export function createPrompt(defined: DefinedPrompt, origin: ToolOrigin, generation: string): Prompt {

@@ -1,4 +1,4 @@
-import { HostError } from "../base/errors.ts";
+import { HostError } from "../../base/errors.ts";
 
 /** A pattern of addresses: RFC 6570 up to level 3, and `{name*}` for a rest with slashes in it. */
 export interface UriTemplate {

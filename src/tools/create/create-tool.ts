@@ -1,13 +1,13 @@
-import type { Diagnostic } from "../base/diagnostic.ts";
-import { HostError } from "../base/errors.ts";
-import type { ToolLike } from "./define-tool.ts";
-import { checkSchema } from "./schema/check-schema.ts";
-import { compileSchema, nullOmitter } from "./schema/json-schema-validator.ts";
-import { type LibrarySchema, standardValidator } from "./schema/standard-schema.ts";
-import { revisionOf, signatureOf } from "./signature.ts";
-import type { Tool, ToolDefinition, ToolOrigin, Validated } from "./tool.ts";
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { HostError } from "../../base/errors.ts";
+import type { ToolLike } from "../define/define-tool.ts";
+import { checkSchema } from "../schema/check-schema.ts";
+import { compileSchema, nullOmitter } from "../schema/json-schema-validator.ts";
+import { type LibrarySchema, standardValidator } from "../schema/standard-schema.ts";
+import { revisionOf, signatureOf } from "../signature.ts";
+import type { Tool, ToolDefinition, ToolOrigin, Validated } from "../tool.ts";
+import { checkToolName } from "../tool-name.ts";
 import { readDefinition } from "./tool-definition.ts";
-import { checkToolName } from "./tool-name.ts";
 
 export interface CreateToolOptions {
   /**
