@@ -16,6 +16,7 @@ const names = [
   "sessions",
   "turns",
   "mcp",
+  "http",
   "copilot",
   "python",
   "trust",
