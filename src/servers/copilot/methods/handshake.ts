@@ -32,6 +32,10 @@ export const handshake: MethodFamily = {
     // After the answer was written.
     setImmediate(() => server.requestShutdown());
   },
+  "secrets.addFilterValues"({ server, params }) {
+    for (const value of params.texts("values")) if (value.length >= 4) server.secrets.add(value);
+    return { ok: true };
+  },
 };
 
 /** Clients of protocol 3 begin with `connect`; who pings before that knows no newer protocol than 2. */

@@ -4,8 +4,8 @@ import { badParams, type Params } from "../connection/params.ts";
 import { chooseModel } from "../request/model-endpoint.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
+import { toMode } from "./metadata.ts";
 import type { Call, MethodFamily } from "./method.ts";
-import { toMode } from "./state.ts";
 
 /** What is said in a session, and what has happened in it. */
 export const messages: MethodFamily = {
@@ -47,6 +47,12 @@ export const messages: MethodFamily = {
     else append("session.info", { infoType: type, ...said, ...(tip !== undefined && { tip }) });
     sink[Symbol.dispose]();
     return { eventId };
+  },
+  async "session.sendSystemNotification"(call) {
+    const { session } = findSession(call.server, call.params);
+    const content = call.params.text("message");
+    session.events.append("system.notification", { content, kind: call.params.get("kind") ?? { type: "unclassified" } });
+    await session.send({ prompt: content, mode: "immediate", source: "system" });
   },
 };
 

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { HostError } from "../../../base/errors.ts";
 import { noResult } from "../../../session/clients/request-kinds.ts";
 import type { QueuedCommand } from "../../../session/turns/message-queue.ts";
@@ -30,6 +29,11 @@ export const ui: MethodFamily = {
   "session.ui.handlePendingExitPlanMode": ({ server, client, params }) => ({
     success: findSession(server, params).answer(client, params.text("requestId"), params.record("response")),
   }),
+  async "session.ui.ephemeralQuery"(call) {
+    const { session } = findSession(call.server, call.params);
+    await chooseModel(call.server, session);
+    return { answer: await session.conversation.ask(call.params.text("question"), call.signal()) };
+  },
   "session.commands.list"(call) {
     const { params } = call;
     const session = findSession(call.server, params);
@@ -81,18 +85,6 @@ export const ui: MethodFamily = {
     const isIn = session.attachmentOf(client) !== undefined;
     return { success: isIn && session.queuedCommands.answer(params.text("requestId"), result) };
   },
-  async "session.eventLog.registerInterest"({ server, client, params }) {
-    const handle = randomUUID();
-    const session = findSession(server, params);
-    const eventType = params.text("eventType");
-    session.addInterest(client, handle, eventType);
-    // Who brings tokens brings them for this session: nobody else's connection uses them.
-    if (eventType === "mcp.oauth_required") await session.session.update({ mcpTokenOwner: session.id });
-    return { handle };
-  },
-  "session.eventLog.releaseInterest": ({ server, client, params }) => ({
-    success: findSession(server, params).removeInterest(client, params.text("handle")),
-  }),
 };
 
 function describe(name: string, description: string, kind: "builtin" | "skill"): object {

@@ -1,3 +1,4 @@
+import type { ContextUse } from "../../../session/conversation.ts";
 import type { AgentMode } from "../../../session/prompt/system-prompt.ts";
 import { badParams } from "../connection/params.ts";
 import { optionsOf } from "../request/session-request.ts";
@@ -7,7 +8,7 @@ import { ClientWorkspace, type SessionWorkspace, Workspace } from "../sessions/w
 import type { Call, MethodFamily } from "./method.ts";
 
 /** What a session is like, and the files that it keeps for itself. */
-export const state: MethodFamily = {
+export const metadata: MethodFamily = {
   async "session.options.update"({ server, client, params }) {
     const session = findSession(server, params);
     const { workingDirectory, ...change } = optionsOf(server, client, params, session.id);
@@ -64,34 +65,15 @@ export const state: MethodFamily = {
     // What goes on in the background is work as well, and no abort stops it.
     return { abortable: session.conversation.isBusy, hasActiveWork: isBusy };
   },
-  async "session.plan.read"(call) {
-    const workspace = workspaceOf(call);
-    const content = await workspace.readPlan();
-    return { exists: content !== undefined, content: content ?? null, path: content === undefined ? null : workspace.planPath };
-  },
-  async "session.plan.update"(call) {
+  "session.metadata.contextInfo"(call) {
     const session = sessionOf(call);
-    const isNew = await workspaceOf(call).writePlan(call.params.text("content"));
-    session.session.events.append("session.plan_changed", { operation: isNew ? "create" : "update" });
+    const use = session.session.conversation.contextUse;
+    return { contextInfo: use === undefined ? null : toContextInfo(use, session, call) };
   },
-  async "session.plan.delete"(call) {
-    const session = sessionOf(call);
-    if (await workspaceOf(call).deletePlan()) session.session.events.append("session.plan_changed", { operation: "delete" });
-  },
-  "session.workspaces.getWorkspace"(call) {
-    const session = sessionOf(call);
-    const { path } = workspaceOf(call);
-    const times = { created_at: session.createdAt.toISOString(), updated_at: session.modifiedAt.toISOString() };
-    const cwd = session.session.config.workingDirectory;
-    return { workspace: { id: session.id, cwd, ...(session.name !== undefined && { name: session.name }), ...times }, path };
-  },
-  "session.workspaces.listFiles": async (call) => ({ files: await workspaceOf(call).list() }),
-  "session.workspaces.readFile": async (call) => ({ content: await workspaceOf(call).read(call.params.text("path")) }),
-  async "session.workspaces.createFile"(call) {
-    const session = sessionOf(call);
-    const path = call.params.text("path");
-    const isNew = await workspaceOf(call).write(path, call.params.text("content"));
-    session.session.events.append("session.workspace_file_changed", { path, operation: isNew ? "create" : "update" });
+  "session.metadata.recomputeContextTokens"(call) {
+    const use = sessionOf(call).session.conversation.contextUse;
+    const { systemTokens = 0, conversationTokens = 0 } = use ?? {};
+    return { totalTokens: systemTokens + conversationTokens, messagesTokenCount: conversationTokens, systemTokenCount: systemTokens };
   },
 };
 
@@ -107,4 +89,23 @@ function sessionOf({ server, params }: Call): CopilotSession {
 function workspaceOf(call: Call): SessionWorkspace {
   const { id, files } = sessionOf(call);
   return files === undefined ? new Workspace(call.server, id) : new ClientWorkspace(files);
+}
+
+function toContextInfo(use: ContextUse, { session }: CopilotSession, { params }: Call): object {
+  const { systemTokens, conversationTokens, toolDefinitionsTokens, currentTokens } = use;
+  const promptTokenLimit = params.optionalNumber("promptTokenLimit") || use.tokenLimit;
+  const output = params.optionalNumber("outputTokenLimit") ?? 0;
+  const { infinite, model } = session.config.turn;
+  return {
+    modelName: params.optionalText("selectedModel") ?? model ?? "",
+    systemTokens,
+    conversationTokens,
+    toolDefinitionsTokens,
+    mcpToolsTokens: 0,
+    totalTokens: currentTokens,
+    promptTokenLimit,
+    compactionThreshold: Math.floor(promptTokenLimit * (infinite?.backgroundThreshold ?? 1)),
+    limit: promptTokenLimit + output,
+    bufferTokens: output + Math.floor(promptTokenLimit * (1 - (infinite?.exhaustionThreshold ?? 1))),
+  };
 }

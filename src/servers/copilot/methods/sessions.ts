@@ -2,13 +2,14 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { HostError, toError } from "../../../base/errors.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
+import { notSupported } from "../connection/params.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import { workspacePathOf } from "../sessions/workspace.ts";
 import { deleteSession, type ListedSession, listSessions } from "./lifecycle.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** All sessions that are kept, whether or not somebody is in them. */
-export const stored: MethodFamily = {
+export const sessions: MethodFamily = {
   async "sessions.list"(call) {
     const filter = call.params.optionalRecord("filter");
     const cwd = filter?.["cwd"];
@@ -114,6 +115,10 @@ export const stored: MethodFamily = {
   "sessions.loadDeferredRepoHooks"({ server, params }) {
     findSession(server, params);
     return { startupPrompts: [], hookCount: 0 };
+  },
+  "sessions.setAdditionalPlugins"({ params }) {
+    if (params.records("plugins").length === 0) return {};
+    throw notSupported(`${params.method} is not supported by skillhost: list plugin folders in pluginDirectories of the session.`);
   },
 };
 

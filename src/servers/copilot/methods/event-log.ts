@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { SessionEvent } from "../../../session/history/events.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
@@ -6,7 +7,7 @@ const mostEvents = 1_000;
 const usualEvents = 200;
 
 /** What has happened in a session, a page at a time, and what its models took. */
-export const observed: MethodFamily = {
+export const eventLog: MethodFamily = {
   async "session.eventLog.read"(call) {
     const { params } = call;
     const events = await findSession(call.server, params).past();
@@ -28,6 +29,18 @@ export const observed: MethodFamily = {
     const events = await findSession(call.server, call.params).past();
     return { cursor: cursorAt(events.length, events) };
   },
+  async "session.eventLog.registerInterest"({ server, client, params }) {
+    const handle = randomUUID();
+    const session = findSession(server, params);
+    const eventType = params.text("eventType");
+    session.addInterest(client, handle, eventType);
+    // Who brings tokens brings them for this session: nobody else's connection uses them.
+    if (eventType === "mcp.oauth_required") await session.session.update({ mcpTokenOwner: session.id });
+    return { handle };
+  },
+  "session.eventLog.releaseInterest": ({ server, client, params }) => ({
+    success: findSession(server, params).removeInterest(client, params.text("handle")),
+  }),
   async "session.usage.getMetrics"({ server, params }) {
     const { session } = findSession(server, params);
     const { model } = session.config.view;
