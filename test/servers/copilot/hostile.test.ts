@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
-import { FrameReader } from "../../../src/servers/copilot/connection/frame-reader.ts";
+import { FrameReader } from "../../../src/servers/copilot/connection/frames.ts";
 import { rounds } from "../../rounds.ts";
 import { answeredMethods, Served } from "./wire-kit.ts";
 

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "../../../base/logger.ts";
-import { introduction } from "../connection/frame-reader.ts";
+import { introduction } from "../connection/frames.ts";
 import { type AnswerRequest, Wire, type WireStreams } from "../connection/wire.ts";
 import { ModelRequests } from "./model-requests.ts";
 

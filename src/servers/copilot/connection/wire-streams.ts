@@ -10,8 +10,7 @@ import {
 import { toError } from "../../../base/errors.ts";
 import type { Logger } from "../../../base/logger.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
-import { type FrameLimits, FrameReader } from "./frame-reader.ts";
-import type { FrameWriter } from "./frame-writer.ts";
+import { type FrameLimits, FrameReader, type FrameWriter } from "./frames.ts";
 
 interface ReaderHost {
   /** Answers what is no request. */

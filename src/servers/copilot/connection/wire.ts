@@ -9,8 +9,7 @@ import {
 import { toError } from "../../../base/errors.ts";
 import type { Logger } from "../../../base/logger.ts";
 import { onAbort, waitFor } from "../../../base/wait-for.ts";
-import type { FrameLimits } from "./frame-reader.ts";
-import { FrameWriter, type WireOutput } from "./frame-writer.ts";
+import { type FrameLimits, FrameWriter, type WireOutput } from "./frames.ts";
 import { WireReader, WireWriter } from "./wire-streams.ts";
 
 export interface WireStreams {

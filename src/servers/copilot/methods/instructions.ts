@@ -9,7 +9,7 @@ import {
   instructionFolder,
   instructionPlaces,
 } from "../../../session/prompt/instruction-files.ts";
-import { userDirectoryOf } from "../request/session-options.ts";
+import { userDirectoryOf } from "../request/apply-session-request.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 

@@ -1,7 +1,7 @@
 import type { ContextUse } from "../../../session/conversation.ts";
 import type { AgentMode } from "../../../session/prompt/system-prompt.ts";
 import { badParams } from "../connection/params.ts";
-import { optionsOf } from "../request/session-request.ts";
+import { optionsOf } from "../request/apply-session-request.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import { ClientWorkspace, type SessionWorkspace, Workspace } from "../sessions/workspace.ts";

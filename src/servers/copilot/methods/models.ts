@@ -3,8 +3,8 @@ import { listModels, type ProviderOptions } from "../../../models/provider.ts";
 import type { SessionChange } from "../../../session/session-config.ts";
 import { isPluginProvider, type SessionProvider } from "../../../session/turns/turn-options.ts";
 import { Params } from "../connection/params.ts";
+import { carrierOf } from "../request/apply-session-request.ts";
 import { findEndpoint } from "../request/model-endpoint.ts";
-import { carrierOf } from "../request/session-request.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 

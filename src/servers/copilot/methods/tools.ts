@@ -1,7 +1,7 @@
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import type { ListedTool } from "../../../session/catalog/assemble-catalog.ts";
 import { badParams } from "../connection/params.ts";
-import { toDeclarations } from "../request/session-options.ts";
+import { toDeclarations } from "../request/parse-session-request.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { MethodFamily } from "./method.ts";

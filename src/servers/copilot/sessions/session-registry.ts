@@ -9,17 +9,17 @@ import { ClientPlugins } from "../clients/client-plugins.ts";
 import type { Params } from "../connection/params.ts";
 import type { ServerContext } from "../context.ts";
 import { admitExtension, changesOf, followJoin } from "../extensions/join-extension.ts";
-import { ineffectiveOptions, refuseUnenforceable, toCustomInstructions } from "../request/session-options.ts";
-import { instructionsOf, ownCallbacks, toCapabilities, toOptions } from "../request/session-request.ts";
+import { completeOptions, instructionsOf, ownCallbacks, toCustomInstructions } from "../request/apply-session-request.ts";
+import { parseSessionRequest } from "../request/parse-session-request.ts";
 import { CopilotSession } from "./copilot-session.ts";
 import { filesAt, findStorage, storageIn } from "./workspace.ts";
 
 /** Makes a session as a client wants it, with the client in it. @throws HostError as `Host.createSession`, `Attachment.setTools`. */
 export async function createWireSession(server: ServerContext, client: Client, params: Params): Promise<CopilotSession> {
-  refuseUnenforceable(params);
+  const { capabilities, ignored, ...request } = parseSessionRequest(params, client.version);
   const sessionId = params.optionalText("sessionId") ?? randomUUID();
-  const offer = toCapabilities(params, client);
-  const options = toOptions(server, client, params, sessionId, offer.hooks ? [client] : []);
+  const hookClients = capabilities.hooks ? [client] : [];
+  const options = completeOptions(server, { ...request, client, params, sessionId, hookClients });
   const customInstructions = toCustomInstructions(params, server.options.environment, undefined);
   const host = await server.host();
   const plugins = await loadClientPlugins(server, params.texts("pluginDirectories"), options.workingDirectory);
@@ -37,7 +37,7 @@ export async function createWireSession(server: ServerContext, client: Client, p
   wireSession.files = files;
   server.sessions.set(sessionId, wireSession);
   try {
-    wireSession.join(client, offer, { past: "all" });
+    wireSession.join(client, capabilities, { past: "all" });
   } catch (error) {
     await server.end(wireSession);
     // Nothing of a session that did not come about stays behind.
@@ -45,7 +45,10 @@ export async function createWireSession(server: ServerContext, client: Client, p
     throw error;
   }
   wireSession.news.tellOpened();
-  tellIneffective(wireSession, params);
+  if (ignored.length > 0) {
+    const message = `These options of ${params.method} have no effect in skillhost: ${ignored.join(", ")}.`;
+    session.events.append("session.info", { infoType: "options_without_effect", message });
+  }
   wireSession.followErrors(host);
   followJoin(server, wireSession, client, params);
   await leaveIfGone(server, wireSession, client);
@@ -54,13 +57,13 @@ export async function createWireSession(server: ServerContext, client: Client, p
 
 /** Goes on with a session, open here or kept, and takes the client in. @throws HostError as `Host.resumeSession`, `Attachment.setTools`. */
 export async function resumeWireSession(server: ServerContext, client: Client, params: Params): Promise<CopilotSession> {
-  refuseUnenforceable(params);
   const sessionId = params.text("sessionId");
   admitExtension(client, params, sessionId, server.options.environment);
-  const offer = toCapabilities(params, client);
+  const { capabilities, ...request } = parseSessionRequest(params, client.version);
   const known = server.sessions.get(sessionId);
   const others = (known?.hookClients ?? []).filter((other) => other !== client);
-  const options = changesOf(client, params, toOptions(server, client, params, sessionId, offer.hooks ? [...others, client] : others));
+  const hookClients = capabilities.hooks ? [...others, client] : others;
+  const options = changesOf(client, params, completeOptions(server, { ...request, client, params, sessionId, hookClients }));
   const hadHooks = known?.hookClients.includes(client) === true;
   const host = await server.host();
   const plugins = await pluginsOf(server, known, params, options.workingDirectory);
@@ -91,11 +94,11 @@ export async function resumeWireSession(server: ServerContext, client: Client, p
   server.sessions.set(sessionId, wireSession);
   try {
     const past = params.flag("disableResume") ? noPast : resumed;
-    wireSession.join(client, offer, { past, continuesWork: params.flag("continuePendingWork") });
+    wireSession.join(client, capabilities, { past, continuesWork: params.flag("continuePendingWork") });
   } catch (error) {
     if (wireSession.clients.length === 0) await server.end(wireSession);
     // Nobody is asked who is not in the session.
-    else if (offer.hooks) await updateHooks(wireSession);
+    else if (capabilities.hooks) await updateHooks(wireSession);
     throw error;
   }
   wireSession.followErrors(host);
@@ -179,13 +182,6 @@ export function findSession(server: ServerContext, params: Params): CopilotSessi
   if (found?.session.isOpen !== true) throw new HostError("SESSION_NOT_FOUND", `Session not found for sessionId: ${sessionId}`);
   found.touch();
   return found;
-}
-
-function tellIneffective({ session }: CopilotSession, params: Params): void {
-  const names = ineffectiveOptions(params);
-  if (names.length === 0) return;
-  const message = `These options of ${params.method} have no effect in skillhost: ${names.join(", ")}.`;
-  session.events.append("session.info", { infoType: "options_without_effect", message });
 }
 
 /** Reads the plugins of a session: those of the server, and those that its client names. What cannot be read is said to the log. */

@@ -1,37 +1,51 @@
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
 import { HostError } from "../../../base/errors.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import { noResult } from "../../../session/clients/request-kinds.ts";
 import { approveUnasked } from "../../../session/permissions/permissions.ts";
+import type { CustomInstructionOptions } from "../../../session/prompt/instruction-files.ts";
 import type { Session } from "../../../session/session.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
 import type { Client } from "../clients/client.ts";
-import { type ClientCapabilities, toClientHooks } from "../clients/client-capabilities.ts";
-import type { CommandDeclaration } from "../clients/client-commands.ts";
+import { toClientHooks } from "../clients/client-capabilities.ts";
 import type { Params } from "../connection/params.ts";
 import type { ServerContext } from "../context.ts";
-import { createTokenSource } from "./github-token.ts";
-import { findEndpoint } from "./model-endpoint.ts";
-import { toCustomInstructions, toDeclarations, toSessionOptions } from "./session-options.ts";
+import type { Environment } from "../copilot-options.ts";
+import { createTokenSource, findEndpoint } from "./model-endpoint.ts";
+import { parseSessionOptions } from "./parse-session-request.ts";
 import { toSystemMessage } from "./system-message-sections.ts";
 
 /** What `session.options.update` changes. */
 export function optionsOf(server: ServerContext, client: Client, params: Params, sessionId: string): SessionOptions {
-  const { hooks: _hooks, ...made } = toOptions(server, client, params, sessionId, []);
-  const options = { ...made, ...instructionsOf(server, params, server.sessions.get(sessionId)?.session) };
+  const { hooks: _hooks, ...complete } = completeOptions(server, {
+    client,
+    params,
+    sessionId,
+    options: parseSessionOptions(params),
+    hookClients: [],
+  });
+  const options = { ...complete, ...instructionsOf(server, params, server.sessions.get(sessionId)?.session) };
   if (params.get("provider") !== undefined || params.get("providers") !== undefined) return options;
   const { provider: _provider, ...rest } = options;
   return rest;
 }
 
-/** What a request says of a session, as the session takes it. `hookClients`: whose hooks run. */
-export function toOptions(
+interface OptionsRequest {
+  readonly client: Client;
+  readonly params: Params;
+  readonly sessionId: string;
+  /** What the parameters say by themselves. */
+  readonly options: SessionOptions;
+  /** The clients whose hooks run. */
+  readonly hookClients: readonly Client[];
+}
+
+/** Adds to the options of a request what depends on the server and its clients: the model's endpoint, hooks, the system message. */
+export function completeOptions(
   server: ServerContext,
-  client: Client,
-  params: Params,
-  sessionId: string,
-  hookClients: readonly Client[],
+  { client, params, sessionId, options, hookClients }: OptionsRequest,
 ): SessionOptions {
-  const options = toSessionOptions(params);
   const { environment, gitHubToken } = server.options;
   const registration = params.optionalText("gitHubTokenProviderRegistrationId");
   const endpoint = findEndpoint(params, {
@@ -53,25 +67,6 @@ export function toOptions(
     ...(hooks !== undefined && { hooks }),
     ...(server.options.allowsAll === true && { onPermissionRequest: approveUnasked }),
   };
-}
-
-/** What a request says of the client that comes with it. */
-export function toCapabilities(params: Params, client: Client): ClientCapabilities {
-  return {
-    hooks: params.flag("hooks"),
-    answersPermissions: params.flag("requestPermission"),
-    answersUserInput: params.flag("requestUserInput"),
-    answersElicitation: client.version !== 2 && params.flag("requestElicitation"),
-    answersPlans: client.version !== 2 && params.flag("requestExitPlanMode"),
-    rendersApps: params.flag("requestMcpApps"),
-    wantsSubAgentStreaming: params.optionalFlag("includeSubAgentStreamingEvents") ?? true,
-    commands: params.records("commands").flatMap(toCommand),
-    tools: params.get("tools") === undefined ? undefined : toDeclarations(params),
-  };
-}
-
-function toCommand({ name, description }: Readonly<Record<string, unknown>>): readonly CommandDeclaration[] {
-  return typeof name === "string" && name !== "" ? [{ name, description: typeof description === "string" ? description : "" }] : [];
 }
 
 /** Custom instructions as a session that goes on has them after a request; empty: as before. */
@@ -100,4 +95,33 @@ export function ownCallbacks(server: ServerContext, sessionId: string): Partial<
 /** The client that offered to carry requests to models; the first of several. */
 export function carrierOf({ clients }: ServerContext): Client | undefined {
   return [...clients].find((client) => client.carriesModelRequests);
+}
+
+/**
+ * What a client says of custom instructions. Undefined: nothing that would change what there was `before`. A session that
+ * begins has none before, and reads the files of its project unless its client says otherwise.
+ */
+export function toCustomInstructions(
+  params: Params,
+  environment: Environment,
+  before: CustomInstructionOptions | undefined,
+): CustomInstructionOptions | undefined {
+  const skips = params.optionalFlag("skipCustomInstructions");
+  const directories = params.optionalTexts("instructionDirectories");
+  const organization = params.optionalText("organizationCustomInstructions");
+  if (before !== undefined && skips === undefined && directories === undefined && organization === undefined) return undefined;
+  const userDirectory = userDirectoryOf(environment);
+  return {
+    userDirectory,
+    ...before,
+    ...(skips === undefined ? { files: before?.files ?? true } : { files: !skips }),
+    ...(directories !== undefined && { directories }),
+    ...(organization !== undefined && { organization }),
+  };
+}
+
+/** Where the user's own instructions lie, for agents of this kind. */
+export function userDirectoryOf(environment: Environment): string {
+  const home = environment["COPILOT_HOME"];
+  return home ? resolve(home) : join(environment["HOME"] || homedir(), ".copilot");
 }
