@@ -37,7 +37,7 @@ export interface ServerContext extends CopilotSessionObserver {
   /** The plugins that this user installed through a client. @throws HostError `PLUGIN_LIBRARY`. */
   pluginLibrary(): Promise<PluginLibrary>;
   /** Notifies every client that a session began, changed or is gone. */
-  tellLifecycle(type: "session.created" | "session.updated" | "session.deleted", sessionId: string, session?: CopilotSession): void;
+  notifyLifecycle(type: "session.created" | "session.updated" | "session.deleted", sessionId: string, session?: CopilotSession): void;
   /** Ends a session for all of its clients. */
   end(session: CopilotSession): Promise<void>;
   /** Ends all sessions, and stops waiting for them after a while. */

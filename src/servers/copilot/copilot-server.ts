@@ -16,7 +16,7 @@ import type { McpConfigFile } from "./sessions/mcp-config-file.ts";
 /** A tool that ignores that its call was cancelled may run for ever. */
 const endingMs = 2_000;
 /** Milliseconds that those who list sessions may be behind. */
-const newsMs = 50;
+const notifyPauseMs = 50;
 
 /**
  * A runtime for clients of the Copilot SDK: any number of them, on any number of lines, over one host. Sessions belong to
@@ -41,8 +41,8 @@ export class CopilotServer implements ServerContext, AsyncDisposable {
   #host: Promise<Host> | undefined;
   #closed: Promise<void> | undefined;
   readonly #isToken: ((given: string) => boolean) | undefined;
-  readonly #news = new Set<CopilotSession>();
-  #isTelling = false;
+  readonly #changed = new Set<CopilotSession>();
+  #isNotifying = false;
   #hasWorked = false;
 
   constructor(options: CopilotServerOptions) {
@@ -126,7 +126,7 @@ export class CopilotServer implements ServerContext, AsyncDisposable {
   }
 
   /** Tells every client that a session began, changed or is gone. */
-  tellLifecycle(type: "session.created" | "session.updated" | "session.deleted", sessionId: string, session?: CopilotSession): void {
+  notifyLifecycle(type: "session.created" | "session.updated" | "session.deleted", sessionId: string, session?: CopilotSession): void {
     const times = session && { startTime: session.createdAt.toISOString(), modifiedTime: session.modifiedAt.toISOString() };
     const json = JSON.stringify({ type, sessionId, ...(times && { metadata: times }) });
     for (const { wire, isAdmitted } of this.clients) if (isAdmitted) wire.notify("session.lifecycle", json);
@@ -134,8 +134,8 @@ export class CopilotServer implements ServerContext, AsyncDisposable {
 
   /** Tells of changes, but not of each: in a turn there are many. */
   onChanged(session: CopilotSession): void {
-    this.#news.add(session);
-    if (!this.#isTelling) void this.#tellNews();
+    this.#changed.add(session);
+    if (!this.#isNotifying) void this.#notifyChanged();
   }
 
   onTurnOver(): void {
@@ -143,17 +143,17 @@ export class CopilotServer implements ServerContext, AsyncDisposable {
     this.#hasWorked = true;
   }
 
-  async #tellNews(): Promise<void> {
-    this.#isTelling = true;
+  async #notifyChanged(): Promise<void> {
+    this.#isNotifying = true;
     await nextTurn();
-    while (this.#news.size > 0) {
-      const changed = [...this.#news];
-      this.#news.clear();
+    while (this.#changed.size > 0) {
+      const changed = [...this.#changed];
+      this.#changed.clear();
       for (const session of changed)
-        if (this.sessions.get(session.id) === session) this.tellLifecycle("session.updated", session.id, session);
-      await delay(newsMs, undefined, { ref: false });
+        if (this.sessions.get(session.id) === session) this.notifyLifecycle("session.updated", session.id, session);
+      await delay(notifyPauseMs, undefined, { ref: false });
     }
-    this.#isTelling = false;
+    this.#isNotifying = false;
   }
 
   /** Ends a session, whoever is in it. */
@@ -233,7 +233,7 @@ class SessionTimers implements Disposable {
     clearTimeout(this.#orphans.get(session));
     const end = (): void => {
       this.#orphans.delete(session);
-      if (session.people.length === 0) this.#end(session);
+      if (session.participants.length === 0) this.#end(session);
     };
     this.#orphans.set(session, setTimeout(end, this.#server.options.orphanTimeout ?? defaultOrphanMs).unref());
   }

@@ -27,17 +27,17 @@ interface AskedClient {
 }
 
 /** How a client attaches to a session: what it may answer, and what it is asked by requests. */
-export function toAttachment(asked: AskedClient, offer: ClientCapabilities): AttachmentOptions {
+export function toAttachment(asked: AskedClient, capabilities: ClientCapabilities): AttachmentOptions {
   // An extension is nobody who decides, unless it says so: a question that only it hears of would wait for ever.
   const { extension } = asked.client;
-  const answers: AskKind[] = extension === undefined || offer.answersPermissions ? ["permission", "tool"] : ["tool"];
-  if (offer.answersUserInput) answers.push("userInput");
-  if (offer.answersElicitation) answers.push("elicitation");
-  if (offer.answersPlans) answers.push("exitPlanMode");
+  const answers: AskKind[] = extension === undefined || capabilities.answersPermissions ? ["permission", "tool"] : ["tool"];
+  if (capabilities.answersUserInput) answers.push("userInput");
+  if (capabilities.answersElicitation) answers.push("elicitation");
+  if (capabilities.answersPlans) answers.push("exitPlanMode");
   const handlers = {
     ...(asked.client.version === 2 && toV2Handlers(asked.client)),
-    ...(offer.answersUserInput && userInputOf(asked)),
-    ...(offer.answersPlans && plansOf(asked)),
+    ...(capabilities.answersUserInput && userInputOf(asked)),
+    ...(capabilities.answersPlans && plansOf(asked)),
   };
   if (extension === undefined) return { level: "connection", name: "a client", answers, handlers };
   return { level: "extension", name: `extension "${extension.id}"`, answers, handlers };

@@ -37,11 +37,11 @@ export class ClientCommands {
     const before = this.#byClient.get(client) ?? [];
     if (commands.length > 0) this.#byClient.set(client, commands);
     else this.#byClient.delete(client);
-    if (JSON.stringify(before) !== JSON.stringify(commands)) this.#tell();
+    if (JSON.stringify(before) !== JSON.stringify(commands)) this.#emitChanged();
   }
 
   remove(client: Client): void {
-    if (this.#byClient.delete(client) && this.#session.isOpen) this.#tell();
+    if (this.#byClient.delete(client) && this.#session.isOpen) this.#emitChanged();
     for (const [id, { client: owner }] of this.#pending)
       if (owner === client) this.settle(id, client, "The client that provides this command has disconnected.");
   }
@@ -84,7 +84,7 @@ export class ClientCommands {
     return [...this.#byClient].find(([, commands]) => commands.some((command) => command.name === name))?.[0];
   }
 
-  #tell(): void {
+  #emitChanged(): void {
     this.#session.events.append("commands.changed", { commands: [...this.all.values()] });
   }
 }

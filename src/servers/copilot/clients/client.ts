@@ -61,14 +61,14 @@ export class Client {
   }
 
   /** Whether it has used up its tries: not even the right token helps it now. */
-  get isTurnedAway(): boolean {
+  get isLockedOut(): boolean {
     return this.#refusals >= maxRefusals;
   }
 
   /** Counts a request that was refused for want of the token. The last one ends the line, after its answer. */
   countRefusal(): void {
     this.#refusals++;
-    if (this.isTurnedAway) setImmediate(() => this.wire.close());
+    if (this.isLockedOut) setImmediate(() => this.wire.close());
   }
 }
 

@@ -12,7 +12,7 @@ import type { Logger } from "../../../base/logger.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import { type FrameLimits, FrameReader, type FrameWriter } from "./frames.ts";
 
-interface ReaderHost {
+interface WireReaderHandlers {
   /** Answers what is no request. */
   refuse(answer: { readonly id: string | number | null; readonly error: { readonly code: number; readonly message: string } }): void;
   onProblem(problem: string): void;
@@ -21,15 +21,15 @@ interface ReaderHost {
 /** Reads frames, and hands on what is a message of JSON-RPC in every part that is looked at later. */
 export class WireReader extends AbstractMessageReader {
   readonly #input: Readable;
-  readonly #host: ReaderHost;
+  readonly #handlers: WireReaderHandlers;
   readonly #frames: FrameReader;
   #callback: DataCallback = () => {};
   #hasEnded = false;
 
-  constructor(input: Readable, host: ReaderHost) {
+  constructor(input: Readable, handlers: WireReaderHandlers) {
     super();
     this.#input = input;
-    this.#host = host;
+    this.#handlers = handlers;
     this.#frames = new FrameReader({
       message: (value) => this.#take(value),
       unreadable: (problem) => this.#refuse(null, -32700, problem),
@@ -80,8 +80,8 @@ export class WireReader extends AbstractMessageReader {
   }
 
   #refuse(id: string | number | null, code: number, message: string): void {
-    this.#host.onProblem(message);
-    this.#host.refuse({ id, error: { code, message } });
+    this.#handlers.onProblem(message);
+    this.#handlers.refuse({ id, error: { code, message } });
   }
 }
 

@@ -69,7 +69,7 @@ export class SessionExtensions {
       const { workingDirectory } = this.#session.config;
       const found = discoverExtensions({ workingDirectory, userDirectory: this.#server.options.extensionsDirectory });
       this.#entries = new Map(found.map((each) => [each.id, this.#launch(each)]));
-      this.#tell();
+      this.#emitLoaded();
       await Promise.all([...this.#entries.values()].map(({ settled }) => settled));
     });
   }
@@ -83,7 +83,7 @@ export class SessionExtensions {
       if (entry.status === "running") return;
       const launched = this.#launch(entry.found);
       this.#entries.set(id, launched);
-      this.#tell();
+      this.#emitLoaded();
       await launched.settled;
     });
   }
@@ -94,7 +94,7 @@ export class SessionExtensions {
     this.#disabled.add(id);
     // Not in turn: it may be the very one that others wait for.
     await stop(entry);
-    this.#tell();
+    this.#emitLoaded();
   }
 
   async close(): Promise<void> {
@@ -144,7 +144,7 @@ export class SessionExtensions {
     entry.status = status;
     if (status === "failed") entry.process = undefined;
     if (why !== undefined) this.#warn(entry.found, why);
-    this.#tell();
+    this.#emitLoaded();
     entry.settle();
   }
 
@@ -166,7 +166,7 @@ export class SessionExtensions {
     this.#session.events.append("session.warning", { warningType: "extension", message });
   }
 
-  #tell(): void {
+  #emitLoaded(): void {
     const session = this.#session;
     if (!session.isOpen) return;
     const extensions = this.list().map(({ id, name, source, status }) => ({ id, name, source, status }));

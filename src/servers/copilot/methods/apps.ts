@@ -31,7 +31,7 @@ export const apps: MethodFamily = {
     const args = call.params.optionalRecord("arguments") ?? {};
     const begun = performance.now();
     const result = await session.callTool(tool.definition.name, args, { signal: call.signal() });
-    tell(session, { serverName, toolName, args, result, durationMs: performance.now() - begun, tool });
+    emitCompleted(session, { serverName, toolName, args, result, durationMs: performance.now() - begun, tool });
     return toCallResult(result);
   },
   async "session.mcp.apps.readResource"(call) {
@@ -133,7 +133,7 @@ interface Called {
   readonly tool: Tool;
 }
 
-function tell({ events }: Session, { serverName, toolName, args, result, durationMs, tool }: Called): void {
+function emitCompleted({ events }: Session, { serverName, toolName, args, result, durationMs, tool }: Called): void {
   const success = result.resultType === "success";
   const ui = uiOf(tool);
   events.append("mcp_app.tool_call_complete", {

@@ -7,7 +7,7 @@ import type { Call, MethodFamily } from "./method.ts";
 export const handshake: MethodFamily = {
   connect({ server, client, params }) {
     refuseOtherVersions(params);
-    if (client.isTurnedAway || !server.accepts(params.optionalText("token"))) {
+    if (client.isLockedOut || !server.accepts(params.optionalText("token"))) {
       client.countRefusal();
       throw new Error("AUTHENTICATION_FAILED: the token is missing or wrong.");
     }

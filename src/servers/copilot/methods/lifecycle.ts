@@ -2,19 +2,19 @@ import type { SessionInfo } from "../../../host/host-sessions.ts";
 import { badParams } from "../connection/params.ts";
 import { joining } from "../extensions/join-extension.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
-import { createWireSession, findSession, leaveSession, parkSession, resumeWireSession } from "../sessions/session-registry.ts";
+import { createCopilotSession, findSession, leaveSession, parkSession, resumeCopilotSession } from "../sessions/session-registry.ts";
 import { removeFiles, workspacePathOf } from "../sessions/workspace.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** Sessions begin, go on and end. */
 export const lifecycle: MethodFamily = {
   async "session.create"(call) {
-    const session = await createWireSession(call.server, call.client, call.params);
-    call.server.tellLifecycle("session.created", session.id, session);
+    const session = await createCopilotSession(call.server, call.client, call.params);
+    call.server.notifyLifecycle("session.created", session.id, session);
     return describeOpened(call, session);
   },
   async "session.resume"(call) {
-    const session = await joining(call.client, resumeWireSession(call.server, call.client, call.params));
+    const session = await joining(call.client, resumeCopilotSession(call.server, call.client, call.params));
     return { ...describeOpened(call, session), openCanvases: [] };
   },
   "session.destroy": leave,
@@ -84,7 +84,7 @@ export async function deleteSession({ server, client }: Call, sessionId: string)
     // What was open and never written down is gone by now, as is what was kept by the client.
     if (open === undefined && !isRemoved) throw error;
   }
-  server.tellLifecycle("session.deleted", sessionId);
+  server.notifyLifecycle("session.deleted", sessionId);
 }
 
 function describeListed(

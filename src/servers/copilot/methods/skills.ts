@@ -19,7 +19,7 @@ export const skills: MethodFamily = {
     const host = await call.server.host();
     await host.reload();
     const session = await loaded(call);
-    findSession(call.server, call.params).tellSkills();
+    findSession(call.server, call.params).emitSkills();
     const folders = session.describeSkills().flatMap(({ folder }) => folder ?? []);
     return toReport(host.diagnostics.filter((diagnostic) => isOf(diagnostic, folders)));
   },

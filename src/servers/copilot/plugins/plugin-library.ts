@@ -40,7 +40,7 @@ export interface Installed {
 /** The plugins that a user installed through clients, from folders of this machine. Every session made after that has them. */
 export class PluginLibrary {
   readonly #place: LibraryPlace;
-  readonly #shelf: MarketplaceRegistry;
+  readonly #marketplaces: MarketplaceRegistry;
   #plugins: readonly InstalledPlugin[];
   #changing: Promise<unknown> = Promise.resolve();
 
@@ -49,7 +49,7 @@ export class PluginLibrary {
     this.#place = place;
     const { plugins, marketplaces } = readIndex(this.#index);
     this.#plugins = plugins;
-    this.#shelf = new MarketplaceRegistry(marketplaces, () => this.#oneByOne(() => this.#save()));
+    this.#marketplaces = new MarketplaceRegistry(marketplaces, () => this.#oneByOne(() => this.#save()));
   }
 
   get plugins(): readonly InstalledPlugin[] {
@@ -57,7 +57,7 @@ export class PluginLibrary {
   }
 
   get marketplaces(): MarketplaceRegistry {
-    return this.#shelf;
+    return this.#marketplaces;
   }
 
   /** Those that are switched on. */
@@ -71,7 +71,7 @@ export class PluginLibrary {
    */
   install(source: string, workingDirectory: string): Promise<Installed> {
     return this.#oneByOne(async () => {
-      const listed = await this.#shelf.find(source);
+      const listed = await this.#marketplaces.find(source);
       if (listed !== undefined) return this.#copy(listed.folder, listed.marketplace, true, listed.entry);
       return this.#copy(localFolder(source, workingDirectory), "", true);
     });
@@ -81,7 +81,7 @@ export class PluginLibrary {
   update(spec: string): Promise<Installed & { readonly previousVersion: string | undefined }> {
     return this.#oneByOne(async () => {
       const before = this.#find(spec);
-      const listed = before.marketplace === "" ? undefined : await this.#shelf.find(`${before.name}@${before.marketplace}`);
+      const listed = before.marketplace === "" ? undefined : await this.#marketplaces.find(`${before.name}@${before.marketplace}`);
       const installed = await this.#copy(listed?.folder ?? before.origin, before.marketplace, before.enabled, listed?.entry);
       return { ...installed, previousVersion: before.version };
     });
@@ -152,7 +152,7 @@ export class PluginLibrary {
   }
 
   async #save(): Promise<void> {
-    const index = { plugins: this.#plugins, marketplaces: this.#shelf.all };
+    const index = { plugins: this.#plugins, marketplaces: this.#marketplaces.all };
     await mkdir(this.#place.directory, { recursive: true });
     await writeFileAtomic(this.#index, `${JSON.stringify(index, null, 2)}\n`);
   }

@@ -14,7 +14,7 @@ const hiddenTypes: ReadonlySet<string> = new Set([
 ]);
 
 /** News of the moment: whoever is far behind reads them better late or never. */
-const spareable: ReadonlySet<string> = new Set([
+const droppable: ReadonlySet<string> = new Set([
   "assistant.message_delta",
   "assistant.reasoning_delta",
   "assistant.streaming_delta",
@@ -38,9 +38,9 @@ export class EventTranslator {
       if (event.ephemeral !== true) this.#skipped.set(event.id, parentId);
       return undefined;
     }
-    const told = asNotification(event) ?? event;
-    const data = toWireData(told);
-    return parentId === event.parentId && data === event.data ? event : { ...told, data, parentId };
+    const shown = asNotification(event) ?? event;
+    const data = toWireData(shown);
+    return parentId === event.parentId && data === event.data ? event : { ...shown, data, parentId };
   }
 
   #parentOf(id: string | null): string | null {
@@ -53,8 +53,8 @@ export function translateAll(events: readonly SessionEvent[]): readonly SessionE
   return events.flatMap((event) => translator.translate(event) ?? []);
 }
 
-export function isSpareable({ type }: SessionEvent): boolean {
-  return spareable.has(type);
+export function isDroppable({ type }: SessionEvent): boolean {
+  return droppable.has(type);
 }
 
 export function isStreaming({ type }: SessionEvent): boolean {
@@ -126,7 +126,7 @@ export class DerivedEvents implements Disposable {
     ];
   }
 
-  tellOpened(): void {
+  emitOpened(): void {
     this.#session.events.append("session.managed_settings_resolved", ungoverned);
   }
 

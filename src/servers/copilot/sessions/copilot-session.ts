@@ -38,8 +38,8 @@ export class CopilotSession {
   readonly createdAt: Date = new Date();
   readonly commands: ClientCommands;
   readonly queuedCommands: QueuedCommands;
-  readonly #host: CopilotSessionObserver;
-  readonly #links = new Map<Client, JoinedClient>();
+  readonly #observer: CopilotSessionObserver;
+  readonly #joined = new Map<Client, JoinedClient>();
   readonly #events = new EventTranslator();
   readonly #sink: Disposable;
   modifiedAt: Date = this.createdAt;
@@ -60,21 +60,21 @@ export class CopilotSession {
   files: ClientFiles | undefined;
   /** The last client, which has gone without a word: what only it could answer stays open until somebody comes. */
   #absent: JoinedClient | undefined;
-  readonly news: DerivedEvents;
+  readonly derivedEvents: DerivedEvents;
   readonly #following: Disposable;
   #errors: Disposable | undefined;
   #skills: readonly unknown[] | undefined;
 
-  constructor(session: Session, host: CopilotSessionObserver, plugins: ClientPlugins) {
+  constructor(session: Session, observer: CopilotSessionObserver, plugins: ClientPlugins) {
     this.plugins = plugins;
     this.session = session;
-    this.#host = host;
+    this.#observer = observer;
     this.commands = new ClientCommands(session);
     this.queuedCommands = new QueuedCommands(session);
-    this.#sink = session.events.addSink((event) => this.#tell(event));
-    this.news = new DerivedEvents(session, () => this.name !== undefined);
+    this.#sink = session.events.addSink((event) => this.#forward(event));
+    this.derivedEvents = new DerivedEvents(session, () => this.name !== undefined);
     this.#following = session.onChanged(() => {
-      if (this.#skills !== undefined) this.tellSkills();
+      if (this.#skills !== undefined) this.emitSkills();
     });
   }
 
@@ -85,15 +85,15 @@ export class CopilotSession {
   /** Tells what is wrong with the skills and plugins of the host, now and from now on, each once. */
   followErrors(host: Host): void {
     if (this.#errors !== undefined) return;
-    const told = new Set<string>();
-    const tell = (diagnostic: Diagnostic): void => {
+    const reported = new Set<string>();
+    const report = (diagnostic: Diagnostic): void => {
       const message = formatDiagnostic(diagnostic);
-      if (diagnostic.severity !== "error" || told.has(message) || !this.session.isOpen) return;
-      told.add(message);
+      if (diagnostic.severity !== "error" || reported.has(message) || !this.session.isOpen) return;
+      reported.add(message);
       this.session.events.append("session.warning", { warningType: "diagnostic", message });
     };
-    this.#errors = host.on("diagnostic", tell);
-    host.diagnostics.forEach(tell);
+    this.#errors = host.on("diagnostic", report);
+    host.diagnostics.forEach(report);
   }
 
   touch(): void {
@@ -101,30 +101,30 @@ export class CopilotSession {
   }
 
   get clients(): readonly Client[] {
-    return [...this.#links.keys()];
+    return [...this.#joined.keys()];
   }
 
   /** Those that keep the session: extensions run beside it only while somebody is in it. */
-  get people(): readonly Client[] {
+  get participants(): readonly Client[] {
     return this.clients.filter(({ extension }) => extension === undefined);
   }
 
   /** Those whose hooks run. */
   get hookClients(): readonly Client[] {
-    return [...this.#links.values()].filter(({ offer }) => offer.hooks).map(({ client }) => client);
+    return [...this.#joined.values()].filter(({ capabilities }) => capabilities.hooks).map(({ client }) => client);
   }
 
   get canElicit(): boolean {
-    return [...this.#links.values()].some(({ offer }) => offer.answersElicitation);
+    return [...this.#joined.values()].some(({ capabilities }) => capabilities.answersElicitation);
   }
 
   /** Whether a client shows the pages of MCP servers. */
   get rendersApps(): boolean {
-    return [...this.#links.values()].some(({ offer }) => offer.rendersApps);
+    return [...this.#joined.values()].some(({ capabilities }) => capabilities.rendersApps);
   }
 
   attachmentOf(client: Client): Attachment | undefined {
-    return this.#links.get(client)?.attachment;
+    return this.#joined.get(client)?.attachment;
   }
 
   /**
@@ -132,14 +132,14 @@ export class CopilotSession {
    * `continuesWork` it may answer what a client that has gone left open.
    * @throws HostError as `Attachment.setTools` does; the client is not in the session then.
    */
-  join(client: Client, offer: ClientCapabilities, { past, continuesWork = false }: Joining): void {
+  join(client: Client, capabilities: ClientCapabilities, { past, continuesWork = false }: Joining): void {
     const couldElicit = this.canElicit;
-    const before = this.#links.get(client) ?? (client.extension === undefined ? this.#takeAbsent(continuesWork) : undefined);
-    const isAsBefore = before !== undefined && areAlike(before.offer, offer);
+    const before = this.#joined.get(client) ?? (client.extension === undefined ? this.#takeAbsent(continuesWork) : undefined);
+    const isAsBefore = before !== undefined && areAlike(before.capabilities, capabilities);
     const asked = isAsBefore ? before.asked : { client };
     asked.client = client;
-    const attachment = isAsBefore ? before.attachment : this.session.attach(toAttachment(asked, offer));
-    const tools = offer.tools ?? before?.attachment.tools.map(({ definition }) => definition);
+    const attachment = isAsBefore ? before.attachment : this.session.attach(toAttachment(asked, capabilities));
+    const tools = capabilities.tools ?? before?.attachment.tools.map(({ definition }) => definition);
     try {
       if (tools !== undefined) attachment.setTools(tools as readonly ToolLike[]);
     } catch (error) {
@@ -150,27 +150,27 @@ export class CopilotSession {
       client,
       attachment,
       asked,
-      offer,
+      capabilities,
       interests: before?.interests ?? new Map(),
       handles: before?.handles ?? new Map(),
     });
-    this.#links.set(client, link);
+    this.#joined.set(client, link);
     if (before !== undefined && before.attachment !== attachment) void before.attachment[Symbol.asyncDispose]();
-    this.commands.set(client, offer.commands);
-    if (couldElicit !== this.canElicit) this.#tellCapabilities();
+    this.commands.set(client, capabilities.commands);
+    if (couldElicit !== this.canElicit) this.#emitCapabilities();
     link.catchUp(() => this.#missed(past));
   }
 
   /** The last client has gone without a word: what it left open waits for whoever comes next. */
   lose(client: Client): void {
-    const link = this.#links.get(client);
+    const link = this.#joined.get(client);
     if (link === undefined) return;
     const couldElicit = this.canElicit;
     this.#absent = link;
-    this.#links.delete(client);
+    this.#joined.delete(client);
     this.commands.remove(client);
     this.#releaseQueuedCommands();
-    if (couldElicit) this.#tellCapabilities();
+    if (couldElicit) this.#emitCapabilities();
   }
 
   /** What the one that has gone left open is ended, unless somebody goes on with it. */
@@ -184,14 +184,14 @@ export class CopilotSession {
 
   /** Lets a client go: its tools are withdrawn, and what only it could answer is settled. */
   async leave(client: Client): Promise<void> {
-    const link = this.#links.get(client);
+    const link = this.#joined.get(client);
     if (link === undefined) return;
     const couldElicit = this.canElicit;
-    this.#links.delete(client);
+    this.#joined.delete(client);
     this.commands.remove(client);
     this.#releaseQueuedCommands();
     for (const attachment of [link.attachment, ...link.interests.values()]) await attachment[Symbol.asyncDispose]();
-    if (this.session.isOpen && couldElicit !== this.canElicit) this.#tellCapabilities();
+    if (this.session.isOpen && couldElicit !== this.canElicit) this.#emitCapabilities();
   }
 
   /** Replaces the tools of one client. @throws HostError as `Attachment.setTools`; `NOT_ATTACHED`. */
@@ -211,7 +211,7 @@ export class CopilotSession {
   }
 
   /** Tells which skills there are, if they are others than those that were told last. */
-  tellSkills(): void {
+  emitSkills(): void {
     const active = this.session.listSkills();
     if (active === this.#skills) return;
     this.#skills = active;
@@ -227,17 +227,17 @@ export class CopilotSession {
     this.plugins[Symbol.dispose]();
     await this.session.disconnect();
     // A store that a client provides may never answer.
-    await settlesWithin(Promise.all([...this.#links.values()].map((link) => link.caughtUp)), catchUpMs);
+    await settlesWithin(Promise.all([...this.#joined.values()].map((link) => link.caughtUp)), catchUpMs);
     this.#sink[Symbol.dispose]();
-    this.news[Symbol.dispose]();
+    this.derivedEvents[Symbol.dispose]();
     this.#following[Symbol.dispose]();
     this.#errors?.[Symbol.dispose]();
-    this.#links.clear();
+    this.#joined.clear();
   }
 
   /** Answers a question of the session for a client: the first answer counts. False: nobody waits for it from this client. */
   answer(client: Client, requestId: string, answer: unknown): boolean {
-    const link = this.#links.get(client);
+    const link = this.#joined.get(client);
     if (link === undefined) return false;
     return [link.attachment, ...link.interests.values()].some(({ id }) => this.session.asks.answer(requestId, answer, id));
   }
@@ -256,7 +256,7 @@ export class CopilotSession {
   /** A client says that it answers questions that it did not mention when it came. */
   addInterest(client: Client, handle: string, eventType: string): void {
     const kind = answeredBy[eventType];
-    const link = this.#links.get(client);
+    const link = this.#joined.get(client);
     link?.handles.set(handle, eventType);
     if (kind === undefined || link === undefined) return;
     link.interests.set(handle, this.session.attach({ level: "connection", name: "a client", answers: [kind] }));
@@ -264,7 +264,7 @@ export class CopilotSession {
 
   /** False: this client never had such a handle. Releasing one again is no failure. */
   removeInterest(client: Client, handle: string): boolean {
-    const link = this.#links.get(client);
+    const link = this.#joined.get(client);
     const attachment = link?.interests.get(handle);
     link?.interests.delete(handle);
     void attachment?.[Symbol.asyncDispose]();
@@ -276,7 +276,7 @@ export class CopilotSession {
 
   /** Whether a client said that it does something about a type of event. */
   hasInterestIn(eventType: string): boolean {
-    return [...this.#links.values()].some(({ handles }) => [...handles.values()].includes(eventType));
+    return [...this.#joined.values()].some(({ handles }) => [...handles.values()].includes(eventType));
   }
 
   #releaseQueuedCommands(): void {
@@ -288,7 +288,7 @@ export class CopilotSession {
     return translateAll(await this.session.getMessages());
   }
 
-  #tellCapabilities(): void {
+  #emitCapabilities(): void {
     this.session.events.append("capabilities.changed", { ui: { elicitation: this.canElicit } });
   }
 
@@ -300,19 +300,19 @@ export class CopilotSession {
     return events.filter((event) => last.get(event.type) === event || open.has(String(event.data["requestId"])));
   }
 
-  #tell(original: SessionEvent): void {
+  #forward(original: SessionEvent): void {
     this.touch();
     const event = this.#events.translate(original);
     if (original.type === "user.message") this.isBusy = true;
     if (original.type === "session.idle") {
       this.isBusy = false;
-      this.#host.onTurnOver();
+      this.#observer.onTurnOver();
     }
     // From the first time that they are told on, news of them is told as it comes.
     if (original.type === "session.skills_loaded") this.#skills = this.session.listSkills();
     if (event === undefined) return;
     let json: string | undefined;
-    for (const link of this.#links.values()) {
+    for (const link of this.#joined.values()) {
       if (!link.isReady) {
         link.keep(event);
         continue;
@@ -322,6 +322,6 @@ export class CopilotSession {
     }
     if (event.ephemeral === true && event.type !== "session.idle") return;
     this.modifiedAt = new Date();
-    this.#host.onChanged(this);
+    this.#observer.onChanged(this);
   }
 }

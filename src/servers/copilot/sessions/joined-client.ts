@@ -3,14 +3,14 @@ import type { Attachment } from "../../../session/clients/session-client.ts";
 import type { SessionEvent } from "../../../session/history/events.ts";
 import type { Client } from "../clients/client.ts";
 import type { ClientCapabilities } from "../clients/client-capabilities.ts";
-import { isSpareable, isStreaming } from "./copilot-events.ts";
+import { isDroppable, isStreaming } from "./copilot-events.ts";
 
-interface LinkFacts {
+interface JoinedClientParts {
   readonly client: Client;
   readonly attachment: Attachment;
   /** Whom the attachment asks: somebody else, once that one goes on with what the client left open. */
   readonly asked: { client: Client };
-  readonly offer: ClientCapabilities;
+  readonly capabilities: ClientCapabilities;
   /** The kinds of events that it says it answers, beside what it offers, by the handle it got. */
   readonly interests: Map<string, Attachment>;
   /** All handles that it got, with the type of event that it is interested in. Undefined: it is not any more. */
@@ -18,11 +18,11 @@ interface LinkFacts {
 }
 
 /** A client within a session, and what it is told. */
-export class JoinedClient implements LinkFacts {
+export class JoinedClient implements JoinedClientParts {
   readonly client: Client;
   readonly attachment: Attachment;
   readonly asked: { client: Client };
-  readonly offer: ClientCapabilities;
+  readonly capabilities: ClientCapabilities;
   readonly interests: Map<string, Attachment>;
   readonly handles: Map<string, string | undefined>;
   readonly #sessionId: string;
@@ -30,12 +30,12 @@ export class JoinedClient implements LinkFacts {
   #waiting: SessionEvent[] | undefined = [];
   #caughtUp: Promise<void> = Promise.resolve();
 
-  constructor(sessionId: string, { client, attachment, asked, offer, interests, handles }: LinkFacts) {
+  constructor(sessionId: string, { client, attachment, asked, capabilities, interests, handles }: JoinedClientParts) {
     this.#sessionId = JSON.stringify(sessionId);
     this.client = client;
     this.attachment = attachment;
     this.asked = asked;
-    this.offer = offer;
+    this.capabilities = capabilities;
     this.interests = interests;
     this.handles = handles;
   }
@@ -74,8 +74,8 @@ export class JoinedClient implements LinkFacts {
   /** `json`: the event, made once for all clients. */
   send(event: SessionEvent, json: string): void {
     const { wire } = this.client;
-    if (isSpareable(event) && wire.isCrowded) return;
-    if (event.agentId !== undefined && !this.offer.wantsSubAgentStreaming && isStreaming(event)) return;
+    if (isDroppable(event) && wire.isCrowded) return;
+    if (event.agentId !== undefined && !this.capabilities.wantsSubAgentStreaming && isStreaming(event)) return;
     wire.notify("session.event", `{"sessionId":${this.#sessionId},"event":${json}}`);
   }
 }

@@ -15,7 +15,7 @@ import { CopilotSession } from "./copilot-session.ts";
 import { filesAt, findStorage, storageIn } from "./workspace.ts";
 
 /** Makes a session as a client wants it, with the client in it. @throws HostError as `Host.createSession`, `Attachment.setTools`. */
-export async function createWireSession(server: ServerContext, client: Client, params: Params): Promise<CopilotSession> {
+export async function createCopilotSession(server: ServerContext, client: Client, params: Params): Promise<CopilotSession> {
   const { capabilities, ignored, ...request } = parseSessionRequest(params, client.version);
   const sessionId = params.optionalText("sessionId") ?? randomUUID();
   const hookClients = capabilities.hooks ? [client] : [];
@@ -33,30 +33,30 @@ export async function createWireSession(server: ServerContext, client: Client, p
     plugins[Symbol.dispose]();
     throw error;
   });
-  const wireSession = new CopilotSession(session, server, plugins);
-  wireSession.files = files;
-  server.sessions.set(sessionId, wireSession);
+  const copilotSession = new CopilotSession(session, server, plugins);
+  copilotSession.files = files;
+  server.sessions.set(sessionId, copilotSession);
   try {
-    wireSession.join(client, capabilities, { past: "all" });
+    copilotSession.join(client, capabilities, { past: "all" });
   } catch (error) {
-    await server.end(wireSession);
+    await server.end(copilotSession);
     // Nothing of a session that did not come about stays behind.
     await host.deleteSession(sessionId).catch(() => {});
     throw error;
   }
-  wireSession.news.tellOpened();
+  copilotSession.derivedEvents.emitOpened();
   if (ignored.length > 0) {
     const message = `These options of ${params.method} have no effect in skillhost: ${ignored.join(", ")}.`;
     session.events.append("session.info", { infoType: "options_without_effect", message });
   }
-  wireSession.followErrors(host);
-  followJoin(server, wireSession, client, params);
-  await leaveIfGone(server, wireSession, client);
-  return wireSession;
+  copilotSession.followErrors(host);
+  followJoin(server, copilotSession, client, params);
+  await leaveIfGone(server, copilotSession, client);
+  return copilotSession;
 }
 
 /** Goes on with a session, open here or kept, and takes the client in. @throws HostError as `Host.resumeSession`, `Attachment.setTools`. */
-export async function resumeWireSession(server: ServerContext, client: Client, params: Params): Promise<CopilotSession> {
+export async function resumeCopilotSession(server: ServerContext, client: Client, params: Params): Promise<CopilotSession> {
   const sessionId = params.text("sessionId");
   admitExtension(client, params, sessionId, server.options.environment);
   const { capabilities, ...request } = parseSessionRequest(params, client.version);
@@ -86,25 +86,25 @@ export async function resumeWireSession(server: ServerContext, client: Client, p
     throw error;
   });
   if (plugins !== known?.plugins) known?.plugins[Symbol.dispose]();
-  const wireSession = known?.session === session ? known : new CopilotSession(session, server, plugins);
-  if (known !== wireSession) wireSession.files = files;
+  const copilotSession = known?.session === session ? known : new CopilotSession(session, server, plugins);
+  if (known !== copilotSession) copilotSession.files = files;
   // The one that kept it may have gone.
-  else if (wireSession.files !== undefined && files !== undefined) wireSession.files.client = client;
-  wireSession.plugins = plugins;
-  server.sessions.set(sessionId, wireSession);
+  else if (copilotSession.files !== undefined && files !== undefined) copilotSession.files.client = client;
+  copilotSession.plugins = plugins;
+  server.sessions.set(sessionId, copilotSession);
   try {
     const past = params.flag("disableResume") ? noPast : resumed;
-    wireSession.join(client, capabilities, { past, continuesWork: params.flag("continuePendingWork") });
+    copilotSession.join(client, capabilities, { past, continuesWork: params.flag("continuePendingWork") });
   } catch (error) {
-    if (wireSession.clients.length === 0) await server.end(wireSession);
+    if (copilotSession.clients.length === 0) await server.end(copilotSession);
     // Nobody is asked who is not in the session.
-    else if (capabilities.hooks) await updateHooks(wireSession);
+    else if (capabilities.hooks) await updateHooks(copilotSession);
     throw error;
   }
-  wireSession.followErrors(host);
-  followJoin(server, wireSession, client, params);
-  await leaveIfGone(server, wireSession, client);
-  return wireSession;
+  copilotSession.followErrors(host);
+  followJoin(server, copilotSession, client, params);
+  await leaveIfGone(server, copilotSession, client);
+  return copilotSession;
 }
 
 /** Those that a session has, unless whoever joins it names others. */
@@ -145,7 +145,7 @@ const noPast: ReadonlySet<string> = new Set();
 /** A client leaves a session, which ends with the last. @param keeps: the last client may come back. */
 export async function leaveSession(server: ServerContext, session: CopilotSession, client: Client): Promise<void> {
   const hadHooks = session.hookClients.includes(client);
-  if (session.people.length === 1 && session.people[0] === client) return server.end(session);
+  if (session.participants.length === 1 && session.participants[0] === client) return server.end(session);
   await session.leave(client);
   if (hadHooks) await updateHooks(session);
 }
@@ -161,18 +161,18 @@ export async function dropClient(server: ServerContext, client: Client): Promise
 /** A session goes on without a client; what it left open waits for another, where it was the last. */
 export async function parkSession(server: ServerContext, session: CopilotSession, client: Client): Promise<void> {
   const hadHooks = session.hookClients.includes(client);
-  if (session.people.length === 1 && session.people[0] === client) session.lose(client);
+  if (session.participants.length === 1 && session.participants[0] === client) session.lose(client);
   else await session.leave(client);
   if (!session.session.isOpen) return;
   if (hadHooks) await updateHooks(session);
-  if (session.people.length === 0 && client.extension === undefined) server.timers.scheduleOrphanEnd(session);
+  if (session.participants.length === 0 && client.extension === undefined) server.timers.scheduleOrphanEnd(session);
 }
 
 /** A client that went while its session was being made never hears of it. */
 async function leaveIfGone(server: ServerContext, session: CopilotSession, client: Client): Promise<void> {
   if (client.wire.isOpen) return;
   await session.leave(client);
-  if (session.people.length === 0) server.timers.scheduleOrphanEnd(session);
+  if (session.participants.length === 0) server.timers.scheduleOrphanEnd(session);
 }
 
 /** The session that a request is about. */
