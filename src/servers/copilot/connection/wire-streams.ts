@@ -13,12 +13,12 @@ import { isPlainRecord } from "../../../base/read-fields.ts";
 import { type FrameLimits, FrameReader, type FrameWriter } from "./frames.ts";
 
 interface WireReaderHandlers {
-  /** Answers what is no request. */
+  /** Sends the error response to an invalid message. */
   refuse(answer: { readonly id: string | number | null; readonly error: { readonly code: number; readonly message: string } }): void;
   onProblem(problem: string): void;
 }
 
-/** Reads frames, and hands on what is a message of JSON-RPC in every part that is looked at later. */
+/** Reads frames, and passes on valid JSON-RPC messages. */
 export class WireReader extends AbstractMessageReader {
   readonly #input: Readable;
   readonly #handlers: WireReaderHandlers;
@@ -40,7 +40,7 @@ export class WireReader extends AbstractMessageReader {
     });
   }
 
-  /** Undefined: those of every client. */
+  /** Undefined: the limits of an admitted client. */
   limit(limits?: FrameLimits): void {
     this.#frames.limit(limits);
   }
@@ -102,7 +102,7 @@ export class WireWriter extends AbstractMessageWriter implements MessageWriter {
 
   end(): void {}
 
-  /** What cannot be written as JSON came out of code of ours or of a plugin: whoever asked must still be answered. */
+  /** A result that JSON cannot represent is an error in code of skillhost or a plugin. The client must still get an answer. */
   #toJson(message: Message): string {
     try {
       return JSON.stringify(message);
@@ -115,7 +115,7 @@ export class WireWriter extends AbstractMessageWriter implements MessageWriter {
   }
 }
 
-/** What is wrong with a message; undefined: nothing. */
+/** The problem of a message. Undefined: it is valid. */
 function problemOf(value: unknown): string | undefined {
   if (!isPlainRecord(value)) return "A message must be an object; batches are not supported.";
   const { id, method, params } = value;

@@ -6,7 +6,7 @@ import { loadMethod } from "./families.ts";
 import { handshake } from "./handshake.ts";
 import type { Call, Method } from "./method.ts";
 
-/** Finds the method of a request and has it answered. */
+/** Creates the function that answers a client's requests. */
 export function answerRequest(server: ServerContext, client: Client): AnswerRequest {
   return (method, values, signal) => {
     const call: Call = { server, client, params: new Params(method, values), signal };
@@ -19,7 +19,7 @@ export function answerRequest(server: ServerContext, client: Client): AnswerRequ
   };
 }
 
-/** A promise only where something takes time: most methods are loaded when they are first requested. */
+/** Returns a promise only when the method has to be loaded or takes time itself. */
 function answerAtOnce(name: string, call: Call): unknown {
   const first = Object.hasOwn(handshake, name) ? handshake[name] : undefined;
   if (!call.client.isAdmitted && name !== "connect") admitWithoutToken(name, call);
@@ -44,7 +44,7 @@ async function refusalOf(name: string): Promise<Error> {
   return notSupported(`${name} is not supported by skillhost: ${reason}`);
 }
 
-/** Where no token is needed, a client may begin with whatever it likes. */
+/** Without a token, a client may begin with any method. */
 function admitWithoutToken(method: string, { server, client }: Call): void {
   if (server.accepts()) {
     client.admit();

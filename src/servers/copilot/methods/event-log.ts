@@ -3,17 +3,17 @@ import type { SessionEvent } from "../../../session/history/events.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-const mostEvents = 1_000;
-const usualEvents = 200;
+const maxEvents = 1_000;
+const defaultEvents = 200;
 
-/** What has happened in a session, a page at a time, and what its models took. */
+/** The events of a session in pages, interests in types of events, and usage metrics. */
 export const eventLog: MethodFamily = {
   async "session.eventLog.read"(call) {
     const { params } = call;
     const events = await findSession(call.server, params).past();
     const backward = params.optionalText("direction") === "backward";
     const cursor = params.optionalText("cursor");
-    const max = Math.min(mostEvents, Math.max(1, params.optionalNumber("max") ?? usualEvents));
+    const max = Math.min(maxEvents, Math.max(1, params.optionalNumber("max") ?? defaultEvents));
     const at = cursor === undefined ? (backward ? events.length : 0) : positionOf(cursor, events);
     if (at === undefined) return { events: [], cursor: "start", hasMore: events.length > 0, cursorStatus: "expired" };
     const from = backward ? Math.max(0, at - max) : at;
@@ -34,7 +34,7 @@ export const eventLog: MethodFamily = {
     const session = findSession(server, params);
     const eventType = params.text("eventType");
     session.addInterest(client, handle, eventType);
-    // Who brings tokens brings them for this session: nobody else's connection uses them.
+    // Tokens from a client are for this session only: connections of other sessions must not use them.
     if (eventType === "mcp.oauth_required") await session.session.update({ mcpTokenOwner: session.id });
     return { handle };
   },
@@ -48,12 +48,12 @@ export const eventLog: MethodFamily = {
   },
 };
 
-/** The event that a cursor stands behind; it stays right when earlier events are asked for again. */
+/** A cursor names the event before it, so that it stays valid when events are appended. */
 function cursorAt(position: number, events: readonly SessionEvent[]): string {
   return position === 0 ? "start" : `after:${events[position - 1]!.id}`;
 }
 
-/** Undefined: it is of no event that is there any more. */
+/** The position of a cursor. Undefined: its event no longer exists. */
 function positionOf(cursor: string, events: readonly SessionEvent[]): number | undefined {
   if (cursor === "start") return 0;
   const index = events.findIndex(({ id }) => cursor === `after:${id}`);

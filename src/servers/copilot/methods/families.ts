@@ -1,7 +1,7 @@
 import type { Method, MethodFamily } from "./method.ts";
 
 /**
- * Each file of methods, with the beginnings of the names that it answers. The longest beginning that fits decides.
+ * The files of methods, with the prefixes of the names that they answer. The longest matching prefix decides.
  * @internal Exported for tests.
  */
 export const families: readonly (readonly [prefixes: readonly string[], load: () => Promise<MethodFamily>])[] = [
@@ -28,7 +28,7 @@ export const families: readonly (readonly [prefixes: readonly string[], load: ()
   [["sessions.", "sessionFs."], async () => (await import("./sessions.ts")).sessions],
 ];
 
-/** Finds a method, and loads its file when one of its methods is first requested. Undefined: no file has this method. */
+/** Loads the file of a method. Undefined: no file has this method. */
 export async function loadMethod(name: string): Promise<Method | undefined> {
   let longest = "";
   let found: (() => Promise<MethodFamily>) | undefined;

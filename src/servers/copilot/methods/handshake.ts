@@ -3,7 +3,7 @@ import type { Client, ProtocolVersion } from "../clients/client.ts";
 import type { Params } from "../connection/params.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** The methods that clients begin with. They need nothing that takes time to load. */
+/** The methods with which clients begin. They are loaded at start, so they must need only small modules. */
 export const handshake: MethodFamily = {
   connect({ server, client, params }) {
     refuseOtherVersions(params);
@@ -29,7 +29,7 @@ export const handshake: MethodFamily = {
   "auth.getStatus": (call) => authStatus(call),
   async "runtime.shutdown"({ server }) {
     await server.endSessions();
-    // After the answer was written.
+    // After the answer is written.
     setImmediate(() => server.requestShutdown());
   },
   "secrets.addFilterValues"({ server, params }) {
@@ -38,7 +38,7 @@ export const handshake: MethodFamily = {
   },
 };
 
-/** Clients of protocol 3 begin with `connect`; who pings before that knows no newer protocol than 2. */
+/** Clients of protocol 3 begin with `connect`, so a client that pings first speaks protocol 2. */
 function versionOf(client: Client): ProtocolVersion {
   client.version ??= 2;
   return client.version;

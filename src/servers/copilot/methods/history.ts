@@ -5,7 +5,7 @@ import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** What was said in a session: making it shorter, going back in it, and what waits to be said. */
+/** The conversation of a session: rewind, compaction and the queue of messages. */
 export const history: MethodFamily = {
   async "session.history.truncate"(call) {
     const session = sessionOf(call);
@@ -32,7 +32,7 @@ export const history: MethodFamily = {
   },
   "session.history.previewRewind"(call) {
     sessionOf(call);
-    // What tools do to files is not kept, so only the conversation goes back.
+    // Changes of files are not recorded, so only the conversation can be rewound.
     return { available: false, reason: noFiles, fileCount: 0, files: [] };
   },
   async "session.history.compact"(call) {

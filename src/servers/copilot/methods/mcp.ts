@@ -8,7 +8,7 @@ import { chooseModel } from "../request/model-endpoint.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** The MCP servers of a session, and those that this user has configured. */
+/** The MCP servers of a session, and those that the user configured. */
 export const mcp: MethodFamily = {
   async "session.mcp.list"(call) {
     const session = await started(call);
@@ -50,7 +50,7 @@ export const mcp: MethodFamily = {
   },
   async "session.mcp.reloadWithConfig"(call) {
     const config = call.params.record("config");
-    // The runtime's own configuration has the servers beside what is switched on and off.
+    // The runtime's own configuration nests the servers in mcpServers, beside the list of disabled ones.
     const mcpServers = isPlainRecord(config["mcpServers"]) ? config["mcpServers"] : config;
     await sessionOf(call).update({ mcpServers: mcpServers as SessionOptions["mcpServers"] });
     return { filteredServers: [] };
@@ -147,7 +147,7 @@ function sessionOf({ server, params }: Call): Session {
   return findSession(server, params).session;
 }
 
-/** Servers start when somebody first wants to know of them. */
+/** The session, after its servers have started or failed. */
 async function started(call: Call): Promise<Session> {
   const session = sessionOf(call);
   await session.ready(call.signal());
@@ -176,7 +176,7 @@ async function connectedTo(call: Call): Promise<{ readonly session: Session; rea
   return { session, serverName: connected(session, call.params.text("serverName")).name };
 }
 
-/** An MCP server as clients list it. */
+/** An MCP server in the form of the protocol. */
 function describeServer(info: ServerInfo): object {
   const { name, status, transport, error, origin } = info;
   return {

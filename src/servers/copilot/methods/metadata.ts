@@ -7,7 +7,7 @@ import { findSession } from "../sessions/session-registry.ts";
 import { ClientWorkspace, type SessionWorkspace, Workspace } from "../sessions/workspace.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** What a session is like, and the files that it keeps for itself. */
+/** The options, mode, name and metadata of a session. */
 export const metadata: MethodFamily = {
   async "session.options.update"({ server, client, params }) {
     const session = findSession(server, params);
@@ -35,7 +35,7 @@ export const metadata: MethodFamily = {
   "session.name.setAuto"(call) {
     const session = sessionOf(call);
     const summary = call.params.text("summary").trim();
-    // What a person called it stays.
+    // A name that a user chose is kept.
     const applied = summary !== "" && session.name === undefined;
     if (applied) session.setName(summary);
     return { applied };
@@ -62,7 +62,7 @@ export const metadata: MethodFamily = {
   "session.metadata.isProcessing": (call) => ({ processing: sessionOf(call).isBusy }),
   "session.metadata.activity"(call) {
     const { isBusy, session } = sessionOf(call);
-    // What goes on in the background is work as well, and no abort stops it.
+    // Background work counts as active, but abort does not stop it.
     return { abortable: session.conversation.isBusy, hasActiveWork: isBusy };
   },
   "session.metadata.contextInfo"(call) {

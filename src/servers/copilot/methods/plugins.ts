@@ -77,7 +77,7 @@ export const plugins: MethodFamily = {
     const wanted = call.params.optionalText("name");
     const names = wanted === undefined ? marketplaces.all.map(({ name }) => name) : [wanted];
     const results = names.map(async (name) => {
-      // They are read from their folders whenever somebody looks: what is left to find out is whether they can be.
+      // A marketplace is read from its folder on each request, so a refresh only checks that this works.
       return marketplaces.browse(name).then(
         () => ({ name, success: true }),
         (error: unknown) => ({ name, success: false, error: errorMessage(error) }),
@@ -97,7 +97,7 @@ async function listOfHost({ server }: Call): Promise<readonly object[]> {
   }));
 }
 
-/** A plugin as clients list it. */
+/** A plugin in the form of the protocol. */
 function describePlugin(plugin: InstalledPlugin): object {
   const { name, marketplace, version, enabled } = plugin;
   const directSourceId = sourceIdOf(plugin);

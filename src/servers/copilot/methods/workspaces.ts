@@ -3,7 +3,7 @@ import { findSession } from "../sessions/session-registry.ts";
 import { ClientWorkspace, type SessionWorkspace, Workspace } from "../sessions/workspace.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** The plan of a session, and the files that it keeps for itself. */
+/** The plan of a session, and the files of its workspace. */
 export const workspaces: MethodFamily = {
   async "session.plan.read"(call) {
     const workspace = workspaceOf(call);

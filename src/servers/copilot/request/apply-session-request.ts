@@ -16,7 +16,7 @@ import { createTokenSource, findEndpoint } from "./model-endpoint.ts";
 import { parseSessionOptions } from "./parse-session-request.ts";
 import { toSystemMessage } from "./system-message-sections.ts";
 
-/** What `session.options.update` changes. */
+/** The options that `session.options.update` changes. */
 export function optionsOf(server: ServerContext, client: Client, params: Params, sessionId: string): SessionOptions {
   const { hooks: _hooks, ...complete } = completeOptions(server, {
     client,
@@ -69,7 +69,7 @@ export function completeOptions(
   };
 }
 
-/** Custom instructions as a session that goes on has them after a request; empty: as before. */
+/** The custom instructions of an existing session after a request. Empty: unchanged. */
 export function instructionsOf(
   { options }: ServerContext,
   params: Params,
@@ -80,26 +80,29 @@ export function instructionsOf(
   return customInstructions === undefined ? {} : { customInstructions };
 }
 
-/** Questions for which nobody may still come, as it is for a permission, are over when no client answers them. */
+/**
+ * Handlers of requests that no client can answer. They refuse at once: unlike a permission request, such a request does not
+ * wait for a client to join.
+ */
 export function ownCallbacks(server: ServerContext, sessionId: string): Partial<SessionOptions> {
-  const nobody = (): never => {
+  const refuse = (): never => {
     throw new HostError("ASK_UNANSWERED", "No client of this session supports this kind of request.");
   };
   return {
-    onElicitationRequest: () => (server.sessions.get(sessionId)?.canElicit === true ? noResult : nobody()),
-    onSamplingRequest: nobody,
-    onMcpAuthorization: nobody,
+    onElicitationRequest: () => (server.sessions.get(sessionId)?.canElicit === true ? noResult : refuse()),
+    onSamplingRequest: refuse,
+    onMcpAuthorization: refuse,
   };
 }
 
-/** The client that offered to carry requests to models; the first of several. */
+/** The first client that sends model requests for the runtime. */
 export function carrierOf({ clients }: ServerContext): Client | undefined {
   return [...clients].find((client) => client.carriesModelRequests);
 }
 
 /**
- * What a client says of custom instructions. Undefined: nothing that would change what there was `before`. A session that
- * begins has none before, and reads the files of its project unless its client says otherwise.
+ * The custom instructions that a request leads to. Undefined: the request does not change the instructions `before` it. A new
+ * session has none before, and reads the files of its project unless its client disables them.
  */
 export function toCustomInstructions(
   params: Params,
@@ -120,7 +123,7 @@ export function toCustomInstructions(
   };
 }
 
-/** Where the user's own instructions lie, for agents of this kind. */
+/** The folder of the user's own instructions for Copilot. */
 export function userDirectoryOf(environment: Environment): string {
   const home = environment["COPILOT_HOME"];
   return home ? resolve(home) : join(environment["HOME"] || homedir(), ".copilot");

@@ -27,7 +27,7 @@ export function parseSessionRequest(params: Params, version: ProtocolVersion | u
   return { options: parseSessionOptions(params), capabilities, ignored: findIgnored(params) };
 }
 
-/** Options that mean the same there and here, and are checked by the session. */
+/** Options with the same meaning in the protocol and in a session, which checks their values. */
 const same = [
   "model",
   "reasoningEffort",
@@ -48,7 +48,7 @@ const same = [
   "streaming",
 ] as const satisfies readonly (keyof SessionOptions)[];
 
-/** Objects of which a client may know more fields than a session does. */
+/** Options that are objects, with the fields that a session knows. */
 const parts = {
   toolSearch: ["enabled", "deferThreshold"],
   largeOutput: ["enabled", "maxSizeBytes", "outputDir"],
@@ -70,8 +70,8 @@ const agentFields = [
 ] as const;
 
 /**
- * The options of a session as `session.create`, `session.resume` and `session.options.update` name them. What is left
- * open is absent; what is wrong is the session's to refuse.
+ * Reads the session options of `session.create`, `session.resume` and `session.options.update`. The session itself refuses
+ * wrong values.
  */
 export function parseSessionOptions(params: Params): SessionOptions {
   const options: Record<string, unknown> = {};
@@ -81,7 +81,7 @@ export function parseSessionOptions(params: Params): SessionOptions {
     if (value !== undefined) options[key] = isPlainRecord(value) ? pick(value, fields) : value;
   }
   const variant = params.optionalText("askUserVariant");
-  // Forms are for clients that show them; the others go on with questions.
+  // Only some clients can show forms; the others get plain questions.
   if (variant !== undefined && params.flag("requestElicitation")) options["askUserVariant"] = variant;
   if (params.optionalFlag("enableSkills") === false) options["disabledSkills"] = ["*"];
   const agents = params.get("customAgents");
@@ -89,7 +89,7 @@ export function parseSessionOptions(params: Params): SessionOptions {
   return options as SessionOptions;
 }
 
-/** The tools that a client declares; it answers their calls. */
+/** The tools that a client declares and runs. */
 export function toDeclarations(params: Params, key = "tools"): readonly Fields[] {
   return params.records(key).map((tool) => pick(tool, toolFields));
 }
@@ -109,7 +109,7 @@ const toolFields = [
 function toAgent(agent: unknown): unknown {
   if (!isPlainRecord(agent)) return agent;
   const { tools } = agent;
-  // Null is no list, and that means all tools; absent means the same.
+  // Null means all tools, as absent does.
   return { ...pick(agent, agentFields), ...(tools === null && { tools }) };
 }
 
@@ -119,7 +119,7 @@ export function pick(value: Fields, keys: readonly string[]): Fields {
   return Object.fromEntries(known.map((key) => [key, value[key]]));
 }
 
-/** Options that a session here has nothing for, and when they would have meant something. */
+/** Options without an equivalent in skillhost, and the values with which they would have an effect. */
 const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
   canvasProvider: isPlainRecord,
   canvases: isFilledList,
@@ -129,7 +129,7 @@ const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
   contextTier: (value) => isText(value) && value !== "default",
   embeddingCacheStorage: (value) => value === "persistent",
   enableCitations: isTrue,
-  // Nothing is discovered, no hooks are read from files and no git is run, so that false is as it should be.
+  // skillhost does not discover configuration, read hooks from files or run git, so only true has no effect.
   enableConfigDiscovery: isTrue,
   enableFileHooks: isTrue,
   enableFileChangeTracking: isTrue,
@@ -140,7 +140,7 @@ const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
   expAssignments: (value) => isPlainRecord(value) && Object.keys(value).length > 0,
   extensionInfo: isPlainRecord,
   isExperimentalMode: isTrue,
-  // Tokens of a sign-in in a browser are kept on disk; those that a client gives are not.
+  // Tokens of a sign-in in a browser are stored on disk.
   mcpOAuthTokenStorage: (value) => value === "in-memory",
   memory: (value) => isPlainRecord(value) && value["enabled"] === true,
   reasoningSummary: (value) => typeof value === "string" && value !== "none",
@@ -155,15 +155,12 @@ function findIgnored(params: Params): readonly string[] {
 }
 
 function refuseUnenforceable(params: Params): void {
-  const reason = unenforceable.find((key) => holdsRules(params.get(key)));
-  if (reason === undefined) return;
-  throw badParams(params.method, `${reason} is not enforced by skillhost. Pass the rules to session.permissions.configure instead.`);
-}
-
-const unenforceable = ["managedSettings", "enableManagedSettings"] as const;
-
-function holdsRules(value: unknown): boolean {
-  return value === true || (isPlainRecord(value) && Object.keys(value).length > 0);
+  for (const key of ["managedSettings", "enableManagedSettings"]) {
+    const value = params.get(key);
+    const holdsRules = value === true || (isPlainRecord(value) && Object.keys(value).length > 0);
+    if (holdsRules)
+      throw badParams(params.method, `${key} is not enforced by skillhost. Pass the rules to session.permissions.configure instead.`);
+  }
 }
 
 function isTrue(value: unknown): boolean {

@@ -14,7 +14,7 @@ import { parseSessionRequest } from "../request/parse-session-request.ts";
 import { CopilotSession } from "./copilot-session.ts";
 import { filesAt, findStorage, storageIn } from "./workspace.ts";
 
-/** Makes a session as a client wants it, with the client in it. @throws HostError as `Host.createSession`, `Attachment.setTools`. */
+/** Creates a session that its client has joined. @throws HostError as `Host.createSession`, `Attachment.setTools`. */
 export async function createCopilotSession(server: ServerContext, client: Client, params: Params): Promise<CopilotSession> {
   const { capabilities, ignored, ...request } = parseSessionRequest(params, client.version);
   const sessionId = params.optionalText("sessionId") ?? randomUUID();
@@ -40,7 +40,7 @@ export async function createCopilotSession(server: ServerContext, client: Client
     copilotSession.join(client, capabilities, { past: "all" });
   } catch (error) {
     await server.end(copilotSession);
-    // Nothing of a session that did not come about stays behind.
+    // A failed request must leave no session behind.
     await host.deleteSession(sessionId).catch(() => {});
     throw error;
   }
@@ -55,7 +55,7 @@ export async function createCopilotSession(server: ServerContext, client: Client
   return copilotSession;
 }
 
-/** Goes on with a session, open here or kept, and takes the client in. @throws HostError as `Host.resumeSession`, `Attachment.setTools`. */
+/** Resumes an open or stored session, and adds the client. @throws HostError as `Host.resumeSession`, `Attachment.setTools`. */
 export async function resumeCopilotSession(server: ServerContext, client: Client, params: Params): Promise<CopilotSession> {
   const sessionId = params.text("sessionId");
   admitExtension(client, params, sessionId, server.options.environment);
@@ -81,14 +81,14 @@ export async function resumeCopilotSession(server: ServerContext, client: Client
     { ...soon, ...place, tellsResume: !params.flag("disableResume"), continuesWork: params.flag("continuePendingWork") },
   );
   const session = await resuming.catch((error: unknown) => {
-    // The session goes on with the plugins that it has.
+    // The session keeps its plugins.
     if (plugins !== known?.plugins) plugins[Symbol.dispose]();
     throw error;
   });
   if (plugins !== known?.plugins) known?.plugins[Symbol.dispose]();
   const copilotSession = known?.session === session ? known : new CopilotSession(session, server, plugins);
   if (known !== copilotSession) copilotSession.files = files;
-  // The one that kept it may have gone.
+  // The client that stored the files may have disconnected.
   else if (copilotSession.files !== undefined && files !== undefined) copilotSession.files.client = client;
   copilotSession.plugins = plugins;
   server.sessions.set(sessionId, copilotSession);
@@ -97,7 +97,7 @@ export async function resumeCopilotSession(server: ServerContext, client: Client
     copilotSession.join(client, capabilities, { past, continuesWork: params.flag("continuePendingWork") });
   } catch (error) {
     if (copilotSession.clients.length === 0) await server.end(copilotSession);
-    // Nobody is asked who is not in the session.
+    // The hooks of a client that has not joined must not run.
     else if (capabilities.hooks) await updateHooks(copilotSession);
     throw error;
   }
@@ -107,7 +107,7 @@ export async function resumeCopilotSession(server: ServerContext, client: Client
   return copilotSession;
 }
 
-/** Those that a session has, unless whoever joins it names others. */
+/** The session's own plugins, unless the joining client names others. */
 async function pluginsOf(
   server: ServerContext,
   known: CopilotSession | undefined,
@@ -119,18 +119,18 @@ async function pluginsOf(
   return loadClientPlugins(server, own ?? [], known?.session.config.workingDirectory ?? workingDirectory);
 }
 
-/** The hooks of a session after a client has gone. */
+/** Removes the hooks of clients that have left. */
 function updateHooks({ id, session, hookClients, plugins }: CopilotSession): Promise<void> {
   return session.update({ hooks: plugins.withHooks(toClientHooks(id, hookClients)) });
 }
 
-/** Where sessions work that name no folder, as a client with a file system of its own has it. */
+/** The default working directory of sessions whose client has its own file system. */
 function inClientsFolder({ fileSystem }: Client): Pick<SessionOptions, "workingDirectory"> {
   const folder = fileSystem?.initialDirectory;
   return folder !== undefined && isAbsolute(folder) && existsSync(folder) ? { workingDirectory: folder } : {};
 }
 
-/** Clients wait for their session, and not yet for its skills and servers. */
+/** A client waits for its session only, not for the session's skills and servers. */
 const soon = { awaitsSources: false } as const;
 
 /** The servers that the user configured through a client; the session's own take precedence. */
@@ -142,7 +142,7 @@ async function withUserServers(server: ServerContext, own: SessionOptions["mcpSe
 const resumed: ReadonlySet<string> = new Set(["session.resume"]);
 const noPast: ReadonlySet<string> = new Set();
 
-/** A client leaves a session, which ends with the last. @param keeps: the last client may come back. */
+/** Removes a client from a session. Without its last client, the session ends. */
 export async function leaveSession(server: ServerContext, session: CopilotSession, client: Client): Promise<void> {
   const hadHooks = session.hookClients.includes(client);
   if (session.participants.length === 1 && session.participants[0] === client) return server.end(session);
@@ -150,7 +150,7 @@ export async function leaveSession(server: ServerContext, session: CopilotSessio
   if (hadHooks) await updateHooks(session);
 }
 
-/** The client's line was closed. Its sessions go on without it; those that nobody else is in wait a while for it. */
+/** Handles a closed connection: the client's sessions continue, and those without other clients wait for it for some time. */
 export async function dropClient(server: ServerContext, client: Client): Promise<void> {
   const joined = [...server.sessions.values()].filter((session) => session.clients.includes(client));
   const parked = await Promise.allSettled(joined.map((session) => parkSession(server, session, client)));
@@ -158,7 +158,7 @@ export async function dropClient(server: ServerContext, client: Client): Promise
   if (failed.length > 0) throw new AggregateError(failed, `${failed.length} sessions of a disconnected client could not be kept for it.`);
 }
 
-/** A session goes on without a client; what it left open waits for another, where it was the last. */
+/** Keeps a session open without a client. If it was the last one, its pending requests wait for another. */
 export async function parkSession(server: ServerContext, session: CopilotSession, client: Client): Promise<void> {
   const hadHooks = session.hookClients.includes(client);
   if (session.participants.length === 1 && session.participants[0] === client) session.lose(client);
@@ -168,14 +168,14 @@ export async function parkSession(server: ServerContext, session: CopilotSession
   if (session.participants.length === 0 && client.extension === undefined) server.timers.scheduleOrphanEnd(session);
 }
 
-/** A client that went while its session was being made never hears of it. */
+/** Removes a client that disconnected while its session was being created or resumed. */
 async function leaveIfGone(server: ServerContext, session: CopilotSession, client: Client): Promise<void> {
   if (client.wire.isOpen) return;
   await session.leave(client);
   if (session.participants.length === 0) server.timers.scheduleOrphanEnd(session);
 }
 
-/** The session that a request is about. */
+/** The session that a request names. @throws HostError `SESSION_NOT_FOUND`. */
 export function findSession(server: ServerContext, params: Params): CopilotSession {
   const sessionId = params.text("sessionId");
   const found = server.sessions.get(sessionId);
@@ -184,7 +184,7 @@ export function findSession(server: ServerContext, params: Params): CopilotSessi
   return found;
 }
 
-/** Reads the plugins of a session: those of the server, and those that its client names. What cannot be read is said to the log. */
+/** Loads the plugins of a session: the server's, and those that its client names. Problems are logged. */
 async function loadClientPlugins(
   server: ServerContext,
   own: readonly string[],
