@@ -9,7 +9,8 @@ const answers = {
   "server/discover": () => ({ ...complete, supportedVersions: ["2026-07-28"], capabilities, serverInfo: { name: "rounds", version: "1" } }),
   "tools/call": ({ name, arguments: inputRequests, inputResponses, requestState }) => {
     if (name === "forever") return { resultType: "input_required", inputRequests: { again: { method: "roots/list" } } };
-    if (name === "later" && requestState !== "3") return { resultType: "input_required", requestState: String(Number(requestState ?? 0) + 1) };
+    if (name === "later" && requestState !== "3")
+      return { resultType: "input_required", requestState: String(Number(requestState ?? 0) + 1) };
     if (name === "ask" && inputResponses === undefined) return { resultType: "input_required", inputRequests };
     return { ...complete, content: [{ type: "text", text: JSON.stringify(inputResponses ?? {}) }] };
   },
