@@ -7,7 +7,7 @@ import type { ServerOAuth } from "../mcp/oauth/oauth-session.ts";
 import type { ServerConnector } from "../mcp/supervisor/server-connector.ts";
 import type { ServerLease, SupervisedServer } from "../mcp/supervisor/server-lease.ts";
 import { McpSupervisor } from "../mcp/supervisor/supervisor.ts";
-import { createServerView, type ServerView } from "../mcp/views/server-view.ts";
+import { ServerView } from "../mcp/views/server-view.ts";
 import type { AskForToken, AskToSignIn, ServerPolicy } from "../session/mcp/server-connections.ts";
 import { isStartable, type SessionServer } from "../session/mcp/session-server-options.ts";
 import type { ApprovalStore } from "../trust/approvals.ts";
@@ -151,7 +151,7 @@ export class ServerSets implements AsyncDisposable {
   #make(key: string, servers: readonly SessionServer[]): SharedSet {
     const { log, mcp } = this.#options;
     const lease = this.#supervisor.acquire(servers);
-    const view = createServerView(lease, {
+    const view = new ServerView(lease, {
       approvals: this.#approvals,
       pins: mcp.pins,
       howToApprove: ({ server, name, kind }) => {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { nameSkills } from "../../src/mcp/views/server-skills.ts";
-import { createServerView, type ServerView, type ServerViewOptions } from "../../src/mcp/views/server-view.ts";
+import { ServerView, type ServerViewOptions } from "../../src/mcp/views/server-view.ts";
 import { createMemoryApprovals } from "../../src/trust/approvals.ts";
 import { FakeLease, FakeServer, type Json, localSpec, never, nextChange } from "./fake-servers.ts";
 
@@ -20,7 +20,7 @@ function skillAt(folder: string, body = "Do it.", more: Json = {}): { readonly e
 }
 
 async function openView(lease: FakeLease, options: ServerViewOptions = {}): Promise<ServerView> {
-  const view = createServerView(lease, { approvals: createMemoryApprovals(), ...options });
+  const view = new ServerView(lease, { approvals: createMemoryApprovals(), ...options });
   await view.ready(never);
   return view;
 }

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from "vitest";
 import type { LocalServerSpec } from "../../src/formats/mcp/mcp-server-spec.ts";
 import type { ServerLease } from "../../src/mcp/supervisor/server-lease.ts";
 import type { McpSupervisor } from "../../src/mcp/supervisor/supervisor.ts";
-import { createServerView, type ServerView } from "../../src/mcp/views/server-view.ts";
+import { ServerView } from "../../src/mcp/views/server-view.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
 import { createMemoryApprovals } from "../../src/trust/approvals.ts";
 import { patience } from "../slowness.ts";
@@ -22,7 +22,7 @@ afterEach(async () => {
 async function open(): Promise<{ view: ServerView; lease: ServerLease }> {
   supervisor = realSupervisor();
   const lease = supervisor.acquire([spec]);
-  const view = createServerView(lease, { approvals: createMemoryApprovals() });
+  const view = new ServerView(lease, { approvals: createMemoryApprovals() });
   await lease.ready(never, { waitMs: 30_000 });
   await view.ready(never);
   expect(lease.servers[0]!.status.error).toBeUndefined();

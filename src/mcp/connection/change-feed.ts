@@ -1,4 +1,5 @@
 import type { Client, McpSubscription, SubscriptionFilter } from "@modelcontextprotocol/client";
+import { Emitter } from "../../base/emitter.ts";
 import { errorMessage } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
@@ -24,21 +25,23 @@ const lists = ["tools", "prompts", "resources"] as const;
 /** What a server tells of its changes, in either era: unasked in the old one, on streams that are asked for in the new. */
 export class ChangeFeed implements AsyncDisposable {
   readonly #parts: ChangeFeedParts;
-  readonly #changes = new ListChanges();
+  readonly #changes: Emitter<{ changed: ServerList }>;
   readonly #watches: ClientResourceSubscriptions;
   #subscription: Subscription | undefined;
   #isOver = false;
 
   constructor(parts: ChangeFeedParts) {
     this.#parts = parts;
+    this.#changes = new Emitter((error) => this.#note("announced a change, which a listener failed on", error));
     this.#watches = new ClientResourceSubscriptions((uri) => this.#subscribe(uri));
-    for (const list of lists) parts.client.setNotificationHandler(`notifications/${list}/list_changed`, () => this.#changes.announce(list));
+    for (const list of lists)
+      parts.client.setNotificationHandler(`notifications/${list}/list_changed`, () => this.#changes.emit("changed", list));
     parts.client.setNotificationHandler("notifications/resources/updated", ({ params }) => this.#watches.announce(params.uri));
   }
 
   onListChanged(listener: (list: ServerList) => void): Disposable {
     if (this.#parts.era === "modern" && this.#subscription === undefined && !this.#isOver) this.#subscribeToLists();
-    return this.#changes.add(listener);
+    return this.#changes.on("changed", listener);
   }
 
   watchResource(uri: string, listener: () => void): Promise<AsyncDisposable> {
@@ -47,7 +50,7 @@ export class ChangeFeed implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isOver = true;
-    this.#changes[Symbol.dispose]();
+    this.#changes.clear();
     await this.#watches.close();
     await this.#subscription?.[Symbol.asyncDispose]();
   }
@@ -60,7 +63,7 @@ export class ChangeFeed implements AsyncDisposable {
     if (offered.length === 0) return;
     const filter: SubscriptionFilter = Object.fromEntries(offered.map((list) => [`${list}ListChanged`, true]));
     this.#subscription = this.#create(filter, () => {
-      for (const list of offered) this.#changes.announce(list);
+      for (const list of offered) this.#changes.emit("changed", list);
     });
     this.#subscription.open().catch((error: unknown) => this.#note("does not report changes", error));
   }
@@ -162,38 +165,5 @@ export class Subscription implements AsyncDisposable {
       this.#options.log.debug(`The MCP server ${this.#options.serverName} does not currently report changes: ${errorMessage(error)}`);
       this.#openLater();
     }
-  }
-}
-
-// A server that changes ten tools says so ten times.
-const together = 50;
-
-/** Tells listeners that lists changed: what is announced close together, once. */
-class ListChanges implements Disposable {
-  readonly #listeners = new Set<(list: ServerList) => void>();
-  readonly #timers = new Map<ServerList, NodeJS.Timeout>();
-
-  add(listener: (list: ServerList) => void): Disposable {
-    // A wrapper of our own, so that adding one function twice gives two listeners with a life each.
-    const own = (list: ServerList): void => listener(list);
-    this.#listeners.add(own);
-    return { [Symbol.dispose]: () => void this.#listeners.delete(own) };
-  }
-
-  announce(list: ServerList): void {
-    if (this.#timers.has(list)) return;
-    this.#timers.set(
-      list,
-      setTimeout(() => {
-        this.#timers.delete(list);
-        for (const listener of [...this.#listeners]) listener(list);
-      }, together),
-    );
-  }
-
-  [Symbol.dispose](): void {
-    for (const timer of this.#timers.values()) clearTimeout(timer);
-    this.#timers.clear();
-    this.#listeners.clear();
   }
 }

@@ -1,4 +1,4 @@
-import type { Client, RequestOptions as SdkRequestOptions, StandardSchemaV1 } from "@modelcontextprotocol/client";
+import type { Client, RequestOptions as SdkRequestOptions } from "@modelcontextprotocol/client";
 import { errorMessage, HostError } from "../../base/errors.ts";
 import type { Logger, LogLevel } from "../../base/logger.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
@@ -17,7 +17,6 @@ import { httpStatusOf, isUnreachable, toConnectionError } from "./connection-err
 import { listPages } from "./list-pages.ts";
 import { faultOfMirrors, mirroredHeaders } from "./mirrored-headers.ts";
 import {
-  askerOf,
   faultOfAnswer,
   type InFlight,
   longestTimeout,
@@ -26,8 +25,7 @@ import {
   type RequestStop,
   type StoppedRequest,
 } from "./request-transport.ts";
-import type { Sdk, ServerLink } from "./server-link.ts";
-import type { ServerRequests } from "./server-requests.ts";
+import { anything, type Sdk, type ServerLink } from "./server-link.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -202,7 +200,6 @@ interface ExchangeParts {
   readonly link: ServerLink;
   readonly transport: ObservedTransport;
   readonly inFlight: InFlight;
-  readonly requests: ServerRequests;
   /** Sent with every request as part of its `_meta`. */
   readonly meta: Json;
 }
@@ -217,11 +214,6 @@ interface ExchangeRequest {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** The SDK's schema for whatever came: it is looked at where it is used. */
-const anything: StandardSchemaV1<unknown, unknown> = {
-  "~standard": { version: 1, vendor: "skillhost", validate: (value) => ({ value }) },
-};
-
 /** Sends requests and gets their answers, over the SDK's client. */
 class Exchange {
   readonly #parts: ExchangeParts;
@@ -232,11 +224,12 @@ class Exchange {
 
   constructor(parts: ExchangeParts) {
     this.#parts = parts;
+    void parts.link.ended.then(() => this.#grace?.[Symbol.dispose]());
   }
 
   /** The result as it came. As many messages go out as the server wants input in between. Rejects with HostError. */
   async request({ method, params, options, timeout, headers }: ExchangeRequest): Promise<Json> {
-    const { link, serverName, inFlight, transport } = this.#parts;
+    const { client, link, serverName, inFlight, transport } = this.#parts;
     const over = link.end?.message ?? this.#gone;
     if (over !== undefined) throw new HostError("MCP_NOT_RUN", over);
     if (options.signal?.aborted === true)
@@ -245,7 +238,14 @@ class Exchange {
     inFlight.add(pending);
     try {
       const full = { ...params, _meta: this.#meta(params["_meta"], options.meta, pending.token) };
-      return await this.#rounds(pending, full, headers);
+      // The SDK's own deadline does not know of progress that it does not see, nor of people who are asked.
+      const sdkOptions: SdkRequestOptions = { signal: pending.signal, timeout: longestTimeout, headers };
+      transport.expect(pending);
+      await client.request({ method, params: full }, anything, sdkOptions);
+      const answer = pending.answer;
+      const fault = faultOfAnswer(method, answer);
+      if (fault === undefined) return answer as Json;
+      throw new HostError("MCP_ANSWER", `The MCP server ${this.#parts.serverName} sent an invalid answer to ${method}: ${fault}.`);
     } catch (error) {
       throw this.#explain(error, pending);
     } finally {
@@ -270,37 +270,9 @@ class Exchange {
     return `The MCP server ${serverName} no longer knows the session.`;
   }
 
-  // Closing it would tell all requests in flight the same; each of them is about to hear whether the server took it up.
-  #loseSoon(): void {
-    this.#grace ??= afterWaiting(lastAnswers, () => this.#lose());
-  }
-
   #lose(): void {
     this.#grace?.[Symbol.dispose]();
     this.#parts.link.lose(this.#gone!);
-  }
-
-  async #rounds(pending: PendingRequest, params: Json, headers: ExchangeRequest["headers"]): Promise<Json> {
-    let input: Json = {};
-    for (let round = 0; round <= mostRounds; round++) {
-      const result = await this.#send(pending, { ...params, ...input }, headers);
-      if (!isInputRequired(result)) return this.#check(pending.method, pending.answer);
-      input = await answerInput(result, this.#parts.requests, pending);
-    }
-    throw new HostError("MCP_ANSWER", `The MCP server ${this.#parts.serverName} asked for input ${mostRounds} times without answering.`);
-  }
-
-  #send(pending: PendingRequest, params: Json, headers: ExchangeRequest["headers"]): Promise<unknown> {
-    const { client, transport } = this.#parts;
-    // The SDK's own deadline does not know of progress that it does not see, nor of people who are asked.
-    const options: SdkRequestOptions = { signal: pending.signal, timeout: longestTimeout, allowInputRequired: true, headers };
-    return transport.sendFor(pending, () => client.request({ method: pending.method, params }, anything, options));
-  }
-
-  #check(method: string, answer: unknown): Json {
-    const fault = faultOfAnswer(method, answer);
-    if (fault === undefined) return answer as Json;
-    throw new HostError("MCP_ANSWER", `The MCP server ${this.#parts.serverName} sent an invalid answer to ${method}: ${fault}.`);
   }
 
   #meta(own: unknown, added: Json | undefined, progressToken: number): Json {
@@ -314,7 +286,8 @@ class Exchange {
     const gone = this.#goneBy(error);
     if (gone !== undefined) {
       this.#gone ??= gone;
-      this.#loseSoon();
+      // Closing it would tell all requests in flight the same; each of them is about to hear whether the server took it up.
+      this.#grace ??= afterWaiting(lastAnswers, () => this.#lose());
       return new HostError(pending.wasHeard ? "MCP_CLOSED" : "MCP_NOT_RUN", gone, { cause: error });
     }
     return toConnectionError(error, sdk, serverName);
@@ -333,45 +306,6 @@ const stopCodes: Readonly<Record<RequestStop, string>> = {
 
 function stopError(method: string, { why, message }: StoppedRequest, serverName: string): HostError {
   return new HostError(stopCodes[why], `${method} of the MCP server ${serverName} was aborted: ${message}.`);
-}
-
-const mostRounds = 16;
-const mostQuestions = 32;
-// A server that only wants to be asked again later is not asked again at once.
-const pace = 250;
-
-/** An answer of the stateless protocol that is none yet: the server wants something of its client first. */
-function isInputRequired(result: unknown): result is Json {
-  return isPlainRecord(result) && result["resultType"] === "input_required";
-}
-
-/** Gets what the server wants; the result is what the request is sent again with. */
-async function answerInput(result: Json, requests: ServerRequests, pending: PendingRequest): Promise<Json> {
-  const { inputRequests, requestState } = result;
-  const questions = isPlainRecord(inputRequests) ? Object.entries(inputRequests) : [];
-  if (questions.length > mostQuestions)
-    throw new HostError("MCP_ANSWER", `The server sent ${questions.length} input requests at once, which is more than the limit.`);
-  if (questions.length === 0) await pause(pending.signal);
-  const answers = await Promise.all(questions.map(([key, question]) => answerOne(key, question, requests, pending)));
-  pending.signal.throwIfAborted();
-  return {
-    ...(answers.length > 0 && { inputResponses: Object.fromEntries(answers) }),
-    ...(requestState !== undefined && { requestState }),
-  };
-}
-
-async function answerOne(key: string, question: unknown, requests: ServerRequests, pending: PendingRequest): Promise<[string, Json]> {
-  if (!isPlainRecord(question) || typeof question["method"] !== "string") {
-    throw new HostError("MCP_ANSWER", "The server requires input but sent no input request.");
-  }
-  return [key, await requests.answer(question["method"], question["params"], askerOf(pending), key)];
-}
-
-function pause(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, pace);
-    signal.addEventListener("abort", () => [clearTimeout(timer), resolve()], { once: true });
-  });
 }
 
 const longestText = 2000;

@@ -17,7 +17,7 @@ export function toConnectionError(error: unknown, sdk: Sdk, serverName: string):
     const text = `The MCP server ${serverName} answered with HTTP status ${status}: ${firstLine(toError(error))}`;
     return new HostError("MCP_ANSWER", text, { cause: error });
   }
-  if (error instanceof sdk.ProtocolError) return protocolError(error);
+  if (error instanceof sdk.ProtocolError) return new HostError("MCP_ERROR", error.message, { cause: error });
   if (error instanceof sdk.SdkError) return sdkError(error, sdk, serverName);
   const network = networkCodeOf(error);
   if (network !== undefined) {
@@ -45,10 +45,6 @@ const unreachable = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNR
 
 function isUnauthorized(error: unknown, sdk: Sdk): boolean {
   return causes(error).some((cause) => cause instanceof sdk.UnauthorizedError) || httpStatusOf(error, sdk) === 401;
-}
-
-function protocolError(error: Error): HostError {
-  return new HostError("MCP_ERROR", error.message, { cause: error });
 }
 
 function sdkError(error: Error & { readonly code: unknown }, sdk: Sdk, serverName: string): HostError {

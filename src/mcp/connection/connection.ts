@@ -72,7 +72,7 @@ export interface McpConnection extends AsyncDisposable {
   complete(params: Json, options?: RequestOptions): Promise<Json>;
   /** Any other request, such as one of an extension; its result as it came. */
   request(method: string, params: Json, options?: RequestOptions): Promise<Json>;
-  /** Hears that a list changed; several announcements close to each other are one. */
+  /** Called for each announcement that a list changed: a server may announce one change many times. */
   onListChanged(listener: (list: ServerList) => void): Disposable;
   /** Hears that a resource changed, from now until it is disposed of. */
   watchResource(uri: string, listener: () => void): Promise<AsyncDisposable>;

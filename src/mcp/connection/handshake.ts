@@ -1,5 +1,4 @@
 import { HostError } from "../../base/errors.ts";
-import { packageVersion } from "../../base/package-version.ts";
 import { onAbort } from "../../base/wait-for.ts";
 import { ClientConnection } from "./client-connection.ts";
 import { type ConnectOptions, defaultConnectTimeout, type McpConnection, type ProtocolEra } from "./connection.ts";
@@ -7,7 +6,7 @@ import { toConnectionError } from "./connection-errors.ts";
 import { createFrameLog } from "./frame-log.ts";
 import { HeldTimer, InFlight, longestTimeout, ObservedPipe, ObservedTransport } from "./request-transport.ts";
 import type { Sdk, ServerLink } from "./server-link.ts";
-import { requestMethods, ServerRequests } from "./server-requests.ts";
+import { ServerRequests } from "./server-requests.ts";
 
 export interface HandshakeOptions {
   readonly serverName: string;
@@ -37,14 +36,16 @@ export function connectTimeoutOf(spec: { readonly timeout: number | undefined },
 export async function shakeHands(sdk: Sdk, link: ServerLink, options: ConnectOptions, shake: HandshakeOptions): Promise<Handshake> {
   const { serverName } = shake;
   const inFlight = new InFlight();
-  const transport = observe(link, inFlight, options, serverName);
+  const frames = createFrameLog(serverName, options.log, options.onFrame);
+  const transport = new (link.pid === undefined ? ObservedTransport : ObservedPipe)(link, { frames, inFlight });
   const requests = createRequests(serverName, options);
-  const client = createClient(sdk, requests, inFlight, shake);
+  const { TolerantClient } = await import("./tolerant-client.ts");
+  const client = new TolerantClient({ requests, inFlight, probeTimeout: shake.probeTimeout });
   const gaveUp = new GiveUp(link, shake, options);
   try {
     const prior = shake.era === "legacy" ? { prior: { kind: "legacy" } as const } : {};
     await client.connect(transport, { ...prior, timeout: longestTimeout });
-    const connection = new ClientConnection({ sdk, serverName, client, link, transport, inFlight, requests, options });
+    const connection = new ClientConnection({ sdk, serverName, client, link, transport, inFlight, options });
     holdWhileSigningIn(connection, inFlight, options);
     return { kind: "connected", connection };
   } catch (error) {
@@ -84,39 +85,9 @@ class GiveUp implements Disposable {
   }
 }
 
-function observe(link: ServerLink, inFlight: InFlight, options: ConnectOptions, serverName: string): ObservedTransport {
-  const frames = createFrameLog(serverName, options.log, options.onFrame);
-  if (link.pid !== undefined) return new ObservedPipe(link, { frames });
-  return new ObservedTransport(link, { frames, around: (pending, run) => inFlight.around(pending, run) });
-}
-
 function createRequests(serverName: string, options: ConnectOptions): ServerRequests {
   const { workingDirectory, log, requests, answers, extensions } = options;
   return new ServerRequests({ serverName, workingDirectory, log, policy: requests, answers, extensions });
-}
-
-function createClient(
-  sdk: Sdk,
-  requests: ServerRequests,
-  inFlight: InFlight,
-  { probeTimeout }: HandshakeOptions,
-): InstanceType<Sdk["Client"]> {
-  const client = new sdk.Client(
-    { name: "skillhost", title: "skillhost", version: packageVersion },
-    {
-      capabilities: requests.capabilities,
-      versionNegotiation: { mode: "auto", probe: { timeoutMs: probeTimeout } },
-      inputRequired: { autoFulfill: false },
-      // Results are given as they came; the SDK's own validator would refuse a good one for a faulty schema.
-      jsonSchemaValidator: { getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }) },
-    },
-  );
-  for (const method of requestMethods) {
-    if (!requests.offers(method)) continue;
-    // The SDK's types have one handler per method; the answers are made by one function.
-    client.setRequestHandler(method, (request) => requests.answer(method, request.params, inFlight.asker()) as never);
-  }
-  return client;
 }
 
 /** While a person signs in, no request runs out of time. */

@@ -10,12 +10,9 @@ import type { FrameDirection } from "./frame-log.ts";
 import type { ServerLink } from "./server-link.ts";
 import type { Asker } from "./server-requests.ts";
 
-type Around = <T>(pending: PendingRequest, run: () => T) => T;
-
 interface ObservedOptions {
   readonly frames: ((direction: FrameDirection, message: JSONRPCMessage) => void) | undefined;
-  /** Runs what sends a request so that what arrives on its own stream can be told to belong to it. */
-  readonly around?: Around | undefined;
+  readonly inFlight: InFlight;
 }
 
 /**
@@ -30,15 +27,14 @@ export class ObservedTransport implements Transport {
   wasDiscovered = false;
   readonly #link: ServerLink;
   readonly #frames: ObservedOptions["frames"];
-  readonly #around: Around | undefined;
+  readonly #inFlight: InFlight;
   readonly #byId = new Map<RequestId, PendingRequest | undefined>();
   readonly #byToken = new Map<number, PendingRequest>();
-  #sending: PendingRequest | undefined;
 
   constructor(link: ServerLink, options: ObservedOptions) {
     this.#link = link;
     this.#frames = options.frames;
-    this.#around = options.around;
+    this.#inFlight = options.inFlight;
   }
 
   get hasPerRequestStream(): boolean {
@@ -73,15 +69,9 @@ export class ObservedTransport implements Transport {
     return this.#link.close();
   }
 
-  /** Runs what sends a request at once; the request that it sends is this one. */
-  sendFor<T>(pending: PendingRequest, run: () => T): T {
+  /** Messages that carry its progress token belong to this request. */
+  expect(pending: PendingRequest): void {
     this.#byToken.set(pending.token, pending);
-    this.#sending = pending;
-    try {
-      return this.#around === undefined ? run() : this.#around(pending, run);
-    } finally {
-      this.#sending = undefined;
-    }
   }
 
   forget(pending: PendingRequest): void {
@@ -92,14 +82,22 @@ export class ObservedTransport implements Transport {
   send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
     this.#frames?.("out", message);
     if (!("method" in message && "id" in message)) return this.#link.send(message, options);
-    const pending = this.#sending;
+    const pending = this.#ownerOf(message.params?._meta);
     this.#byId.set(message.id, pending);
-    if (pending !== undefined) pending.id = message.id;
-    if (pending === undefined || !this.hasPerRequestStream) return this.#link.send(message, options);
+    if (pending === undefined) return this.#link.send(message, options);
+    pending.id = message.id;
+    if (this.#link.pid !== undefined) return this.#link.send(message, options);
     const onRequestStreamEnd = (): void => {
       if (this.#byId.delete(message.id)) pending.giveUp("broken", "the server ended the stream before it answered");
     };
-    return this.#link.send(message, { ...options, onRequestStreamEnd });
+    const full = this.hasPerRequestStream ? { ...options, onRequestStreamEnd } : options;
+    return this.#inFlight.around(pending, () => this.#link.send(message, full));
+  }
+
+  /** Whose progress token it is. */
+  #ownerOf(params: unknown): PendingRequest | undefined {
+    const token: unknown = isPlainRecord(params) ? params["progressToken"] : undefined;
+    return typeof token === "number" ? this.#byToken.get(token) : undefined;
   }
 
   #receive(message: JSONRPCMessage): void {
@@ -120,14 +118,21 @@ export class ObservedTransport implements Transport {
     if (isDiscovery(message)) this.wasDiscovered = true;
     // The SDK would report an answer that comes after its request was given up, whole, as an error.
     if (!isOurs) return;
-    this.onmessage?.(pending?.take(message) ?? message);
+    const shown = pending?.take(message) ?? message;
+    if (pending === undefined || !isInputRequired(shown)) this.onmessage?.(shown);
+    // What the SDK asks us because of this answer belongs to its request.
+    else this.#inFlight.around(pending, () => this.onmessage?.(shown));
   }
 
   /** Nothing that is nested so deep gets to code that follows it: whoever waits for it is told, and so is the server. */
   #refuse(message: JSONRPCMessage): void {
     const what = `sent a message that is nested more than ${maxJsonDepth} levels deep, which was ignored`;
     if (!("method" in message)) {
-      this.#giveUp(idOf(message), what);
+      const id = idOf(message);
+      const pending = this.#byId.get(id);
+      if (pending !== undefined) pending.giveUp("unreadable", `the server ${what}`);
+      // The SDK's own requests are those of the handshake.
+      else if (this.#byId.has(id)) this.#link.lose(`The server ${what}`);
       return;
     }
     this.onerror?.(new Error(`The server ${what}: ${message.method.slice(0, 100)}`));
@@ -136,17 +141,9 @@ export class ObservedTransport implements Transport {
     void this.#link.send({ jsonrpc: "2.0", id: message.id, error }).catch((failure) => this.onerror?.(toError(failure)));
   }
 
-  #giveUp(id: RequestId, what: string): void {
-    const pending = this.#byId.get(id);
-    if (pending !== undefined) pending.giveUp("unreadable", `the server ${what}`);
-    // The SDK's own requests are those of the handshake.
-    else if (this.#byId.has(id)) this.#link.lose(`The server ${what}`);
-  }
-
   /** The SDK handles progress a moment later than an answer that came with it, which then finds nobody to tell. */
   #takeProgress(params: unknown): boolean {
-    const token: unknown = isPlainRecord(params) ? params["progressToken"] : undefined;
-    const pending = typeof token === "number" ? this.#byToken.get(token) : undefined;
+    const pending = this.#ownerOf(params);
     if (isPlainRecord(params)) pending?.hearProgress(params);
     return pending !== undefined;
   }
@@ -171,6 +168,11 @@ function idOf(message: JSONRPCMessage): RequestId {
 
 function isDiscovery(message: JSONRPCMessage): boolean {
   return "result" in message && isPlainRecord(message.result) && Array.isArray(message.result["supportedVersions"]);
+}
+
+/** Whether an answer of the stateless protocol says that the server needs input from its client first. */
+function isInputRequired(message: JSONRPCMessage): boolean {
+  return "result" in message && isPlainRecord(message.result) && message.result["resultType"] === "input_required";
 }
 
 /** Why a request of ours ended without an answer. */
@@ -243,7 +245,13 @@ export class PendingRequest implements Disposable {
     this.wasHeard = true;
     if (!("result" in message)) return message;
     const result: unknown = message.result;
-    if (!isPlainRecord(result) || result["resultType"] === "input_required") return message;
+    if (!isPlainRecord(result)) return message;
+    if (isInputRequired(message)) {
+      const { inputRequests } = result;
+      const count = isPlainRecord(inputRequests) ? Object.keys(inputRequests).length : 0;
+      if (count > mostQuestions) this.giveUp("unreadable", `the server sent ${count} input requests at once, which is more than the limit`);
+      return message;
+    }
     this.answer = result;
     const standIn = standInFor(this.method, result);
     return standIn === undefined ? message : ({ ...message, result: standIn } as JSONRPCResultResponse);
@@ -254,6 +262,8 @@ export class PendingRequest implements Disposable {
     this.#waiting?.[Symbol.dispose]();
   }
 }
+
+const mostQuestions = 32;
 
 // The longest that the runtime's timers know.
 export const longestTimeout = 2_147_483_647;
@@ -319,7 +329,12 @@ export class InFlight {
     this.#pending.delete(pending);
   }
 
-  /** Runs what sends a request so that what comes on the stream of its answer belongs to it. */
+  /** The request whose answer, or the stream of whose answer, is being handled. */
+  get current(): PendingRequest | undefined {
+    return this.#current.getStore();
+  }
+
+  /** Runs what sends or answers a request so that what the server asks meanwhile belongs to it. */
   around<T>(pending: PendingRequest, run: () => T): T {
     return this.#current.run(pending, run);
   }

@@ -1,4 +1,4 @@
-import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import type { JSONRPCMessage, StandardSchemaV1, Transport } from "@modelcontextprotocol/client";
 import type { ConnectionEnd } from "./connection.ts";
 
 /** A transport of the SDK that also knows how it ended. It is connected once and ends once. */
@@ -26,3 +26,8 @@ export type Sdk = typeof import("@modelcontextprotocol/client");
 export function loadSdk(): Promise<Sdk> {
   return import("@modelcontextprotocol/client");
 }
+
+/** A schema for the SDK that accepts every value: what it lets through is read where it is used. */
+export const anything: StandardSchemaV1<unknown, unknown> = {
+  "~standard": { version: 1, vendor: "skillhost", validate: (value) => ({ value }) },
+};

@@ -71,26 +71,22 @@ export class ServerRequests {
     if (!requestMethods.some((known) => known === method && this.offers(known))) {
       throw new RequestRefusal(methodNotFound, `${method.slice(0, 100)} is not supported by this client.`);
     }
-    if (method === "roots/list") return this.#roots(asker);
-    if (method === "elicitation/create") return await this.#elicit(params, asker, key);
+    if (method === "roots/list") {
+      // The working directory and nothing else, whatever the server would like.
+      const folder = asker.kind === "call" ? asker.context.invocation.workingDirectory : this.#options.workingDirectory;
+      return { roots: [{ uri: pathToFileURL(folder).href, name: basename(folder) || folder }] };
+    }
+    if (method === "elicitation/create") {
+      const request = readElicitation(params);
+      if (typeof request === "string") throw new RequestRefusal(invalidParams, `Invalid elicitation: ${request}.`);
+      const answer = await this.#askPerson(request, asker, key);
+      return toElicitResult(request, answer);
+    }
     return await this.#sample(params, asker, key);
   }
 
   get #maySample(): boolean {
     return (this.#options.policy?.sampling ?? "deny") !== "deny";
-  }
-
-  /** The working directory and nothing else, whatever the server would like. */
-  #roots(asker: Asker): Json {
-    const folder = asker.kind === "call" ? asker.context.invocation.workingDirectory : this.#options.workingDirectory;
-    return { roots: [{ uri: pathToFileURL(folder).href, name: basename(folder) || folder }] };
-  }
-
-  async #elicit(params: unknown, asker: Asker, key: string | undefined): Promise<Json> {
-    const request = readElicitation(params);
-    if (typeof request === "string") throw new RequestRefusal(invalidParams, `Invalid elicitation: ${request}.`);
-    const answer = await this.#askPerson(request, asker, key);
-    return toElicitResult(request, answer);
   }
 
   async #askPerson(request: Elicitation, asker: Asker, key: string | undefined): Promise<ElicitationAnswer> {
@@ -111,9 +107,11 @@ export class ServerRequests {
     const { answers } = this.#options;
     const data = params as Json;
     try {
-      if (asker.kind === "call") return await held(asker, () => asker.context.ask("sampling", data, ...keyOption(key)));
-      const answer = asker.kind === "nobody" ? await answers?.sampling?.(data) : undefined;
-      if (answer !== undefined) return answer;
+      const answer =
+        asker.kind === "call"
+          ? await held(asker, () => asker.context.ask("sampling", data, ...keyOption(key)))
+          : asker.kind === "nobody" && (await answers?.sampling?.(data));
+      if (isSamplingResult(answer)) return answer;
     } catch (error) {
       this.#note("sampling", error);
     }
@@ -144,6 +142,12 @@ function faultOfSampling(params: unknown): string | undefined {
   if (!Array.isArray(messages) || messages.length === 0 || !messages.every(isPlainRecord)) return "it has no messages";
   if (typeof maxTokens !== "number" || !(maxTokens > 0)) return "its maxTokens is not a positive number";
   return undefined;
+}
+
+function isSamplingResult(value: unknown): value is Json {
+  if (!isPlainRecord(value)) return false;
+  const { role, model, content } = value;
+  return (role === "assistant" || role === "user") && typeof model === "string" && content !== undefined;
 }
 
 type Elicitation = Asks["elicitation"]["data"];

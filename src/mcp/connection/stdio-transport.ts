@@ -59,7 +59,10 @@ export class StdioTransport implements ServerLink {
     this.ended = new Promise((resolve) => {
       this.#resolveEnded = resolve;
     });
-    process.stderr.on("data", (chunk: Buffer) => this.#hearStderr(chunk));
+    process.stderr.on("data", (chunk: Buffer) => {
+      this.#stderr.add(chunk);
+      this.#options.onStderr?.(redactText(chunk.toString("utf8")));
+    });
     void process.ended.then((exit) => this.#finish({ reason: "exited", message: this.#exitText(exit) }));
   }
 
@@ -83,7 +86,12 @@ export class StdioTransport implements ServerLink {
       (line) => this.#takeLong(line),
     );
     this.#process.stdout.on("data", (chunk: Buffer) => lines.push(chunk));
-    this.#process.stdout.on("end", () => this.#hearSilence());
+    this.#process.stdout.on("end", () => {
+      const timer = setTimeout(() => {
+        this.lose(`The MCP server ${this.#options.serverName} closed its output but is still running.`);
+      }, silenceGrace);
+      void this.ended.then(() => clearTimeout(timer));
+    });
   }
 
   send(message: JSONRPCMessage): Promise<void> {
@@ -186,18 +194,6 @@ export class StdioTransport implements ServerLink {
     const text = `The MCP server ${this.#options.serverName} sent a message ${sizes[line.why]}, which was ignored`;
     const id = idOf(line);
     if (id === undefined || this.onunreadable?.(id, text) !== true) this.lose(text);
-  }
-
-  #hearStderr(chunk: Buffer): void {
-    this.#stderr.add(chunk);
-    this.#options.onStderr?.(redactText(chunk.toString("utf8")));
-  }
-
-  #hearSilence(): void {
-    const timer = setTimeout(() => {
-      this.lose(`The MCP server ${this.#options.serverName} closed its output but is still running.`);
-    }, silenceGrace);
-    void this.ended.then(() => clearTimeout(timer));
   }
 
   #finish(end: ConnectionEnd): void {

@@ -218,7 +218,7 @@ function wrapFetch(fetch: FetchLike, session: OAuthSession): FetchLike {
   return async (url, init) => {
     let headers = new Headers(init?.headers);
     for (let stepUps = 0; ; stepUps++) {
-      const token = bearerOf(headers);
+      const token = /^bearer (.+)$/i.exec(headers.get("authorization") ?? "")?.[1];
       const response = await fetch(url, stepUps === 0 ? init : { ...init, headers });
       if (token === undefined) return response;
       session.note(response, token);
@@ -230,10 +230,6 @@ function wrapFetch(fetch: FetchLike, session: OAuthSession): FetchLike {
       headers.set("authorization", `Bearer ${wider}`);
     }
   };
-}
-
-function bearerOf(headers: Headers): string | undefined {
-  return /^bearer (.+)$/i.exec(headers.get("authorization") ?? "")?.[1];
 }
 
 async function missingScope(response: Response): Promise<string | undefined> {

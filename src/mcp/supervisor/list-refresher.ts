@@ -74,15 +74,14 @@ export class ListRefresher implements Disposable {
     if (error !== undefined) this.#parts.failed(error);
     if (this.#over.signal.aborted) return;
     if (![...this.#lanes.values()].some((lane) => lane.isFetching)) this.#publish();
-    else this.#grace ??= this.#parts.clock.after(graceMs, () => this.#publishLate(list));
-  }
-
-  #publishLate(list: ListName): void {
-    try {
-      this.#publish();
-    } catch (error) {
-      this.#unusable(list, toError(error));
-    }
+    else
+      this.#grace ??= this.#parts.clock.after(graceMs, () => {
+        try {
+          this.#publish();
+        } catch (error) {
+          this.#unusable(list, toError(error));
+        }
+      });
   }
 
   /** Whatever a server sends, it takes nobody with it: it is said of this server, and the others go on. */
@@ -95,17 +94,13 @@ export class ListRefresher implements Disposable {
     this.#grace?.[Symbol.dispose]();
     this.#grace = undefined;
     if (!this.#lanes.get("tools")?.hasAnswered) return;
-    const next = this.#assemble();
-    if (this.#lists !== undefined && isSame(this.#lists, next)) return;
-    this.#lists = next;
-    this.#parts.publish(next);
-  }
-
-  #assemble(): ServerLists {
     const { capabilities, serverInfo, instructions } = this.#connection;
     const items = Object.fromEntries([...this.#lanes].map(([list, lane]) => [list, lane.items])) as Pick<ServerLists, ListName>;
     const diagnostics = [...this.#faults.values()];
-    return Object.freeze({ from: "server", capabilities, serverInfo, instructions, ...items, diagnostics });
+    const next = Object.freeze({ from: "server", capabilities, serverInfo, instructions, ...items, diagnostics });
+    if (this.#lists !== undefined && isSame(this.#lists, next)) return;
+    this.#lists = next;
+    this.#parts.publish(next);
   }
 }
 
@@ -214,37 +209,31 @@ class ListFetches implements Disposable {
     if (this.#isOver()) return;
     this.#hasAnswered = true;
     this.#state = "idle";
-    this.#planNext(error);
-    this.#parts.fetched(error);
-  }
-
-  async #attempt(): Promise<Error | undefined> {
-    try {
-      const found = await this.#parts.fetch();
-      if (!this.#isOver()) this.#take(found);
-      return found.length > maxItems
-        ? new HostError("MCP_LIST_TOO_LONG", `Only the first ${maxItems} of ${found.length} are used.`)
-        : undefined;
-    } catch (error) {
-      return toError(error);
-    }
-  }
-
-  #take(found: readonly Json[]): void {
-    const items = found.slice(0, maxItems);
-    const isSame = isDeepStrictEqual(items, this.#items);
-    // Asked for because of an announcement, and nothing had changed.
-    this.#pause = isSame && this.#hasAnswered ? Math.min(this.#pause * 2, slowestMs) : coalesceMs;
-    if (!isSame) this.#items = Object.freeze(items);
-  }
-
-  #planNext(error: Error | undefined): void {
     const retry = error === undefined || isFinal(error) ? undefined : retryMs[this.#retries];
     if (error === undefined) this.#retries = 0;
     if (this.#isStale) this.#fetchIn(this.#pause);
     else if (retry !== undefined) {
       this.#retries += 1;
       this.#fetchIn(retry);
+    }
+    this.#parts.fetched(error);
+  }
+
+  async #attempt(): Promise<Error | undefined> {
+    try {
+      const found = await this.#parts.fetch();
+      if (!this.#isOver()) {
+        const items = found.slice(0, maxItems);
+        const isSame = isDeepStrictEqual(items, this.#items);
+        // Asked for because of an announcement, and nothing had changed.
+        this.#pause = isSame && this.#hasAnswered ? Math.min(this.#pause * 2, slowestMs) : coalesceMs;
+        if (!isSame) this.#items = Object.freeze(items);
+      }
+      return found.length > maxItems
+        ? new HostError("MCP_LIST_TOO_LONG", `Only the first ${maxItems} of ${found.length} are used.`)
+        : undefined;
+    } catch (error) {
+      return toError(error);
     }
   }
 

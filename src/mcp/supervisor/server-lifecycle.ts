@@ -148,21 +148,25 @@ export class ServerLifecycle {
   async #try(signal: AbortSignal): Promise<void> {
     const startedAt = this.#parts.clock.now();
     try {
-      const connection = await this.#open(signal);
+      const { clock, spec } = this.#parts;
+      if (spec.type === "stdio") await this.#endings.those(endPatience, clock, signal);
+      const stderr = new StderrTail();
+      this.#stderr = stderr;
+      const onStderr = (text: string): void => stderr.add(Buffer.from(text));
+      const connection = await openConnection(spec, { ...this.#parts, timeout: this.#owner.timeout, onStderr }, signal);
       if (signal.aborted) await endConnection(connection, this.#parts.log);
       else this.#adopt(connection, startedAt);
     } catch (error) {
-      if (!signal.aborted) this.#failed(troubleOf(toError(error)));
+      if (!signal.aborted) {
+        const trouble = troubleOf(toError(error));
+        const { breaker } = this.#parts.memory;
+        this.#attempt = undefined;
+        this.#hasTried = true;
+        breaker.fail(0);
+        if (trouble.code === "MCP_NOT_STARTED" || trouble.code === "MCP_UNAUTHORIZED") breaker.trip();
+        this.#goOn(trouble, false);
+      }
     }
-  }
-
-  async #open(signal: AbortSignal): Promise<McpConnection> {
-    const { clock, spec } = this.#parts;
-    if (spec.type === "stdio") await this.#endings.those(endPatience, clock, signal);
-    const stderr = new StderrTail();
-    this.#stderr = stderr;
-    const onStderr = (text: string): void => stderr.add(Buffer.from(text));
-    return await openConnection(spec, { ...this.#parts, timeout: this.#owner.timeout, onStderr }, signal);
   }
 
   #adopt(connection: McpConnection, startedAt: number): void {
@@ -207,15 +211,6 @@ export class ServerLifecycle {
     this.#set("needs-auth");
   }
 
-  #failed(trouble: ServerError): void {
-    const { breaker } = this.#parts.memory;
-    this.#attempt = undefined;
-    this.#hasTried = true;
-    breaker.fail(0);
-    if (trouble.code === "MCP_NOT_STARTED" || trouble.code === "MCP_UNAUTHORIZED") breaker.trip();
-    this.#goOn(trouble, false);
-  }
-
   /** The connection is over, or as good as. Told twice, it counts once. */
   #lost(live: LiveConnection, trouble: ServerError, isSessionGone: boolean): void {
     if (this.#live !== live) return;
@@ -235,7 +230,12 @@ export class ServerLifecycle {
     if (memory.breaker.isOpen) this.#rest(trouble);
     else if (!this.#owner.isWanted) this.#set("idle");
     else if (atOnce) this.#begin();
-    else this.#beginLater(memory.breaker.delay());
+    else {
+      const delay = memory.breaker.delay();
+      const { clock } = this.#parts;
+      this.#respawn = { timer: clock.after(delay, () => this.#begin()), at: clock.now() + delay };
+      this.#set("starting");
+    }
   }
 
   #logFailure(trouble: ServerError): void {
@@ -243,12 +243,6 @@ export class ServerLifecycle {
     const data = { server: this.#owner.name, id, ...trouble, failures: memory.breaker.failures, stderr: this.#stderr.text.slice(-2_000) };
     if (memory.breaker.isOpen) log.error("An MCP server failed and will not be restarted.", data);
     else log.warning("An MCP server failed.", data);
-  }
-
-  #beginLater(delay: number): void {
-    const { clock } = this.#parts;
-    this.#respawn = { timer: clock.after(delay, () => this.#begin()), at: clock.now() + delay };
-    this.#set("starting");
   }
 
   #rest(trouble: ServerError | undefined): void {

@@ -220,7 +220,12 @@ export class SharedServer {
         return keeper.#users.size > 0;
       },
       changed: () => this.#changed(),
-      published: (lists) => this.#published(lists),
+      published: (lists) => {
+        const { cache, clock, memory } = this.#parts;
+        this.#changed();
+        if (memory.verdict !== undefined && lists.diagnostics.length === 0)
+          cache?.write(this.id, toCachedServer(lists, memory.verdict, clock.now()));
+      },
     };
   }
 
@@ -237,13 +242,6 @@ export class SharedServer {
     if (told.state === state && told.error === error) return;
     this.#tell("state");
     this.#parts.changed();
-  }
-
-  #published(lists: ServerLists): void {
-    const { cache, clock, memory } = this.#parts;
-    this.#changed();
-    if (memory.verdict !== undefined && lists.diagnostics.length === 0)
-      cache?.write(this.id, toCachedServer(lists, memory.verdict, clock.now()));
   }
 
   #tell(kind: "state" | "lists"): void {

@@ -32,17 +32,13 @@ export class StartSlots {
       if (!isHeld) return;
       isHeld = false;
       timer[Symbol.dispose]();
-      this.#pass();
+      // The place goes from hand to hand: nobody who comes later can take it in between.
+      const [next] = this.#waiting;
+      if (next === undefined) this.#taken -= 1;
+      else next();
     };
     const timer = this.#clock.after(this.#holdFor, giveUp);
     return { [Symbol.dispose]: giveUp };
-  }
-
-  /** The place goes from hand to hand: nobody who comes later can take it in between. */
-  #pass(): void {
-    const [next] = this.#waiting;
-    if (next === undefined) this.#taken -= 1;
-    else next();
   }
 
   async #turn(signal: AbortSignal): Promise<void> {

@@ -145,18 +145,16 @@ export class McpSupervisor implements AsyncDisposable {
       memory: this.#memories.of(id),
       predecessor: this.#closing.get(id) ?? Promise.resolve(),
       changed: () => this.#changes.emit("status", keeper.status(keeper.name)),
-      closed: (ended) => this.#closed(keeper, ended),
+      closed: (ended) => {
+        if (this.#keepers.get(keeper.id) === keeper) this.#keepers.delete(keeper.id);
+        const closing = ended.finally(() => {
+          if (this.#closing.get(keeper.id) === closing) this.#closing.delete(keeper.id);
+        });
+        this.#closing.set(keeper.id, closing);
+        this.#endings.add(closing);
+      },
     });
     return keeper;
-  }
-
-  #closed(keeper: SharedServer, ended: Promise<void>): void {
-    if (this.#keepers.get(keeper.id) === keeper) this.#keepers.delete(keeper.id);
-    const closing = ended.finally(() => {
-      if (this.#closing.get(keeper.id) === closing) this.#closing.delete(keeper.id);
-    });
-    this.#closing.set(keeper.id, closing);
-    this.#endings.add(closing);
   }
 
   #reportListener(error: Error): void {

@@ -74,7 +74,10 @@ function offerOf(
     origin: Object.freeze({ kind: "mcp", source: serverName, nativeName }),
     revision: digestOf({ definition, generation }),
     async read(uri: string, context: OfferContext) {
-      return readContents(await server.readResource(uri, callContextOf(context, uri, { uri })), serverName);
+      const { contents } = await server.readResource(uri, callContextOf(context, uri, { uri }));
+      const copy = copyJson(contents);
+      if (copy.ok && Array.isArray(copy.value) && copy.value.every(isContents)) return copy.value;
+      throw new HostError("MCP_ANSWER", `MCP server "${serverName}" sent an invalid resource.`);
     },
     ...(hasSubscriptions && { watch: (uri: string, changed: () => void) => server.watchResource(uri, changed) }),
   };
@@ -91,12 +94,6 @@ function factsOf({ name, title, description, mimeType, annotations }: Json, addr
 
 function isSize(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
-}
-
-function readContents({ contents }: Json, serverName: string): readonly ResourceContents[] {
-  const copy = copyJson(contents);
-  if (copy.ok && Array.isArray(copy.value) && copy.value.every(isContents)) return copy.value;
-  throw new HostError("MCP_ANSWER", `MCP server "${serverName}" sent an invalid resource.`);
 }
 
 function isContents(value: unknown): value is ResourceContents {

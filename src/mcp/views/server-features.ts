@@ -169,19 +169,15 @@ export class ServerFeaturesBuilder {
   async #verdicts(subjects: readonly PinSubject[]): Promise<readonly PinVerdict[] | Error> {
     const owner = pinOwner(this.#server);
     try {
-      await this.#takeOver(owner);
+      // Once: what an earlier version kept of this server, which looked neither at the real folder nor at the environment.
+      const former = this.#hasTakenOver ? undefined : formerPinOwner(this.#server);
+      const taken = former === undefined ? undefined : await this.#options.pins.takeOver(owner, former);
+      this.#hasTakenOver = true;
+      if (taken !== undefined) this.#outdated = [diagnoseOutdated(this.#server, taken)];
       return await this.#options.pins.judge(owner, subjects);
     } catch (error) {
       return new Error(errorMessage(error), { cause: error });
     }
-  }
-
-  /** Once: what an earlier version kept of this server, which looked neither at the real folder nor at the environment. */
-  async #takeOver(owner: string): Promise<void> {
-    const former = this.#hasTakenOver ? undefined : formerPinOwner(this.#server);
-    const taken = former === undefined ? undefined : await this.#options.pins.takeOver(owner, former);
-    this.#hasTakenOver = true;
-    if (taken !== undefined) this.#outdated = [diagnoseOutdated(this.#server, taken)];
   }
 
   /** Nobody can tell what was approved: what was trusted goes on, and nothing else begins. */

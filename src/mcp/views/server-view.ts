@@ -23,136 +23,38 @@ export interface ServerViewOptions {
   readonly onError?: ((error: Error) => void) | undefined;
 }
 
-/**
- * The tools, prompts, resources, skills and instructions of a set of servers, named for one catalog, filtered and pinned.
- * All of it is decided when a server's lists change, so a call only calls.
- */
-export interface ServerView extends ToolSource {
-  readonly snapshot: ServerViewSnapshot;
-  /** Settles when what the servers have told by now is in the snapshot. It starts no server. */
-  ready(signal: AbortSignal): Promise<void>;
-  /**
-   * Accepts what is held back of a server: all of it, what has this name, or one of the snapshot's `held`, and that only
-   * as long as it is still the same. Settles with their number when the snapshot offers them.
-   * @throws HostError `MCP_SERVER_UNKNOWN`, and `MCP_CHANGED_AGAIN` when something else is held by now.
-   */
-  approve(server: string, what?: string | HeldDefinition): Promise<number>;
-  /**
-   * A skill of a server by the address of its SKILL.md, listed or not (Skills extension, SEP-2640); or what is to be
-   * approved before it may be used.
-   * @throws HostError `MCP_SERVER_UNKNOWN`, `MCP_ANSWER` for what is no skill, `MCP_SKILL_DYNAMIC` for one that cannot be
-   * pinned, and what requests throw.
-   */
-  findSkill(server: string, uri: string, options?: { readonly signal?: AbortSignal }): Promise<FoundSkill>;
-}
-
-/**
- * Opens the view of a lease's servers. Views of one lease with the same approvals and pins share their snapshots. The
- * lease stays its owner's, who disposes of the views before it.
- */
-export function createServerView(lease: ServerLease, options: ServerViewOptions = {}): ServerView {
-  const cores = coresOf.get(lease) ?? new Set<SharedView>();
-  coresOf.set(lease, cores);
-  const approvals = options.approvals ?? ownApprovals;
-  const policy = options.pins ?? "first-use";
-  const shared = [...cores].find((core) => core.approvals === approvals && core.policy === policy);
-  const { howToApprove, onError = () => {} } = options;
-  const core = shared ?? new SharedView(lease, { approvals, policy, howToApprove, onError });
-  cores.add(core);
-  return new OpenView(
-    core,
-    core.use(() => cores.delete(core)),
-  );
-}
-
-const coresOf = new WeakMap<ServerLease, Set<SharedView>>();
-
-// One for all who bring none: what was seen first stays seen for as long as the program runs.
+// One for all views without a store: what was seen first counts for as long as the program runs.
 const ownApprovals: ApprovalStore = createMemoryApprovals();
 
-/** One user's hold on a view that others may share. */
-class OpenView implements ServerView {
+/**
+ * The tools, prompts, resources, skills and instructions of a lease's servers, named for one catalog, filtered and pinned.
+ * All of it is decided when a server's lists change, so a call only calls. The lease belongs to the caller, who disposes
+ * of the view before it.
+ */
+export class ServerView implements ToolSource {
   readonly id: string = "mcp";
-  readonly #core: SharedView;
-  readonly #hears = new Set<Disposable>();
-  #release: (() => Promise<void>) | undefined;
-
-  constructor(core: SharedView, release: () => Promise<void>) {
-    this.#core = core;
-    this.#release = release;
-  }
-
-  get snapshot(): ServerViewSnapshot {
-    return this.#core.snapshot;
-  }
-
-  ready(signal: AbortSignal): Promise<void> {
-    return this.#core.ready(signal);
-  }
-
-  subscribe(listener: () => void): Disposable {
-    const hears = this.#core.subscribe(listener);
-    this.#hears.add(hears);
-    return {
-      [Symbol.dispose]: () => {
-        this.#hears.delete(hears);
-        hears[Symbol.dispose]();
-      },
-    };
-  }
-
-  approve(server: string, what?: string | HeldDefinition): Promise<number> {
-    return this.#core.approve(server, what);
-  }
-
-  findSkill(server: string, uri: string, options: { readonly signal?: AbortSignal } = {}): Promise<FoundSkill> {
-    return this.#core.findSkill(server, uri, options.signal);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const hears of this.#hears) hears[Symbol.dispose]();
-    this.#hears.clear();
-    const release = this.#release;
-    this.#release = undefined;
-    await release?.();
-  }
-}
-
-interface SharedViewOptions {
-  readonly approvals: ApprovalStore;
-  readonly policy: PinPolicy;
-  readonly howToApprove: ((held: HeldDefinition) => string) | undefined;
-  readonly onError: (error: Error) => void;
-}
-
-/** What all views of one lease share that have the same approvals and pins. */
-class SharedView {
-  readonly approvals: ApprovalStore;
-  readonly policy: PinPolicy;
   readonly #lease: ServerLease;
   readonly #pins: Pins;
   readonly #queue: KeyedQueue;
   readonly #events: Emitter<{ changed: undefined }>;
   readonly #howToApprove: (held: HeldDefinition) => string;
   readonly #onError: (error: Error) => void;
-  readonly #hears: readonly Disposable[];
+  readonly #subscriptions: readonly Disposable[];
   #builders = new Map<SupervisedServer, ServerFeaturesBuilder>();
   #names: NamesOfSet | undefined;
   #round = 0;
-  #users = 0;
   #isOver = false;
   #snapshot: ServerViewSnapshot = emptySnapshot;
 
-  constructor(lease: ServerLease, { approvals, policy, howToApprove, onError }: SharedViewOptions) {
-    this.approvals = approvals;
-    this.policy = policy;
+  constructor(lease: ServerLease, options: ServerViewOptions = {}) {
+    const { approvals = ownApprovals, pins: policy = "first-use", howToApprove = defaultHowTo, onError = () => {} } = options;
     this.#lease = lease;
     this.#pins = new Pins({ approvals, policy, onError });
     this.#queue = new KeyedQueue(onError);
     this.#events = new Emitter(onError);
-    this.#howToApprove = howToApprove ?? defaultHowTo;
+    this.#howToApprove = howToApprove;
     this.#onError = onError;
-    this.#hears = [lease.subscribe(() => this.#refresh()), this.#pins.subscribe(() => this.#judgeAgain())];
+    this.#subscriptions = [lease.subscribe(() => this.#refresh()), this.#pins.subscribe(() => this.#judgeAgain())];
     this.#refresh();
   }
 
@@ -160,22 +62,22 @@ class SharedView {
     return this.#snapshot;
   }
 
-  /** One more user, who calls what is given back when it is none any more; `onLast`: there is none left. */
-  use(onLast: () => void): () => Promise<void> {
-    this.#users++;
-    return () => this.#release(onLast);
-  }
-
   subscribe(listener: () => void): Disposable {
     return this.#events.on("changed", listener);
   }
 
+  /** Resolves when the snapshot contains everything that the servers have sent so far. Starts no server. */
   async ready(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     await waitFor(this.#queue.idle(), { signal });
   }
 
-  async approve(serverName: string, what: string | HeldDefinition | undefined): Promise<number> {
+  /**
+   * Accepts what is held back of a server: all of it, everything with this name, or one of the snapshot's `held`, and that
+   * only while it is still the same. Resolves with their number once the snapshot offers them.
+   * @throws HostError `MCP_SERVER_UNKNOWN`, and `MCP_CHANGED_AGAIN` when another definition is held by now.
+   */
+  async approve(serverName: string, what?: string | HeldDefinition): Promise<number> {
     const server = this.#serverCalled(serverName);
     const held = this.#snapshot.held.filter((one) => one.server === serverName);
     const named = typeof what === "object" ? [asShown(what, held)] : held.filter(({ name }) => what === undefined || name === what);
@@ -186,15 +88,20 @@ class SharedView {
     return named.length;
   }
 
-  async findSkill(serverName: string, uri: string, signal: AbortSignal | undefined): Promise<FoundSkill> {
-    return this.#builderOf(this.#serverCalled(serverName)).findSkill(uri, signal);
+  /**
+   * A skill of a server by the address of its SKILL.md, listed or not (Skills extension, SEP-2640); or what must be
+   * approved before it may be used.
+   * @throws HostError `MCP_SERVER_UNKNOWN`, `MCP_ANSWER` for what is not a skill, `MCP_SKILL_DYNAMIC` for one that cannot be
+   * pinned, and what requests throw.
+   */
+  async findSkill(serverName: string, uri: string, options: { readonly signal?: AbortSignal } = {}): Promise<FoundSkill> {
+    return this.#builderOf(this.#serverCalled(serverName)).findSkill(uri, options.signal);
   }
 
-  async #release(onLast: () => void): Promise<void> {
-    if (--this.#users > 0) return;
+  /** Resolves when the definitions that were seen are stored. */
+  async [Symbol.asyncDispose](): Promise<void> {
     this.#isOver = true;
-    onLast();
-    for (const hears of this.#hears) hears[Symbol.dispose]();
+    for (const subscription of this.#subscriptions) subscription[Symbol.dispose]();
     this.#events.clear();
     await this.#queue.close();
     await this.#pins.kept();

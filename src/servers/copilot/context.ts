@@ -7,44 +7,44 @@ import type { PluginLibrary } from "./plugins/plugin-library.ts";
 import type { CopilotSession, CopilotSessionObserver } from "./sessions/copilot-session.ts";
 import type { McpConfigFile } from "./sessions/mcp-config-file.ts";
 
-/** What the methods of the protocol may use of the server. It exists so that no file of a method imports the server. */
+/** The part of the server that the protocol's methods use. As an interface, since the server imports the methods. */
 export interface ServerContext extends CopilotSessionObserver {
   readonly options: CopilotServerOptions;
   readonly clients: Set<Client>;
   readonly sessions: Map<string, CopilotSession>;
-  /** The folders that clients said are trusted, while the server runs. */
+  /** The folders that clients marked as trusted, until the server ends. */
   readonly trustedFolders: Set<string>;
-  /** Texts that clients want in no log. */
+  /** Texts that the log must not contain. */
   readonly secrets: Set<string>;
-  /** Ends a session that has lost its last client, unless one comes in time. */
+  /** Ends a session without clients, unless a client joins in time. */
   readonly timers: { scheduleOrphanEnd(session: CopilotSession): void };
-  /** Folders of plugins that a client brings for all sessions. */
+  /** Folders of plugins that a client set for all sessions. */
   builtinPlugins: readonly string[];
   readonly pluginDirectories: readonly string[];
   readonly log: Logger;
-  /** The host, if it was needed before. */
+  /** The host, if it was opened. */
   readonly openedHost: Promise<Host> | undefined;
-  /** The host, which is opened when it is first needed. @throws HostError `HOST_CLOSED`. */
+  /** Opens the host on first use. @throws HostError `HOST_CLOSED`. */
   host(): Promise<Host>;
-  /** Loads in the background what the first session of a client needs. */
+  /** Loads what a client's first session needs, in the background. */
   warmUp(): void;
-  /** Takes a client on: until it is admitted it may only introduce itself. */
+  /** Adds a client. Until it is admitted, it may only call `connect`. */
   accept(streams: WireStreams): Client;
-  /** Whether a client may call that gives this token, or none. */
+  /** Whether a client with this token (or without one) may connect. */
   accepts(token?: string): boolean;
-  /** The MCP servers that this user configured through a client. @throws HostError `MCP_CONFIG`. */
+  /** The MCP servers that the user configured through a client. @throws HostError `MCP_CONFIG`. */
   mcpConfig(): Promise<McpConfigFile>;
-  /** The plugins that this user installed through a client. @throws HostError `PLUGIN_LIBRARY`. */
+  /** The plugins that the user installed through a client. @throws HostError `PLUGIN_LIBRARY`. */
   pluginLibrary(): Promise<PluginLibrary>;
-  /** Notifies every client that a session began, changed or is gone. */
-  tellLifecycle(type: "session.created" | "session.updated" | "session.deleted", sessionId: string, session?: CopilotSession): void;
+  /** Notifies every client that a session was created, updated or deleted. */
+  notifyLifecycle(type: "session.created" | "session.updated" | "session.deleted", sessionId: string, session?: CopilotSession): void;
   /** Ends a session for all of its clients. */
   end(session: CopilotSession): Promise<void>;
-  /** Ends all sessions, and stops waiting for them after a while. */
+  /** Ends all sessions, and waits for them no longer than a fixed time. */
   endSessions(): Promise<void>;
-  /** Whether code that was found in a folder may run. */
+  /** Whether code in a folder may run. */
   mayRun(path: string): Promise<boolean>;
-  /** Whether the user trusts a folder, or a client has said so. */
+  /** Whether the user or a client trusts a folder. */
   isTrusted(path: string): Promise<boolean>;
   requestShutdown(): void;
 }

@@ -2,39 +2,39 @@ import type { Logger } from "../../base/logger.ts";
 import type { Host } from "../../host/host.ts";
 
 export interface CopilotServerOptions {
-  /** Makes the host. Called once, when the first client needs it: a ping does not. */
+  /** Opens the host. Called when a request first needs it; a ping does not. */
   openHost(): Promise<Host>;
   readonly log: Logger;
   readonly environment: Environment;
-  /** What clients must say before anything else. Undefined: nothing. */
+  /** The token that clients must send with `connect`. Undefined: no token is required. */
   readonly token?: string | undefined;
-  /** What model endpoints are signed in to with, unless a session says otherwise. */
+  /** The token for model endpoints, unless a session brings its own. */
   readonly gitHubToken?: string | undefined;
-  /** Where the host keeps its sessions; beside what happened there, their workspaces. */
+  /** The folder of the host's sessions: their event logs and workspaces. */
   readonly sessionsDirectory: string;
-  /** Where the MCP servers of this user are kept. */
+  /** The file with the user's MCP servers. */
   readonly mcpConfigFile: string;
-  /** Where this user keeps extensions for every project. Undefined: only projects have some. */
+  /** The folder of the user's extensions, which are available in every project. Undefined: only projects have extensions. */
   readonly extensionsDirectory?: string | undefined;
-  /** Says whether code of a folder may run that nobody named. Absent: all may. */
+  /** Decides whether code that was found in a folder may run. Absent: all code may run. */
   readonly mayRun?: ((path: string) => Promise<boolean>) | undefined;
-  /** What the log does not show: see `hideSecrets`. Clients add to it. */
+  /** Texts that the log must not contain (see `hideSecrets`). Clients can add more. */
   readonly secrets?: Set<string> | undefined;
-  /** Folders of plugins that every session has. */
+  /** Plugin folders for every session. */
   readonly pluginDirectories?: readonly string[] | undefined;
-  /** Holds the plugins that users install through clients. */
+  /** The folder of the plugins that users install through clients. */
   readonly pluginLibraryDirectory: string;
-  /** Where plugins keep what is to last. */
+  /** The folder in which plugins store data. */
   readonly pluginDataDirectory: string;
-  /** The host is made as soon as a client has connected, so that its first session waits for less. Default: when it is needed. */
+  /** Opens the host as soon as a client connects, so that its first session starts sooner. Default: on first use. */
   readonly warmsUp?: boolean | undefined;
-  /** Every call is allowed that no rule denies. */
+  /** Allows every call that no rule denies. */
   readonly allowsAll?: boolean | undefined;
-  /** Called once, when a session has come to rest after a turn for the first time: there is work to do. */
+  /** Called once, when the first turn of any session has ended. */
   readonly onFirstTurnOver?: (() => void) | undefined;
-  /** Milliseconds after which a session in which nothing happens is ended. Undefined: never. */
+  /** Milliseconds after which an idle session is ended. Undefined: never. */
   readonly idleTimeout?: number | undefined;
-  /** Milliseconds that a session without clients is kept, so that they can come back. Default: 30,000. */
+  /** Milliseconds for which a session without clients stays open, so that they can reconnect. Default: 30,000. */
   readonly orphanTimeout?: number | undefined;
 }
 

@@ -13,36 +13,33 @@ import type { PluginLibrary } from "./plugins/plugin-library.ts";
 import type { CopilotSession } from "./sessions/copilot-session.ts";
 import type { McpConfigFile } from "./sessions/mcp-config-file.ts";
 
-/** A tool that ignores that its call was cancelled may run for ever. */
+/** A tool that ignores cancellation may never return. */
 const endingMs = 2_000;
-/** Milliseconds that those who list sessions may be behind. */
-const newsMs = 50;
+/** Milliseconds between two notifications about updated sessions. */
+const notifyPauseMs = 50;
 
 /**
- * A runtime for clients of the Copilot SDK: any number of them, on any number of lines, over one host. Sessions belong to
- * the server, and clients come and go.
+ * The runtime that clients of the Copilot SDK connect to. All of them share one host. Sessions belong to the server, so they
+ * outlive the connections of their clients.
  */
 export class CopilotServer implements ServerContext, AsyncDisposable {
   readonly options: CopilotServerOptions;
   readonly clients: Set<Client> = new Set();
   readonly sessions: Map<string, CopilotSession> = new Map();
-  /** The folders that clients said are trusted, while the server runs. */
   readonly trustedFolders: Set<string> = new Set();
-  /** Texts that clients want in no log. */
   readonly secrets: Set<string>;
   readonly timers: SessionTimers;
-  /** Folders of plugins that a client brings for all sessions. */
   builtinPlugins: readonly string[] = [];
   #mcpConfig: McpConfigFile | undefined;
   #pluginLibrary: PluginLibrary | undefined;
-  /** Settles when a client wanted the server to end. */
+  /** Settles when a client has requested the shutdown. */
   readonly shutdown: Promise<void>;
   #requestShutdown: () => void = () => {};
   #host: Promise<Host> | undefined;
   #closed: Promise<void> | undefined;
   readonly #isToken: ((given: string) => boolean) | undefined;
-  readonly #news = new Set<CopilotSession>();
-  #isTelling = false;
+  readonly #changed = new Set<CopilotSession>();
+  #isNotifying = false;
   #hasWorked = false;
 
   constructor(options: CopilotServerOptions) {
@@ -63,51 +60,46 @@ export class CopilotServer implements ServerContext, AsyncDisposable {
     return this.options.log;
   }
 
-  /** Takes on the client that started this process, at the other end of its streams. */
+  /** Adds the client that started this process and talks over its standard streams. */
   acceptParent(streams: WireStreams): Client {
     const client = this.accept(streams);
     if (this.#isToken === undefined) client.admit();
     return client;
   }
 
-  /** Takes a client on: until it is admitted it may only introduce itself. It is let go when its line is closed. */
   accept(streams: WireStreams): Client {
     const client = new Client(streams, (from) => answerRequest(this, from), this.log);
     this.clients.add(client);
-    void client.wire.closed.then(() => this.#release(client)).catch((error) => this.#report(error));
+    void client.wire.closed.then(() => this.#remove(client));
     return client;
   }
 
   host(): Promise<Host> {
     if (this.#closed !== undefined) return Promise.reject(new HostError("HOST_CLOSED", "The server is shutting down."));
     this.#host ??= this.options.openHost();
-    // One that could not be made is tried again by the next who needs it.
+    // After a failure, the next request tries again.
     this.#host.catch(() => {
       this.#host = undefined;
     });
     return this.#host;
   }
 
-  /** A client has connected: what its first session needs is loaded meanwhile. */
   warmUp(): void {
     if (this.options.warmsUp !== true || this.#host !== undefined || this.#closed !== undefined) return;
-    // After the answer that the client waits for. Whoever needs what failed here tries it again, and hears why.
-    setImmediate(() => void this.#warmUp().catch(() => {}));
+    const load = async (): Promise<void> => {
+      const { warmUp } = await import("./warm-up.ts");
+      await warmUp(await this.host());
+    };
+    // After the answer to `connect`. A request that needs what failed here tries again, and reports the error.
+    setImmediate(() => void load().catch(() => {}));
   }
 
-  async #warmUp(): Promise<void> {
-    const { warmUp } = await import("./warm-up.ts");
-    await warmUp(await this.host());
-  }
-
-  /** The MCP servers that this user configured through a client. @throws HostError `MCP_CONFIG`. */
   async mcpConfig(): Promise<McpConfigFile> {
     const { McpConfigFile: File } = await import("./sessions/mcp-config-file.ts");
     this.#mcpConfig ??= new File(this.options.mcpConfigFile);
     return this.#mcpConfig;
   }
 
-  /** The plugins that this user installed through a client. @throws HostError `PLUGIN_LIBRARY`. */
   async pluginLibrary(): Promise<PluginLibrary> {
     const { PluginLibrary: Library } = await import("./plugins/plugin-library.ts");
     const { pluginLibraryDirectory: directory, pluginDataDirectory: dataDirectory } = this.options;
@@ -115,27 +107,24 @@ export class CopilotServer implements ServerContext, AsyncDisposable {
     return this.#pluginLibrary;
   }
 
-  /** The host if anybody has needed it so far. */
   get openedHost(): Promise<Host> | undefined {
     return this.#host;
   }
 
-  /** Whether a client may call that gives this token, or none. */
   accepts(token?: string): boolean {
     return this.#isToken === undefined || (token !== undefined && this.#isToken(token));
   }
 
-  /** Tells every client that a session began, changed or is gone. */
-  tellLifecycle(type: "session.created" | "session.updated" | "session.deleted", sessionId: string, session?: CopilotSession): void {
+  notifyLifecycle(type: "session.created" | "session.updated" | "session.deleted", sessionId: string, session?: CopilotSession): void {
     const times = session && { startTime: session.createdAt.toISOString(), modifiedTime: session.modifiedAt.toISOString() };
     const json = JSON.stringify({ type, sessionId, ...(times && { metadata: times }) });
     for (const { wire, isAdmitted } of this.clients) if (isAdmitted) wire.notify("session.lifecycle", json);
   }
 
-  /** Tells of changes, but not of each: in a turn there are many. */
+  /** Notifies clients of changes, several at once: a turn causes many. */
   onChanged(session: CopilotSession): void {
-    this.#news.add(session);
-    if (!this.#isTelling) void this.#tellNews();
+    this.#changed.add(session);
+    if (!this.#isNotifying) void this.#notifyChanged();
   }
 
   onTurnOver(): void {
@@ -143,37 +132,34 @@ export class CopilotServer implements ServerContext, AsyncDisposable {
     this.#hasWorked = true;
   }
 
-  async #tellNews(): Promise<void> {
-    this.#isTelling = true;
+  async #notifyChanged(): Promise<void> {
+    this.#isNotifying = true;
     await nextTurn();
-    while (this.#news.size > 0) {
-      const changed = [...this.#news];
-      this.#news.clear();
+    while (this.#changed.size > 0) {
+      const changed = [...this.#changed];
+      this.#changed.clear();
       for (const session of changed)
-        if (this.sessions.get(session.id) === session) this.tellLifecycle("session.updated", session.id, session);
-      await delay(newsMs, undefined, { ref: false });
+        if (this.sessions.get(session.id) === session) this.notifyLifecycle("session.updated", session.id, session);
+      await delay(notifyPauseMs, undefined, { ref: false });
     }
-    this.#isTelling = false;
+    this.#isNotifying = false;
   }
 
-  /** Ends a session, whoever is in it. */
+  /** Ends a session for all of its clients. */
   async end(session: CopilotSession): Promise<void> {
     this.sessions.delete(session.id);
     await session.close();
   }
 
-  /** Ends all sessions, as far as that takes no longer than whoever ends the server should wait. */
   async endSessions(): Promise<void> {
     const ended = Promise.allSettled([...this.sessions.values()].map((session) => this.end(session)));
     await Promise.race([ended, delay(endingMs, undefined, { ref: false })]);
   }
 
-  /** Whether code that was found in a folder may run. */
   async mayRun(path: string): Promise<boolean> {
     return this.options.mayRun === undefined || this.isTrusted(path);
   }
 
-  /** Whether the user trusts a folder, or a client has said so. */
   async isTrusted(path: string): Promise<boolean> {
     if ([...this.trustedFolders].some((folder) => isInside(folder, path))) return true;
     return (await this.options.mayRun?.(path)) ?? false;
@@ -200,55 +186,54 @@ export class CopilotServer implements ServerContext, AsyncDisposable {
     this.#requestShutdown();
   }
 
-  async #release(client: Client): Promise<void> {
+  /** Removes a client whose connection was closed. Never rejects. */
+  async #remove(client: Client): Promise<void> {
     this.clients.delete(client);
     if (this.#closed !== undefined) return;
-    const { dropClient } = await import("./sessions/session-registry.ts");
-    await dropClient(this, client);
-  }
-
-  #report(error: unknown): void {
-    this.log.error("A client could not be detached properly.", { error: toError(error) });
+    try {
+      const { dropClient } = await import("./sessions/session-registry.ts");
+      await dropClient(this, client);
+    } catch (error) {
+      this.log.error("A client could not be detached properly.", { error: toError(error) });
+    }
   }
 }
 
 const defaultOrphanMs = 30_000;
-const longestLookMs = 30_000;
+const maxIdleCheckMs = 30_000;
 
-/** Ends sessions that nobody came back to, and, where that is wanted, those in which nothing happens. */
+/** Ends sessions to which no client has returned and, if an idle timeout is set, idle sessions. */
 class SessionTimers implements Disposable {
   readonly #server: CopilotServer;
   readonly #orphans = new Map<CopilotSession, NodeJS.Timeout>();
-  readonly #looking: NodeJS.Timeout | undefined;
+  readonly #idleCheck: NodeJS.Timeout | undefined;
 
   constructor(server: CopilotServer) {
     this.#server = server;
     const { idleTimeout } = server.options;
     if (idleTimeout === undefined) return;
-    this.#looking = setInterval(() => this.#endIdle(idleTimeout), Math.max(10, Math.min(idleTimeout / 2, longestLookMs))).unref();
+    const endIdle = (): void => {
+      const now = Date.now();
+      for (const session of server.sessions.values()) {
+        if (!session.isBusy && now - session.touchedAt > idleTimeout) this.#end(session);
+      }
+    };
+    this.#idleCheck = setInterval(endIdle, Math.max(10, Math.min(idleTimeout / 2, maxIdleCheckMs))).unref();
   }
 
-  /** Ends a session that has lost its last client, unless one comes in time. */
   scheduleOrphanEnd(session: CopilotSession): void {
     clearTimeout(this.#orphans.get(session));
     const end = (): void => {
       this.#orphans.delete(session);
-      if (session.people.length === 0) this.#end(session);
+      if (session.participants.length === 0) this.#end(session);
     };
     this.#orphans.set(session, setTimeout(end, this.#server.options.orphanTimeout ?? defaultOrphanMs).unref());
   }
 
   [Symbol.dispose](): void {
-    clearInterval(this.#looking);
+    clearInterval(this.#idleCheck);
     for (const timer of this.#orphans.values()) clearTimeout(timer);
     this.#orphans.clear();
-  }
-
-  #endIdle(idleTimeout: number): void {
-    const now = Date.now();
-    for (const session of this.#server.sessions.values()) {
-      if (!session.isBusy && now - session.touchedAt > idleTimeout) this.#end(session);
-    }
   }
 
   #end(session: CopilotSession): void {

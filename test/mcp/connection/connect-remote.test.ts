@@ -125,6 +125,29 @@ describe("a remote server in use", () => {
     expect(await connection.ended).toMatchObject({ reason: "lost" });
   });
 
+  test("that goes away while the user is asked leaves no timer behind when its connection is disposed of", async () => {
+    const { url, server } = await listen(modernHandler());
+    const connection = await connect(remote(url));
+    let isAsked = false;
+    const context = callContext({
+      answer: () => {
+        isAsked = true;
+        return new Promise(() => {});
+      },
+    });
+    void connection.callTool("confirm", {}, { context }).catch(() => {});
+    await until(() => isAsked, "the user is asked");
+    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
+    const before = timers();
+    await stop(server);
+    // The first request may still go out over a connection that is kept open.
+    for (const codes of [["MCP_CLOSED", "MCP_NOT_RUN"], ["MCP_NOT_RUN"]])
+      expect(codes).toContain((await failure(connection.callTool("echo", { text: "x" }))).code);
+    expect(timers()).toBeGreaterThan(before);
+    await connection[Symbol.asyncDispose]();
+    expect(timers()).toBe(before);
+  });
+
   test("that sends more than is read fails that call, however it sends it", async () => {
     const big = { result: { content: [{ type: "text", text: "x".repeat(300_000) }] } };
     const handle = answering((method) => (method === "initialize" ? initialized : method === "tools/call" ? big : unknownMethod));

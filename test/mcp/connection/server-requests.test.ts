@@ -115,3 +115,68 @@ test("an address is put to a person as such", async () => {
   expect(reply.result.content).toBeUndefined();
   expect(asked).toEqual([{ message: "Sign here.", url: "https://example.test/sign" }]);
 });
+
+test("a form with keywords that the protocol does not define is shown to the user, in both eras", async () => {
+  const schema = { type: "object", properties: { a: { type: "string", format: "phone" }, b: {}, c: { anyOf: [{ const: "x" }] } } };
+  const request = { method: "elicitation/create", params: { message: "m", mode: "form", requestedSchema: schema } };
+  for (const [file, args] of [
+    ["raw-server.mjs", request],
+    ["rounds-server.mjs", { key: request }],
+  ] as const) {
+    const connection = await connect(localDouble(file));
+    const asked: unknown[] = [];
+    const context = callContext({
+      answer: (_kind, data) => {
+        asked.push(data);
+        return { action: "accept", content: { a: "1" } };
+      },
+    });
+    expect(await textOf(connection.callTool("ask", args, { context }))).toContain('{"action":"accept","content":{"a":"1"}}');
+    expect(asked).toEqual([{ message: "m", requestedSchema: schema }]);
+  }
+});
+
+test("on a pipe of the newer era each question goes to the session that made the call", async () => {
+  const connection = await connect(localDouble("rounds-server.mjs"));
+  const form = { method: "elicitation/create", params: { message: "m", requestedSchema: { type: "object", properties: {} } } };
+  const asked: string[] = [];
+  const person = (sessionId: string) =>
+    callContext({
+      sessionId,
+      answer: async () => {
+        asked.push(sessionId);
+        await new Promise(setImmediate);
+        return { action: "accept", content: { who: sessionId } };
+      },
+    });
+  const calls = ["a", "b", "c"].map((session) => textOf(connection.callTool("ask", { form }, { context: person(session) })));
+  const texts = await Promise.all(calls);
+  expect(texts.map((text) => JSON.parse(text).form.content.who)).toEqual(["a", "b", "c"]);
+  expect(asked.toSorted()).toEqual(["a", "b", "c"]);
+  expect(JSON.parse(await textOf(connection.callTool("ask", { form })))).toEqual({ form: { action: "decline" } });
+});
+
+test("input is provided for a bounded number of rounds and requests; a fault in them fails their own call", async () => {
+  const connection = await connect(localDouble("rounds-server.mjs"));
+  const roots = { method: "roots/list" };
+  const ask = (requests: object) => failure(connection.callTool("ask", { ...requests }));
+  expect(await failure(connection.callTool("forever", {}))).toMatchObject({
+    code: "MCP_ANSWER",
+    message: expect.stringContaining("16 rounds"),
+  });
+  const many = Object.fromEntries(Array.from({ length: 33 }, (_, n) => [`n${n}`, roots]));
+  expect(await ask(many)).toMatchObject({ code: "MCP_ANSWER", message: expect.stringContaining("33 input requests") });
+  expect(await ask({ a: roots, b: { method: "x/unknown" } })).toMatchObject({ code: "MCP_ANSWER" });
+  expect(await ask({ a: { params: {} } })).toMatchObject({ code: "MCP_ANSWER" });
+  expect(await ask({})).toMatchObject({ code: "MCP_ANSWER" });
+  expect(await textOf(connection.callTool("later", {}))).toBe("{}");
+  const answered = JSON.parse(await textOf(connection.callTool("ask", { one: roots, two: roots })));
+  expect(Object.keys(answered)).toEqual(["one", "two"]);
+});
+
+test("a model's answer that is not one is not sent", async () => {
+  for (const answer of [{ model: "m", content: { type: "text", text: "x" } }, { role: "assistant", content: [] }, "x"]) {
+    const open = await connect(localDouble("v1-server.mjs"), { requests: { sampling: "ask" } });
+    expect(await textOf(open.callTool("think", {}, { context: callContext({ answer: () => answer }) }))).toContain("rejected");
+  }
+});

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { FrameReader, maxFrameBytes } from "../../../src/servers/copilot/connection/frame-reader.ts";
-import { FrameWriter } from "../../../src/servers/copilot/connection/frame-writer.ts";
+import { FrameReader, FrameWriter, maxFrameBytes } from "../../../src/servers/copilot/connection/frames.ts";
 
 interface Read {
   readonly messages: unknown[];

@@ -1,9 +1,9 @@
 import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, test } from "vitest";
 import { packageVersion } from "../../../src/base/package-version.ts";
+import { families, loadMethod } from "../../../src/servers/copilot/methods/families.ts";
 import { handshake } from "../../../src/servers/copilot/methods/handshake.ts";
-import { families, methodTable } from "../../../src/servers/copilot/methods/table.ts";
-import { Served } from "./wire-kit.ts";
+import { answeredMethods, refusedMethods, Served } from "./wire-kit.ts";
 
 let served: Served;
 
@@ -79,21 +79,27 @@ describe("the handshake", () => {
   });
 });
 
-describe("the table of methods", () => {
-  test("each family answers exactly the methods that the table names for it", async () => {
-    for (const [name, load] of Object.entries(families)) {
-      const inTable = [...methodTable].filter(([, entry]) => "family" in entry && entry.family === name).map(([method]) => method);
-      expect(Object.keys(await load()).sort()).toEqual(inTable.sort());
+describe("the methods of the protocol", () => {
+  test("the beginning of a method's name leads to the file that answers it", async () => {
+    for (const [, load] of families) {
+      for (const [name, method] of Object.entries(await load())) expect([name, await loadMethod(name)]).toEqual([name, method]);
     }
-    expect(Object.keys(handshake).filter((method) => methodTable.has(method))).toEqual([]);
+    for (const name of ["session.", "session.nothing", "session.mcp.apps.", "session.sendNothing", "nothing", ""]) {
+      expect([name, await loadMethod(name)]).toEqual([name, undefined]);
+    }
+  });
+
+  test("each method is answered or refused, and only once", async () => {
+    const all = [...Object.keys(handshake), ...(await answeredMethods()), ...refusedMethods];
+    expect(all.filter((method, index) => all.indexOf(method) !== index)).toEqual([]);
+    expect((await answeredMethods()).length).toBeGreaterThan(190);
   });
 
   test("what is not supported says so and why, and never that a method is unhandled", async () => {
     served = await Served.start();
     const client = await served.connect();
-    const unsupported = [...methodTable].filter(([, entry]) => "reason" in entry);
-    expect(unsupported.length).toBeGreaterThan(100);
-    for (const [method] of unsupported) {
+    expect(refusedMethods.length).toBeGreaterThan(100);
+    for (const method of refusedMethods) {
       const { code, message } = await client.refusal(method, { sessionId: "x" });
       expect(code).toBe(-32601);
       expect(message).toMatch(new RegExp(`^${method.replaceAll(".", "\\.")} is not supported by skillhost: .{10,}`));
@@ -112,7 +118,7 @@ describe("the table of methods", () => {
       "session.getMetadata",
       "session.permissions.locations.apply",
     ]);
-    const all = [...methodTable].filter(([method, entry]) => "family" in entry && method.startsWith("session.")).map(([method]) => method);
+    const all = (await answeredMethods()).filter((method) => method.startsWith("session."));
     const rest = all.filter((method) => !free.has(method) && !lenient.has(method) && !/locations|folderTrust/.test(method));
     expect(rest.length).toBeGreaterThan(80);
     for (const method of rest) {

@@ -2,9 +2,10 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { workspaceTools } from "../../../plugins/workspace-tools/plugin.ts";
+import { handshake } from "../../../src/servers/copilot/methods/handshake.ts";
 import { jsonAnswer, type ModelScript, startScriptedModel } from "../../doubles/scripted-model.ts";
 import { contractPackage, hasSchemas, loadContract } from "./wire-contract.ts";
-import { calling, type Json, Served, type TestClient } from "./wire-kit.ts";
+import { answeredMethods, calling, type Json, refusedMethods, Served, type TestClient } from "./wire-kit.ts";
 
 let served: Served;
 
@@ -27,6 +28,13 @@ describe("the contract", () => {
     expect(contract.result("session.model.setReasoningEffort", { success: true })).toContain("'reasoningEffort'");
     expect(contract.result("session.getMessages", { events: [idle, { ...idle, id: 7 }] })).toContain("/id must be string");
     expect(contract.request("hooks.invoke", {})).toContain("sessionId");
+  });
+
+  test.skipIf(!hasSchemas)(`has no method in ${schemas} that is neither answered nor refused`, async () => {
+    const known = new Set([...Object.keys(handshake), ...(await answeredMethods()), ...refusedMethods]);
+    const { methods } = loadContract()!;
+    expect(methods.length).toBeGreaterThan(300);
+    expect(methods.filter((method) => !known.has(method))).toEqual([]);
   });
 });
 

@@ -43,6 +43,8 @@ const permissionFields = [
 
 /** Says what is wrong with a message of ours; undefined: nothing, or there is nothing to hold it against. */
 export interface WireContract {
+  /** The methods that a client may call. */
+  readonly methods: readonly string[];
   result(method: string, value: unknown): string | undefined;
   /** What a client is asked or told. */
   request(method: string, params: unknown): string | undefined;
@@ -98,15 +100,22 @@ class SchemaContract implements WireContract {
   readonly #methods = new Map<string, { readonly params?: string; readonly result?: string }>();
   readonly #eventTypes = new Map<string, string>();
   readonly #compiled = new Map<string, ValidateFunction>();
+  readonly #calledByClients: readonly string[];
 
   constructor() {
     addFormats.default(this.#ajv);
     const [api, events] = schemaFiles.map((file) => this.#add(file));
-    for (const group of ["server", "session", "clientSession", "clientGlobal"]) this.#findMethods(api[group], `${group}`);
+    for (const group of ["server", "session"]) this.#findMethods(api[group], group);
+    this.#calledByClients = [...this.#methods.keys()];
+    for (const group of ["clientSession", "clientGlobal"]) this.#findMethods(api[group], group);
     for (const { $ref } of events.definitions.SessionEvent.anyOf) {
       const type = events.definitions[$ref.split("/").at(-1)].properties.type.const;
       this.#eventTypes.set(type, `session-events.schema.json${$ref}`);
     }
+  }
+
+  get methods(): readonly string[] {
+    return this.#calledByClients;
   }
 
   result(method: string, value: unknown): string | undefined {

@@ -8,6 +8,8 @@ import { startHost } from "../../../src/host/create-host.ts";
 import type { HostOptions } from "../../../src/host/host-options.ts";
 import type { CopilotServerOptions } from "../../../src/servers/copilot/copilot-options.ts";
 import { CopilotServer } from "../../../src/servers/copilot/copilot-server.ts";
+import { families } from "../../../src/servers/copilot/methods/families.ts";
+import { unsupported } from "../../../src/servers/copilot/methods/unsupported.ts";
 import type { SessionEvent } from "../../../src/session/history/events.ts";
 import { chatAnswer, type ModelScript, type ScriptedModel, type ScriptedReply, startScriptedModel } from "../../doubles/scripted-model.ts";
 import { loadContract } from "./wire-contract.ts";
@@ -258,3 +260,12 @@ export const weather = {
 export function calling(name: string, args: object = {}, id = "call-1"): ScriptedReply {
   return { toolCalls: [{ id, name, arguments: args }] };
 }
+
+/** The methods that are answered, except those that a connection begins with. */
+export async function answeredMethods(): Promise<readonly string[]> {
+  const loaded = await Promise.all(families.map(([, load]) => load()));
+  return loaded.flatMap((family) => Object.keys(family));
+}
+
+/** The methods that are refused, with a reason. */
+export const refusedMethods: readonly string[] = Object.values(unsupported).flat();

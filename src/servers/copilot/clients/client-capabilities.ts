@@ -7,7 +7,7 @@ import { toWireRequest } from "../sessions/copilot-events.ts";
 import type { Client } from "./client.ts";
 import type { CommandDeclaration } from "./client-commands.ts";
 
-/** What a client offers in a session. */
+/** What a client can do in a session. */
 export interface ClientCapabilities {
   readonly hooks: boolean;
   readonly answersPermissions: boolean;
@@ -17,33 +17,33 @@ export interface ClientCapabilities {
   readonly rendersApps: boolean;
   readonly wantsSubAgentStreaming: boolean;
   readonly commands: readonly CommandDeclaration[];
-  /** Undefined: it says nothing about tools. */
+  /** Undefined: the client does not declare tools, and keeps those that it has. */
   readonly tools: readonly object[] | undefined;
 }
 
-/** Who is asked: another client may come in the place of one that has gone. */
+/** The client that gets requests. Another one may replace it after a disconnection. */
 interface AskedClient {
   readonly client: Client;
 }
 
-/** How a client attaches to a session: what it may answer, and what it is asked by requests. */
-export function toAttachment(asked: AskedClient, offer: ClientCapabilities): AttachmentOptions {
-  // An extension is nobody who decides, unless it says so: a question that only it hears of would wait for ever.
+/** The options with which a client attaches to a session: the kinds of requests that it answers, and how it gets them. */
+export function toAttachment(asked: AskedClient, capabilities: ClientCapabilities): AttachmentOptions {
+  // Most extensions answer no permission requests; a request that only they receive would wait forever.
   const { extension } = asked.client;
-  const answers: AskKind[] = extension === undefined || offer.answersPermissions ? ["permission", "tool"] : ["tool"];
-  if (offer.answersUserInput) answers.push("userInput");
-  if (offer.answersElicitation) answers.push("elicitation");
-  if (offer.answersPlans) answers.push("exitPlanMode");
+  const answers: AskKind[] = extension === undefined || capabilities.answersPermissions ? ["permission", "tool"] : ["tool"];
+  if (capabilities.answersUserInput) answers.push("userInput");
+  if (capabilities.answersElicitation) answers.push("elicitation");
+  if (capabilities.answersPlans) answers.push("exitPlanMode");
   const handlers = {
     ...(asked.client.version === 2 && toV2Handlers(asked.client)),
-    ...(offer.answersUserInput && userInputOf(asked)),
-    ...(offer.answersPlans && plansOf(asked)),
+    ...(capabilities.answersUserInput && userInputOf(asked)),
+    ...(capabilities.answersPlans && plansOf(asked)),
   };
   if (extension === undefined) return { level: "connection", name: "a client", answers, handlers };
   return { level: "extension", name: `extension "${extension.id}"`, answers, handlers };
 }
 
-/** The questions that clients may say later that they answer, by the event that tells of them. */
+/** The kinds of requests that clients can register for later, by the event that announces them. */
 export const answeredBy: Readonly<Record<string, AskKind | undefined>> = {
   "sampling.requested": "sampling",
   "elicitation.requested": "elicitation",
@@ -52,7 +52,7 @@ export const answeredBy: Readonly<Record<string, AskKind | undefined>> = {
   "exit_plan_mode.requested": "exitPlanMode",
 };
 
-/** Whether two offers attach alike. */
+/** Whether two clients would attach with the same options. */
 export function areAlike(some: ClientCapabilities, other: ClientCapabilities): boolean {
   const { answersElicitation, answersUserInput, answersPlans } = other;
   return some.answersElicitation === answersElicitation && some.answersUserInput === answersUserInput && some.answersPlans === answersPlans;
@@ -78,8 +78,8 @@ function userInputOf(asked: AskedClient): AskHandlers {
 }
 
 /**
- * The hooks of a session that clients have: each is a request to every such client, one after the other. A client that
- * has gone decides nothing any more; one that fails or answers something else is the session's to judge.
+ * The hooks of a session's clients. Each hook is a request to every such client, one after the other. The session decides what
+ * a failure or an invalid answer means.
  */
 export function toClientHooks(sessionId: string, clients: readonly Client[]): SessionHooks | undefined {
   if (clients.length === 0) return undefined;
@@ -89,23 +89,16 @@ export function toClientHooks(sessionId: string, clients: readonly Client[]): Se
 
 function createHook<K extends HookKind>(hookType: K, sessionId: string, { wire }: Client): Hook<K> {
   return async (input) => {
-    const answer = await wire.request("hooks.invoke", { sessionId, hookType, input: toWireInput(hookType, input) });
+    // The runtime of the Copilot SDK sends the arguments of a call as text.
+    const asText = hookType === "preToolUse" && "toolArgs" in input && { toolArgs: JSON.stringify(input.toolArgs) ?? "" };
+    const answer = await wire.request("hooks.invoke", { sessionId, hookType, input: { ...input, ...asText } });
     const output = isPlainRecord(answer) ? answer["output"] : undefined;
-    return hookType === "preMcpToolCall" ? output : withoutNulls(output);
+    if (hookType === "preMcpToolCall" || !isPlainRecord(output)) return output;
+    return Object.fromEntries(Object.entries(output).filter(([, value]) => value !== null));
   };
 }
 
-/** The runtime of the Copilot SDK sends the arguments that are to be decided about as text. */
-function toWireInput(kind: HookKind, input: object): object {
-  return kind === "preToolUse" && "toolArgs" in input ? { ...input, toolArgs: JSON.stringify(input.toolArgs) ?? "" } : input;
-}
-
-function withoutNulls(output: unknown): unknown {
-  if (!isPlainRecord(output)) return output;
-  return Object.fromEntries(Object.entries(output).filter(([, value]) => value !== null));
-}
-
-/** Clients of protocol 2 are asked by requests for what those of 3 hear of by events. */
+/** Clients of protocol 2 get tool calls and permission requests as requests; those of 3 get them as events. */
 function toV2Handlers({ wire }: Client): AskHandlers {
   return {
     tool: async ({ toolCallId, toolName, arguments: args }, { sessionId, signal }) => {
@@ -123,7 +116,7 @@ function toV2Handlers({ wire }: Client): AskHandlers {
   };
 }
 
-/** The kinds of protocol 2 in the words of 3. What is neither is the session's to refuse. */
+/** Converts a decision of protocol 2. The session refuses unknown kinds. */
 function toDecision(kind: unknown): object {
   switch (kind) {
     case "approved":

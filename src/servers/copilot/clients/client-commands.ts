@@ -8,7 +8,7 @@ export interface CommandDeclaration {
   readonly description: string;
 }
 
-/** How a command of a client came out. Undefined: it did. */
+/** The error of a client's command. Undefined: it succeeded. */
 type CommandError = string | undefined;
 
 interface Pending {
@@ -16,7 +16,7 @@ interface Pending {
   readonly settle: (error: CommandError) => void;
 }
 
-/** The commands that clients of a session bring: each is told to all by an event, and the client that has it answers. */
+/** The commands that a session's clients provide. An event announces each run to all clients, and the provider answers. */
 export class ClientCommands {
   readonly #session: Session;
   readonly #byClient = new Map<Client, readonly CommandDeclaration[]>();
@@ -26,7 +26,7 @@ export class ClientCommands {
     this.#session = session;
   }
 
-  /** By name; of two clients with one name the earlier has it. */
+  /** Commands by name. When two clients provide the same name, the earlier client has it. */
   get all(): ReadonlyMap<string, CommandDeclaration> {
     const commands = new Map<string, CommandDeclaration>();
     for (const command of [...this.#byClient.values()].flat()) if (!commands.has(command.name)) commands.set(command.name, command);
@@ -37,22 +37,22 @@ export class ClientCommands {
     const before = this.#byClient.get(client) ?? [];
     if (commands.length > 0) this.#byClient.set(client, commands);
     else this.#byClient.delete(client);
-    if (JSON.stringify(before) !== JSON.stringify(commands)) this.#tell();
+    if (JSON.stringify(before) !== JSON.stringify(commands)) this.#emitChanged();
   }
 
   remove(client: Client): void {
-    if (this.#byClient.delete(client) && this.#session.isOpen) this.#tell();
+    if (this.#byClient.delete(client) && this.#session.isOpen) this.#emitChanged();
     for (const [id, { client: owner }] of this.#pending)
       if (owner === client) this.settle(id, client, "The client that provides this command has disconnected.");
   }
 
-  /** The command that a message such as `/deploy staging` calls up; undefined: it calls up none of a client. */
+  /** The client command that a message such as `/deploy staging` runs. Undefined: the message runs none. */
   find(prompt: string): { readonly name: string; readonly args: string } | undefined {
     const [, name = "", args = ""] = /^\/(\S+)(?:\s+([\s\S]*))?$/.exec(prompt.trim()) ?? [];
     return this.#ownerOf(name) === undefined ? undefined : { name, args: args.trim() };
   }
 
-  /** Has the client that brought a command do it. */
+  /** Has the client that provides a command run it. */
   run(name: string, args: string): Promise<CommandError> {
     const client = this.#ownerOf(name);
     if (client === undefined) return Promise.resolve(`Unknown command: ${name}`);
@@ -64,7 +64,7 @@ export class ClientCommands {
     });
   }
 
-  /** The answer of a client. Others than the one that has the command hear of it too, and say that they do not know it. */
+  /** Takes the answer of a client. Every client answers, but only the answer of the provider counts. */
   settle(requestId: string, client: Client, error: CommandError): boolean {
     const pending = this.#pending.get(requestId);
     if (pending?.client !== client) return false;
@@ -84,21 +84,21 @@ export class ClientCommands {
     return [...this.#byClient].find(([, commands]) => commands.some((command) => command.name === name))?.[0];
   }
 
-  #tell(): void {
+  #emitChanged(): void {
     this.#session.events.append("commands.changed", { commands: [...this.all.values()] });
   }
 }
 
-/** What a client made of a command whose turn in the queue has come. */
+/** How a client handled a queued command. */
 interface QueuedCommandResult {
   readonly handled: boolean;
-  /** The commands after it wait for the next request. */
+  /** Whether the commands after it wait for the next request. */
   readonly stopProcessingQueue: boolean;
 }
 
 const unhandled: QueuedCommandResult = { handled: false, stopProcessingQueue: false };
 
-/** Commands whose turn in the queue has come. An event announces each to the clients that are interested, and one of them answers. */
+/** Queued commands that are due. An event announces each to the clients with an interest in them, and one of them answers. */
 export class QueuedCommands {
   readonly #session: Session;
   readonly #pending = new Map<string, (result: QueuedCommandResult) => void>();
@@ -107,7 +107,7 @@ export class QueuedCommands {
     this.#session = session;
   }
 
-  /** Settles with the first answer; as not handled when no interested client is left, or the signal fires. */
+  /** Settles with the first answer, or as not handled when no interested client is left or the signal fires. */
   offer(command: string, signal: AbortSignal): Promise<QueuedCommandResult> {
     const requestId = randomUUID();
     return new Promise((resolve) => {
@@ -123,14 +123,14 @@ export class QueuedCommands {
     });
   }
 
-  /** False: it is not pending any more. */
+  /** False: the command is no longer pending. */
   answer(requestId: string, result: QueuedCommandResult): boolean {
     const settle = this.#pending.get(requestId);
     settle?.(result);
     return settle !== undefined;
   }
 
-  /** Settles all that are pending as not handled. */
+  /** Settles all pending commands as not handled. */
   release(): void {
     for (const settle of [...this.#pending.values()]) settle(unhandled);
   }

@@ -4,10 +4,10 @@ import { type AppendLog, defaultMaxLineBytes, type LogRecord, logClosed, toLine 
 import { toRecord } from "../../../io/log/read-log.ts";
 import type { Client, ClientFileSystem } from "./client.ts";
 
-/** A client's error for what is not there. */
+/** The error code of a client for a missing file. */
 const missingCode = "ENOENT";
 
-/** The files of one session at its client. The client may be another one after a reconnection. */
+/** The files of one session at its client, which may be replaced by another after a reconnection. */
 export class ClientFiles {
   readonly statePath: string;
   readonly #sessionId: string;
@@ -19,7 +19,7 @@ export class ClientFiles {
     this.statePath = statePath;
   }
 
-  /** A path within the state, however the client writes paths. */
+  /** A path inside the session's state, with the client's own separator. */
   path(...parts: readonly string[]): string {
     const separator = this.statePath.includes("\\") && !this.statePath.includes("/") ? "\\" : "/";
     return [this.statePath.replace(/[\\/]+$/, ""), ...parts].join(separator);
@@ -53,7 +53,7 @@ export class ClientFiles {
     return (await this.#ask("exists", { path }))["exists"] === true;
   }
 
-  /** The entries of a folder; none when it is not there. */
+  /** The entries of a folder. Empty when it does not exist. */
   async entries(path: string): Promise<readonly { readonly name: string; readonly isFolder: boolean }[]> {
     const answer = await this.#ask("readdirWithTypes", { path });
     if (codeOf(answer["error"]) === missingCode) return [];
@@ -67,7 +67,7 @@ export class ClientFiles {
     return isPlainRecord(answer) ? answer : {};
   }
 
-  /** What clients answer to writes is nothing, or what went wrong. */
+  /** Throws the error in a client's answer, if it has one. */
   #refuse(error: unknown, path: string): void {
     const code = codeOf(error);
     if (code === undefined) return;
@@ -81,12 +81,8 @@ function codeOf(error: unknown): string | undefined {
   return typeof code === "string" ? code : undefined;
 }
 
-/** The log of a session in a file at its client. What the client cannot take now is kept here, and tried again. */
-export function createClientLog(files: ClientFiles): AppendLog {
-  return new ClientLog(files);
-}
-
-class ClientLog implements AppendLog {
+/** The log of a session in a file at its client. Records that the client could not write are kept and written again later. */
+export class ClientLog implements AppendLog {
   readonly #files: ClientFiles;
   readonly #path: string;
   #waiting = "";
@@ -102,7 +98,7 @@ class ClientLog implements AppendLog {
   append(record: object): void {
     if (this.#isClosed) throw logClosed();
     this.#waiting += toLine(record, defaultMaxLineBytes);
-    // Whoever flushes hears of a failure.
+    // The next flush reports a failure.
     queueMicrotask(() => void this.flush().catch(() => {}));
   }
 

@@ -2,7 +2,7 @@ import type { SessionBundles } from "../../../plugin-host/bundles/session-bundle
 import type { SessionHooks } from "../../../session/hooks/hook-kinds.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
 
-/** The folders of plugins that a session has, and what is in them. It goes with the session. */
+/** The plugins of one session, from folders. Disposed of with the session. */
 export class ClientPlugins implements Disposable {
   readonly directories: readonly string[];
   readonly #bundles: SessionBundles | undefined;
@@ -14,14 +14,14 @@ export class ClientPlugins implements Disposable {
     this.#ending = ending;
   }
 
-  /** A session's options with what the plugins bring; what a client says itself comes first. */
+  /** Adds what the plugins contribute to session options. The client's own options take precedence. */
   addTo(options: SessionOptions): SessionOptions {
     return this.#bundles?.addTo(options) ?? options;
   }
 
   /**
-   * The options of a session that goes on. What it recorded has the plugins' skills and agents in it already, and must not
-   * be taken for what its client says anew.
+   * Adds what the plugins contribute to the options of a resumed session. Its recorded options already contain the plugins'
+   * skills and agents, so these are added only when the client names new ones.
    */
   addToChange(change: SessionOptions): SessionOptions {
     if (this.#bundles === undefined) return change;
@@ -33,12 +33,12 @@ export class ClientPlugins implements Disposable {
     };
   }
 
-  /** The hooks of the plugins, and after them those of clients. */
+  /** The hooks of the plugins, followed by those of clients. */
   withHooks(hooks: SessionHooks | undefined): SessionHooks | undefined {
     return this.#bundles?.addTo({ hooks }).hooks ?? hooks;
   }
 
-  /** The plugins as clients list them. */
+  /** The plugins in the form of the protocol. */
   get listed(): readonly object[] {
     const bundles = this.#bundles?.bundles ?? [];
     return bundles.map(({ name, version, isRefused }) => ({

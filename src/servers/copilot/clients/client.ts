@@ -1,41 +1,41 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "../../../base/logger.ts";
-import { introduction } from "../connection/frame-reader.ts";
+import { introduction } from "../connection/frames.ts";
 import { type AnswerRequest, Wire, type WireStreams } from "../connection/wire.ts";
 import { ModelRequests } from "./model-requests.ts";
 
-/** Which of the protocols a client speaks: 2 has calls and permissions as requests to it, 3 as events that it answers. */
+/** Protocol 2 sends tool calls and permission requests as requests to the client, protocol 3 as events that it answers. */
 export type ProtocolVersion = 2 | 3;
 
-/** What a client is that the server started itself, for one session. */
+/** The extension that a client is, which the server started for one session. */
 interface StartedExtension {
   readonly id: string;
   readonly sessionId: string;
   onJoined(): void;
-  /** Why it was not let into its session. */
+  /** Why it could not join its session. */
   refusal?: string;
 }
 
-/** Requests that a client may send without being allowed to. */
+/** The number of refused requests after which a client is disconnected. */
 const maxRefusals = 5;
 
-/** A program that is connected. */
+/** A connected program. */
 export class Client {
   readonly id: string = randomUUID();
   readonly wire: Wire;
-  /** Until it says `connect`, it may be one of those that only ping. */
+  /** Unknown until the client sends its first request. */
   version: ProtocolVersion | undefined;
-  /** Settles when the client was first allowed to call. */
+  /** Settles when the client is admitted. */
   readonly admitted: Promise<void>;
   #isAdmitted = false;
   #settleAdmitted: () => void = () => {};
   #refusals = 0;
-  /** It is an extension. */
+  /** Undefined: the client is not an extension. */
   extension: StartedExtension | undefined;
-  /** It offers to carry requests to models. */
+  /** Whether it sends model requests for the runtime. */
   carriesModelRequests = false;
   readonly modelRequests: ModelRequests;
-  /** Where it keeps the state of its sessions; undefined: here. */
+  /** Undefined: the state of its sessions is stored on this machine. */
   fileSystem: ClientFileSystem | undefined;
 
   constructor(streams: WireStreams, answer: (client: Client) => AnswerRequest, log: Logger) {
@@ -48,7 +48,7 @@ export class Client {
     void this.wire.closed.then(() => this.modelRequests.close());
   }
 
-  /** Whether it may call. */
+  /** Whether it may call methods. */
   get isAdmitted(): boolean {
     return this.#isAdmitted;
   }
@@ -60,21 +60,21 @@ export class Client {
     this.#settleAdmitted();
   }
 
-  /** Whether it has used up its tries: not even the right token helps it now. */
-  get isTurnedAway(): boolean {
+  /** Whether it has used up its attempts. Even the right token is refused then. */
+  get isLockedOut(): boolean {
     return this.#refusals >= maxRefusals;
   }
 
-  /** Counts a request that was refused for want of the token. The last one ends the line, after its answer. */
+  /** Counts a request that was refused without the token. After the answer to the last one, the connection is closed. */
   countRefusal(): void {
     this.#refusals++;
-    if (this.isTurnedAway) setImmediate(() => this.wire.close());
+    if (this.isLockedOut) setImmediate(() => this.wire.close());
   }
 }
 
-/** Where a client keeps the state of its sessions: in a file system of its own, which only it can reach. */
+/** A client's own file system, which stores its sessions and can only be accessed through the client. */
 export interface ClientFileSystem {
-  /** The folder of a session's state, in each session's own file system. */
+  /** The folder of a session's state. Each session has its own file system. */
   readonly statePath: string;
   readonly initialDirectory: string;
 }

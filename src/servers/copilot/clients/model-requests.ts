@@ -7,7 +7,7 @@ import type { Wire } from "../connection/wire.ts";
 type FetchRequest = Parameters<ModelFetch>[1];
 type FetchResponse = Awaited<ReturnType<ModelFetch>>;
 
-/** The headers of the wire: every name may have several values. */
+/** Headers in the form of the protocol: a name may have several values. */
 export type WireHeaders = Readonly<Record<string, unknown>>;
 
 const cancelMs = 10_000;
@@ -18,7 +18,7 @@ interface Exchange {
   fail(error: Error): void;
 }
 
-/** Requests to models that a client carries in the place of this process. */
+/** Model requests that a client sends for this process. */
 export class ModelRequests {
   readonly #wire: Wire;
   readonly #exchanges = new Map<string, Exchange>();
@@ -27,26 +27,34 @@ export class ModelRequests {
     this.#wire = wire;
   }
 
-  /** What takes the place of `fetch` for one session's model. */
+  /** The replacement of `fetch` for one session's model. */
   fetchFor(sessionId: string): ModelFetch {
-    return (url, request) => this.#send(sessionId, url, request);
+    return (url, { method, headers, body, signal, origin }) => {
+      const requestId = randomUUID();
+      const answer = this.#waitForAnswer(requestId, signal);
+      const lists = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]));
+      const start = { requestId, sessionId, method, url, headers: lists, transport: "http", ...describeOrigin(origin, sessionId) };
+      // Not awaited: the answer may arrive or fail before the client has taken the whole request.
+      this.#write(start, body ?? "", signal).catch((error: unknown) => this.#exchanges.get(requestId)?.fail(toError(error)));
+      return answer;
+    };
   }
 
-  /** The answer begins. False: nobody waits for it. */
+  /** Takes the head of an answer. False: nothing waits for it. */
   begin(requestId: string, status: number, headers: WireHeaders): boolean {
     const exchange = this.#exchanges.get(requestId);
     exchange?.begin(status, headers);
     return exchange !== undefined;
   }
 
-  /** A piece of the answer. False: nobody waits for it. */
+  /** Takes a chunk of an answer. False: nothing waits for it. */
   receive(requestId: string, chunk: Uint8Array | undefined, isEnd: boolean): boolean {
     const exchange = this.#exchanges.get(requestId);
     exchange?.receive(chunk, isEnd);
     return exchange !== undefined;
   }
 
-  /** The client has gone: nobody answers what is open. */
+  /** Fails all open requests after the client has disconnected. */
   close(): void {
     for (const exchange of [...this.#exchanges.values()])
       exchange.fail(new Error("The client that sends model requests has disconnected."));
@@ -58,25 +66,15 @@ export class ModelRequests {
     return exchange !== undefined;
   }
 
-  #send(sessionId: string, url: string, { method, headers, body, signal, origin }: FetchRequest): Promise<FetchResponse> {
-    const requestId = randomUUID();
-    const answer = this.#await(requestId, signal);
-    const lists = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]));
-    const start = { requestId, sessionId, method, url, headers: lists, transport: "http", ...describeOrigin(origin, sessionId) };
-    // Not waited for: the answer may come, or fail, before the client has taken all of the request.
-    this.#write(start, body ?? "", signal).catch((error: unknown) => this.#exchanges.get(requestId)?.fail(toError(error)));
-    return answer;
-  }
-
   async #write(start: { readonly requestId: string }, data: string, signal: AbortSignal): Promise<void> {
     const wire = this.#wire;
     await wire.request("llmInference.httpRequestStart", start, signal);
     await wire.request("llmInference.httpRequestChunk", { requestId: start.requestId, data, binary: false, end: true }, signal);
   }
 
-  #await(requestId: string, signal: AbortSignal): Promise<FetchResponse> {
+  #waitForAnswer(requestId: string, signal: AbortSignal): Promise<FetchResponse> {
     return new Promise((resolve, reject) => {
-      const body = new Pieces();
+      const body = new ChunkStream();
       const end = (): void => {
         this.#exchanges.delete(requestId);
         listening[Symbol.dispose]();
@@ -108,12 +106,12 @@ export class ModelRequests {
       const params = { requestId, data: "", end: true, cancel: true };
       await this.#wire.request("llmInference.httpRequestChunk", params, AbortSignal.timeout(cancelMs));
     } catch {
-      // It is over here, whatever the client makes of that.
+      // The request has ended here, whether or not the client could cancel it.
     }
   }
 }
 
-/** A session's own agent goes by the session's id: its events have no other. */
+/** The main agent of a session has the session's id. */
 function describeOrigin(origin: FetchRequest["origin"], sessionId: string): object {
   if (origin === undefined) return {};
   const { kind, agentId, parentAgentId = sessionId, interactionId } = origin;
@@ -139,15 +137,15 @@ function headerOf(headers: WireHeaders, name: string): string | null {
   return typeof found === "string" ? found : null;
 }
 
-/** Pieces of an answer, read as they come. */
-class Pieces implements AsyncIterable<Uint8Array> {
+/** The chunks of an answer, as an iterable that waits for the next one. */
+class ChunkStream implements AsyncIterable<Uint8Array> {
   readonly #waiting: Uint8Array[] = [];
   #error: Error | undefined;
   #hasEnded = false;
   #wake: () => void = () => {};
 
-  add(piece: Uint8Array): void {
-    this.#waiting.push(piece);
+  add(chunk: Uint8Array): void {
+    this.#waiting.push(chunk);
     this.#wake();
   }
 
@@ -163,8 +161,8 @@ class Pieces implements AsyncIterable<Uint8Array> {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
     for (;;) {
-      const piece = this.#waiting.shift();
-      if (piece !== undefined) yield piece;
+      const chunk = this.#waiting.shift();
+      if (chunk !== undefined) yield chunk;
       else if (this.#error !== undefined) throw this.#error;
       else if (this.#hasEnded) return;
       else {

@@ -11,7 +11,7 @@ export interface Listening extends AsyncDisposable {
 
 const limits = { maxConnections: 256, admissionMs: 5_000 };
 
-/** Takes clients on at a TCP port; 0: any that is free. @throws HostError `COPILOT_LISTEN` when it cannot be listened on. */
+/** Accepts clients on a TCP port; 0: any free port. @throws HostError `COPILOT_LISTEN` when listening fails. */
 export async function listenForClients(
   server: CopilotServer,
   { port, host }: { readonly port: number; readonly host: string },
@@ -21,7 +21,7 @@ export async function listenForClients(
   const listener = createServer({ noDelay: true }, (socket) => {
     if (!gate.add(socket)) return;
     socket.on("close", () => wires.delete(socket));
-    // The line is closed then; there is nobody left to tell.
+    // The connection is broken, so the error cannot be reported to the client.
     socket.on("error", () => socket.destroy());
     const { wire, admitted } = server.accept({
       input: socket,
@@ -47,7 +47,7 @@ export async function listenForClients(
     async [Symbol.asyncDispose]() {
       const closed = once(listener, "close");
       listener.close();
-      // What was written over each goes out first.
+      // Closing a wire flushes it first.
       for (const wire of wires.values()) wire.close();
       await closed;
     },
@@ -56,7 +56,7 @@ export async function listenForClients(
 
 const flushMs = 2_000;
 
-/** What was written goes out first, if the client takes it. */
+/** Closes a socket after the client has taken what was written, or after a while. */
 function endSocket(socket: Socket): void {
   socket.destroySoon();
   const late = setTimeout(() => socket.destroy(), flushMs);

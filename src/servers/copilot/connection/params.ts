@@ -3,8 +3,8 @@ import { errorMessage, HostError } from "../../../base/errors.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
 
 /**
- * What a client sent with a request. Null and absent are the same, since clients in other languages send null for what
- * they leave open. What is not of the type that is asked for is refused by a message that names it.
+ * The parameters of a request. Null counts as absent, since clients in other languages send null for missing values. A value of
+ * the wrong type is refused by a message that names it.
  */
 export class Params {
   readonly method: string;
@@ -12,7 +12,7 @@ export class Params {
 
   constructor(method: string, values: unknown) {
     this.method = method;
-    // Some clients send their one object in a list.
+    // Some clients send their parameters in an array.
     const given = Array.isArray(values) ? values[0] : values;
     this.#values = isPlainRecord(given) ? given : {};
   }
@@ -21,12 +21,12 @@ export class Params {
     return Object.hasOwn(this.#values, key) ? (this.#values[key] ?? undefined) : undefined;
   }
 
-  /** Whether it was mentioned at all, be it as null. */
+  /** Whether the parameter was sent, even as null. */
   has(key: string): boolean {
     return Object.hasOwn(this.#values, key);
   }
 
-  /** All that was sent and is not null. */
+  /** All parameters that are not null. */
   all(): Readonly<Record<string, unknown>> {
     return Object.fromEntries(Object.entries(this.#values).filter(([, value]) => value !== null && value !== undefined));
   }
@@ -84,17 +84,17 @@ export class Params {
   }
 }
 
-/** What a client sent is not what its method takes. */
+/** The error for parameters that a method does not take. */
 export function badParams(method: string, problem: string): Error {
   return new ResponseError(ErrorCodes.InvalidParams, `Request ${method} failed with message: ${problem}`);
 }
 
-/** There is no such method, or none that does anything here; the message says which. */
+/** The error for a method that does not exist or is not supported. */
 export function notSupported(message: string): Error {
   return new ResponseError(ErrorCodes.MethodNotFound, message);
 }
 
-/** What went wrong while a request was answered, in the form that clients of the Copilot SDK look into. */
+/** Converts an exception into the error that clients of the Copilot SDK evaluate. */
 export function toRpcError(method: string, error: unknown): Error {
   if (error instanceof ResponseError) return error;
   const data = error instanceof HostError ? { code: error.code } : undefined;

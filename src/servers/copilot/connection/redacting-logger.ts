@@ -1,6 +1,6 @@
 import { type Logger, toLogger } from "../../../base/logger.ts";
 
-/** A log in which none of these texts appear, whenever they are added. */
+/** Wraps a log so that none of these texts appear in it. Texts can be added later. */
 export function hideSecrets(log: Logger, secrets: ReadonlySet<string>): Logger {
   const hide = (text: string): string => [...secrets].reduce((rest, secret) => rest.replaceAll(secret, "[secret]"), text);
   return toLogger(log.enabled.bind(log), (level, message, data) => {
@@ -13,7 +13,7 @@ function hideIn(data: object, hide: (text: string) => string): object {
   try {
     return JSON.parse(hide(JSON.stringify(data, replaceErrors))) as object;
   } catch {
-    // What cannot be looked through is better not logged.
+    // Data that cannot be searched for secrets is not logged.
     return { data: "[cannot be shown]" };
   }
 }

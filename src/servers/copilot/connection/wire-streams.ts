@@ -10,27 +10,26 @@ import {
 import { toError } from "../../../base/errors.ts";
 import type { Logger } from "../../../base/logger.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
-import { type FrameLimits, FrameReader } from "./frame-reader.ts";
-import type { FrameWriter } from "./frame-writer.ts";
+import { type FrameLimits, FrameReader, type FrameWriter } from "./frames.ts";
 
-interface ReaderHost {
-  /** Answers what is no request. */
+interface WireReaderHandlers {
+  /** Sends the error response to an invalid message. */
   refuse(answer: { readonly id: string | number | null; readonly error: { readonly code: number; readonly message: string } }): void;
   onProblem(problem: string): void;
 }
 
-/** Reads frames, and hands on what is a message of JSON-RPC in every part that is looked at later. */
+/** Reads frames, and passes on valid JSON-RPC messages. */
 export class WireReader extends AbstractMessageReader {
   readonly #input: Readable;
-  readonly #host: ReaderHost;
+  readonly #handlers: WireReaderHandlers;
   readonly #frames: FrameReader;
   #callback: DataCallback = () => {};
   #hasEnded = false;
 
-  constructor(input: Readable, host: ReaderHost) {
+  constructor(input: Readable, handlers: WireReaderHandlers) {
     super();
     this.#input = input;
-    this.#host = host;
+    this.#handlers = handlers;
     this.#frames = new FrameReader({
       message: (value) => this.#take(value),
       unreadable: (problem) => this.#refuse(null, -32700, problem),
@@ -41,7 +40,7 @@ export class WireReader extends AbstractMessageReader {
     });
   }
 
-  /** Undefined: those of every client. */
+  /** Undefined: the limits of an admitted client. */
   limit(limits?: FrameLimits): void {
     this.#frames.limit(limits);
   }
@@ -81,8 +80,8 @@ export class WireReader extends AbstractMessageReader {
   }
 
   #refuse(id: string | number | null, code: number, message: string): void {
-    this.#host.onProblem(message);
-    this.#host.refuse({ id, error: { code, message } });
+    this.#handlers.onProblem(message);
+    this.#handlers.refuse({ id, error: { code, message } });
   }
 }
 
@@ -103,7 +102,7 @@ export class WireWriter extends AbstractMessageWriter implements MessageWriter {
 
   end(): void {}
 
-  /** What cannot be written as JSON came out of code of ours or of a plugin: whoever asked must still be answered. */
+  /** A result that JSON cannot represent is an error in code of skillhost or a plugin. The client must still get an answer. */
   #toJson(message: Message): string {
     try {
       return JSON.stringify(message);
@@ -116,7 +115,7 @@ export class WireWriter extends AbstractMessageWriter implements MessageWriter {
   }
 }
 
-/** What is wrong with a message; undefined: nothing. */
+/** The problem of a message. Undefined: it is valid. */
 function problemOf(value: unknown): string | undefined {
   if (!isPlainRecord(value)) return "A message must be an object; batches are not supported.";
   const { id, method, params } = value;

@@ -9,8 +9,7 @@ import {
 import { toError } from "../../../base/errors.ts";
 import type { Logger } from "../../../base/logger.ts";
 import { onAbort, waitFor } from "../../../base/wait-for.ts";
-import type { FrameLimits } from "./frame-reader.ts";
-import { FrameWriter, type WireOutput } from "./frame-writer.ts";
+import { type FrameLimits, FrameWriter, type WireOutput } from "./frames.ts";
 import { WireReader, WireWriter } from "./wire-streams.ts";
 
 export interface WireStreams {
@@ -18,15 +17,15 @@ export interface WireStreams {
   readonly output: WireOutput;
 }
 
-/** Answers a request; what it throws is the answer, too. The signal fires when the client cancels the request or has gone. */
+/** Answers a request. An exception becomes the error response. The signal fires when the client cancels the request or disconnects. */
 export type AnswerRequest = (method: string, params: unknown, signal: () => AbortSignal) => unknown;
 
 /**
- * One client at the other end of a line: JSON-RPC 2.0 in frames, requests in both directions. Nothing that a client sends
- * ends more than its own connection.
+ * The connection to one client: JSON-RPC 2.0 in frames, with requests in both directions. Whatever a client sends, it can end
+ * only its own connection.
  */
 export class Wire {
-  /** Settles when the line is closed, by whichever side. */
+  /** Settles when either side has closed the connection. */
   readonly closed: Promise<void>;
   readonly #connection: MessageConnection;
   readonly #reader: WireReader;
@@ -51,7 +50,7 @@ export class Wire {
     this.#connection = createMessageConnection(this.#reader, new WireWriter(this.#frames, log), quietLogger);
     this.#connection.onRequest((method: string, params: unknown, token: CancellationToken) => this.#answer(answer, method, params, token));
     this.#connection.onClose(() => this.close());
-    // A client that sends what nobody waits for is not worth more than silence.
+    // Unknown notifications are ignored.
     this.#connection.onUnhandledNotification(() => {});
     this.#connection.onError(([error]) => log.warning("A connection reported an error.", { error }));
     this.#connection.listen();
@@ -61,24 +60,24 @@ export class Wire {
     return !this.#closing.signal.aborted;
   }
 
-  /** Whether the client is so far behind that it is better spared what it can do without. */
+  /** Whether the client reads so slowly that transient events should be left out. */
   get isCrowded(): boolean {
     return this.#frames.isCrowded;
   }
 
-  /** What the client may send. Undefined: as much as any. */
+  /** Limits what the client may send. Undefined: the limits of an admitted client. */
   limitInput(limits?: FrameLimits): void {
     this.#reader.limit(limits);
   }
 
-  /** Asks the client. Rejects with its error, when the signal fires, and when the connection is closed. */
+  /** Sends a request. Rejects with the client's error, when the signal fires, and when the connection is closed. */
   async request(method: string, params: object, signal?: AbortSignal): Promise<unknown> {
     if (!this.isOpen) throw new Error(`The client has disconnected; ${method} was not sent.`);
     signal?.throwIfAborted();
     const cancelling = new CancellationTokenSource();
     const listening = signal && onAbort(signal, () => cancelling.cancel());
     try {
-      // A client may never answer what was cancelled.
+      // A client may never answer a cancelled request.
       return await waitFor(this.#connection.sendRequest(method, params, cancelling.token), { signal });
     } finally {
       listening?.[Symbol.dispose]();
@@ -86,7 +85,7 @@ export class Wire {
     }
   }
 
-  /** Tells the client. `params` are JSON already. */
+  /** Sends a notification. `params`: JSON text. */
   notify(method: string, params: string): void {
     this.#frames.write(`{"jsonrpc":"2.0","method":${JSON.stringify(method)},"params":${params}}`);
   }
@@ -102,7 +101,7 @@ export class Wire {
 
   async #answer(answer: AnswerRequest, method: string, params: unknown, token: CancellationToken): Promise<unknown> {
     let listening: RpcDisposable | undefined;
-    // Made for those who ask for it: few requests take so long that somebody would cancel them.
+    // Created on demand: few requests take so long that a client cancels them.
     const signal = (): AbortSignal => {
       const cancelled = new AbortController();
       listening = token.onCancellationRequested(() => cancelled.abort(new Error("The request was cancelled.")));

@@ -9,21 +9,21 @@ import type { Client } from "../clients/client.ts";
 import type { WireStreams } from "../connection/wire.ts";
 import type { CopilotServerOptions } from "../copilot-options.ts";
 
-/** A program that may attach to a session: `extension.mjs` in a folder of its own. */
+/** An extension: a folder with a program, `extension.mjs`, that attaches to a session. */
 export interface FoundExtension {
   /** `project:<name>` or `user:<name>`. */
   readonly id: string;
-  /** That of its folder. */
+  /** The name of its folder. */
   readonly name: string;
   readonly source: "project" | "user";
   readonly file: string;
 }
 
-/** What extensions need of the server that starts them. */
+/** The part of the server that extensions need. As an interface, since the server's context imports the sessions. */
 export interface ExtensionHost {
   readonly options: CopilotServerOptions;
   readonly log: Logger;
-  /** Whether code that was found in a folder may run. */
+  /** Whether code in a folder may run. */
   mayRun(path: string): Promise<boolean>;
   accept(streams: WireStreams): Client;
 }
@@ -32,11 +32,11 @@ interface LaunchOptions {
   readonly server: ExtensionHost;
   readonly sessionId: string;
   readonly workingDirectory: string;
-  /** A folder with the modules of the SDK that a client wants extensions to have. */
+  /** The folder of the SDK that a client chose for its extensions. */
   readonly sdkPath: string | undefined;
-  /** The program said that it is in the session. */
+  /** The extension has joined its session. */
   onJoined(): void;
-  /** It ended, or its line was closed, without having been stopped; why, in words for people. */
+  /** The program or its connection has ended, without having been stopped. `why` is text for users. */
   onFailed(why: string): void;
 }
 
@@ -49,7 +49,7 @@ export interface ExtensionProcess {
 const joinMs = 30_000;
 const endingMs = 1_000;
 
-/** Starts an extension as a client of the server whose line is the program's own input and output. A text: why it could not. */
+/** Starts an extension as a client that is connected over its standard streams. Returns the reason as a text if this fails. */
 export async function launchExtension({ id, file }: FoundExtension, options: LaunchOptions): Promise<ExtensionProcess | string> {
   const { server, sessionId, workingDirectory, sdkPath } = options;
   const trusted = (await server.mayRun(workingDirectory)) ? workingDirectory : undefined;
@@ -74,7 +74,7 @@ function attach(id: string, process: ManagedProcess, { server, sessionId, onJoin
     stderr.add(chunk);
     server.log.debug("An extension wrote to stderr.", { extension: id, text: chunk.toString("utf8").slice(0, 2_000) });
   });
-  // What it does not take any more is of no use to it.
+  // A program that has ended does not need the rest of its input.
   process.stdin.on("error", () => {});
   const client = server.accept({ input: process.stdout, output: outputOf(process) });
   const fail = (why: string): void => {
@@ -86,12 +86,18 @@ function attach(id: string, process: ManagedProcess, { server, sessionId, onJoin
     onFailed(why);
   };
   const late = setTimeout(() => fail(`it did not join its session within ${joinMs / 1_000} seconds`), joinMs);
-  adopt(client, id, sessionId, () => {
-    clearTimeout(late);
-    if (!isOver) onJoined();
-  });
+  // A child process of this server needs no token.
+  client.admit();
+  client.extension = {
+    id,
+    sessionId,
+    onJoined: () => {
+      clearTimeout(late);
+      if (!isOver) onJoined();
+    },
+  };
   void process.ended.then((exit) => fail(describeExit(exit, client.extension?.refusal, stderr.text)));
-  // Mostly because it ends, and how is the better reason.
+  // The connection usually closes because the program ends, and its exit is the better reason to report.
   void client.wire.closed.then(() => {
     if (!isOver) setTimeout(() => fail("it closed its connection"), endingMs).unref();
   });
@@ -106,14 +112,8 @@ function attach(id: string, process: ManagedProcess, { server, sessionId, onJoin
   };
 }
 
-// As long as the Copilot runtime gives them.
+// The grace period of the Copilot runtime.
 const stopMs = 5_000;
-
-function adopt(client: Client, id: string, sessionId: string, onJoined: () => void): void {
-  // It is our own child: whoever could pretend to be it is in this process.
-  client.admit();
-  client.extension = { id, sessionId, onJoined };
-}
 
 function outputOf({ stdin }: ManagedProcess): { write(text: string): void; readonly pendingBytes: number } {
   return {
@@ -129,18 +129,18 @@ function outputOf({ stdin }: ManagedProcess): { write(text: string): void; reado
 function describeExit({ code, signal }: ProcessExit, refusal: string | undefined, stderr: string): string {
   if (refusal !== undefined) return `it could not join its session: ${refusal}`;
   const how = signal === null ? `it exited with code ${code}` : `it was killed by ${signal}`;
-  // The stack of an error is longer than the error.
+  // A stack trace would hide the error's message.
   const lines = stderr.split(/\r?\n/).filter((line) => line.trim() !== "" && !/^\s+at /.test(line));
   return lines.length === 0 ? how : `${how}. Last lines of stderr:\n${lines.slice(-8).join("\n").slice(-800)}`;
 }
 
-/** What extensions import, wherever it is. */
+/** The module name of the SDK, which extensions import. */
 const sdkName = "@github/copilot-sdk";
 
 /**
- * The folder with the modules of the Copilot SDK (`index.js`, `extension.js`) for an extension: the first of those that were
- * named in which there is one, else the SDK that is installed for the extension or for the working directory. `workingDirectory`
- * undefined: it is not trusted.
+ * Finds the folder with the modules of the Copilot SDK (`index.js`, `extension.js`) for an extension: the first of the named
+ * folders that has them, else the SDK that is installed for the extension or the working directory. `workingDirectory` is
+ * undefined when it is not trusted.
  * @internal
  */
 export function findSdk(
@@ -166,17 +166,14 @@ function installedFor(folder: string): string | undefined {
   }
 }
 
-/** Arguments for Node.js with which the SDK's name leads to a folder, from wherever it is imported. */
+/** Arguments for Node.js that make every import of the SDK's name resolve to a folder. */
 function nodeArguments(sdk: string): readonly string[] {
-  const addresses = { [sdkName]: addressOf(sdk, "index.js"), [`${sdkName}/extension`]: addressOf(sdk, "extension.js") };
+  const urlOf = (name: string): string => pathToFileURL(join(sdk, name)).href;
+  const addresses = { [sdkName]: urlOf("index.js"), [`${sdkName}/extension`]: urlOf("extension.js") };
   const hooks = `const addresses = ${JSON.stringify(addresses)};
 export const resolve = (specifier, context, next) =>
   Object.hasOwn(addresses, specifier) ? { url: addresses[specifier], shortCircuit: true } : next(specifier, context);`;
   return ["--import", toData(`import { register } from "node:module"; register(${JSON.stringify(toData(hooks))});`)];
-}
-
-function addressOf(folder: string, name: string): string {
-  return pathToFileURL(join(folder, name)).href;
 }
 
 function toData(code: string): string {

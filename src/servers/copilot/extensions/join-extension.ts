@@ -7,7 +7,7 @@ import type { ServerContext } from "../context.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { SessionExtensions } from "./session-extensions.ts";
 
-/** An extension may be in the session that it was started for. @throws HostError `EXTENSION_REFUSED`. */
+/** Refuses an extension that joins another session than its own. @throws HostError `EXTENSION_REFUSED`. */
 export function admitExtension(
   { extension }: Client,
   params: Params,
@@ -30,7 +30,7 @@ export function admitExtension(
   throw new HostError("EXTENSION_REFUSED", `Extension "${extension.id}" requests ${kept.join(", ")}, but ${advice}`);
 }
 
-/** Remembers why an extension is not let in: it will end, and nobody else hears of it. */
+/** Records why an extension could not join: it will exit, and the reason is reported then. */
 export async function joining<T>({ extension }: Client, work: Promise<T>): Promise<T> {
   try {
     return await work;
@@ -40,14 +40,14 @@ export async function joining<T>({ extension }: Client, work: Promise<T>): Promi
   }
 }
 
-/** What an extension changes about its session: what it names. Where models are served is for others to say, unless it does. */
+/** The options that a joining client changes. An extension changes the model's provider only if it names one. */
 export function changesOf({ extension }: Client, params: Params, options: SessionOptions): SessionOptions {
   if (extension === undefined || params.get("provider") !== undefined || params.get("providers") !== undefined) return options;
   const { provider: _provider, ...rest } = options;
   return rest;
 }
 
-/** After a client is in a session: an extension runs now; and who wants extensions gets those that there are. */
+/** Completes a join: an extension counts as running now, and a client that requests extensions gets them started. */
 export function followJoin(server: ServerContext, session: CopilotSession, client: Client, params: Params): void {
   client.extension?.onJoined();
   if (client.extension !== undefined || !params.flag("requestExtensions") || session.extensions !== undefined) return;

@@ -7,7 +7,7 @@ import type { Session } from "../../../session/session.ts";
 import { trustRootOf, untrustedFolder } from "../../../trust/folder-trust.ts";
 import { type ExtensionHost, type ExtensionProcess, type FoundExtension, launchExtension } from "./extension-process.ts";
 
-/** An extension as clients list it. */
+/** An extension in the form of the protocol. */
 interface ExtensionInfo {
   readonly id: string;
   readonly name: string;
@@ -20,14 +20,14 @@ interface Entry {
   readonly found: FoundExtension;
   status: ExtensionInfo["status"];
   process: ExtensionProcess | undefined;
-  /** Settles when it is no longer starting. */
+  /** Settles when the extension runs, has failed or is disabled. */
   readonly settled: Promise<void>;
   settle(): void;
 }
 
 /**
- * The extensions of one session: programs that run beside it and attach to it as clients do, each in a process of its own.
- * One that fails takes nobody with it; its tools and hooks go when it does.
+ * The extensions of one session: programs that attach to it as clients, each in its own process. A failing extension affects
+ * only its own tools and hooks.
  */
 export class SessionExtensions {
   readonly #server: ExtensionHost;
@@ -38,7 +38,7 @@ export class SessionExtensions {
   #work: Promise<void> = Promise.resolve();
   readonly #life: Lifetime;
 
-  /** `sdkPath`: where a client wants extensions to have the SDK from. */
+  /** `sdkPath`: the folder of the SDK that a client chose. */
   constructor(server: ExtensionHost, session: Session, sdkPath: string | undefined) {
     this.#server = server;
     this.#session = session;
@@ -46,7 +46,7 @@ export class SessionExtensions {
     this.#sdkPath = sdkPath;
   }
 
-  /** Starts all, for the first time. */
+  /** Starts the extensions in the background. */
   start(): void {
     void this.reload();
   }
@@ -61,29 +61,29 @@ export class SessionExtensions {
     }));
   }
 
-  /** Ends all, looks for them again, and starts those that are not disabled. Settles when each runs or has failed. */
+  /** Stops all extensions, finds them again, and starts those that are not disabled. Settles when each runs or has failed. */
   reload(): Promise<void> {
-    return this.#next(async () => {
+    return this.#enqueue(async () => {
       await this.#stopAll();
       if (this.#life.isOver) return;
       const { workingDirectory } = this.#session.config;
       const found = discoverExtensions({ workingDirectory, userDirectory: this.#server.options.extensionsDirectory });
       this.#entries = new Map(found.map((each) => [each.id, this.#launch(each)]));
-      this.#tell();
+      this.#emitLoaded();
       await Promise.all([...this.#entries.values()].map(({ settled }) => settled));
     });
   }
 
   /** @throws HostError `EXTENSION_UNKNOWN`. */
   enable(id: string): Promise<void> {
-    return this.#next(async () => {
+    return this.#enqueue(async () => {
       this.#life.assertOpen();
       const entry = this.#find(id);
       this.#disabled.delete(id);
       if (entry.status === "running") return;
       const launched = this.#launch(entry.found);
       this.#entries.set(id, launched);
-      this.#tell();
+      this.#emitLoaded();
       await launched.settled;
     });
   }
@@ -92,20 +92,20 @@ export class SessionExtensions {
   async disable(id: string): Promise<void> {
     const entry = this.#find(id);
     this.#disabled.add(id);
-    // Not in turn: it may be the very one that others wait for.
+    // Not queued: queued work may be waiting for this very extension.
     await stop(entry);
-    this.#tell();
+    this.#emitLoaded();
   }
 
   async close(): Promise<void> {
     const ended = this.#life.end();
-    // Not in turn: what is being waited for may be one that never joins.
+    // Not queued: queued work may be waiting for an extension that never joins.
     await this.#stopAll();
     await Promise.all([ended, this.#work]);
   }
 
-  /** One after the other: two reloads at a time would start everything twice. */
-  #next(work: () => Promise<void>): Promise<void> {
+  /** Runs work one after the other: two concurrent reloads would start everything twice. */
+  #enqueue(work: () => Promise<void>): Promise<void> {
     const done = this.#work.then(work);
     this.#work = done.catch(() => {});
     return done;
@@ -135,7 +135,7 @@ export class SessionExtensions {
     const launched = await this.#life.open(launch, (late) => typeof late === "string" || late.stop()).catch((error) => errorMessage(error));
     if (typeof launched === "string") return this.#conclude(entry, "failed", launched);
     entry.process = launched;
-    // It was switched off while its process was being made.
+    // It was disabled while its process was starting.
     if (entry.status === "disabled") await stop(entry);
   }
 
@@ -143,8 +143,12 @@ export class SessionExtensions {
     if (entry.status === "disabled") return;
     entry.status = status;
     if (status === "failed") entry.process = undefined;
-    if (why !== undefined) this.#warn(entry.found, why);
-    this.#tell();
+    if (why !== undefined) {
+      const message = `Extension "${entry.found.id}" failed: ${why}`;
+      this.#server.log.warning(message);
+      this.#session.events.append("session.warning", { warningType: "extension", message });
+    }
+    this.#emitLoaded();
     entry.settle();
   }
 
@@ -160,13 +164,7 @@ export class SessionExtensions {
     throw new HostError("EXTENSION_UNKNOWN", `Extension not found: ${id}. ${advice}`);
   }
 
-  #warn({ id }: FoundExtension, why: string): void {
-    const message = `Extension "${id}" failed: ${why}`;
-    this.#server.log.warning(message);
-    this.#session.events.append("session.warning", { warningType: "extension", message });
-  }
-
-  #tell(): void {
+  #emitLoaded(): void {
     const session = this.#session;
     if (!session.isOpen) return;
     const extensions = this.list().map(({ id, name, source, status }) => ({ id, name, source, status }));
@@ -183,7 +181,7 @@ function createEntry(found: FoundExtension, status: Entry["status"]): Entry {
   return { found, status, process: undefined, settled, settle };
 }
 
-/** Ends it. That is no failure. */
+/** Stops an extension. It counts as disabled, not as failed. */
 async function stop(entry: Entry): Promise<void> {
   const { process } = entry;
   entry.status = "disabled";
@@ -194,13 +192,13 @@ async function stop(entry: Entry): Promise<void> {
 
 interface ExtensionPlaces {
   readonly workingDirectory: string;
-  /** Where this user keeps extensions for every project. */
+  /** The folder of the user's extensions. */
   readonly userDirectory: string | undefined;
 }
 
 /**
- * Finds the extensions of a project, in `.github/extensions` at the top of its git checkout, and those of the user. Of one
- * name, the project's counts.
+ * Finds the extensions of a project, in `.github/extensions` at the top of its git checkout, and those of the user. When both
+ * have one with the same name, the project's is used.
  * @internal
  */
 export function discoverExtensions({ workingDirectory, userDirectory }: ExtensionPlaces): readonly FoundExtension[] {
@@ -221,7 +219,7 @@ function namesIn(folder: string): readonly string[] {
   try {
     return readdirSync(folder).sort();
   } catch {
-    // There are none.
+    // The folder does not exist.
     return [];
   }
 }

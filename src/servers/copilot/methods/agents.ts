@@ -4,7 +4,7 @@ import { badParams } from "../connection/params.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** The agents of a session. */
+/** Agents of a session, and of the server. */
 export const agents: MethodFamily = {
   "session.agent.list": (call) => ({ agents: describeAll(sessionOf(call)) }),
   "session.agent.reload": (call) => ({ agents: describeAll(sessionOf(call)) }),
@@ -39,11 +39,11 @@ export const agents: MethodFamily = {
       await session.disconnect();
     }
   },
-  // Agents come with plugins and with sessions; no folders are searched for them here.
+  // Agents come from plugins and session options, never from folders that are searched.
   "agents.getDiscoveryPaths": () => ({ paths: [] }),
 };
 
-/** An agent of a plugin, or a built-in one, as a session would bring it. */
+/** Converts any agent, such as one of a plugin, into the form of session options. */
 function toAgentOptions({ isPlugins: _, tools, ...profile }: AgentProfile): CustomAgentOptions {
   return { ...profile, tools: tools ?? null };
 }

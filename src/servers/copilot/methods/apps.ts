@@ -7,7 +7,7 @@ import type { Call, MethodFamily } from "./method.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** MCP Apps: pages of MCP servers that a client shows, and the tools that they may call (SEP-1865). */
+/** MCP Apps (SEP-1865): pages of MCP servers that a client shows, and the tools that these pages may call. */
 export const apps: MethodFamily = {
   "session.mcp.apps.setHostContext"(call) {
     const session = withApps(call);
@@ -31,7 +31,7 @@ export const apps: MethodFamily = {
     const args = call.params.optionalRecord("arguments") ?? {};
     const begun = performance.now();
     const result = await session.callTool(tool.definition.name, args, { signal: call.signal() });
-    tell(session, { serverName, toolName, args, result, durationMs: performance.now() - begun, tool });
+    emitCompleted(session, { serverName, toolName, args, result, durationMs: performance.now() - begun, tool });
     return toCallResult(result);
   },
   async "session.mcp.apps.readResource"(call) {
@@ -48,7 +48,7 @@ export const apps: MethodFamily = {
     const tools = toolsOf(session, serverName);
     const withUi = tools.filter((tool) => uiOf(tool) !== undefined);
     return {
-      // Servers are shared by sessions of which some show pages and others do not, so none is told of it.
+      // Never advertised: a server is shared by sessions, of which only some can show pages.
       capability: { sessionHasMcpApps: rendersApps, featureFlagEnabled: true, advertised: false },
       server: {
         connected: session.mcp.list().some(({ name, status }) => name === serverName && status === "connected"),
@@ -66,7 +66,7 @@ function withApps({ server, params }: Call): CopilotSession {
   throw new Error("MCP Apps are not enabled for this session. Create it with requestMcpApps: true (enableMcpApps in the SDKs).");
 }
 
-/** The server whose page asks, which is the only one that it may ask. */
+/** The server of the calling page. A page may call only its own server. */
 function serverOf({ params }: Call): string {
   const serverName = params.text("serverName");
   const origin = params.text("originServerName");
@@ -84,7 +84,7 @@ function connected(session: Session, name: string): void {
   throw new Error(`MCP server ${JSON.stringify(name)} is not connected.`);
 }
 
-/** What the server says of the tool beside its definition. */
+/** The `_meta` of the tool's definition. */
 function metaOf({ definition }: Tool): Fields | undefined {
   const more = isPlainRecord(definition.metadata) ? definition.metadata["mcp"] : undefined;
   const meta = isPlainRecord(more) ? more["_meta"] : undefined;
@@ -133,7 +133,7 @@ interface Called {
   readonly tool: Tool;
 }
 
-function tell({ events }: Session, { serverName, toolName, args, result, durationMs, tool }: Called): void {
+function emitCompleted({ events }: Session, { serverName, toolName, args, result, durationMs, tool }: Called): void {
   const success = result.resultType === "success";
   const ui = uiOf(tool);
   events.append("mcp_app.tool_call_complete", {

@@ -2,11 +2,11 @@ import type { Client } from "../clients/client.ts";
 import { notSupported, Params, toRpcError } from "../connection/params.ts";
 import type { AnswerRequest } from "../connection/wire.ts";
 import type { ServerContext } from "../context.ts";
+import { loadMethod } from "./families.ts";
 import { handshake } from "./handshake.ts";
-import type { Call, Method, MethodFamily } from "./method.ts";
-import { families, methodTable } from "./table.ts";
+import type { Call, Method } from "./method.ts";
 
-/** Finds the method of a request and has it answered. */
+/** Creates the function that answers a client's requests. */
 export function answerRequest(server: ServerContext, client: Client): AnswerRequest {
   return (method, values, signal) => {
     const call: Call = { server, client, params: new Params(method, values), signal };
@@ -19,29 +19,32 @@ export function answerRequest(server: ServerContext, client: Client): AnswerRequ
   };
 }
 
-/** A promise only where something takes time: most families are loaded when they are first asked for. */
-function answerAtOnce(method: string, call: Call): unknown {
-  const first = Object.hasOwn(handshake, method) ? handshake[method] : undefined;
-  if (!call.client.isAdmitted && method !== "connect") admitWithoutToken(method, call);
-  return (first ?? loaded.get(method) ?? load(method))(call);
+/** Returns a promise only when the method has to be loaded or takes time itself. */
+function answerAtOnce(name: string, call: Call): unknown {
+  const first = Object.hasOwn(handshake, name) ? handshake[name] : undefined;
+  if (!call.client.isAdmitted && name !== "connect") admitWithoutToken(name, call);
+  const method = first ?? loaded.get(name);
+  return method === undefined ? answerWhenLoaded(name, call) : method(call);
 }
 
 const loaded = new Map<string, Method>();
 
-function load(method: string): Method {
-  const entry = methodTable.get(method);
-  if (entry === undefined)
-    throw notSupported(`Method ${method.slice(0, 100)} is not part of the protocol version that skillhost supports.`);
-  if ("reason" in entry) throw notSupported(`${method} is not supported by skillhost: ${entry.reason}`);
-  const loading = families[entry.family]();
-  return async (call) => {
-    const family: MethodFamily = await loading;
-    for (const [name, known] of Object.entries(family)) loaded.set(name, known);
-    return loaded.get(method)!(call);
-  };
+async function answerWhenLoaded(name: string, call: Call): Promise<unknown> {
+  const method = await loadMethod(name);
+  if (method === undefined) throw await refusalOf(name);
+  loaded.set(name, method);
+  return method(call);
 }
 
-/** Where no token is needed, a client may begin with whatever it likes. */
+async function refusalOf(name: string): Promise<Error> {
+  const { unsupported } = await import("./unsupported.ts");
+  const reason = Object.entries(unsupported).find(([, methods]) => methods.includes(name))?.[0];
+  if (reason === undefined)
+    return notSupported(`Method ${name.slice(0, 100)} is not part of the protocol version that skillhost supports.`);
+  return notSupported(`${name} is not supported by skillhost: ${reason}`);
+}
+
+/** Without a token, a client may begin with any method. */
 function admitWithoutToken(method: string, { server, client }: Call): void {
   if (server.accepts()) {
     client.admit();

@@ -3,7 +3,7 @@ import type { SessionExtensions } from "../extensions/session-extensions.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** The programs that run beside a session and attach to it. */
+/** Extensions: programs that attach to a session as clients. */
 export const extensions: MethodFamily = {
   "session.extensions.list": ({ server, params }) => ({ extensions: findSession(server, params).extensions?.list() ?? [] }),
   async "session.extensions.reload"({ server, params }) {

@@ -3,11 +3,11 @@ import type { Client, ProtocolVersion } from "../clients/client.ts";
 import type { Params } from "../connection/params.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** The methods that clients begin with. They need nothing that takes time to load. */
+/** The methods with which clients begin. They are loaded at start, so they must need only small modules. */
 export const handshake: MethodFamily = {
   connect({ server, client, params }) {
     refuseOtherVersions(params);
-    if (client.isTurnedAway || !server.accepts(params.optionalText("token"))) {
+    if (client.isLockedOut || !server.accepts(params.optionalText("token"))) {
       client.countRefusal();
       throw new Error("AUTHENTICATION_FAILED: the token is missing or wrong.");
     }
@@ -29,12 +29,16 @@ export const handshake: MethodFamily = {
   "auth.getStatus": (call) => authStatus(call),
   async "runtime.shutdown"({ server }) {
     await server.endSessions();
-    // After the answer was written.
+    // After the answer is written.
     setImmediate(() => server.requestShutdown());
+  },
+  "secrets.addFilterValues"({ server, params }) {
+    for (const value of params.texts("values")) if (value.length >= 4) server.secrets.add(value);
+    return { ok: true };
   },
 };
 
-/** Clients of protocol 3 begin with `connect`; who pings before that knows no newer protocol than 2. */
+/** Clients of protocol 3 begin with `connect`, so a client that pings first speaks protocol 2. */
 function versionOf(client: Client): ProtocolVersion {
   client.version ??= 2;
   return client.version;

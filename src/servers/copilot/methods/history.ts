@@ -1,12 +1,11 @@
 import { errorMessage, HostError } from "../../../base/errors.ts";
-import type { ContextUse } from "../../../session/conversation.ts";
 import { badParams } from "../connection/params.ts";
 import { chooseModel } from "../request/model-endpoint.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** What was said in a session: making it shorter, going back in it, and what waits to be said. */
+/** The conversation of a session: rewind, compaction and the queue of messages. */
 export const history: MethodFamily = {
   async "session.history.truncate"(call) {
     const session = sessionOf(call);
@@ -33,7 +32,7 @@ export const history: MethodFamily = {
   },
   "session.history.previewRewind"(call) {
     sessionOf(call);
-    // What tools do to files is not kept, so only the conversation goes back.
+    // Changes of files are not recorded, so only the conversation can be rewound.
     return { available: false, reason: noFiles, fileCount: 0, files: [] };
   },
   async "session.history.compact"(call) {
@@ -68,11 +67,6 @@ export const history: MethodFamily = {
     const { messagesCleared } = sessionOf(call).session.conversation.clear(call.params.text("prompt"));
     return { messagesCleared };
   },
-  async "session.ui.ephemeralQuery"(call) {
-    const { session } = sessionOf(call);
-    await chooseModel(call.server, session);
-    return { answer: await session.conversation.ask(call.params.text("question"), call.signal()) };
-  },
   "session.queue.pendingItems"(call) {
     const session = sessionOf(call);
     const { queued } = session.session.conversation;
@@ -95,45 +89,10 @@ export const history: MethodFamily = {
     const { conversation } = sessionOf(call).session;
     for (const { id } of conversation.queued) conversation.unqueue(id);
   },
-  "session.metadata.contextInfo"(call) {
-    const session = sessionOf(call);
-    const use = session.session.conversation.contextUse;
-    return { contextInfo: use === undefined ? null : toContextInfo(use, session, call) };
-  },
-  "session.metadata.recomputeContextTokens"(call) {
-    const use = sessionOf(call).session.conversation.contextUse;
-    const { systemTokens = 0, conversationTokens = 0 } = use ?? {};
-    return { totalTokens: systemTokens + conversationTokens, messagesTokenCount: conversationTokens, systemTokenCount: systemTokens };
-  },
-  async "session.sendSystemNotification"(call) {
-    const { session } = sessionOf(call);
-    const content = call.params.text("message");
-    session.events.append("system.notification", { content, kind: call.params.get("kind") ?? { type: "unclassified" } });
-    await session.send({ prompt: content, mode: "immediate", source: "system" });
-  },
 };
 
 const noFiles = "file-change-tracking-disabled";
 
 function sessionOf({ server, params }: Call): CopilotSession {
   return findSession(server, params);
-}
-
-function toContextInfo(use: ContextUse, { session }: CopilotSession, { params }: Call): object {
-  const { systemTokens, conversationTokens, toolDefinitionsTokens, currentTokens } = use;
-  const promptTokenLimit = params.optionalNumber("promptTokenLimit") || use.tokenLimit;
-  const output = params.optionalNumber("outputTokenLimit") ?? 0;
-  const { infinite, model } = session.config.turn;
-  return {
-    modelName: params.optionalText("selectedModel") ?? model ?? "",
-    systemTokens,
-    conversationTokens,
-    toolDefinitionsTokens,
-    mcpToolsTokens: 0,
-    totalTokens: currentTokens,
-    promptTokenLimit,
-    compactionThreshold: Math.floor(promptTokenLimit * (infinite?.backgroundThreshold ?? 1)),
-    limit: promptTokenLimit + output,
-    bufferTokens: output + Math.floor(promptTokenLimit * (1 - (infinite?.exhaustionThreshold ?? 1))),
-  };
 }

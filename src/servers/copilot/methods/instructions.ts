@@ -9,11 +9,11 @@ import {
   instructionFolder,
   instructionPlaces,
 } from "../../../session/prompt/instruction-files.ts";
-import { userDirectoryOf } from "../request/session-options.ts";
+import { userDirectoryOf } from "../request/apply-session-request.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** The files that tell every agent of a project or a user what to mind. */
+/** Custom instructions: files of a project or a user that every agent reads. */
 export const instructions: MethodFamily = {
   "session.instructions.getSources"({ server, params }) {
     const { config } = findSession(server, params).session;
@@ -66,7 +66,7 @@ function typeOf({ label, location }: InstructionFile): string {
   return label === "CLAUDE.md" || label === "GEMINI.md" ? "model" : "repo";
 }
 
-/** Of folders that were named beside the project, a client knows no place of their own. */
+/** The protocol has no location for folders that are named in addition to the project. */
 function toWireLocation(location: InstructionLocation): string {
   return location === "extra" ? "user" : location;
 }

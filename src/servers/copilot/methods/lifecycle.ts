@@ -2,19 +2,19 @@ import type { SessionInfo } from "../../../host/host-sessions.ts";
 import { badParams } from "../connection/params.ts";
 import { joining } from "../extensions/join-extension.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
-import { createWireSession, findSession, leaveSession, parkSession, resumeWireSession } from "../sessions/session-registry.ts";
+import { createCopilotSession, findSession, leaveSession, parkSession, resumeCopilotSession } from "../sessions/session-registry.ts";
 import { removeFiles, workspacePathOf } from "../sessions/workspace.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** Sessions begin, go on and end. */
+/** Methods that create, resume, list and end sessions. */
 export const lifecycle: MethodFamily = {
   async "session.create"(call) {
-    const session = await createWireSession(call.server, call.client, call.params);
-    call.server.tellLifecycle("session.created", session.id, session);
+    const session = await createCopilotSession(call.server, call.client, call.params);
+    call.server.notifyLifecycle("session.created", session.id, session);
     return describeOpened(call, session);
   },
   async "session.resume"(call) {
-    const session = await joining(call.client, resumeWireSession(call.server, call.client, call.params));
+    const session = await joining(call.client, resumeCopilotSession(call.server, call.client, call.params));
     return { ...describeOpened(call, session), openCanvases: [] };
   },
   "session.destroy": leave,
@@ -22,7 +22,7 @@ export const lifecycle: MethodFamily = {
   async "session.shutdown"({ server, params }) {
     await server.end(findSession(server, params));
   },
-  // What is open stays so, for whoever resumes the session with continuePendingWork.
+  // Pending requests stay open for a client that resumes the session with continuePendingWork.
   async "session.suspend"({ server, client, params }) {
     const session = findSession(server, params);
     await session.session.flush();
@@ -38,7 +38,7 @@ export const lifecycle: MethodFamily = {
   async "session.list"(call) {
     const filter = call.params.optionalRecord("filter");
     const all = await listSessions(call);
-    return { sessions: filter === undefined ? all : all.filter(({ context }) => fits(context, filter)) };
+    return { sessions: filter === undefined ? all : all.filter(({ context }) => matches(context, filter)) };
   },
   async "session.getMetadata"(call) {
     const sessionId = call.params.text("sessionId");
@@ -49,12 +49,12 @@ export const lifecycle: MethodFamily = {
     const [last] = await listSessions(call);
     return last === undefined ? {} : { sessionId: last.sessionId };
   },
-  // There is no screen that one of the sessions could be on.
+  // Sessions have no screen, so none is in the foreground.
   "session.getForeground": () => ({}),
   "session.setForeground": () => ({ success: false, error: "skillhost has no user interface that could show a session." }),
 };
 
-/** A session as lists of them have it. */
+/** A session in the lists of the protocol. */
 export interface ListedSession {
   readonly sessionId: string;
   readonly startTime: string;
@@ -64,7 +64,7 @@ export interface ListedSession {
   readonly context?: { readonly cwd: string };
 }
 
-/** All sessions that there are, the last changed first. */
+/** All sessions, the most recently changed first. */
 export async function listSessions({ server }: Call): Promise<readonly ListedSession[]> {
   const all = await (await server.host()).listSessions();
   const listed = all.map((info) => describeListed(info, server.sessions.get(info.sessionId)));
@@ -81,10 +81,10 @@ export async function deleteSession({ server, client }: Call, sessionId: string)
   try {
     await host.deleteSession(sessionId);
   } catch (error) {
-    // What was open and never written down is gone by now, as is what was kept by the client.
+    // A session that was never stored, or that only its client stored, is deleted by now.
     if (open === undefined && !isRemoved) throw error;
   }
-  server.tellLifecycle("session.deleted", sessionId);
+  server.notifyLifecycle("session.deleted", sessionId);
 }
 
 function describeListed(
@@ -102,8 +102,8 @@ function describeListed(
   };
 }
 
-/** Only the folder is known of a session; whoever wants a repository or a branch finds none. */
-function fits(context: ListedSession["context"], filter: Readonly<Record<string, unknown>>): boolean {
+/** Sessions have only a folder, so a filter by repository or branch matches none. */
+function matches(context: ListedSession["context"], filter: Readonly<Record<string, unknown>>): boolean {
   const wanted = Object.entries(filter).filter(([, value]) => value !== null && value !== undefined);
   return wanted.every(([key, value]) => key === "cwd" && context?.cwd === value);
 }
@@ -124,7 +124,7 @@ async function leave({ server, client, params }: Call): Promise<object> {
   const sessionId = params.text("sessionId");
   if (sessionId === "") throw badParams(params.method, "sessionId is empty.");
   const session = server.sessions.get(sessionId);
-  // Whoever leaves twice has left.
+  // Leaving is idempotent.
   if (session === undefined) return { success: true };
   await leaveSession(server, session, client);
   return { success: true };

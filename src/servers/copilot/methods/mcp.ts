@@ -1,12 +1,14 @@
+import { errorMessage } from "../../../base/errors.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import { type ServerInfo, sourceOf } from "../../../session/mcp/server-connections.ts";
 import type { Session } from "../../../session/session.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
+import { badParams } from "../connection/params.ts";
+import { chooseModel } from "../request/model-endpoint.ts";
 import { findSession } from "../sessions/session-registry.ts";
-import { describeHostState, describeServer } from "./mcp-server-info.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** The MCP servers of a session, and those that this user has configured. */
+/** The MCP servers of a session, and those that the user configured. */
 export const mcp: MethodFamily = {
   async "session.mcp.list"(call) {
     const session = await started(call);
@@ -48,7 +50,7 @@ export const mcp: MethodFamily = {
   },
   async "session.mcp.reloadWithConfig"(call) {
     const config = call.params.record("config");
-    // The runtime's own configuration has the servers beside what is switched on and off.
+    // The runtime's own configuration nests the servers in mcpServers, beside the list of disabled ones.
     const mcpServers = isPlainRecord(config["mcpServers"]) ? config["mcpServers"] : config;
     await sessionOf(call).update({ mcpServers: mcpServers as SessionOptions["mcpServers"] });
     return { filteredServers: [] };
@@ -87,6 +89,28 @@ export const mcp: MethodFamily = {
     const { session, serverName } = await connectedTo(call);
     return { contents: await session.readResource(call.params.text("uri"), { serverName, signal: call.signal() }) };
   },
+  async "session.mcp.executeSampling"({ server, params, signal }) {
+    const session = findSession(server, params);
+    const requestId = params.text("requestId");
+    if (session.samplings.has(requestId)) throw badParams(params.method, `requestId ${JSON.stringify(requestId)} is in use.`);
+    const stop = new AbortController();
+    session.samplings.set(requestId, stop);
+    try {
+      const request = params.record("request");
+      await chooseModel(server, session.session);
+      const result = await session.session.conversation.sample(request, AbortSignal.any([stop.signal, signal()]));
+      return { action: "success", result };
+    } catch (error) {
+      return stop.signal.aborted ? { action: "cancelled" } : { action: "failure", error: errorMessage(error) };
+    } finally {
+      session.samplings.delete(requestId);
+    }
+  },
+  "session.mcp.cancelSamplingExecution"({ server, params }) {
+    const running = findSession(server, params).samplings.get(params.text("requestId"));
+    running?.abort();
+    return { cancelled: running !== undefined };
+  },
   async "mcp.discover"({ server }) {
     const all = (await server.host()).listServers();
     return {
@@ -123,7 +147,7 @@ function sessionOf({ server, params }: Call): Session {
   return findSession(server, params).session;
 }
 
-/** Servers start when somebody first wants to know of them. */
+/** The session, after its servers have started or failed. */
 async function started(call: Call): Promise<Session> {
   const session = sessionOf(call);
   await session.ready(call.signal());
@@ -150,4 +174,32 @@ function connected(session: Session, name: string): ServerInfo {
 async function connectedTo(call: Call): Promise<{ readonly session: Session; readonly serverName: string }> {
   const session = await started(call);
   return { session, serverName: connected(session, call.params.text("serverName")).name };
+}
+
+/** An MCP server in the form of the protocol. */
+function describeServer(info: ServerInfo): object {
+  const { name, status, transport, error, origin } = info;
+  return {
+    name,
+    status,
+    ...(transport !== undefined && { transport }),
+    source: sourceOf(origin),
+    ...(origin.kind === "plugin" && origin.source !== undefined && { sourcePlugin: origin.source }),
+    ...(error !== undefined && status !== "disabled" && status !== "stopped" && { error }),
+  };
+}
+
+function describeHostState(servers: readonly ServerInfo[]): object {
+  const named = (status: ServerInfo["status"]): readonly string[] => servers.filter((one) => one.status === status).map(({ name }) => name);
+  const timestamp = Date.now();
+  const failed = servers.filter(({ status }) => status === "failed");
+  return {
+    mcp3pEnabled: true,
+    disabledServers: named("disabled"),
+    filteredServers: [],
+    clients: named("connected"),
+    pendingConnections: named("pending"),
+    failedServers: Object.fromEntries(failed.map(({ name, error = "It failed." }) => [name, { message: error, timestamp }])),
+    needsAuthServers: Object.fromEntries(named("needs-auth").map((name) => [name, { timestamp }])),
+  };
 }

@@ -4,10 +4,10 @@ import { badParams, type Params } from "../connection/params.ts";
 import { chooseModel } from "../request/model-endpoint.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
+import { toMode } from "./metadata.ts";
 import type { Call, MethodFamily } from "./method.ts";
-import { toMode } from "./state.ts";
 
-/** What is said in a session, and what has happened in it. */
+/** Messages to a session, and its events. */
 export const messages: MethodFamily = {
   async "session.send"(call) {
     const session = findSession(call.server, call.params);
@@ -36,34 +36,40 @@ export const messages: MethodFamily = {
     const url = params.optionalText("url");
     const tip = params.optionalText("tip");
     const isEphemeral = params.flag("ephemeral");
-    const said = { message: params.text("message"), ...(url !== undefined && { url }) };
+    const message = { message: params.text("message"), ...(url !== undefined && { url }) };
     const append = (event: string, data: object): void => session.events.append(event, data, undefined, { isEphemeral });
     let eventId = "";
     const sink = session.events.addSink((event) => {
       eventId ||= event.id;
     });
-    if (level === "error") append("session.error", { errorType: type, ...said });
-    else if (level === "warning") append("session.warning", { warningType: type, ...said });
-    else append("session.info", { infoType: type, ...said, ...(tip !== undefined && { tip }) });
+    if (level === "error") append("session.error", { errorType: type, ...message });
+    else if (level === "warning") append("session.warning", { warningType: type, ...message });
+    else append("session.info", { infoType: type, ...message, ...(tip !== undefined && { tip }) });
     sink[Symbol.dispose]();
     return { eventId };
   },
+  async "session.sendSystemNotification"(call) {
+    const { session } = findSession(call.server, call.params);
+    const content = call.params.text("message");
+    session.events.append("system.notification", { content, kind: call.params.get("kind") ?? { type: "unclassified" } });
+    await session.send({ prompt: content, mode: "immediate", source: "system" });
+  },
 };
 
-/** A command that a client brought is that client's to do; the message reaches no model. */
+/** Has the client that provides a command run it. The message does not reach the model. */
 async function runCommand(session: CopilotSession, { name, args }: { readonly name: string; readonly args: string }): Promise<string> {
   const { events } = session.session;
   const ran = session.commands.run(name, args);
   void ran.then((error) => {
     if (!session.session.isOpen) return;
     if (error !== undefined) events.append("session.error", { errorType: "command", message: `Command "/${name}" failed: ${error}` });
-    // Otherwise the work that still runs emits it at its end.
+    // Otherwise the running work emits it at its end.
     if (session.session.conversation.isIdle) events.append("session.idle", {});
   });
   return `command-${name}`;
 }
 
-/** The mode that a message is sent in is the session's from then on. */
+/** Switches the session to the mode of the message. */
 async function chooseMode({ params }: Call, { mode, session }: CopilotSession): Promise<void> {
   const wanted = params.optionalText("agentMode");
   if (wanted === "shell") throw badParams(params.method, "shell commands are run only by tools of the model; send the task as a message.");
@@ -87,7 +93,7 @@ function toMessage(params: Params): SendOptions {
   };
 }
 
-/** What clients attach beside files and blobs becomes text. */
+/** Attachments other than files and blobs become text. */
 function toAttachment(attachment: unknown): unknown {
   if (!isPlainRecord(attachment)) return attachment;
   const given = Object.fromEntries(Object.entries(attachment).filter(([, value]) => value !== null));

@@ -2,16 +2,16 @@ import type { Client } from "../clients/client.ts";
 import type { Params } from "../connection/params.ts";
 import type { ServerContext } from "../context.ts";
 
-/** A request of a client and where it came from. */
+/** A client's request and its context. */
 export interface Call {
   readonly server: ServerContext;
   readonly client: Client;
   readonly params: Params;
-  /** Fires when the client cancels the request, or has gone. */
+  /** Fires when the client cancels the request or disconnects. */
   signal(): AbortSignal;
 }
 
-/** Answers one method. What it throws is the answer, too. */
+/** Answers one method. An exception becomes the error response. */
 export type Method = (call: Call) => unknown;
 
 /** Methods by name. */

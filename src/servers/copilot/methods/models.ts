@@ -3,20 +3,30 @@ import { listModels, type ProviderOptions } from "../../../models/provider.ts";
 import type { SessionChange } from "../../../session/session-config.ts";
 import { isPluginProvider, type SessionProvider } from "../../../session/turns/turn-options.ts";
 import { Params } from "../connection/params.ts";
+import { carrierOf } from "../request/apply-session-request.ts";
 import { findEndpoint } from "../request/model-endpoint.ts";
-import { carrierOf } from "../request/session-request.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** Models, and the requests to them that a client carries. */
+/** Models, and the model requests that a client sends for the runtime. */
 export const models: MethodFamily = {
   async "models.list"(call) {
-    const provider = providerOf(call);
+    const { server, client } = call;
+    const { environment, gitHubToken } = server.options;
+    const fetch = carrierOf(server)?.modelRequests.fetchFor("");
+    const provider = findEndpoint(new Params("models.list", {}), {
+      sessionId: "",
+      client,
+      environment,
+      gitHubToken,
+      acquireToken: undefined,
+      fetch,
+    }).provider;
     if (provider === undefined)
       throw new Error("Not authenticated: no model endpoint is configured. Set COPILOT_API_URL or OPENAI_BASE_URL.");
     return { models: await list(provider, call) };
   },
-  // What is known of models is known of those that an endpoint lists.
+  // Only the endpoint knows its models.
   "models.getBuiltInCatalog": () => ({ models: [] }),
   async "session.model.list"(call) {
     const { provider } = findSession(call.server, call.params).session.config.turn;
@@ -44,7 +54,7 @@ export const models: MethodFamily = {
     await session.update({ reasoningEffort });
     return { reasoningEffort };
   },
-  // No plan counts what is asked of models here.
+  // Model requests count against no quota.
   "account.getQuota": () => ({ quotaSnapshots: {} }),
   "account.getCurrentAuth": ({ server: { options } }) => (options.gitHubToken === undefined ? {} : { authInfo: tokenOfEnvironment }),
   "llmInference.setProvider"({ client }) {
@@ -65,15 +75,8 @@ export const models: MethodFamily = {
   },
 };
 
-/** SDKs insist on every field. Whose token it is is not known, and the token itself is for no client. */
+/** SDKs require every field. The login is unknown, and clients must not see the token. */
 const tokenOfEnvironment = { type: "env", host: "https://github.com", login: "", token: "", envVar: "" } as const;
-
-function providerOf({ server, client }: Call): SessionProvider | undefined {
-  const { environment, gitHubToken } = server.options;
-  const fetch = carrierOf(server)?.modelRequests.fetchFor("");
-  return findEndpoint(new Params("models.list", {}), { sessionId: "", client, environment, gitHubToken, acquireToken: undefined, fetch })
-    .provider;
-}
 
 async function list(provider: SessionProvider, call: Call): Promise<readonly object[]> {
   if (isPluginProvider(provider)) return [];

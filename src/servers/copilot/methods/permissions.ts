@@ -9,11 +9,11 @@ import { toPromptRequest } from "../sessions/copilot-events.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** What may run: the answers of clients, rules, and the folders that are worked in. */
+/** Permissions: the answers of clients, rules, allowed folders and trust. */
 export const permissions: MethodFamily = {
   "session.permissions.handlePendingPermissionRequest"({ server, client, params }) {
     const session = findSession(server, params);
-    const answer = withoutNulls(params.record("result"));
+    const answer = Object.fromEntries(Object.entries(params.record("result")).filter(([, value]) => value !== null));
     return { success: session.answerPermission(client, params.text("requestId"), answer) };
   },
   "session.permissions.pendingRequests"(call) {
@@ -39,7 +39,13 @@ export const permissions: MethodFamily = {
     const session = sessionOf(call);
     const rules = params.optionalRecord("rules");
     const readsAll = params.optionalFlag("approveAllReadPermissionRequests");
-    if (rules !== undefined || readsAll !== undefined) await setRules(session, rules, readsAll, params.method);
+    if (rules !== undefined || readsAll !== undefined) {
+      const { allow = [], deny = [], ask } = session.config.options.permissions ?? {};
+      const approved = rules === undefined ? allow : toRules(rules["approved"], params.method);
+      const denied = rules === undefined ? deny : toRules(rules["denied"], params.method);
+      const withoutRead = readsAll === undefined ? approved : approved.filter((rule) => rule !== "read");
+      await session.update({ permissions: { allow: readsAll === true ? [...withoutRead, "read"] : withoutRead, deny: denied, ask } });
+    }
     const all = params.optionalFlag("approveAllToolPermissionRequests");
     if (all !== undefined) await setApproveAll(session, all);
     const directories = params.optionalRecord("paths")?.["additionalDirectories"];
@@ -65,7 +71,7 @@ export const permissions: MethodFamily = {
     sessionOf(call).permissions.reset();
     return { success: true };
   },
-  // Every client of a session hears of its questions.
+  // Every client of a session receives its permission requests.
   "session.permissions.setRequired": (call) => ({ success: sessionOf(call).isOpen && call.params.optionalFlag("required") !== undefined }),
   "session.permissions.notifyPromptShown": (call) => ({ success: sessionOf(call).isOpen }),
   "session.permissions.paths.list"(call) {
@@ -101,7 +107,7 @@ export const permissions: MethodFamily = {
     return { success: true };
   },
   "session.permissions.locations.resolve": ({ params }) => describeLocation(params.text("workingDirectory")),
-  // What was approved for a location holds in its sessions from their beginning on.
+  // Approvals for a location apply to its sessions from the start.
   "session.permissions.locations.apply": ({ params }) => ({
     ...describeLocation(params.text("workingDirectory")),
     changed: false,
@@ -139,19 +145,6 @@ async function setApproveAll(session: Session, isOn: boolean): Promise<void> {
   if (isOn !== approvesAll(session)) await session.update({ onPermissionRequest: isOn ? approveUnasked : undefined });
 }
 
-async function setRules(
-  session: Session,
-  rules: Readonly<Record<string, unknown>> | undefined,
-  readsAll: boolean | undefined,
-  method: string,
-): Promise<void> {
-  const { allow = [], deny = [], ask } = session.config.options.permissions ?? {};
-  const approved = rules === undefined ? allow : toRules(rules["approved"], method);
-  const denied = rules === undefined ? deny : toRules(rules["denied"], method);
-  const withoutRead = readsAll === undefined ? approved : approved.filter((rule) => rule !== "read");
-  await session.update({ permissions: { allow: readsAll === true ? [...withoutRead, "read"] : withoutRead, deny: denied, ask } });
-}
-
 function toRules(list: unknown, method: string): readonly string[] {
   if (list === undefined || list === null) return [];
   if (!Array.isArray(list) || !list.every(isPlainRecord))
@@ -159,7 +152,7 @@ function toRules(list: unknown, method: string): readonly string[] {
   return list.map((rule) => toRule(rule, method));
 }
 
-/** A rule of the Copilot SDK as text: `shell(git push)`. */
+/** Formats a rule of the Copilot SDK as text, such as `shell(git push)`. */
 function toRule({ kind, argument }: Readonly<Record<string, unknown>>, method: string): string {
   if (typeof kind !== "string" || kind === "") throw badParams(method, "a rule needs a kind.");
   return typeof argument === "string" ? `${kind}(${argument})` : kind;
@@ -181,8 +174,4 @@ function describeLocation(workingDirectory: string): object {
 
 function isText(value: unknown): value is string {
   return typeof value === "string";
-}
-
-function withoutNulls(fields: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }

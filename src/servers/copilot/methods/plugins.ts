@@ -1,18 +1,19 @@
 import { isAbsolute } from "node:path";
-import { badParams, notSupported } from "../connection/params.ts";
+import { errorMessage } from "../../../base/errors.ts";
+import { badParams } from "../connection/params.ts";
+import { type InstalledPlugin, localFolder, type PluginLibrary, sourceIdOf } from "../plugins/plugin-library.ts";
 import { findSession } from "../sessions/session-registry.ts";
-import { describePlugin } from "./library.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** Plugins. They are chosen when skillhost is started; what clients can do is look at them. */
+/** The plugins of the host and of sessions, those that users install through clients, and their marketplaces. */
 export const plugins: MethodFamily = {
   async "plugins.list"(call) {
     const { plugins: installed } = await call.server.pluginLibrary();
-    return { plugins: [...(await list(call)), ...installed.map(describePlugin)] };
+    return { plugins: [...(await listOfHost(call)), ...installed.map(describePlugin)] };
   },
   async "session.plugins.list"(call) {
     const session = findSession(call.server, call.params);
-    return { plugins: [...(await list(call)), ...session.plugins.listed] };
+    return { plugins: [...(await listOfHost(call)), ...session.plugins.listed] };
   },
   "plugins.builtin.set"({ server, params }) {
     const paths = params.texts("paths");
@@ -20,18 +21,73 @@ export const plugins: MethodFamily = {
     if (relative !== undefined) throw badParams(params.method, `${JSON.stringify(relative)} is not an absolute path.`);
     server.builtinPlugins = paths;
   },
-  "sessions.setAdditionalPlugins"({ params }) {
-    if (params.records("plugins").length === 0) return {};
-    throw notSupported(`${params.method} is not supported by skillhost: list plugin folders in pluginDirectories of the session.`);
+  async "plugins.install"(call) {
+    const { plugin, skillCount } = await (await libraryOf(call)).install(call.params.text("source"), await folderOf(call));
+    return { plugin: describePlugin(plugin), skillsInstalled: skillCount };
   },
-  "secrets.addFilterValues"({ server, params }) {
-    for (const value of params.texts("values")) if (value.length >= 4) server.secrets.add(value);
-    return { ok: true };
+  async "plugins.uninstall"(call) {
+    await (await libraryOf(call)).uninstall(call.params.text("name"), call.params.optionalText("directSourceId"));
+  },
+  async "plugins.update"(call) {
+    return describeUpdate(await (await libraryOf(call)).update(call.params.text("name")));
+  },
+  async "plugins.updateAll"(call) {
+    const own = await libraryOf(call);
+    const results: object[] = [];
+    for (const plugin of own.plugins) {
+      const { name, marketplace } = plugin;
+      const spec = marketplace === "" ? name : `${name}@${marketplace}`;
+      const outcome = await own.update(spec).then(
+        (done) => ({ success: true, ...describeUpdate(done) }),
+        (error: unknown) => ({ success: false, error: errorMessage(error) }),
+      );
+      results.push({ name, marketplace, ...outcome });
+    }
+    return { results };
+  },
+  async "plugins.enable"(call) {
+    await (await libraryOf(call)).setEnabled(call.params.texts("names"), true);
+  },
+  async "plugins.disable"(call) {
+    await (await libraryOf(call)).setEnabled(call.params.texts("names"), false);
+  },
+  async "plugins.marketplaces.list"(call) {
+    const { marketplaces } = await libraryOf(call);
+    return { marketplaces: marketplaces.all.map(({ name, folder }) => ({ name, source: `Local: ${folder}` })) };
+  },
+  async "plugins.marketplaces.add"(call) {
+    const { marketplaces } = await libraryOf(call);
+    return { name: await marketplaces.add(localFolder(call.params.text("source"), await folderOf(call))) };
+  },
+  async "plugins.marketplaces.browse"(call) {
+    const plugins = await (await libraryOf(call)).marketplaces.browse(call.params.text("name"));
+    return { plugins: plugins.map(({ name, description }) => ({ name, ...(description !== undefined && { description }) })) };
+  },
+  async "plugins.marketplaces.remove"(call) {
+    const own = await libraryOf(call);
+    const name = call.params.text("name");
+    const dependentPlugins = own.plugins.filter(({ marketplace }) => marketplace === name).map((plugin) => plugin.name);
+    if (dependentPlugins.length > 0 && !call.params.flag("force")) return { removed: false, dependentPlugins };
+    for (const plugin of dependentPlugins) await own.uninstall(`${plugin}@${name}`);
+    await own.marketplaces.remove(name);
+    return { removed: true };
+  },
+  async "plugins.marketplaces.refresh"(call) {
+    const { marketplaces } = await libraryOf(call);
+    const wanted = call.params.optionalText("name");
+    const names = wanted === undefined ? marketplaces.all.map(({ name }) => name) : [wanted];
+    const results = names.map(async (name) => {
+      // A marketplace is read from its folder on each request, so a refresh only checks that this works.
+      return marketplaces.browse(name).then(
+        () => ({ name, success: true }),
+        (error: unknown) => ({ name, success: false, error: errorMessage(error) }),
+      );
+    });
+    return { results: await Promise.all(results) };
   },
 };
 
-/** Those of the host. */
-async function list({ server }: Call): Promise<readonly object[]> {
+async function listOfHost({ server }: Call): Promise<readonly object[]> {
   const host = await server.host();
   return host.plugins.map(({ name, version, state }) => ({
     name,
@@ -39,4 +95,27 @@ async function list({ server }: Call): Promise<readonly object[]> {
     ...(version !== undefined && { version }),
     enabled: state === "active",
   }));
+}
+
+/** A plugin in the form of the protocol. */
+function describePlugin(plugin: InstalledPlugin): object {
+  const { name, marketplace, version, enabled } = plugin;
+  const directSourceId = sourceIdOf(plugin);
+  return { name, marketplace, ...(directSourceId !== undefined && { directSourceId }), ...(version !== undefined && { version }), enabled };
+}
+
+function describeUpdate({ plugin, skillCount, previousVersion }: Awaited<ReturnType<PluginLibrary["update"]>>): object {
+  return {
+    ...(previousVersion !== undefined && { previousVersion }),
+    ...(plugin.version !== undefined && { newVersion: plugin.version }),
+    skillsInstalled: skillCount,
+  };
+}
+
+function libraryOf({ server }: Call): Promise<PluginLibrary> {
+  return server.pluginLibrary();
+}
+
+async function folderOf({ server, params }: Call): Promise<string> {
+  return params.optionalText("workingDirectory") ?? (await server.host()).workingDirectory;
 }

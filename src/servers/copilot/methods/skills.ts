@@ -6,7 +6,7 @@ import { describeSkill } from "../sessions/copilot-events.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** Skills, of a session and of the server. What is saved is loaded by itself: `reload` only hurries it. */
+/** The skills of a session and of the server. Saved files are loaded without `reload`, which only makes that happen sooner. */
 export const skills: MethodFamily = {
   async "session.skills.list"(call) {
     const session = await loaded(call);
@@ -19,7 +19,7 @@ export const skills: MethodFamily = {
     const host = await call.server.host();
     await host.reload();
     const session = await loaded(call);
-    findSession(call.server, call.params).tellSkills();
+    findSession(call.server, call.params).emitSkills();
     const folders = session.describeSkills().flatMap(({ folder }) => folder ?? []);
     return toReport(host.diagnostics.filter((diagnostic) => isOf(diagnostic, folders)));
   },

@@ -1,12 +1,12 @@
 import { isPlainRecord } from "../../../base/read-fields.ts";
 import type { ListedTool } from "../../../session/catalog/assemble-catalog.ts";
 import { badParams } from "../connection/params.ts";
-import { toDeclarations } from "../request/session-options.ts";
+import { toDeclarations } from "../request/parse-session-request.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { MethodFamily } from "./method.ts";
 
-/** The tools of a session, and the calls that clients answer. */
+/** The tools of a session, and the results of the tools that clients run. */
 export const tools: MethodFamily = {
   "session.tools.handlePendingToolCall"({ server, client, params }) {
     const session = findSession(server, params);
@@ -50,7 +50,7 @@ export const tools: MethodFamily = {
     };
   },
   async "tools.list"({ server }) {
-    // Of no session: what every session of this server has.
+    // The tools that every session of this server has, without a session's own options.
     const host = await server.host();
     const session = await host.createSession({ persist: false });
     try {
@@ -62,7 +62,7 @@ export const tools: MethodFamily = {
   },
 };
 
-/** An empty text is a result that says nothing, as clients of the Copilot SDK mean it, and not a missing one. */
+/** Clients of the Copilot SDK send an empty text for a result without content; it does not mean that the result is missing. */
 function toResult(result: unknown): unknown {
   if (result === undefined || result === "") return { textResultForLlm: "", resultType: "success" };
   if (!isPlainRecord(result)) return result;

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { HostError } from "../../../base/errors.ts";
 import { noResult } from "../../../session/clients/request-kinds.ts";
 import type { QueuedCommand } from "../../../session/turns/message-queue.ts";
@@ -9,7 +8,7 @@ import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** Questions to people, and the commands that people give. */
+/** Questions to users, and slash commands. */
 export const ui: MethodFamily = {
   async "session.ui.elicitation"({ server, params, signal }) {
     const { session } = findSession(server, params);
@@ -30,6 +29,11 @@ export const ui: MethodFamily = {
   "session.ui.handlePendingExitPlanMode": ({ server, client, params }) => ({
     success: findSession(server, params).answer(client, params.text("requestId"), params.record("response")),
   }),
+  async "session.ui.ephemeralQuery"(call) {
+    const { session } = findSession(call.server, call.params);
+    await chooseModel(call.server, session);
+    return { answer: await session.conversation.ask(call.params.text("question"), call.signal()) };
+  },
   "session.commands.list"(call) {
     const { params } = call;
     const session = findSession(call.server, params);
@@ -54,7 +58,7 @@ export const ui: MethodFamily = {
     const input = call.params.optionalText("input") ?? "";
     const session = findSession(call.server, call.params);
     const prompt = input === "" ? `/${name}` : `/${name} ${input}`;
-    // A skill is used by saying its name: whoever asked sends that.
+    // A skill is used by its name in a message, which the client sends itself.
     const isSkill = !session.commands.all.has(name) && session.session.listSkills().some((skill) => skill.name === name);
     if (isSkill) return { kind: "agent-prompt", prompt, displayPrompt: prompt };
     const error = await runCommand(call, name, input);
@@ -70,7 +74,7 @@ export const ui: MethodFamily = {
   "session.commands.handlePendingCommand"({ server, client, params }) {
     const session = findSession(server, params);
     session.commands.settle(params.text("requestId"), client, params.optionalText("error"));
-    // Every client hears of a command, and those that do not have it say so: that is no failure.
+    // Each client receives each command and answers, even when it does not have it. That is not an error.
     return { success: true };
   },
   "session.commands.respondToQueuedCommand"({ server, client, params }) {
@@ -81,25 +85,13 @@ export const ui: MethodFamily = {
     const isIn = session.attachmentOf(client) !== undefined;
     return { success: isIn && session.queuedCommands.answer(params.text("requestId"), result) };
   },
-  async "session.eventLog.registerInterest"({ server, client, params }) {
-    const handle = randomUUID();
-    const session = findSession(server, params);
-    const eventType = params.text("eventType");
-    session.addInterest(client, handle, eventType);
-    // Who brings tokens brings them for this session: nobody else's connection uses them.
-    if (eventType === "mcp.oauth_required") await session.session.update({ mcpTokenOwner: session.id });
-    return { handle };
-  },
-  "session.eventLog.releaseInterest": ({ server, client, params }) => ({
-    success: findSession(server, params).removeInterest(client, params.text("handle")),
-  }),
 };
 
 function describe(name: string, description: string, kind: "builtin" | "skill"): object {
   return { name, description, kind, allowDuringAgentExecution: false };
 }
 
-/** A client that is interested in queued commands runs it; otherwise the client, plugin or skill of its name does. */
+/** Offers the command to clients with an interest in queued commands, then to the client, plugin or skill with its name. */
 async function runQueuedCommand(call: Call, session: CopilotSession, text: string, signal: AbortSignal): ReturnType<QueuedCommand> {
   if (session.hasInterestIn("command.queued")) {
     const { handled, stopProcessingQueue } = await session.queuedCommands.offer(text, signal);
@@ -128,7 +120,7 @@ function isSkill({ session }: CopilotSession, name: string): boolean {
   return session.listSkills().some((skill) => skill.name === name && skill.userInvocable !== false);
 }
 
-/** Undefined: it was done. */
+/** Runs a command. Returns its error; undefined: it succeeded. */
 async function runCommand({ server, params }: Call, name: string, args: string): Promise<string | undefined> {
   const { session, commands } = findSession(server, params);
   if (commands.all.has(name)) return commands.run(name, args);

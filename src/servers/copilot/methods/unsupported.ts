@@ -1,4 +1,4 @@
-/** The methods that clients of the Copilot SDK may send and that do nothing here, by the reason that they are told. */
+/** The methods that skillhost refuses, by the reason in the error message. */
 export const unsupported: Readonly<Record<string, readonly string[]>> = {
   "skillhost does not sign in to accounts; models use a key or token from the environment or the session.": [
     "account.getAllUsers",

@@ -1,13 +1,13 @@
 import { HostError } from "../../../base/errors.ts";
 import type { ListedPlugin, ReadMarketplace, StoredEntry } from "../../../plugin-host/bundles/read-marketplace.ts";
 
-/** A list of plugins in a folder of this machine. */
+/** A plugin marketplace in a folder of this machine. */
 export interface KnownMarketplace {
   readonly name: string;
   readonly folder: string;
 }
 
-/** The marketplaces that a user added through clients. What is in them is read when somebody looks. */
+/** The marketplaces that a user added through clients. Each is read from its folder when it is used. */
 export class MarketplaceRegistry {
   readonly #save: () => Promise<void>;
   #all: readonly KnownMarketplace[];
@@ -36,14 +36,14 @@ export class MarketplaceRegistry {
     await this.#save();
   }
 
-  /** The plugins that one lists. @throws HostError `MARKETPLACE_UNKNOWN`, `MARKETPLACE_UNUSABLE`. */
+  /** The plugins of a marketplace. @throws HostError `MARKETPLACE_UNKNOWN`, `MARKETPLACE_UNUSABLE`. */
   async browse(name: string): Promise<readonly ListedPlugin[]> {
     return (await read(this.#find(name).folder)).plugins;
   }
 
   /**
-   * Where a plugin lies that is named as `plugin@marketplace`; undefined: it is not named so.
-   * @throws HostError `MARKETPLACE_UNKNOWN`, `MARKETPLACE_UNUSABLE`, `PLUGIN_SOURCE` when it is not there, or elsewhere than in the marketplace.
+   * Finds a plugin by `plugin@marketplace`. Undefined: the text does not have this form.
+   * @throws HostError `MARKETPLACE_UNKNOWN`, `MARKETPLACE_UNUSABLE`, `PLUGIN_SOURCE` when the marketplace does not contain the plugin.
    */
   async find(spec: string): Promise<{ readonly folder: string; readonly marketplace: string; readonly entry: StoredEntry } | undefined> {
     const [, name, marketplace] = /^([\w.-]+)@([\w.-]+)$/.exec(spec) ?? [];

@@ -14,19 +14,19 @@ import { type KnownMarketplace, MarketplaceRegistry } from "./marketplace-regist
 /** A plugin that a user installed through a client. */
 export interface InstalledPlugin {
   readonly name: string;
-  /** Empty for one that was installed from its folder. */
+  /** Empty for a plugin that was installed from its folder. */
   readonly marketplace: string;
   readonly version: string | undefined;
   readonly enabled: boolean;
-  /** Where it was copied from, and to. */
+  /** The folder it was copied from; `folder` is the copy. */
   readonly origin: string;
   readonly folder: string;
-  /** What its marketplace says about it: its parts, and whether that is its whole definition. */
+  /** Its entry in the marketplace, which may be its whole definition. */
   readonly entry?: StoredEntry | undefined;
 }
 
 export interface LibraryPlace {
-  /** Holds what is installed, and what is known of it. */
+  /** The folder of the installed plugins and their index. */
   readonly directory: string;
   readonly dataDirectory: string;
   readonly log: Logger;
@@ -37,19 +37,19 @@ export interface Installed {
   readonly skillCount: number;
 }
 
-/** The plugins that a user installed through clients, from folders of this machine. Every session made after that has them. */
+/** The plugins that a user installed through clients, from folders of this machine. Every later session has them. */
 export class PluginLibrary {
   readonly #place: LibraryPlace;
-  readonly #shelf: MarketplaceRegistry;
+  readonly #marketplaces: MarketplaceRegistry;
   #plugins: readonly InstalledPlugin[];
   #changing: Promise<unknown> = Promise.resolve();
 
-  /** @throws HostError `PLUGIN_LIBRARY` when it is there and cannot be read. */
+  /** @throws HostError `PLUGIN_LIBRARY` when the index exists and cannot be read. */
   constructor(place: LibraryPlace) {
     this.#place = place;
     const { plugins, marketplaces } = readIndex(this.#index);
     this.#plugins = plugins;
-    this.#shelf = new MarketplaceRegistry(marketplaces, () => this.#oneByOne(() => this.#save()));
+    this.#marketplaces = new MarketplaceRegistry(marketplaces, () => this.#oneByOne(() => this.#save()));
   }
 
   get plugins(): readonly InstalledPlugin[] {
@@ -57,31 +57,31 @@ export class PluginLibrary {
   }
 
   get marketplaces(): MarketplaceRegistry {
-    return this.#shelf;
+    return this.#marketplaces;
   }
 
-  /** Those that are switched on. */
+  /** The plugins that are enabled. */
   get enabled(): readonly InstalledPlugin[] {
     return this.#plugins.filter(({ enabled }) => enabled);
   }
 
   /**
-   * Installs a plugin from a folder, or from a marketplace as `plugin@marketplace`; another one of the same name and
-   * origin gives way to it. @throws HostError `PLUGIN_SOURCE`, `PLUGIN_UNUSABLE`, `MARKETPLACE_UNKNOWN`; nothing is changed then.
+   * Installs a plugin from a folder, or from a marketplace as `plugin@marketplace`. Replaces one with the same name and origin.
+   * @throws HostError `PLUGIN_SOURCE`, `PLUGIN_UNUSABLE`, `MARKETPLACE_UNKNOWN`; nothing has changed then.
    */
   install(source: string, workingDirectory: string): Promise<Installed> {
     return this.#oneByOne(async () => {
-      const listed = await this.#shelf.find(source);
+      const listed = await this.#marketplaces.find(source);
       if (listed !== undefined) return this.#copy(listed.folder, listed.marketplace, true, listed.entry);
       return this.#copy(localFolder(source, workingDirectory), "", true);
     });
   }
 
-  /** Copies it again from where it came. @throws HostError `PLUGIN_UNKNOWN`, and as `install`. */
+  /** Copies a plugin from its origin again. @throws HostError `PLUGIN_UNKNOWN`, and as `install`. */
   update(spec: string): Promise<Installed & { readonly previousVersion: string | undefined }> {
     return this.#oneByOne(async () => {
       const before = this.#find(spec);
-      const listed = before.marketplace === "" ? undefined : await this.#shelf.find(`${before.name}@${before.marketplace}`);
+      const listed = before.marketplace === "" ? undefined : await this.#marketplaces.find(`${before.name}@${before.marketplace}`);
       const installed = await this.#copy(listed?.folder ?? before.origin, before.marketplace, before.enabled, listed?.entry);
       return { ...installed, previousVersion: before.version };
     });
@@ -97,7 +97,7 @@ export class PluginLibrary {
     });
   }
 
-  /** @throws HostError `PLUGIN_UNKNOWN` when one is not there; nothing is changed then. */
+  /** @throws HostError `PLUGIN_UNKNOWN` when one is not installed; nothing has changed then. */
   setEnabled(specs: readonly string[], enabled: boolean): Promise<void> {
     return this.#oneByOne(async () => {
       const meant = new Set(specs.map((spec) => this.#find(spec)));
@@ -106,14 +106,14 @@ export class PluginLibrary {
     });
   }
 
-  /** `entry`: what the marketplace says about the plugin, whose folder needs no manifest then. */
+  /** `entry`: the plugin's entry in a marketplace. Its folder needs no manifest then. */
   async #copy(origin: string, marketplace: string, enabled: boolean, entry?: StoredEntry): Promise<Installed> {
-    // Before anything is copied: a folder that is no plugin may hold everything that there is.
+    // Read before copying: a folder that is not a plugin may be arbitrarily large.
     await this.#read(origin, entry);
     const staged = join(this.#place.directory, `.staged-${randomUUID()}`);
     try {
       await mkdir(this.#place.directory, { recursive: true });
-      // Links stay what they are: what leads out of the plugin is refused when it is read.
+      // Symbolic links stay links: one that leaves the plugin is refused when the plugin is read.
       await cp(origin, staged, { recursive: true, verbatimSymlinks: true, filter: (path) => !/[\\/](?:\.git|node_modules)$/.test(path) });
       const bundle = await this.#read(staged, entry);
       const { name, version, skills } = bundle;
@@ -152,14 +152,14 @@ export class PluginLibrary {
   }
 
   async #save(): Promise<void> {
-    const index = { plugins: this.#plugins, marketplaces: this.#shelf.all };
+    const index = { plugins: this.#plugins, marketplaces: this.#marketplaces.all };
     await mkdir(this.#place.directory, { recursive: true });
     await writeFileAtomic(this.#index, `${JSON.stringify(index, null, 2)}\n`);
   }
 
   #oneByOne<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#changing.then(work);
-    // Who asked for it hears of a failure; the next is tried all the same.
+    // The caller gets the error; it must not fail the next change.
     this.#changing = done.catch(() => {});
     return done;
   }
@@ -169,7 +169,7 @@ export class PluginLibrary {
   }
 }
 
-/** Tells plugins of one name apart that were installed from folders; undefined for those of marketplaces. */
+/** Distinguishes plugins with the same name that were installed from folders. Undefined for those of marketplaces. */
 export function sourceIdOf({ marketplace, origin }: InstalledPlugin): string | undefined {
   return marketplace === "" ? shortHash(origin) : undefined;
 }
@@ -178,7 +178,7 @@ function shortHash(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 16);
 }
 
-/** The folder that a source names. @throws HostError `PLUGIN_SOURCE`. */
+/** Resolves a source to a folder. @throws HostError `PLUGIN_SOURCE`. */
 export function localFolder(source: string, workingDirectory: string): string {
   const path = /^~[\\/]/.test(source) ? join(homedir(), source.slice(2)) : resolve(workingDirectory, source);
   if (existsSync(path) && statSync(path).isDirectory()) return path;
@@ -212,7 +212,9 @@ function readPlugin(value: unknown): readonly InstalledPlugin[] {
   const { name, marketplace, version, enabled, origin, folder, entry } = isPlainRecord(value) ? value : {};
   const isWhole = typeof name === "string" && typeof marketplace === "string" && typeof origin === "string" && typeof folder === "string";
   if (!isWhole) return [];
-  const stored = readEntry(entry);
+  const { text, file, isOwnFolder } = isPlainRecord(entry) ? entry : {};
+  const stored: StoredEntry | undefined =
+    typeof text === "string" && typeof file === "string" ? { text, file, isOwnFolder: isOwnFolder === true } : undefined;
   const plugin = {
     name,
     marketplace,
@@ -222,11 +224,6 @@ function readPlugin(value: unknown): readonly InstalledPlugin[] {
     folder,
   };
   return [{ ...plugin, ...(stored && { entry: stored }) }];
-}
-
-function readEntry(value: unknown): StoredEntry | undefined {
-  const { text, file, isOwnFolder } = isPlainRecord(value) ? value : {};
-  return typeof text === "string" && typeof file === "string" ? { text, file, isOwnFolder: isOwnFolder === true } : undefined;
 }
 
 function readMarketplace(value: unknown): readonly KnownMarketplace[] {

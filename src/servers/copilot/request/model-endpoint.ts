@@ -9,14 +9,14 @@ import type { Client } from "../clients/client.ts";
 import type { Params } from "../connection/params.ts";
 import type { ServerContext } from "../context.ts";
 import type { Environment } from "../copilot-options.ts";
-import { pick } from "./session-options.ts";
+import { pick } from "./parse-session-request.ts";
 
-/** Where a session's model is served, and what it is called there. */
+/** Where a session's model is served, and its name there. */
 interface ModelEndpoint {
   readonly provider: SessionProvider | undefined;
-  /** Undefined: whatever the session says. */
+  /** Undefined: the session's own choice. */
   readonly model: string | undefined;
-  /** What the client says of the model; undefined: nothing. */
+  /** The capabilities of the model according to the client, unchecked. */
   readonly capabilities?: unknown;
 }
 
@@ -24,22 +24,22 @@ interface EndpointPlace {
   readonly sessionId: string;
   readonly client: Client;
   readonly environment: Environment;
-  /** What the client or the command line gave to sign in with. */
+  /** The token from the client or the command line. */
   readonly gitHubToken: string | undefined;
-  /** Gives the tokens that the client acquires to sign in with, which then take the place of `gitHubToken`. */
+  /** Gets tokens from the client, which replace `gitHubToken`. */
   readonly acquireToken: (() => Promise<string>) | undefined;
-  /** Carries the requests in the place of the runtime's own; undefined: nobody offers to. */
+  /** Sends requests through a client. Undefined: the runtime sends them itself. */
   readonly fetch: ModelFetch | undefined;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a model is called where it is served, and how much it takes. */
+/** The names of a model at its endpoint, and its limits. */
 const limitFields = ["modelId", "wireModel", "maxPromptTokens", "maxOutputTokens"] as const;
 
 /**
- * Finds where a session's model is: at the provider that the client brings for it, else at the endpoint of the environment
- * (`COPILOT_API_URL`, `OPENAI_BASE_URL`). Undefined where a provider was neither given nor is there one.
+ * Finds the endpoint of a session's model: the provider that the client names, else the endpoint of the environment
+ * (`COPILOT_API_URL`, `OPENAI_BASE_URL`). The provider is undefined when both are absent.
  */
 export function findEndpoint(params: Params, place: EndpointPlace): ModelEndpoint {
   const named = namedModel(params);
@@ -56,11 +56,12 @@ export function findEndpoint(params: Params, place: EndpointPlace): ModelEndpoin
   return { provider: environmentProvider(place, params.optionalText("clientName")), model: params.optionalText("model") };
 }
 
-/** The entries of `models` and `providers` that `model` chooses: `id`, or `provider/id` where ids are not unique. */
+/** The entries of `models` and `providers` that `model` selects, as `id` or as `provider/id`. */
 function namedModel(params: Params): { readonly model: Fields; readonly provider: Fields } | undefined {
   const wanted = params.optionalText("model");
   const models = params.records("models");
-  const chosen = wanted === undefined ? models[0] : models.find((model) => wanted === model["id"] || wanted === selectionId(model));
+  const chosen =
+    wanted === undefined ? models[0] : models.find(({ provider, id }) => wanted === id || wanted === `${String(provider)}/${String(id)}`);
   if (chosen === undefined) return undefined;
   const provider = params.records("providers").find(({ name }) => name === chosen["provider"]);
   return provider && { model: chosen, provider };
@@ -71,10 +72,6 @@ function capabilitiesOf({ capabilities, maxContextWindowTokens }: Fields): unkno
   const given = isPlainRecord(capabilities) ? capabilities : {};
   const limits = isPlainRecord(given["limits"]) ? given["limits"] : {};
   return { ...given, limits: { max_context_window_tokens: maxContextWindowTokens, ...limits } };
-}
-
-function selectionId({ provider, id }: Fields): string {
-  return `${String(provider)}/${String(id)}`;
 }
 
 const providerFields = ["type", "baseUrl", "wireApi", "apiKey", "bearerToken", "headers", "azure", ...limitFields] as const;
@@ -102,16 +99,11 @@ function environmentProvider(
   if (copilot === undefined && openai !== undefined) {
     return { type: "openai", baseUrl: openai, apiKey: environment["OPENAI_API_KEY"] ?? "", headers, ...carried };
   }
-  // Whoever carries the requests knows where they go; something must stand in their address.
+  // A client that sends the requests chooses the real address; this one is a placeholder.
   const baseUrl = copilot ?? (fetch && "https://api.githubcopilot.com");
   if (baseUrl === undefined) return undefined;
   const key = acquireToken === undefined ? { apiKey: gitHubToken ?? "" } : { bearerToken: acquireToken };
   return { type: "openai", baseUrl, ...key, headers, ...carried };
-}
-
-/** The model of sessions that name none. */
-function defaultModel(environment: Environment): string | undefined {
-  return environment["COPILOT_MODEL"] || environment["OPENAI_MODEL"] || undefined;
 }
 
 function textOf(fields: Fields, key: string): string | undefined {
@@ -119,26 +111,55 @@ function textOf(fields: Fields, key: string): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** The model of a session that named none is found out when it is first needed. */
+/** Chooses the model of a session that names none, when it is first needed. */
 export async function chooseModel(server: ServerContext, session: Session): Promise<void> {
   const { turn } = session.config;
   if (turn.chatModel !== undefined || turn.model !== undefined || turn.provider === undefined) return;
-  const model = defaultModel(server.options.environment) ?? (await firstModel(turn.provider));
+  const { COPILOT_MODEL: copilot, OPENAI_MODEL: openai } = server.options.environment;
+  const model = copilot || openai || (await findModel(turn.provider));
   await session.update({ model });
 }
 
-/** What the runtime of the Copilot SDK takes when nothing is said. */
-const usualModel = "claude-sonnet-4.5";
+/** The default of the Copilot SDK's own runtime. */
+const defaultModel = "claude-sonnet-4.5";
 
-/** The model to take where nobody named one: the usual one if the endpoint has it, else its first. */
-async function firstModel(provider: SessionProvider): Promise<string> {
+/** The default model if the endpoint has it, else the endpoint's first model. */
+async function findModel(provider: SessionProvider): Promise<string> {
   if (isPluginProvider(provider)) throw new HostError("MODEL_MISSING", "The session has no model. Set one.");
   try {
     const { listModels } = await import("../../../models/provider.ts");
     const models = await listModels({ ...(provider as ProviderOptions), retries: 0 }, { signal: AbortSignal.timeout(10_000) });
-    return models.find(({ id }) => id === usualModel)?.id ?? models[0]?.id ?? usualModel;
+    return models.find(({ id }) => id === defaultModel)?.id ?? models[0]?.id ?? defaultModel;
   } catch {
-    // An endpoint without a list may still have the model; what it says to a message is told then.
-    return usualModel;
+    // An endpoint that cannot list models may still have this one. If not, the next message reports its error.
+    return defaultModel;
   }
+}
+
+/** A token is renewed this long before it expires. */
+const aheadMs = 60 * 60 * 1000;
+
+/**
+ * Returns a function that gets the token of a session's models from a client: the first on first use, the next shortly before
+ * that one expires. Concurrent calls share one request. Rejects when the client returns no token.
+ */
+export function createTokenSource(client: Client, sessionId: string, registrationId: string): () => Promise<string> {
+  let current: { readonly token: string; readonly until: number } | undefined;
+  let asking: Promise<string> | undefined;
+  const ask = async (): Promise<string> => {
+    const reason = current === undefined ? "initial" : "refresh";
+    const answer = await client.wire.request("gitHubToken.getToken", { registrationId, host: "github.com", sessionId, reason });
+    const given = isPlainRecord(answer) && answer["kind"] === "token" ? answer : {};
+    const { accessToken: token, expiresIn } = given;
+    if (typeof token !== "string" || token === "") throw new Error("The client did not return a token for the models.");
+    current = { token, until: Date.now() + (typeof expiresIn === "number" ? expiresIn * 1000 : 0) - aheadMs };
+    return token;
+  };
+  return () => {
+    if (current !== undefined && Date.now() < current.until) return Promise.resolve(current.token);
+    asking ??= ask().finally(() => {
+      asking = undefined;
+    });
+    return asking;
+  };
 }

@@ -3,8 +3,8 @@ import type { SectionTransform, SystemMessageOptions } from "../../../session/pr
 import type { Client } from "../clients/client.ts";
 
 /**
- * A system message as a client wants it: a section whose action is `transform` is sent to the client and comes back
- * changed. All sections of one message go in one request.
+ * Reads a client's system message. A section with the action `transform` is sent to the client, which returns the changed
+ * text; one request carries all sections of a message.
  */
 export function toSystemMessage(value: unknown, sessionId: string, client: Client): SystemMessageOptions | undefined {
   if (!isPlainRecord(value) || !isPlainRecord(value["sections"])) return value as SystemMessageOptions | undefined;
@@ -52,7 +52,7 @@ class SectionRequests {
       const changed = isPlainRecord(answer) && isPlainRecord(answer["sections"]) ? answer["sections"] : {};
       for (const { id, content, resolve } of waiting) resolve(contentOf(changed, id) ?? content);
     } catch {
-      // A client that cannot change its sections leaves them as they are, as one that has gone does.
+      // When the client fails or has disconnected, the sections stay unchanged.
       for (const { content, resolve } of waiting) resolve(content);
     }
   }

@@ -5,7 +5,7 @@ import type { DescribedSkill } from "../../../session/environment.ts";
 import type { SessionEvent } from "../../../session/history/events.ts";
 import type { Session } from "../../../session/session.ts";
 
-/** What is of no concern to clients: they know neither the type nor what it is about. */
+/** Types of events that are internal to skillhost. */
 const hiddenTypes: ReadonlySet<string> = new Set([
   "session.options_changed",
   "session.history_truncated",
@@ -13,8 +13,8 @@ const hiddenTypes: ReadonlySet<string> = new Set([
   "roots.completed",
 ]);
 
-/** News of the moment: whoever is far behind reads them better late or never. */
-const spareable: ReadonlySet<string> = new Set([
+/** Types of events that a client does without when it reads too slowly. */
+const droppable: ReadonlySet<string> = new Set([
   "assistant.message_delta",
   "assistant.reasoning_delta",
   "assistant.streaming_delta",
@@ -26,21 +26,21 @@ const spareable: ReadonlySet<string> = new Set([
   "tool.execution_progress",
 ]);
 
-/** The events of one session as clients get them. One per session, and one more to read its past. */
+/** Translates the events of one session for its clients. Events that depend on order: one translator per stream of events. */
 export class EventTranslator {
-  /** What events that are left out followed: those that follow them follow that. */
+  /** The parents of hidden events. The event after a hidden one gets the hidden one's parent. */
   readonly #skipped = new Map<string, string | null>();
 
-  /** Undefined: it is left out. */
+  /** Undefined: the event is hidden. */
   translate(event: SessionEvent): SessionEvent | undefined {
     const parentId = this.#parentOf(event.parentId);
     if (hiddenTypes.has(event.type)) {
       if (event.ephemeral !== true) this.#skipped.set(event.id, parentId);
       return undefined;
     }
-    const told = asNotification(event) ?? event;
-    const data = toWireData(told);
-    return parentId === event.parentId && data === event.data ? event : { ...told, data, parentId };
+    const shown = asNotification(event) ?? event;
+    const data = toWireData(shown);
+    return parentId === event.parentId && data === event.data ? event : { ...shown, data, parentId };
   }
 
   #parentOf(id: string | null): string | null {
@@ -53,15 +53,15 @@ export function translateAll(events: readonly SessionEvent[]): readonly SessionE
   return events.flatMap((event) => translator.translate(event) ?? []);
 }
 
-export function isSpareable({ type }: SessionEvent): boolean {
-  return spareable.has(type);
+export function isDroppable({ type }: SessionEvent): boolean {
+  return droppable.has(type);
 }
 
 export function isStreaming({ type }: SessionEvent): boolean {
   return type.endsWith("_delta") || type === "assistant.message_start";
 }
 
-/** What the session says to the model of its own accord is a message to it; clients hear of it as what it is. */
+/** A message that the session itself wrote to the model, about an agent that has ended, is a notification to clients. */
 function asNotification(event: SessionEvent): SessionEvent | undefined {
   const { type, data } = event;
   if (type !== "user.message" || data["source"] !== "agent") return undefined;
@@ -76,12 +76,12 @@ function toWireData({ type, data, timestamp }: SessionEvent): SessionEvent["data
   switch (type) {
     case "session.start":
     case "session.resume": {
-      // How the session was made is for whoever resumes it, and may name what only this machine knows.
+      // The options serve to resume the session, and may contain details of this machine.
       const { options: _options, ...rest } = data;
       return rest;
     }
     case "tool.execution_complete": {
-      // The session keeps the text of failures, to rebuild the conversation from. Clients have it in the error.
+      // The result of a failed call repeats the error; only the session needs it, to rebuild the conversation.
       if (data["success"] === true) return data;
       const { result: _result, ...rest } = data;
       return rest;
@@ -95,7 +95,7 @@ function toWireData({ type, data, timestamp }: SessionEvent): SessionEvent["data
     case "permission.completed":
       return { ...data, result: toWireResult(data["result"]) };
     case "session.shutdown":
-      // What earlier versions wrote of the end of a session lacks what SDKs insist on.
+      // Earlier versions recorded this event without fields that SDKs require.
       return "modelMetrics" in data ? data : { ...noUsage, sessionStartTime: Date.parse(timestamp), ...data };
     default:
       return data;
@@ -105,8 +105,8 @@ function toWireData({ type, data, timestamp }: SessionEvent): SessionEvent["data
 const noUsage = { totalApiDurationMs: 0, codeChanges: { linesAdded: 0, linesRemoved: 0, filesModified: [] }, modelMetrics: {} };
 
 /**
- * What clients of the Copilot SDK hear of beside what a session tells itself: a title, which is the first thing that was
- * said unless somebody named the session, that agents began or ended, and, when a client opens it, who governs it: nobody.
+ * Emits events that clients of the Copilot SDK expect and a session does not emit itself: its title (the first message, unless
+ * a client has set a name), changes of background tasks, and, when a client opens it, that no managed settings apply.
  */
 export class DerivedEvents implements Disposable {
   readonly #session: Session;
@@ -126,7 +126,7 @@ export class DerivedEvents implements Disposable {
     ];
   }
 
-  tellOpened(): void {
+  emitOpened(): void {
     this.#session.events.append("session.managed_settings_resolved", ungoverned);
   }
 
@@ -137,7 +137,7 @@ export class DerivedEvents implements Disposable {
 
 const agentTypes = ["subagent.started", "subagent.completed", "subagent.failed"] as const;
 
-/** No organization's settings reach this machine through skillhost. */
+/** skillhost applies no settings of an organization. */
 const ungoverned = {
   source: "none",
   serverManaged: false,
@@ -163,11 +163,11 @@ const recordOf =
     isPlainRecord(value) && Object.entries(fields).every(([name, check]) => check(value[name]));
 
 interface KindShape {
-  /** Without these there is no telling what is asked. */
+  /** Fields without which the request makes no sense. */
   readonly facts: Readonly<Record<string, Check>>;
-  /** Fields that clients of the Copilot SDK insist on, and what they are where the tool says nothing of them. */
+  /** Fields that clients of the Copilot SDK require, with a fallback. */
   readonly defaults?: Readonly<Record<string, readonly [Check, (request: Fields) => unknown]>>;
-  /** Fields that may be there, and are left out where they are of another type. */
+  /** Optional fields, which are dropped when they have another type. */
   readonly optional?: Readonly<Record<string, Check>>;
 }
 
@@ -215,8 +215,8 @@ const shapes: Readonly<Record<string, KindShape>> = {
 };
 
 /**
- * A permission request as clients of the Copilot SDK know it: SDKs of strict languages hear of no request that lacks a
- * field, and then nobody ever answers it. What a tool says of its call in words of its own is a call of a custom tool.
+ * Completes a permission request for clients of the Copilot SDK. SDKs of strict languages drop a request that lacks a field,
+ * and then it is never answered. A request of an unknown kind becomes one of a custom tool.
  */
 export function toWireRequest(request: unknown): Fields {
   const fields = isPlainRecord(request) ? request : {};
@@ -232,8 +232,8 @@ export function toWireRequest(request: unknown): Fields {
 }
 
 /**
- * What is shown to a person: a server's tool by the server's own name for it, and nothing that cannot be seen. The request
- * itself, for programs, is as it is.
+ * The form of a permission request that is shown to users: tools of MCP servers have the server's own names, and invisible
+ * characters are escaped.
  */
 export function toPromptRequest(request: unknown): Fields {
   const fields = withHiddenEscaped(toWireRequest(request)) as Fields;
@@ -257,8 +257,8 @@ function withHiddenEscaped(value: unknown, depth = 0): unknown {
 
 function asCustomTool(fields: Fields): Fields {
   const { toolName, toolCallId, toolDescription, description, args, toolArgs } = fields;
-  const said = isText(toolDescription) ? toolDescription : isText(description) ? description : "";
-  return { kind: "custom-tool", toolCallId, toolName: String(toolName ?? ""), toolDescription: said, args: args ?? toolArgs ?? {} };
+  const shown = isText(toolDescription) ? toolDescription : isText(description) ? description : "";
+  return { kind: "custom-tool", toolCallId, toolName: String(toolName ?? ""), toolDescription: shown, args: args ?? toolArgs ?? {} };
 }
 
 const approvals: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
@@ -270,7 +270,7 @@ const approvals: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
   "custom-tool": { toolName: isText },
 };
 
-/** How a request was decided: an approval that names nothing that lasts is one of this call. */
+/** The decision on a request. A lasting approval that does not say what it covers is shown as one for this call. */
 function toWireResult(result: unknown): unknown {
   if (!isPlainRecord(result)) return result;
   const { kind, approval, locationKey, rules } = result;
@@ -283,7 +283,7 @@ function toWireResult(result: unknown): unknown {
   return isWhole ? result : { kind: "approved" };
 }
 
-/** A skill as clients list it. */
+/** A skill in the form of the protocol. */
 export function describeSkill({ name, description, folder, isActive, isUserInvocable }: DescribedSkill): object {
   return {
     name,

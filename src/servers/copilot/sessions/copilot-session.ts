@@ -21,60 +21,60 @@ interface Joining {
   readonly continuesWork?: boolean;
 }
 
-/** What sessions need of the server. */
+/** Receives what the server must know of its sessions. As an interface, since the server imports the sessions. */
 export interface CopilotSessionObserver {
-  /** Something about a session is new; `persisted`: worth telling those who list sessions. */
+  /** A recorded event has changed a session, or it has become idle. */
   onChanged(session: CopilotSession): void;
-  /** A session has come to rest. */
+  /** A session has become idle. */
   onTurnOver(): void;
 }
 
-/** How long the end of a session waits for what a client has yet to be sent. */
+/** How long the end of a session waits until its clients have received earlier events. */
 const catchUpMs = 2_000;
 
-/** One session and the clients in it: what happens is told to all of them, and each answers what it may. */
+/** A session and its clients. All of them receive its events, and each answers the requests that it can answer. */
 export class CopilotSession {
   readonly session: Session;
   readonly createdAt: Date = new Date();
   readonly commands: ClientCommands;
   readonly queuedCommands: QueuedCommands;
-  readonly #host: CopilotSessionObserver;
-  readonly #links = new Map<Client, JoinedClient>();
+  readonly #observer: CopilotSessionObserver;
+  readonly #joined = new Map<Client, JoinedClient>();
   readonly #events = new EventTranslator();
   readonly #sink: Disposable;
   modifiedAt: Date = this.createdAt;
-  /** When something happened in it, or a client last asked for something. */
+  /** The time of the last event or request. */
   touchedAt: number = Date.now();
-  /** Whether a turn runs, as far as events tell. */
+  /** Whether a turn is running, according to the events. */
   isBusy = false;
-  /** What the model writes for MCP servers just now, by the ids that clients gave it. */
+  /** Running sampling requests of MCP servers, by the ids that clients gave them. */
   readonly samplings: Map<string, AbortController> = new Map();
-  /** What the pages of MCP servers are told of where they are shown. */
+  /** The context that pages of MCP servers get from the client that shows them. */
   hostContext: Readonly<Record<string, unknown>> = {};
-  /** Programs that were started for it. Undefined: nobody wanted any. */
+  /** Undefined: no client has requested extensions. */
   extensions: SessionExtensions | undefined;
-  /** What a client calls the session. */
+  /** The name that a client has set. */
   name: string | undefined;
   plugins: ClientPlugins;
-  /** Where the session is kept, when a client does so; undefined: on this machine. */
+  /** The session's files at its client. Undefined: they are on this machine. */
   files: ClientFiles | undefined;
-  /** The last client, which has gone without a word: what only it could answer stays open until somebody comes. */
+  /** The last client, which has disconnected without leaving. Its pending requests wait for the next client. */
   #absent: JoinedClient | undefined;
-  readonly news: DerivedEvents;
+  readonly derivedEvents: DerivedEvents;
   readonly #following: Disposable;
   #errors: Disposable | undefined;
   #skills: readonly unknown[] | undefined;
 
-  constructor(session: Session, host: CopilotSessionObserver, plugins: ClientPlugins) {
+  constructor(session: Session, observer: CopilotSessionObserver, plugins: ClientPlugins) {
     this.plugins = plugins;
     this.session = session;
-    this.#host = host;
+    this.#observer = observer;
     this.commands = new ClientCommands(session);
     this.queuedCommands = new QueuedCommands(session);
-    this.#sink = session.events.addSink((event) => this.#tell(event));
-    this.news = new DerivedEvents(session, () => this.name !== undefined);
+    this.#sink = session.events.addSink((event) => this.#forward(event));
+    this.derivedEvents = new DerivedEvents(session, () => this.name !== undefined);
     this.#following = session.onChanged(() => {
-      if (this.#skills !== undefined) this.tellSkills();
+      if (this.#skills !== undefined) this.emitSkills();
     });
   }
 
@@ -82,18 +82,18 @@ export class CopilotSession {
     return this.session.id;
   }
 
-  /** Tells what is wrong with the skills and plugins of the host, now and from now on, each once. */
+  /** Emits the errors of the host's skills and plugins as warnings, each once. */
   followErrors(host: Host): void {
     if (this.#errors !== undefined) return;
-    const told = new Set<string>();
-    const tell = (diagnostic: Diagnostic): void => {
+    const reported = new Set<string>();
+    const report = (diagnostic: Diagnostic): void => {
       const message = formatDiagnostic(diagnostic);
-      if (diagnostic.severity !== "error" || told.has(message) || !this.session.isOpen) return;
-      told.add(message);
+      if (diagnostic.severity !== "error" || reported.has(message) || !this.session.isOpen) return;
+      reported.add(message);
       this.session.events.append("session.warning", { warningType: "diagnostic", message });
     };
-    this.#errors = host.on("diagnostic", tell);
-    host.diagnostics.forEach(tell);
+    this.#errors = host.on("diagnostic", report);
+    host.diagnostics.forEach(report);
   }
 
   touch(): void {
@@ -101,45 +101,45 @@ export class CopilotSession {
   }
 
   get clients(): readonly Client[] {
-    return [...this.#links.keys()];
+    return [...this.#joined.keys()];
   }
 
-  /** Those that keep the session: extensions run beside it only while somebody is in it. */
-  get people(): readonly Client[] {
+  /** The clients that keep the session open; extensions do not. */
+  get participants(): readonly Client[] {
     return this.clients.filter(({ extension }) => extension === undefined);
   }
 
-  /** Those whose hooks run. */
+  /** The clients whose hooks run. */
   get hookClients(): readonly Client[] {
-    return [...this.#links.values()].filter(({ offer }) => offer.hooks).map(({ client }) => client);
+    return [...this.#joined.values()].filter(({ capabilities }) => capabilities.hooks).map(({ client }) => client);
   }
 
   get canElicit(): boolean {
-    return [...this.#links.values()].some(({ offer }) => offer.answersElicitation);
+    return [...this.#joined.values()].some(({ capabilities }) => capabilities.answersElicitation);
   }
 
   /** Whether a client shows the pages of MCP servers. */
   get rendersApps(): boolean {
-    return [...this.#links.values()].some(({ offer }) => offer.rendersApps);
+    return [...this.#joined.values()].some(({ capabilities }) => capabilities.rendersApps);
   }
 
   attachmentOf(client: Client): Attachment | undefined {
-    return this.#links.get(client)?.attachment;
+    return this.#joined.get(client)?.attachment;
   }
 
   /**
-   * Takes a client in. What happened before it came, of the types that are named, is sent to it first. With
-   * `continuesWork` it may answer what a client that has gone left open.
-   * @throws HostError as `Attachment.setTools` does; the client is not in the session then.
+   * Adds a client, and sends it the earlier events in `past` first. With `continuesWork` it can answer the pending requests of
+   * a client that has disconnected.
+   * @throws HostError as `Attachment.setTools`; the client has not joined then.
    */
-  join(client: Client, offer: ClientCapabilities, { past, continuesWork = false }: Joining): void {
+  join(client: Client, capabilities: ClientCapabilities, { past, continuesWork = false }: Joining): void {
     const couldElicit = this.canElicit;
-    const before = this.#links.get(client) ?? (client.extension === undefined ? this.#takeAbsent(continuesWork) : undefined);
-    const isAsBefore = before !== undefined && areAlike(before.offer, offer);
+    const before = this.#joined.get(client) ?? (client.extension === undefined ? this.#takeAbsent(continuesWork) : undefined);
+    const isAsBefore = before !== undefined && areAlike(before.capabilities, capabilities);
     const asked = isAsBefore ? before.asked : { client };
     asked.client = client;
-    const attachment = isAsBefore ? before.attachment : this.session.attach(toAttachment(asked, offer));
-    const tools = offer.tools ?? before?.attachment.tools.map(({ definition }) => definition);
+    const attachment = isAsBefore ? before.attachment : this.session.attach(toAttachment(asked, capabilities));
+    const tools = capabilities.tools ?? before?.attachment.tools.map(({ definition }) => definition);
     try {
       if (tools !== undefined) attachment.setTools(tools as readonly ToolLike[]);
     } catch (error) {
@@ -150,30 +150,30 @@ export class CopilotSession {
       client,
       attachment,
       asked,
-      offer,
+      capabilities,
       interests: before?.interests ?? new Map(),
       handles: before?.handles ?? new Map(),
     });
-    this.#links.set(client, link);
+    this.#joined.set(client, link);
     if (before !== undefined && before.attachment !== attachment) void before.attachment[Symbol.asyncDispose]();
-    this.commands.set(client, offer.commands);
-    if (couldElicit !== this.canElicit) this.#tellCapabilities();
+    this.commands.set(client, capabilities.commands);
+    if (couldElicit !== this.canElicit) this.#emitCapabilities();
     link.catchUp(() => this.#missed(past));
   }
 
-  /** The last client has gone without a word: what it left open waits for whoever comes next. */
+  /** Removes the last client after it has disconnected. Its pending requests wait for the next client. */
   lose(client: Client): void {
-    const link = this.#links.get(client);
+    const link = this.#joined.get(client);
     if (link === undefined) return;
     const couldElicit = this.canElicit;
     this.#absent = link;
-    this.#links.delete(client);
+    this.#joined.delete(client);
     this.commands.remove(client);
     this.#releaseQueuedCommands();
-    if (couldElicit) this.#tellCapabilities();
+    if (couldElicit) this.#emitCapabilities();
   }
 
-  /** What the one that has gone left open is ended, unless somebody goes on with it. */
+  /** Returns the disconnected client for another to continue its work, or ends its pending requests. */
   #takeAbsent(continuesWork: boolean): JoinedClient | undefined {
     const absent = this.#absent;
     this.#absent = undefined;
@@ -182,16 +182,16 @@ export class CopilotSession {
     return undefined;
   }
 
-  /** Lets a client go: its tools are withdrawn, and what only it could answer is settled. */
+  /** Removes a client with its tools, and settles the requests that only it could answer. */
   async leave(client: Client): Promise<void> {
-    const link = this.#links.get(client);
+    const link = this.#joined.get(client);
     if (link === undefined) return;
     const couldElicit = this.canElicit;
-    this.#links.delete(client);
+    this.#joined.delete(client);
     this.commands.remove(client);
     this.#releaseQueuedCommands();
     for (const attachment of [link.attachment, ...link.interests.values()]) await attachment[Symbol.asyncDispose]();
-    if (this.session.isOpen && couldElicit !== this.canElicit) this.#tellCapabilities();
+    if (this.session.isOpen && couldElicit !== this.canElicit) this.#emitCapabilities();
   }
 
   /** Replaces the tools of one client. @throws HostError as `Attachment.setTools`; `NOT_ATTACHED`. */
@@ -210,15 +210,15 @@ export class CopilotSession {
     this.session.events.append("session.title_changed", { title: name });
   }
 
-  /** Tells which skills there are, if they are others than those that were told last. */
-  tellSkills(): void {
+  /** Emits the skills if they have changed since the last time. */
+  emitSkills(): void {
     const active = this.session.listSkills();
     if (active === this.#skills) return;
     this.#skills = active;
     this.session.events.append("session.skills_loaded", { skills: this.session.describeSkills().map(describeSkill) });
   }
 
-  /** Ends the session for all who are in it. */
+  /** Ends the session for all clients. */
   async close(): Promise<void> {
     this.commands.close();
     this.queuedCommands.release();
@@ -226,25 +226,24 @@ export class CopilotSession {
     for (const sampling of this.samplings.values()) sampling.abort();
     this.plugins[Symbol.dispose]();
     await this.session.disconnect();
-    // A store that a client provides may never answer.
-    await settlesWithin(Promise.all([...this.#links.values()].map((link) => link.caughtUp)), catchUpMs);
+    // The file system of a client may never answer.
+    await settlesWithin(Promise.all([...this.#joined.values()].map((link) => link.caughtUp)), catchUpMs);
     this.#sink[Symbol.dispose]();
-    this.news[Symbol.dispose]();
+    this.derivedEvents[Symbol.dispose]();
     this.#following[Symbol.dispose]();
     this.#errors?.[Symbol.dispose]();
-    this.#links.clear();
+    this.#joined.clear();
   }
 
-  /** Answers a question of the session for a client: the first answer counts. False: nobody waits for it from this client. */
+  /** Answers a request of the session; the first answer counts. False: no such request waits for this client. */
   answer(client: Client, requestId: string, answer: unknown): boolean {
-    const link = this.#links.get(client);
+    const link = this.#joined.get(client);
     if (link === undefined) return false;
     return [link.attachment, ...link.interests.values()].some(({ id }) => this.session.asks.answer(requestId, answer, id));
   }
 
   /**
-   * Answers a permission for a client. That no person is there is an answer, too: it counts for all clients, since the
-   * first answer does.
+   * Answers a permission request. `user-not-available` counts as the answer of all clients.
    */
   answerPermission(client: Client, requestId: string, answer: Readonly<Record<string, unknown>>): boolean {
     const isAnswered = this.answer(client, requestId, answer);
@@ -253,18 +252,18 @@ export class CopilotSession {
     return true;
   }
 
-  /** A client says that it answers questions that it did not mention when it came. */
+  /** Registers that a client handles a type of event, which may add a kind of request that it answers. */
   addInterest(client: Client, handle: string, eventType: string): void {
     const kind = answeredBy[eventType];
-    const link = this.#links.get(client);
+    const link = this.#joined.get(client);
     link?.handles.set(handle, eventType);
     if (kind === undefined || link === undefined) return;
     link.interests.set(handle, this.session.attach({ level: "connection", name: "a client", answers: [kind] }));
   }
 
-  /** False: this client never had such a handle. Releasing one again is no failure. */
+  /** Releasing a handle is idempotent. False: this client never had it. */
   removeInterest(client: Client, handle: string): boolean {
-    const link = this.#links.get(client);
+    const link = this.#joined.get(client);
     const attachment = link?.interests.get(handle);
     link?.interests.delete(handle);
     void attachment?.[Symbol.asyncDispose]();
@@ -274,21 +273,21 @@ export class CopilotSession {
     return true;
   }
 
-  /** Whether a client said that it does something about a type of event. */
+  /** Whether a client handles a type of event. */
   hasInterestIn(eventType: string): boolean {
-    return [...this.#links.values()].some(({ handles }) => [...handles.values()].includes(eventType));
+    return [...this.#joined.values()].some(({ handles }) => [...handles.values()].includes(eventType));
   }
 
   #releaseQueuedCommands(): void {
     if (!this.hasInterestIn("command.queued")) this.queuedCommands.release();
   }
 
-  /** All events that are kept, as clients see them. */
+  /** All recorded events, as clients see them. */
   async past(): Promise<readonly SessionEvent[]> {
     return translateAll(await this.session.getMessages());
   }
 
-  #tellCapabilities(): void {
+  #emitCapabilities(): void {
     this.session.events.append("capabilities.changed", { ui: { elicitation: this.canElicit } });
   }
 
@@ -300,19 +299,19 @@ export class CopilotSession {
     return events.filter((event) => last.get(event.type) === event || open.has(String(event.data["requestId"])));
   }
 
-  #tell(original: SessionEvent): void {
+  #forward(original: SessionEvent): void {
     this.touch();
     const event = this.#events.translate(original);
     if (original.type === "user.message") this.isBusy = true;
     if (original.type === "session.idle") {
       this.isBusy = false;
-      this.#host.onTurnOver();
+      this.#observer.onTurnOver();
     }
-    // From the first time that they are told on, news of them is told as it comes.
+    // Once a client has received the skills, later changes are emitted too.
     if (original.type === "session.skills_loaded") this.#skills = this.session.listSkills();
     if (event === undefined) return;
     let json: string | undefined;
-    for (const link of this.#links.values()) {
+    for (const link of this.#joined.values()) {
       if (!link.isReady) {
         link.keep(event);
         continue;
@@ -322,6 +321,6 @@ export class CopilotSession {
     }
     if (event.ephemeral === true && event.type !== "session.idle") return;
     this.modifiedAt = new Date();
-    this.#host.onChanged(this);
+    this.#observer.onChanged(this);
   }
 }

@@ -3,65 +3,65 @@ import type { Attachment } from "../../../session/clients/session-client.ts";
 import type { SessionEvent } from "../../../session/history/events.ts";
 import type { Client } from "../clients/client.ts";
 import type { ClientCapabilities } from "../clients/client-capabilities.ts";
-import { isSpareable, isStreaming } from "./copilot-events.ts";
+import { isDroppable, isStreaming } from "./copilot-events.ts";
 
-interface LinkFacts {
+interface JoinedClientParts {
   readonly client: Client;
   readonly attachment: Attachment;
-  /** Whom the attachment asks: somebody else, once that one goes on with what the client left open. */
+  /** The client that gets the attachment's requests. It is replaced when another client continues this one's work. */
   readonly asked: { client: Client };
-  readonly offer: ClientCapabilities;
-  /** The kinds of events that it says it answers, beside what it offers, by the handle it got. */
+  readonly capabilities: ClientCapabilities;
+  /** Attachments for the kinds of requests that the client registered later, by handle. */
   readonly interests: Map<string, Attachment>;
-  /** All handles that it got, with the type of event that it is interested in. Undefined: it is not any more. */
+  /** Types of events that the client handles, by handle. Undefined: the handle was released. */
   readonly handles: Map<string, string | undefined>;
 }
 
-/** A client within a session, and what it is told. */
-export class JoinedClient implements LinkFacts {
+/** A client in a session, and the events that it is sent. */
+export class JoinedClient implements JoinedClientParts {
   readonly client: Client;
   readonly attachment: Attachment;
   readonly asked: { client: Client };
-  readonly offer: ClientCapabilities;
+  readonly capabilities: ClientCapabilities;
   readonly interests: Map<string, Attachment>;
   readonly handles: Map<string, string | undefined>;
   readonly #sessionId: string;
-  /** Events that wait until those before them were sent; undefined: none have to. */
+  /** New events, which wait until the earlier ones were sent. Undefined: events are sent at once. */
   #waiting: SessionEvent[] | undefined = [];
   #caughtUp: Promise<void> = Promise.resolve();
 
-  constructor(sessionId: string, { client, attachment, asked, offer, interests, handles }: LinkFacts) {
+  constructor(sessionId: string, { client, attachment, asked, capabilities, interests, handles }: JoinedClientParts) {
     this.#sessionId = JSON.stringify(sessionId);
     this.client = client;
     this.attachment = attachment;
     this.asked = asked;
-    this.offer = offer;
+    this.capabilities = capabilities;
     this.interests = interests;
     this.handles = handles;
   }
 
-  /** Whether it has heard of what was before it came. */
+  /** Whether the client has been sent the earlier events. */
   get isReady(): boolean {
     return this.#waiting === undefined;
   }
 
-  /** Keeps an event until the client has heard of what was before it. */
+  /** Holds a new event back until the earlier ones were sent. */
   keep(event: SessionEvent): void {
     this.#waiting?.push(event);
   }
 
-  /** Sends what the client missed, then what happened meanwhile, then lets it hear of things as they happen. */
+  /** Sends the events that the client missed, then those held back. Later events are sent at once. */
   catchUp(missed: () => Promise<readonly SessionEvent[]>): void {
     this.#caughtUp = this.#catchUp(missed);
   }
 
-  /** Settles when the client has been sent what came before now: nothing of it may follow the answer that ends the session. */
+  /** Settles when the client has been sent all earlier events, which must precede the answer that ends the session. */
   get caughtUp(): Promise<void> {
     return this.#caughtUp;
   }
 
   async #catchUp(missed: () => Promise<readonly SessionEvent[]>): Promise<void> {
-    // The answer to the request that brought the client here goes first.
+    // The answer to the request that joined the client must be sent first.
     await nextTurn();
     const past = await missed().catch((): readonly SessionEvent[] => []);
     const waiting = this.#waiting ?? [];
@@ -71,11 +71,11 @@ export class JoinedClient implements LinkFacts {
     for (const event of waiting) this.send(event, JSON.stringify(event));
   }
 
-  /** `json`: the event, made once for all clients. */
+  /** `json`: the event, serialized once for all clients. */
   send(event: SessionEvent, json: string): void {
     const { wire } = this.client;
-    if (isSpareable(event) && wire.isCrowded) return;
-    if (event.agentId !== undefined && !this.offer.wantsSubAgentStreaming && isStreaming(event)) return;
+    if (isDroppable(event) && wire.isCrowded) return;
+    if (event.agentId !== undefined && !this.capabilities.wantsSubAgentStreaming && isStreaming(event)) return;
     wire.notify("session.event", `{"sessionId":${this.#sessionId},"event":${json}}`);
   }
 }

@@ -7,14 +7,14 @@ import { writeFileAtomic } from "../../../io/atomic-write.ts";
 
 type Servers = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 
-/** The MCP servers that a user configured through a client. They are those of every session made after that. */
+/** The MCP servers that a user configured through a client. Every later session has them. */
 export class McpConfigFile {
   readonly #file: string;
   #servers: Servers = {};
   #disabled: ReadonlySet<string> = new Set();
   #writing: Promise<void> = Promise.resolve();
 
-  /** @throws HostError `MCP_CONFIG` when the file is there and cannot be read. */
+  /** @throws HostError `MCP_CONFIG` when the file exists and cannot be read. */
   constructor(file: string) {
     this.#file = file;
     this.#read();
@@ -24,7 +24,7 @@ export class McpConfigFile {
     return this.#servers;
   }
 
-  /** Those that are not switched off. */
+  /** The servers that are not disabled. */
   get enabled(): Servers {
     return Object.fromEntries(Object.entries(this.#servers).filter(([name]) => !this.#disabled.has(name)));
   }
@@ -69,7 +69,7 @@ export class McpConfigFile {
       await writeFileAtomic(this.#file, text, { mode: 0o600 });
     };
     const written = this.#writing.then(write);
-    // Who asked for it hears of a failure; the next write is tried all the same.
+    // The caller gets the error; it must not fail the next write.
     this.#writing = written.catch(() => {});
     return written;
   }

@@ -9,17 +9,17 @@ import { ClientPlugins } from "../clients/client-plugins.ts";
 import type { Params } from "../connection/params.ts";
 import type { ServerContext } from "../context.ts";
 import { admitExtension, changesOf, followJoin } from "../extensions/join-extension.ts";
-import { ineffectiveOptions, refuseUnenforceable, toCustomInstructions } from "../request/session-options.ts";
-import { instructionsOf, ownCallbacks, toCapabilities, toOptions } from "../request/session-request.ts";
+import { completeOptions, instructionsOf, ownCallbacks, toCustomInstructions } from "../request/apply-session-request.ts";
+import { parseSessionRequest } from "../request/parse-session-request.ts";
 import { CopilotSession } from "./copilot-session.ts";
 import { filesAt, findStorage, storageIn } from "./workspace.ts";
 
-/** Makes a session as a client wants it, with the client in it. @throws HostError as `Host.createSession`, `Attachment.setTools`. */
-export async function createWireSession(server: ServerContext, client: Client, params: Params): Promise<CopilotSession> {
-  refuseUnenforceable(params);
+/** Creates a session that its client has joined. @throws HostError as `Host.createSession`, `Attachment.setTools`. */
+export async function createCopilotSession(server: ServerContext, client: Client, params: Params): Promise<CopilotSession> {
+  const { capabilities, ignored, ...request } = parseSessionRequest(params, client.version);
   const sessionId = params.optionalText("sessionId") ?? randomUUID();
-  const offer = toCapabilities(params, client);
-  const options = toOptions(server, client, params, sessionId, offer.hooks ? [client] : []);
+  const hookClients = capabilities.hooks ? [client] : [];
+  const options = completeOptions(server, { ...request, client, params, sessionId, hookClients });
   const customInstructions = toCustomInstructions(params, server.options.environment, undefined);
   const host = await server.host();
   const plugins = await loadClientPlugins(server, params.texts("pluginDirectories"), options.workingDirectory);
@@ -33,34 +33,37 @@ export async function createWireSession(server: ServerContext, client: Client, p
     plugins[Symbol.dispose]();
     throw error;
   });
-  const wireSession = new CopilotSession(session, server, plugins);
-  wireSession.files = files;
-  server.sessions.set(sessionId, wireSession);
+  const copilotSession = new CopilotSession(session, server, plugins);
+  copilotSession.files = files;
+  server.sessions.set(sessionId, copilotSession);
   try {
-    wireSession.join(client, offer, { past: "all" });
+    copilotSession.join(client, capabilities, { past: "all" });
   } catch (error) {
-    await server.end(wireSession);
-    // Nothing of a session that did not come about stays behind.
+    await server.end(copilotSession);
+    // A failed request must leave no session behind.
     await host.deleteSession(sessionId).catch(() => {});
     throw error;
   }
-  wireSession.news.tellOpened();
-  tellIneffective(wireSession, params);
-  wireSession.followErrors(host);
-  followJoin(server, wireSession, client, params);
-  await leaveIfGone(server, wireSession, client);
-  return wireSession;
+  copilotSession.derivedEvents.emitOpened();
+  if (ignored.length > 0) {
+    const message = `These options of ${params.method} have no effect in skillhost: ${ignored.join(", ")}.`;
+    session.events.append("session.info", { infoType: "options_without_effect", message });
+  }
+  copilotSession.followErrors(host);
+  followJoin(server, copilotSession, client, params);
+  await leaveIfGone(server, copilotSession, client);
+  return copilotSession;
 }
 
-/** Goes on with a session, open here or kept, and takes the client in. @throws HostError as `Host.resumeSession`, `Attachment.setTools`. */
-export async function resumeWireSession(server: ServerContext, client: Client, params: Params): Promise<CopilotSession> {
-  refuseUnenforceable(params);
+/** Resumes an open or stored session, and adds the client. @throws HostError as `Host.resumeSession`, `Attachment.setTools`. */
+export async function resumeCopilotSession(server: ServerContext, client: Client, params: Params): Promise<CopilotSession> {
   const sessionId = params.text("sessionId");
   admitExtension(client, params, sessionId, server.options.environment);
-  const offer = toCapabilities(params, client);
+  const { capabilities, ...request } = parseSessionRequest(params, client.version);
   const known = server.sessions.get(sessionId);
   const others = (known?.hookClients ?? []).filter((other) => other !== client);
-  const options = changesOf(client, params, toOptions(server, client, params, sessionId, offer.hooks ? [...others, client] : others));
+  const hookClients = capabilities.hooks ? [...others, client] : others;
+  const options = changesOf(client, params, completeOptions(server, { ...request, client, params, sessionId, hookClients }));
   const hadHooks = known?.hookClients.includes(client) === true;
   const host = await server.host();
   const plugins = await pluginsOf(server, known, params, options.workingDirectory);
@@ -78,33 +81,33 @@ export async function resumeWireSession(server: ServerContext, client: Client, p
     { ...soon, ...place, tellsResume: !params.flag("disableResume"), continuesWork: params.flag("continuePendingWork") },
   );
   const session = await resuming.catch((error: unknown) => {
-    // The session goes on with the plugins that it has.
+    // The session keeps its plugins.
     if (plugins !== known?.plugins) plugins[Symbol.dispose]();
     throw error;
   });
   if (plugins !== known?.plugins) known?.plugins[Symbol.dispose]();
-  const wireSession = known?.session === session ? known : new CopilotSession(session, server, plugins);
-  if (known !== wireSession) wireSession.files = files;
-  // The one that kept it may have gone.
-  else if (wireSession.files !== undefined && files !== undefined) wireSession.files.client = client;
-  wireSession.plugins = plugins;
-  server.sessions.set(sessionId, wireSession);
+  const copilotSession = known?.session === session ? known : new CopilotSession(session, server, plugins);
+  if (known !== copilotSession) copilotSession.files = files;
+  // The client that stored the files may have disconnected.
+  else if (copilotSession.files !== undefined && files !== undefined) copilotSession.files.client = client;
+  copilotSession.plugins = plugins;
+  server.sessions.set(sessionId, copilotSession);
   try {
     const past = params.flag("disableResume") ? noPast : resumed;
-    wireSession.join(client, offer, { past, continuesWork: params.flag("continuePendingWork") });
+    copilotSession.join(client, capabilities, { past, continuesWork: params.flag("continuePendingWork") });
   } catch (error) {
-    if (wireSession.clients.length === 0) await server.end(wireSession);
-    // Nobody is asked who is not in the session.
-    else if (offer.hooks) await updateHooks(wireSession);
+    if (copilotSession.clients.length === 0) await server.end(copilotSession);
+    // The hooks of a client that has not joined must not run.
+    else if (capabilities.hooks) await updateHooks(copilotSession);
     throw error;
   }
-  wireSession.followErrors(host);
-  followJoin(server, wireSession, client, params);
-  await leaveIfGone(server, wireSession, client);
-  return wireSession;
+  copilotSession.followErrors(host);
+  followJoin(server, copilotSession, client, params);
+  await leaveIfGone(server, copilotSession, client);
+  return copilotSession;
 }
 
-/** Those that a session has, unless whoever joins it names others. */
+/** The session's own plugins, unless the joining client names others. */
 async function pluginsOf(
   server: ServerContext,
   known: CopilotSession | undefined,
@@ -116,18 +119,18 @@ async function pluginsOf(
   return loadClientPlugins(server, own ?? [], known?.session.config.workingDirectory ?? workingDirectory);
 }
 
-/** The hooks of a session after a client has gone. */
+/** Removes the hooks of clients that have left. */
 function updateHooks({ id, session, hookClients, plugins }: CopilotSession): Promise<void> {
   return session.update({ hooks: plugins.withHooks(toClientHooks(id, hookClients)) });
 }
 
-/** Where sessions work that name no folder, as a client with a file system of its own has it. */
+/** The default working directory of sessions whose client has its own file system. */
 function inClientsFolder({ fileSystem }: Client): Pick<SessionOptions, "workingDirectory"> {
   const folder = fileSystem?.initialDirectory;
   return folder !== undefined && isAbsolute(folder) && existsSync(folder) ? { workingDirectory: folder } : {};
 }
 
-/** Clients wait for their session, and not yet for its skills and servers. */
+/** A client waits for its session only, not for the session's skills and servers. */
 const soon = { awaitsSources: false } as const;
 
 /** The servers that the user configured through a client; the session's own take precedence. */
@@ -139,15 +142,15 @@ async function withUserServers(server: ServerContext, own: SessionOptions["mcpSe
 const resumed: ReadonlySet<string> = new Set(["session.resume"]);
 const noPast: ReadonlySet<string> = new Set();
 
-/** A client leaves a session, which ends with the last. @param keeps: the last client may come back. */
+/** Removes a client from a session. Without its last client, the session ends. */
 export async function leaveSession(server: ServerContext, session: CopilotSession, client: Client): Promise<void> {
   const hadHooks = session.hookClients.includes(client);
-  if (session.people.length === 1 && session.people[0] === client) return server.end(session);
+  if (session.participants.length === 1 && session.participants[0] === client) return server.end(session);
   await session.leave(client);
   if (hadHooks) await updateHooks(session);
 }
 
-/** The client's line was closed. Its sessions go on without it; those that nobody else is in wait a while for it. */
+/** Handles a closed connection: the client's sessions continue, and those without other clients wait for it for some time. */
 export async function dropClient(server: ServerContext, client: Client): Promise<void> {
   const joined = [...server.sessions.values()].filter((session) => session.clients.includes(client));
   const parked = await Promise.allSettled(joined.map((session) => parkSession(server, session, client)));
@@ -155,24 +158,24 @@ export async function dropClient(server: ServerContext, client: Client): Promise
   if (failed.length > 0) throw new AggregateError(failed, `${failed.length} sessions of a disconnected client could not be kept for it.`);
 }
 
-/** A session goes on without a client; what it left open waits for another, where it was the last. */
+/** Keeps a session open without a client. If it was the last one, its pending requests wait for another. */
 export async function parkSession(server: ServerContext, session: CopilotSession, client: Client): Promise<void> {
   const hadHooks = session.hookClients.includes(client);
-  if (session.people.length === 1 && session.people[0] === client) session.lose(client);
+  if (session.participants.length === 1 && session.participants[0] === client) session.lose(client);
   else await session.leave(client);
   if (!session.session.isOpen) return;
   if (hadHooks) await updateHooks(session);
-  if (session.people.length === 0 && client.extension === undefined) server.timers.scheduleOrphanEnd(session);
+  if (session.participants.length === 0 && client.extension === undefined) server.timers.scheduleOrphanEnd(session);
 }
 
-/** A client that went while its session was being made never hears of it. */
+/** Removes a client that disconnected while its session was being created or resumed. */
 async function leaveIfGone(server: ServerContext, session: CopilotSession, client: Client): Promise<void> {
   if (client.wire.isOpen) return;
   await session.leave(client);
-  if (session.people.length === 0) server.timers.scheduleOrphanEnd(session);
+  if (session.participants.length === 0) server.timers.scheduleOrphanEnd(session);
 }
 
-/** The session that a request is about. */
+/** The session that a request names. @throws HostError `SESSION_NOT_FOUND`. */
 export function findSession(server: ServerContext, params: Params): CopilotSession {
   const sessionId = params.text("sessionId");
   const found = server.sessions.get(sessionId);
@@ -181,14 +184,7 @@ export function findSession(server: ServerContext, params: Params): CopilotSessi
   return found;
 }
 
-function tellIneffective({ session }: CopilotSession, params: Params): void {
-  const names = ineffectiveOptions(params);
-  if (names.length === 0) return;
-  const message = `These options of ${params.method} have no effect in skillhost: ${names.join(", ")}.`;
-  session.events.append("session.info", { infoType: "options_without_effect", message });
-}
-
-/** Reads the plugins of a session: those of the server, and those that its client names. What cannot be read is said to the log. */
+/** Loads the plugins of a session: the server's, and those that its client names. Problems are logged. */
 async function loadClientPlugins(
   server: ServerContext,
   own: readonly string[],

@@ -5,32 +5,32 @@ import type { SessionStorage } from "../../../host/host-sessions.ts";
 import { writeFileAtomic } from "../../../io/atomic-write.ts";
 import { confinePath } from "../../../io/confine-path.ts";
 import type { Client } from "../clients/client.ts";
-import { ClientFiles, createClientLog } from "../clients/client-files.ts";
+import { ClientFiles, ClientLog } from "../clients/client-files.ts";
 import type { ServerContext } from "../context.ts";
 import type { CopilotSession } from "./copilot-session.ts";
 
 const maxBytes = 10 * 1024 * 1024;
 
-/** The folder of a session's own files: its plan, and what it keeps aside. It need not exist. */
+/** The folder of a session's own files, such as its plan. It may not exist. */
 export function workspacePathOf({ options }: Pick<ServerContext, "options">, sessionId: string): string {
   return join(options.sessionsDirectory, sessionId);
 }
 
-/** A session's own files, wherever they are kept. They go with the session when it is deleted. */
+/** The files of a session, on this machine or at its client. They are deleted with the session. */
 export interface SessionWorkspace {
   readonly path: string;
   readonly planPath: string;
-  /** Undefined: there is none. */
+  /** Undefined: there is no plan. */
   readPlan(): Promise<string | undefined>;
-  /** True: there was none before. */
+  /** True: the plan is new. */
   writePlan(content: string): Promise<boolean>;
-  /** False: there was none. */
+  /** False: there was no plan. */
   deletePlan(): Promise<boolean>;
-  /** The files by their paths from `files`, in order. */
+  /** The sorted paths of the files, relative to `files`. */
   list(): Promise<readonly string[]>;
   /** @throws HostError `WORKSPACE_FILE`. */
   read(path: string): Promise<string>;
-  /** True: it was not there before. @throws HostError `WORKSPACE_FILE`. */
+  /** True: the file is new. @throws HostError `WORKSPACE_FILE`. */
   write(path: string, content: string): Promise<boolean>;
 }
 
@@ -114,7 +114,7 @@ async function exists(file: string): Promise<boolean> {
     await stat(file);
     return true;
   } catch {
-    // Whatever keeps it from being seen keeps it from being read.
+    // A file that cannot be accessed cannot be read either.
     return false;
   }
 }
@@ -124,27 +124,27 @@ function isMissing(error: unknown): boolean {
   return code === "ENOENT" || code === "ENOTDIR";
 }
 
-/** The files of a session that a client keeps; undefined: it keeps none. */
+/** The files of a session at a client. Undefined: the client does not store sessions. */
 export function filesAt(client: Client, sessionId: string): ClientFiles | undefined {
   return client.fileSystem && new ClientFiles(client, sessionId, client.fileSystem);
 }
 
-/** A session that is kept there. */
+/** The storage of a session at a client. */
 export function storageIn(files: ClientFiles): SessionStorage {
   const workspace = new ClientWorkspace(files);
   return {
-    log: createClientLog(files),
+    log: new ClientLog(files),
     plan: { read: () => workspace.readPlan(), write: (content) => workspace.writePlan(content) },
   };
 }
 
-/** What is needed to go on with a session that its client keeps. @throws HostError `SESSION_NOT_FOUND`. */
+/** The storage of an existing session at a client. @throws HostError `SESSION_NOT_FOUND`. */
 export async function findStorage(files: ClientFiles, sessionId: string): Promise<SessionStorage> {
   if (await files.exists(files.path("events.jsonl"))) return storageIn(files);
   throw new HostError("SESSION_NOT_FOUND", `Session not found for sessionId: ${sessionId}. Its client has no session with this id.`);
 }
 
-/** Deletes what a client keeps of a session. False: it keeps nothing of it. */
+/** Deletes the files of a session at a client. False: there were none. */
 export async function removeFiles(client: Client, sessionId: string, open: CopilotSession | undefined): Promise<boolean> {
   const files = open === undefined ? filesAt(client, sessionId) : open.files;
   if (files === undefined || !(await files.exists(files.path("events.jsonl")))) return false;
@@ -152,7 +152,7 @@ export async function removeFiles(client: Client, sessionId: string, open: Copil
   return true;
 }
 
-const deepest = 20;
+const maxDepthOfFiles = 20;
 
 /** A session's own files in the file system of its client. */
 export class ClientWorkspace implements SessionWorkspace {
@@ -201,7 +201,7 @@ export class ClientWorkspace implements SessionWorkspace {
   }
 
   async #listIn(parts: readonly string[]): Promise<string[]> {
-    if (parts.length > deepest) return [];
+    if (parts.length > maxDepthOfFiles) return [];
     const found: string[] = [];
     for (const { name, isFolder } of await this.#files.entries(this.#files.path("files", ...parts))) {
       if (isFolder) found.push(...(await this.#listIn([...parts, name])));
@@ -222,7 +222,7 @@ export class ClientWorkspace implements SessionWorkspace {
   }
 }
 
-/** The client knows its file system; what leads out of the workspace does not get there. */
+/** Splits a path, and refuses one that leaves the workspace before the client gets it. */
 function partsOf(path: string): readonly string[] {
   const parts = path.split(/[\\/]/).filter((part) => part !== "" && part !== ".");
   const isAbsolute = /^(?:[\\/]|[A-Za-z]:)/.test(path);

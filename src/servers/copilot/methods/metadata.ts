@@ -1,13 +1,14 @@
+import type { ContextUse } from "../../../session/conversation.ts";
 import type { AgentMode } from "../../../session/prompt/system-prompt.ts";
 import { badParams } from "../connection/params.ts";
-import { optionsOf } from "../request/session-request.ts";
+import { optionsOf } from "../request/apply-session-request.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import { ClientWorkspace, type SessionWorkspace, Workspace } from "../sessions/workspace.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** What a session is like, and the files that it keeps for itself. */
-export const state: MethodFamily = {
+/** The options, mode, name and metadata of a session. */
+export const metadata: MethodFamily = {
   async "session.options.update"({ server, client, params }) {
     const session = findSession(server, params);
     const { workingDirectory, ...change } = optionsOf(server, client, params, session.id);
@@ -34,7 +35,7 @@ export const state: MethodFamily = {
   "session.name.setAuto"(call) {
     const session = sessionOf(call);
     const summary = call.params.text("summary").trim();
-    // What a person called it stays.
+    // A name that a user chose is kept.
     const applied = summary !== "" && session.name === undefined;
     if (applied) session.setName(summary);
     return { applied };
@@ -61,37 +62,18 @@ export const state: MethodFamily = {
   "session.metadata.isProcessing": (call) => ({ processing: sessionOf(call).isBusy }),
   "session.metadata.activity"(call) {
     const { isBusy, session } = sessionOf(call);
-    // What goes on in the background is work as well, and no abort stops it.
+    // Background work counts as active, but abort does not stop it.
     return { abortable: session.conversation.isBusy, hasActiveWork: isBusy };
   },
-  async "session.plan.read"(call) {
-    const workspace = workspaceOf(call);
-    const content = await workspace.readPlan();
-    return { exists: content !== undefined, content: content ?? null, path: content === undefined ? null : workspace.planPath };
-  },
-  async "session.plan.update"(call) {
+  "session.metadata.contextInfo"(call) {
     const session = sessionOf(call);
-    const isNew = await workspaceOf(call).writePlan(call.params.text("content"));
-    session.session.events.append("session.plan_changed", { operation: isNew ? "create" : "update" });
+    const use = session.session.conversation.contextUse;
+    return { contextInfo: use === undefined ? null : toContextInfo(use, session, call) };
   },
-  async "session.plan.delete"(call) {
-    const session = sessionOf(call);
-    if (await workspaceOf(call).deletePlan()) session.session.events.append("session.plan_changed", { operation: "delete" });
-  },
-  "session.workspaces.getWorkspace"(call) {
-    const session = sessionOf(call);
-    const { path } = workspaceOf(call);
-    const times = { created_at: session.createdAt.toISOString(), updated_at: session.modifiedAt.toISOString() };
-    const cwd = session.session.config.workingDirectory;
-    return { workspace: { id: session.id, cwd, ...(session.name !== undefined && { name: session.name }), ...times }, path };
-  },
-  "session.workspaces.listFiles": async (call) => ({ files: await workspaceOf(call).list() }),
-  "session.workspaces.readFile": async (call) => ({ content: await workspaceOf(call).read(call.params.text("path")) }),
-  async "session.workspaces.createFile"(call) {
-    const session = sessionOf(call);
-    const path = call.params.text("path");
-    const isNew = await workspaceOf(call).write(path, call.params.text("content"));
-    session.session.events.append("session.workspace_file_changed", { path, operation: isNew ? "create" : "update" });
+  "session.metadata.recomputeContextTokens"(call) {
+    const use = sessionOf(call).session.conversation.contextUse;
+    const { systemTokens = 0, conversationTokens = 0 } = use ?? {};
+    return { totalTokens: systemTokens + conversationTokens, messagesTokenCount: conversationTokens, systemTokenCount: systemTokens };
   },
 };
 
@@ -107,4 +89,23 @@ function sessionOf({ server, params }: Call): CopilotSession {
 function workspaceOf(call: Call): SessionWorkspace {
   const { id, files } = sessionOf(call);
   return files === undefined ? new Workspace(call.server, id) : new ClientWorkspace(files);
+}
+
+function toContextInfo(use: ContextUse, { session }: CopilotSession, { params }: Call): object {
+  const { systemTokens, conversationTokens, toolDefinitionsTokens, currentTokens } = use;
+  const promptTokenLimit = params.optionalNumber("promptTokenLimit") || use.tokenLimit;
+  const output = params.optionalNumber("outputTokenLimit") ?? 0;
+  const { infinite, model } = session.config.turn;
+  return {
+    modelName: params.optionalText("selectedModel") ?? model ?? "",
+    systemTokens,
+    conversationTokens,
+    toolDefinitionsTokens,
+    mcpToolsTokens: 0,
+    totalTokens: currentTokens,
+    promptTokenLimit,
+    compactionThreshold: Math.floor(promptTokenLimit * (infinite?.backgroundThreshold ?? 1)),
+    limit: promptTokenLimit + output,
+    bufferTokens: output + Math.floor(promptTokenLimit * (1 - (infinite?.exhaustionThreshold ?? 1))),
+  };
 }

@@ -1,18 +1,19 @@
+import { randomUUID } from "node:crypto";
 import type { SessionEvent } from "../../../session/history/events.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-const mostEvents = 1_000;
-const usualEvents = 200;
+const maxEvents = 1_000;
+const defaultEvents = 200;
 
-/** What has happened in a session, a page at a time, and what its models took. */
-export const observed: MethodFamily = {
+/** The events of a session in pages, interests in types of events, and usage metrics. */
+export const eventLog: MethodFamily = {
   async "session.eventLog.read"(call) {
     const { params } = call;
     const events = await findSession(call.server, params).past();
     const backward = params.optionalText("direction") === "backward";
     const cursor = params.optionalText("cursor");
-    const max = Math.min(mostEvents, Math.max(1, params.optionalNumber("max") ?? usualEvents));
+    const max = Math.min(maxEvents, Math.max(1, params.optionalNumber("max") ?? defaultEvents));
     const at = cursor === undefined ? (backward ? events.length : 0) : positionOf(cursor, events);
     if (at === undefined) return { events: [], cursor: "start", hasMore: events.length > 0, cursorStatus: "expired" };
     const from = backward ? Math.max(0, at - max) : at;
@@ -28,6 +29,18 @@ export const observed: MethodFamily = {
     const events = await findSession(call.server, call.params).past();
     return { cursor: cursorAt(events.length, events) };
   },
+  async "session.eventLog.registerInterest"({ server, client, params }) {
+    const handle = randomUUID();
+    const session = findSession(server, params);
+    const eventType = params.text("eventType");
+    session.addInterest(client, handle, eventType);
+    // Tokens from a client are for this session only: connections of other sessions must not use them.
+    if (eventType === "mcp.oauth_required") await session.session.update({ mcpTokenOwner: session.id });
+    return { handle };
+  },
+  "session.eventLog.releaseInterest": ({ server, client, params }) => ({
+    success: findSession(server, params).removeInterest(client, params.text("handle")),
+  }),
   async "session.usage.getMetrics"({ server, params }) {
     const { session } = findSession(server, params);
     const { model } = session.config.view;
@@ -35,12 +48,12 @@ export const observed: MethodFamily = {
   },
 };
 
-/** The event that a cursor stands behind; it stays right when earlier events are asked for again. */
+/** A cursor names the event before it, so that it stays valid when events are appended. */
 function cursorAt(position: number, events: readonly SessionEvent[]): string {
   return position === 0 ? "start" : `after:${events[position - 1]!.id}`;
 }
 
-/** Undefined: it is of no event that is there any more. */
+/** The position of a cursor. Undefined: its event no longer exists. */
 function positionOf(cursor: string, events: readonly SessionEvent[]): number | undefined {
   if (cursor === "start") return 0;
   const index = events.findIndex(({ id }) => cursor === `after:${id}`);

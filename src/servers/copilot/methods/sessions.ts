@@ -2,13 +2,14 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { HostError, toError } from "../../../base/errors.ts";
 import { isPlainRecord } from "../../../base/read-fields.ts";
+import { notSupported } from "../connection/params.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import { workspacePathOf } from "../sessions/workspace.ts";
 import { deleteSession, type ListedSession, listSessions } from "./lifecycle.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** All sessions that are kept, whether or not somebody is in them. */
-export const stored: MethodFamily = {
+/** All stored sessions, with or without clients. */
+export const sessions: MethodFamily = {
   async "sessions.list"(call) {
     const filter = call.params.optionalRecord("filter");
     const cwd = filter?.["cwd"];
@@ -70,7 +71,7 @@ export const stored: MethodFamily = {
     const found = (await listSessions(call)).filter(({ sessionId }) => sessionId.startsWith(prefix));
     return found.length === 1 ? { sessionId: found[0]!.sessionId } : {};
   },
-  // Sessions here belong to no task of another system.
+  // Sessions do not belong to tasks of another system.
   "sessions.findByTaskId"({ params }) {
     params.text("taskId");
     return {};
@@ -100,13 +101,13 @@ export const stored: MethodFamily = {
     client.fileSystem = { statePath: params.text("sessionStatePath"), initialDirectory: params.optionalText("initialCwd") ?? "" };
     return { success: true };
   },
-  // A session is held for as long as it is open, so whoever wants it free has it closed.
+  // An open session holds its lock, so releasing the lock closes the session.
   async "sessions.releaseLock"({ server, params }) {
     const session = server.sessions.get(params.text("sessionId"));
     if (session !== undefined && session.clients.length === 0) await server.end(session);
     return {};
   },
-  // Hooks of plugins are those of every session, and no repository brings any.
+  // Hooks come from plugins only, and do not change while a session is open.
   "sessions.reloadPluginHooks"({ server, params }) {
     findSession(server, params);
     return {};
@@ -114,6 +115,10 @@ export const stored: MethodFamily = {
   "sessions.loadDeferredRepoHooks"({ server, params }) {
     findSession(server, params);
     return { startupPrompts: [], hookCount: 0 };
+  },
+  "sessions.setAdditionalPlugins"({ params }) {
+    if (params.records("plugins").length === 0) return {};
+    throw notSupported(`${params.method} is not supported by skillhost: list plugin folders in pluginDirectories of the session.`);
   },
 };
 
@@ -132,7 +137,7 @@ async function isDeleted(call: Call, sessionId: string): Promise<boolean> {
 }
 
 async function sizeOf({ server }: Call, sessionId: string): Promise<number> {
-  // An id names a folder: one that does not is no session's.
+  // The id becomes a folder name, so it must not contain a path.
   if (!/^[\w-][\w.-]{0,127}$/.test(sessionId)) return 0;
   const folder = workspacePathOf(server, sessionId);
   try {
@@ -140,7 +145,7 @@ async function sizeOf({ server }: Call, sessionId: string): Promise<number> {
     const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => stat(join(parentPath, name)));
     return (await Promise.all(files)).reduce((sum, { size }) => sum + size, 0);
   } catch {
-    // Not there, or going just now.
+    // The folder does not exist, or is being deleted.
     return 0;
   }
 }

@@ -1,15 +1,33 @@
-import { homedir } from "node:os";
-import { join, resolve } from "node:path";
 import { isPlainRecord } from "../../../base/read-fields.ts";
-import type { CustomInstructionOptions } from "../../../session/prompt/instruction-files.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
+import type { ProtocolVersion } from "../clients/client.ts";
+import type { ClientCapabilities } from "../clients/client-capabilities.ts";
+import type { CommandDeclaration } from "../clients/client-commands.ts";
 import { badParams, type Params } from "../connection/params.ts";
-import type { Environment } from "../copilot-options.ts";
 
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Options that mean the same there and here, and are checked by the session. */
+/** What a client asks of a session that it creates or resumes. */
+export interface SessionRequest {
+  /** The options that the session checks and takes. */
+  readonly options: SessionOptions;
+  /** What the client can do in the session. */
+  readonly capabilities: ClientCapabilities;
+  /** The names of options that have no effect in skillhost. */
+  readonly ignored: readonly string[];
+}
+
+/**
+ * Reads the parameters of `session.create` and `session.resume`. `version`: the protocol that the client speaks. Options that
+ * a client relies on for its safety are refused when skillhost cannot enforce them.
+ */
+export function parseSessionRequest(params: Params, version: ProtocolVersion | undefined): SessionRequest {
+  refuseUnenforceable(params);
+  const capabilities = parseCapabilities(params, version);
+  return { options: parseSessionOptions(params), capabilities, ignored: findIgnored(params) };
+}
+
+/** Options with the same meaning in the protocol and in a session, which checks their values. */
 const same = [
   "model",
   "reasoningEffort",
@@ -30,7 +48,7 @@ const same = [
   "streaming",
 ] as const satisfies readonly (keyof SessionOptions)[];
 
-/** Objects of which a client may know more fields than a session does. */
+/** Options that are objects, with the fields that a session knows. */
 const parts = {
   toolSearch: ["enabled", "deferThreshold"],
   largeOutput: ["enabled", "maxSizeBytes", "outputDir"],
@@ -52,10 +70,10 @@ const agentFields = [
 ] as const;
 
 /**
- * The options of a session as `session.create`, `session.resume` and `session.options.update` name them. What is left
- * open is absent; what is wrong is the session's to refuse.
+ * Reads the session options of `session.create`, `session.resume` and `session.options.update`. The session itself refuses
+ * wrong values.
  */
-export function toSessionOptions(params: Params): SessionOptions {
+export function parseSessionOptions(params: Params): SessionOptions {
   const options: Record<string, unknown> = {};
   for (const key of same) if (params.get(key) !== undefined) options[key] = params.get(key);
   for (const [key, fields] of Object.entries(parts)) {
@@ -63,15 +81,15 @@ export function toSessionOptions(params: Params): SessionOptions {
     if (value !== undefined) options[key] = isPlainRecord(value) ? pick(value, fields) : value;
   }
   const variant = params.optionalText("askUserVariant");
-  // Forms are for clients that show them; the others go on with questions.
+  // Only some clients can show forms; the others get plain questions.
   if (variant !== undefined && params.flag("requestElicitation")) options["askUserVariant"] = variant;
   if (params.optionalFlag("enableSkills") === false) options["disabledSkills"] = ["*"];
   const agents = params.get("customAgents");
   if (agents !== undefined) options["customAgents"] = Array.isArray(agents) ? agents.map(toAgent) : agents;
-  return options as Mutable<SessionOptions>;
+  return options as SessionOptions;
 }
 
-/** The tools that a client declares; it answers their calls. */
+/** The tools that a client declares and runs. */
 export function toDeclarations(params: Params, key = "tools"): readonly Fields[] {
   return params.records(key).map((tool) => pick(tool, toolFields));
 }
@@ -91,7 +109,7 @@ const toolFields = [
 function toAgent(agent: unknown): unknown {
   if (!isPlainRecord(agent)) return agent;
   const { tools } = agent;
-  // Null is no list, and that means all tools; absent means the same.
+  // Null means all tools, as absent does.
   return { ...pick(agent, agentFields), ...(tools === null && { tools }) };
 }
 
@@ -101,9 +119,7 @@ export function pick(value: Fields, keys: readonly string[]): Fields {
   return Object.fromEntries(known.map((key) => [key, value[key]]));
 }
 
-type Value = Readonly<Record<string, unknown>>;
-
-/** Options that a session here has nothing for, and when they would have meant something. */
+/** Options without an equivalent in skillhost, and the values with which they would have an effect. */
 const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
   canvasProvider: isPlainRecord,
   canvases: isFilledList,
@@ -113,7 +129,7 @@ const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
   contextTier: (value) => isText(value) && value !== "default",
   embeddingCacheStorage: (value) => value === "persistent",
   enableCitations: isTrue,
-  // Nothing is discovered, no hooks are read from files and no git is run, so that false is as it should be.
+  // skillhost does not discover configuration, read hooks from files or run git, so only true has no effect.
   enableConfigDiscovery: isTrue,
   enableFileHooks: isTrue,
   enableFileChangeTracking: isTrue,
@@ -124,32 +140,27 @@ const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
   expAssignments: (value) => isPlainRecord(value) && Object.keys(value).length > 0,
   extensionInfo: isPlainRecord,
   isExperimentalMode: isTrue,
-  // Tokens of a sign-in in a browser are kept on disk; those that a client gives are not.
+  // Tokens of a sign-in in a browser are stored on disk.
   mcpOAuthTokenStorage: (value) => value === "in-memory",
   memory: (value) => isPlainRecord(value) && value["enabled"] === true,
   reasoningSummary: (value) => typeof value === "string" && value !== "none",
   remoteSession: (value) => typeof value === "string" && value !== "off",
   requestAutoModeSwitch: isTrue,
   requestCanvasRenderer: isTrue,
-  sessionLimits: (value) => isPlainRecord(value) && Object.values(value as Value).some((limit) => limit !== null && limit !== undefined),
+  sessionLimits: (value) => isPlainRecord(value) && Object.values(value).some((limit) => limit !== null && limit !== undefined),
 };
 
-/** What a client asked for that has no effect, for it to be told. */
-export function ineffectiveOptions(params: Params): readonly string[] {
+function findIgnored(params: Params): readonly string[] {
   return Object.keys(ineffective).filter((key) => params.get(key) !== undefined && ineffective[key]!(params.get(key)));
 }
 
-/** What a client relies on for its safety is refused rather than passed over. */
-export function refuseUnenforceable(params: Params): void {
-  const reason = unenforceable.find((key) => holdsRules(params.get(key)));
-  if (reason === undefined) return;
-  throw badParams(params.method, `${reason} is not enforced by skillhost. Pass the rules to session.permissions.configure instead.`);
-}
-
-const unenforceable = ["managedSettings", "enableManagedSettings"] as const;
-
-function holdsRules(value: unknown): boolean {
-  return value === true || (isPlainRecord(value) && Object.keys(value).length > 0);
+function refuseUnenforceable(params: Params): void {
+  for (const key of ["managedSettings", "enableManagedSettings"]) {
+    const value = params.get(key);
+    const holdsRules = value === true || (isPlainRecord(value) && Object.keys(value).length > 0);
+    if (holdsRules)
+      throw badParams(params.method, `${key} is not enforced by skillhost. Pass the rules to session.permissions.configure instead.`);
+  }
 }
 
 function isTrue(value: unknown): boolean {
@@ -164,31 +175,20 @@ function isFilledList(value: unknown): boolean {
   return Array.isArray(value) && value.length > 0;
 }
 
-/**
- * What a client says of custom instructions. Undefined: nothing that would change what there was `before`. A session that
- * begins has none before, and reads the files of its project unless its client says otherwise.
- */
-export function toCustomInstructions(
-  params: Params,
-  environment: Environment,
-  before: CustomInstructionOptions | undefined,
-): CustomInstructionOptions | undefined {
-  const skips = params.optionalFlag("skipCustomInstructions");
-  const directories = params.optionalTexts("instructionDirectories");
-  const organization = params.optionalText("organizationCustomInstructions");
-  if (before !== undefined && skips === undefined && directories === undefined && organization === undefined) return undefined;
-  const userDirectory = userDirectoryOf(environment);
+function parseCapabilities(params: Params, version: ProtocolVersion | undefined): ClientCapabilities {
   return {
-    userDirectory,
-    ...before,
-    ...(skips === undefined ? { files: before?.files ?? true } : { files: !skips }),
-    ...(directories !== undefined && { directories }),
-    ...(organization !== undefined && { organization }),
+    hooks: params.flag("hooks"),
+    answersPermissions: params.flag("requestPermission"),
+    answersUserInput: params.flag("requestUserInput"),
+    answersElicitation: version !== 2 && params.flag("requestElicitation"),
+    answersPlans: version !== 2 && params.flag("requestExitPlanMode"),
+    rendersApps: params.flag("requestMcpApps"),
+    wantsSubAgentStreaming: params.optionalFlag("includeSubAgentStreamingEvents") ?? true,
+    commands: params.records("commands").flatMap(toCommand),
+    tools: params.get("tools") === undefined ? undefined : toDeclarations(params),
   };
 }
 
-/** Where the user's own instructions lie, for agents of this kind. */
-export function userDirectoryOf(environment: Environment): string {
-  const home = environment["COPILOT_HOME"];
-  return home ? resolve(home) : join(environment["HOME"] || homedir(), ".copilot");
+function toCommand({ name, description }: Readonly<Record<string, unknown>>): readonly CommandDeclaration[] {
+  return typeof name === "string" && name !== "" ? [{ name, description: typeof description === "string" ? description : "" }] : [];
 }

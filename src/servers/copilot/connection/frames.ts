@@ -1,15 +1,15 @@
 import { isUtf8 } from "node:buffer";
 import { hasTooManyValues, isNestedTooDeep, maxJsonDepth, maxJsonValues } from "../../../base/json-limits.ts";
 
-/** A message may not be longer: whoever announces more is not waited for. @internal Exported for tests. */
+/** The limit of a message. A longer one is refused when its length is announced. @internal Exported for tests. */
 export const maxFrameBytes: number = 64 * 1024 * 1024;
 
-/** What a client may send before it is admitted: a token, and a few tries. */
+/** What a client may send before it is admitted: enough for a few attempts with a token. */
 export const introduction: FrameLimits = { frameBytes: 8 * 1024, totalBytes: 64 * 1024 };
 
 const unlimited: FrameLimits = { frameBytes: maxFrameBytes, totalBytes: Number.POSITIVE_INFINITY };
 const maxHeaderBytes = 8 * 1024;
-/** Bodies that come in many small pieces are put together now and then, since each piece costs more than it holds. */
+/** A body in more pieces is joined as it arrives, since each small piece needs more memory than its content. */
 const maxPieces = 1_024;
 
 export interface FrameLimits {
@@ -22,21 +22,21 @@ export interface FrameLimits {
 export interface FrameSink {
   /** A whole frame whose body is JSON. */
   message(value: unknown): void;
-  /** A frame whose body is no JSON. The next one is read as if nothing had been. */
+  /** A frame whose body is not JSON. Reading continues with the next frame. */
   unreadable(problem: string): void;
-  /** Where the next frame begins cannot be known any more. Nothing is read after this. */
+  /** The start of the next frame is unknown, so reading ends. */
   lost(problem: string): void;
 }
 
 /**
- * Takes a stream apart into frames as the Language Server Protocol has them: `Content-Length: N`, an empty line, N bytes
- * of UTF-8. Holds no more than one frame.
+ * Splits a stream into the frames of the Language Server Protocol: `Content-Length: N`, an empty line, N bytes of UTF-8. Holds
+ * no more than one frame.
  */
 export class FrameReader {
   readonly #sink: FrameSink;
   #pieces: Buffer[] = [];
   #size = 0;
-  /** Bytes of the body that is being read; undefined: a header is. */
+  /** The length of the current body. Undefined: a header is being read. */
   #wanted: number | undefined;
   #isLost = false;
   #limits = unlimited;
@@ -46,7 +46,7 @@ export class FrameReader {
     this.#sink = sink;
   }
 
-  /** Undefined: those of every client. */
+  /** Undefined: the limits of an admitted client. */
   limit(limits: FrameLimits = unlimited): void {
     this.#limits = limits;
   }
@@ -62,17 +62,17 @@ export class FrameReader {
       rest = this.#wanted === undefined ? this.#readHeader(rest) : this.#readBody(rest, this.#wanted);
   }
 
-  /** Lets go of what has come of a frame. */
+  /** Ends reading, and drops an incomplete frame. */
   clear(): void {
     this.#isLost = true;
     this.#pieces = [];
   }
 
-  /** Gives what follows the header, or nothing while the header has not ended. */
+  /** Returns what follows the header, or an empty buffer while the header is incomplete. */
   #readHeader(chunk: Buffer): Buffer {
     const before = this.#size;
     const header = this.#take(chunk);
-    // The end of the header may lie across two pieces.
+    // The end of the header may be split between two chunks.
     const end = header.indexOf("\r\n\r\n", Math.max(0, before - 3), "latin1");
     if (end > maxHeaderBytes || (end === -1 && header.length > maxHeaderBytes)) {
       return this.#lose(`A header is longer than ${maxHeaderBytes} bytes.`);
@@ -85,7 +85,7 @@ export class FrameReader {
     if (typeof length === "string") return this.#lose(length);
     this.#wanted = length;
     const rest = header.subarray(end + 4);
-    // Nothing follows it that a body could be read from, so it is read now.
+    // An empty body is complete without another chunk.
     return length === 0 ? this.#readBody(rest, 0) : rest;
   }
 
@@ -99,14 +99,10 @@ export class FrameReader {
     }
     const body = this.#take(chunk.subarray(0, missing));
     this.#wanted = undefined;
-    this.#read(body);
-    return chunk.subarray(missing);
-  }
-
-  #read(body: Buffer): void {
     const parsed = parse(body);
     if (typeof parsed === "string") this.#sink.unreadable(parsed);
     else this.#sink.message(parsed.value);
+    return chunk.subarray(missing);
   }
 
   #take(last: Buffer): Buffer {
@@ -130,7 +126,7 @@ export class FrameReader {
 
 const nothing: Buffer = Buffer.alloc(0);
 
-/** The value, or what is wrong. */
+/** Returns the value, or the problem as a text. */
 function parse(body: Buffer): { readonly value: unknown } | string {
   if (!isUtf8(body)) return "A message is not UTF-8.";
   if (hasTooManyValues(body)) return `A message has more than ${maxJsonValues} values.`;
@@ -138,12 +134,12 @@ function parse(body: Buffer): { readonly value: unknown } | string {
     const value: unknown = JSON.parse(body.toString("utf8"));
     return isNestedTooDeep(value) ? `A message is nested more than ${maxJsonDepth} levels deep.` : { value };
   } catch {
-    // What the parser says quotes the message, which may hold anything.
+    // The parser's own error quotes the message, which may contain anything.
     return "A message is not valid JSON.";
   }
 }
 
-/** The length that a header announces, or what is wrong with it. */
+/** Returns the length that a header announces, or the problem as a text. */
 function contentLength(header: string, maxBytes: number): number | string {
   let length: number | undefined;
   for (const line of header.split("\r\n")) {
@@ -155,4 +151,65 @@ function contentLength(header: string, maxBytes: number): number | string {
   }
   if (length === undefined) return "A header has no Content-Length.";
   return length <= maxBytes ? length : `A message has ${length} bytes; the limit is ${maxBytes}.`;
+}
+
+/** The destination of frames. Writing never throws. */
+export interface WireOutput {
+  write(text: string): void;
+  /** Written bytes that the reader has not taken yet. */
+  readonly pendingBytes: number;
+}
+
+/** With more waiting bytes than this, transient events are left out. */
+const crowdedBytes = 8 * 1024 * 1024;
+/** With more waiting bytes than this, the reader is considered dead. */
+const fullBytes = 64 * 1024 * 1024;
+
+/**
+ * Writes messages as frames. All messages of one turn of the event loop are written together at its end, so that pending
+ * requests to models and servers go first.
+ */
+export class FrameWriter {
+  readonly #output: WireOutput;
+  readonly #onFull: () => void;
+  #frames: string[] = [];
+  #bytes = 0;
+  #isClosed = false;
+
+  /** `onFull` is called when the reader no longer takes anything. Nothing is written after that. */
+  constructor(output: WireOutput, onFull: () => void) {
+    this.#output = output;
+    this.#onFull = onFull;
+  }
+
+  /** Whether the reader is so slow that transient events should be left out. */
+  get isCrowded(): boolean {
+    return this.#bytes + this.#output.pendingBytes > crowdedBytes;
+  }
+
+  write(json: string): void {
+    if (this.#isClosed) return;
+    if (this.#bytes + this.#output.pendingBytes > fullBytes) {
+      this.close();
+      this.#onFull();
+      return;
+    }
+    const length = Buffer.byteLength(json);
+    if (this.#frames.length === 0) setImmediate(this.#flush);
+    this.#frames.push(`Content-Length: ${length}\r\n\r\n${json}`);
+    this.#bytes += length;
+  }
+
+  close(): void {
+    this.#flush();
+    this.#isClosed = true;
+  }
+
+  readonly #flush = (): void => {
+    if (this.#frames.length === 0) return;
+    const text = this.#frames.join("");
+    this.#frames = [];
+    this.#bytes = 0;
+    if (!this.#isClosed) this.#output.write(text);
+  };
 }

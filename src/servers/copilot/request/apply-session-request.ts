@@ -1,0 +1,130 @@
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { HostError } from "../../../base/errors.ts";
+import { isPlainRecord } from "../../../base/read-fields.ts";
+import { noResult } from "../../../session/clients/request-kinds.ts";
+import { approveUnasked } from "../../../session/permissions/permissions.ts";
+import type { CustomInstructionOptions } from "../../../session/prompt/instruction-files.ts";
+import type { Session } from "../../../session/session.ts";
+import type { SessionOptions } from "../../../session/session-config.ts";
+import type { Client } from "../clients/client.ts";
+import { toClientHooks } from "../clients/client-capabilities.ts";
+import type { Params } from "../connection/params.ts";
+import type { ServerContext } from "../context.ts";
+import type { Environment } from "../copilot-options.ts";
+import { createTokenSource, findEndpoint } from "./model-endpoint.ts";
+import { parseSessionOptions } from "./parse-session-request.ts";
+import { toSystemMessage } from "./system-message-sections.ts";
+
+/** The options that `session.options.update` changes. */
+export function optionsOf(server: ServerContext, client: Client, params: Params, sessionId: string): SessionOptions {
+  const { hooks: _hooks, ...complete } = completeOptions(server, {
+    client,
+    params,
+    sessionId,
+    options: parseSessionOptions(params),
+    hookClients: [],
+  });
+  const options = { ...complete, ...instructionsOf(server, params, server.sessions.get(sessionId)?.session) };
+  if (params.get("provider") !== undefined || params.get("providers") !== undefined) return options;
+  const { provider: _provider, ...rest } = options;
+  return rest;
+}
+
+interface OptionsRequest {
+  readonly client: Client;
+  readonly params: Params;
+  readonly sessionId: string;
+  /** What the parameters say by themselves. */
+  readonly options: SessionOptions;
+  /** The clients whose hooks run. */
+  readonly hookClients: readonly Client[];
+}
+
+/** Adds to the options of a request what depends on the server and its clients: the model's endpoint, hooks, the system message. */
+export function completeOptions(
+  server: ServerContext,
+  { client, params, sessionId, options, hookClients }: OptionsRequest,
+): SessionOptions {
+  const { environment, gitHubToken } = server.options;
+  const registration = params.optionalText("gitHubTokenProviderRegistrationId");
+  const endpoint = findEndpoint(params, {
+    sessionId,
+    client,
+    environment,
+    acquireToken: registration === undefined ? undefined : createTokenSource(client, sessionId, registration),
+    gitHubToken: params.optionalText("gitHubToken") ?? gitHubToken,
+    fetch: carrierOf(server)?.modelRequests.fetchFor(sessionId),
+  });
+  const systemMessage = toSystemMessage(params.get("systemMessage"), sessionId, client);
+  const hooks = toClientHooks(sessionId, hookClients);
+  return {
+    ...options,
+    ...(endpoint.model !== undefined && { model: endpoint.model }),
+    ...(endpoint.provider !== undefined && { provider: endpoint.provider }),
+    ...(isPlainRecord(endpoint.capabilities) && options.modelCapabilities === undefined && { modelCapabilities: endpoint.capabilities }),
+    ...(systemMessage !== undefined && { systemMessage }),
+    ...(hooks !== undefined && { hooks }),
+    ...(server.options.allowsAll === true && { onPermissionRequest: approveUnasked }),
+  };
+}
+
+/** The custom instructions of an existing session after a request. Empty: unchanged. */
+export function instructionsOf(
+  { options }: ServerContext,
+  params: Params,
+  session: Session | undefined,
+): Pick<SessionOptions, "customInstructions"> {
+  const before = session?.config.turn.customInstructions ?? {};
+  const customInstructions = toCustomInstructions(params, options.environment, before);
+  return customInstructions === undefined ? {} : { customInstructions };
+}
+
+/**
+ * Handlers of requests that no client can answer. They refuse at once: unlike a permission request, such a request does not
+ * wait for a client to join.
+ */
+export function ownCallbacks(server: ServerContext, sessionId: string): Partial<SessionOptions> {
+  const refuse = (): never => {
+    throw new HostError("ASK_UNANSWERED", "No client of this session supports this kind of request.");
+  };
+  return {
+    onElicitationRequest: () => (server.sessions.get(sessionId)?.canElicit === true ? noResult : refuse()),
+    onSamplingRequest: refuse,
+    onMcpAuthorization: refuse,
+  };
+}
+
+/** The first client that sends model requests for the runtime. */
+export function carrierOf({ clients }: ServerContext): Client | undefined {
+  return [...clients].find((client) => client.carriesModelRequests);
+}
+
+/**
+ * The custom instructions that a request leads to. Undefined: the request does not change the instructions `before` it. A new
+ * session has none before, and reads the files of its project unless its client disables them.
+ */
+export function toCustomInstructions(
+  params: Params,
+  environment: Environment,
+  before: CustomInstructionOptions | undefined,
+): CustomInstructionOptions | undefined {
+  const skips = params.optionalFlag("skipCustomInstructions");
+  const directories = params.optionalTexts("instructionDirectories");
+  const organization = params.optionalText("organizationCustomInstructions");
+  if (before !== undefined && skips === undefined && directories === undefined && organization === undefined) return undefined;
+  const userDirectory = userDirectoryOf(environment);
+  return {
+    userDirectory,
+    ...before,
+    ...(skips === undefined ? { files: before?.files ?? true } : { files: !skips }),
+    ...(directories !== undefined && { directories }),
+    ...(organization !== undefined && { organization }),
+  };
+}
+
+/** The folder of the user's own instructions for Copilot. */
+export function userDirectoryOf(environment: Environment): string {
+  const home = environment["COPILOT_HOME"];
+  return home ? resolve(home) : join(environment["HOME"] || homedir(), ".copilot");
+}
