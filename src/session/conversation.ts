@@ -1,23 +1,13 @@
 import { HostError } from "../base/errors.ts";
 import type { Asks } from "../tools/tool.ts";
-import type { History } from "./history/conversation-history.ts";
-import type { SessionEvent, SessionEvents } from "./history/events.ts";
-import type { Recording } from "./history/recording.ts";
+import type { SessionEvent } from "./history/events.ts";
+import type { SessionRuntime } from "./session-runtime.ts";
 import { askAbout, type Compaction, type ContextUse, summarize } from "./turns/compaction.ts";
 import type { QueuedCommand, QueuedPrompt } from "./turns/message-queue.ts";
-import type { TurnRunner } from "./turns/turn-runner.ts";
 
 export type { Compaction, ContextUse, QueuedPrompt };
 
-export interface ConversationHost {
-  readonly events: SessionEvents;
-  readonly history: History;
-  readonly recording: Recording;
-  readonly turns: TurnRunner;
-  /** @throws HostError `SESSION_CLOSED`. */
-  assertOpen(): void;
-  sample(request: Asks["sampling"]["data"], signal: AbortSignal): Promise<Asks["sampling"]["answer"]>;
-}
+type ConversationParts = Pick<SessionRuntime, "assertOpen" | "events" | "recording" | "sample" | "turns">;
 
 /** A place in a conversation that it can go back to. */
 export interface RewindPoint {
@@ -28,9 +18,9 @@ export interface RewindPoint {
 
 /** What a session and its model said to each other: shortening it, going back in it, and what waits to be said. */
 export class SessionConversation {
-  readonly #host: ConversationHost;
+  readonly #host: ConversationParts;
 
-  constructor(host: ConversationHost) {
+  constructor(host: ConversationParts) {
     this.#host = host;
   }
 
@@ -42,7 +32,7 @@ export class SessionConversation {
   /** Summaries made by `compact` give way to nothing else: the model reads them in the place of what they are of. */
   async compact(options: { readonly instructions?: string | undefined; readonly signal?: AbortSignal } = {}): Promise<Compaction> {
     this.#host.assertOpen();
-    if (this.#host.history.messages().length === 0)
+    if (this.#host.recording.history.messages().length === 0)
       throw new HostError("COMPACTION", "The conversation has no messages that could be compacted.");
     const { turns } = this.#host;
     return turns.context.compactNow(turns.model(), options.instructions, options.signal ?? never);
@@ -56,7 +46,7 @@ export class SessionConversation {
   /** A summary of what was said, which changes nothing; empty when nothing was. Rejects as the model does. */
   async summarize(signal: AbortSignal = never): Promise<string> {
     this.#host.assertOpen();
-    const messages = this.#host.history.messages();
+    const messages = this.#host.recording.history.messages();
     if (messages.length === 0) return "";
     return (await summarize(messages, this.#host.turns.model(), undefined, signal)).content;
   }
@@ -83,8 +73,8 @@ export class SessionConversation {
   clear(prompt: string): { readonly messageId: string; readonly messagesCleared: number } {
     this.#host.assertOpen();
     this.#assertIdle();
-    const { events, history, turns } = this.#host;
-    const messagesCleared = history.messages().length;
+    const { events, recording, turns } = this.#host;
+    const messagesCleared = recording.history.messages().length;
     turns.model();
     events.append("session.context_cleared", { messagesCleared, initialMessage: prompt });
     return { messageId: turns.send(prompt), messagesCleared };
@@ -99,7 +89,7 @@ export class SessionConversation {
   async ask(question: string, signal: AbortSignal = never): Promise<string> {
     this.#host.assertOpen();
     const { chat, contextTokens } = this.#host.turns.model();
-    return (await askAbout(this.#host.history.messages(), question, { chat, contextTokens }, signal)).content;
+    return (await askAbout(this.#host.recording.history.messages(), question, { chat, contextTokens }, signal)).content;
   }
 
   /** Whether no turn runs and no work continues in the background: `session.idle` was emitted. */

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import type { SkillEntry, SourceSnapshot } from "../tools/tool-source.ts";
@@ -60,6 +61,17 @@ export interface SessionEnvironment {
   sessionDirectory(sessionId: string): string;
   /** The session ended: what was loaded for it alone may go. */
   release(): void;
+}
+
+/** The file in which the events of a session are stored. */
+export function transcriptPath({
+  environment,
+  sessionId,
+}: {
+  readonly environment: SessionEnvironment;
+  readonly sessionId: string;
+}): string {
+  return join(environment.sessionDirectory(sessionId), "events.jsonl");
 }
 
 export function sessionClosed(id: string): HostError {

@@ -3,75 +3,66 @@ import { CoalescedEmitter } from "../base/coalesced-emitter.ts";
 import { Emitter } from "../base/emitter.ts";
 import { toError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
-import type { Asks, Tool, ToolDefinition } from "../tools/tool.ts";
-import type { SkillEntry, SourceSnapshot } from "../tools/tool-source.ts";
-import type { ApprovalStore } from "../trust/approvals.ts";
+import type { Asks, Tool } from "../tools/tool.ts";
+import type { SkillEntry } from "../tools/tool-source.ts";
 import { type AgentChanges, createAgentChanges } from "./agents/agent-profiles.ts";
-import { createPipeline, type PipelineHost } from "./calls/call-pipeline.ts";
+import { CallPipeline } from "./calls/call-pipeline.ts";
+import type { CallServices } from "./calls/call-stages.ts";
 import { outputsFolder } from "./calls/finalize-call.ts";
-import type { AgentScope, FileChange, Pipeline, ProgressListener, ScopeOptions } from "./calls/tool-call.ts";
-import type { CatalogView } from "./catalog/catalog-view.ts";
-import type { DiscoveredTools } from "./catalog/discovered-tools.ts";
-import { type CatalogUpdates, createCatalogUpdates } from "./catalog/live-catalog.ts";
-import { createSessionToolset, type SessionToolset, type ToolsetHost } from "./catalog/session-tools.ts";
-import type { ToolCatalog } from "./catalog/tool-catalog.ts";
-import { type AskHandlers, type ClientRequests, createClientRequests } from "./clients/client-requests.ts";
-import { createOwnClient, hasOwnHandler } from "./clients/host-client.ts";
-import type { AskKind } from "./clients/request-kinds.ts";
-import { type Attachment, type AttachmentHost, createSessionClients, type SessionClients } from "./clients/session-client.ts";
+import type { FileChange, Pipeline } from "./calls/tool-call.ts";
+import { SessionCatalog } from "./catalog/live-catalog.ts";
+import { SessionToolset } from "./catalog/session-tools.ts";
+import { ClientRequests } from "./clients/client-requests.ts";
+import { SessionClients } from "./clients/session-client.ts";
 import { type DescribedSkill, describeSkill, type SessionEnvironment, sessionClosed } from "./environment.ts";
-import { type History, SessionUsage } from "./history/conversation-history.ts";
-import { createEvents, type SessionEvent, type SessionEvents } from "./history/events.ts";
-import { createRecording, type Recording, type RecordingHost } from "./history/recording.ts";
+import { SessionUsage } from "./history/conversation-history.ts";
+import { SessionEvents } from "./history/events.ts";
+import { Recording } from "./history/recording.ts";
 import type { SessionLog } from "./history/session-log.ts";
-import { createHookRunner, type HookRunner } from "./hooks/run-hooks.ts";
+import { HookRunner } from "./hooks/run-hooks.ts";
 import { SessionServerConnections } from "./mcp/server-connections.ts";
-import { SessionMcp } from "./mcp/session-mcp.ts";
-import { createPermissions, type PermissionHost, type Permissions } from "./permissions/permissions.ts";
-import type { ServerInstructions } from "./prompt/system-prompt.ts";
+import { Permissions } from "./permissions/permissions.ts";
+import { createPlan, planFileName, planInFile } from "./plan-file.ts";
 import { SessionPromptsAndResources } from "./prompts-resources/session-prompts-resources.ts";
 import { changeSessionConfig, type ResolvedSessionConfig, type SessionChange } from "./session-config.ts";
-import { createSessionPlan, emitChanges } from "./session-mode.ts";
 import type { SessionPlan, SessionServices } from "./session-services.ts";
 import { ModelCache } from "./turns/model-cache.ts";
 import { sampleWithModel } from "./turns/sampling.ts";
 import { findCommand, runCommand, type SessionCommand } from "./turns/slash-commands.ts";
-import { TurnRunner, type TurnRunnerHost } from "./turns/turn-runner.ts";
+import type { SessionTurnContext } from "./turns/turn-agent.ts";
+import { TurnRunner } from "./turns/turn-runner.ts";
 
 /** The parts of a session, put together; also what each of them sees of the session. */
-export class SessionParts implements AttachmentHost, PermissionHost, PipelineHost, RecordingHost, ToolsetHost, TurnRunnerHost {
+export class SessionRuntime implements CallServices, SessionTurnContext {
   readonly sessionId: string;
   readonly environment: SessionEnvironment;
   readonly log: Logger;
-  readonly approvals: ApprovalStore | undefined;
   readonly events: SessionEvents;
   readonly asks: ClientRequests;
   readonly hooks: HookRunner;
   readonly permissions: Permissions;
   readonly fileChanges: Emitter<{ changed: FileChange }>;
-  readonly keeper: CatalogUpdates;
-  readonly attachments: SessionClients;
+  readonly catalog: SessionCatalog;
+  readonly clients: SessionClients;
   readonly usage: SessionUsage = new SessionUsage();
   readonly toolset: SessionToolset;
   readonly services: SessionServices;
   readonly pipeline: Pipeline;
-  /** The program itself, as a client of the session. */
-  readonly own: Attachment;
   readonly recording: Recording;
   readonly servers: SessionServerConnections;
-  readonly mcp: SessionMcp;
   readonly turns: TurnRunner;
-  /** Tells that something that the session offers may be something else now. */
+  /** Emits when tools, skills, prompts or resources of the session may have changed. */
   readonly changes: CoalescedEmitter;
   readonly offers: SessionPromptsAndResources;
   readonly plan: SessionPlan;
   readonly #agentNews: AgentChanges;
   readonly #subscription: Disposable;
-  readonly #isResumed: boolean;
   readonly #samplingModels = new ModelCache();
   readonly #closing = new AbortController();
-  #config: ResolvedSessionConfig;
-  #externalToolsVersion = 0;
+  /** A plain property: parts read it several times in each call. */
+  config: ResolvedSessionConfig;
+  /** Increases with each push that changes what clients and models see. */
+  externalToolsVersion = 0;
   #closed: Promise<void> | undefined;
 
   /** The order counts: a part may ask for those before it at once, and for the others once the session is made. */
@@ -80,49 +71,45 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
     this.sessionId = config.sessionId;
     this.environment = environment;
     this.log = log;
-    this.approvals = environment.approvals;
-    this.#config = config;
-    this.#isResumed = sessionLog?.resumed !== undefined;
-    this.events = createEvents(log, sessionLog?.resumed?.lastEventId);
+    this.config = config;
+    this.events = new SessionEvents(log, sessionLog?.resumed?.lastEventId);
     this.events.addSink((event) => this.usage.hear(event), "assistant.usage");
-    this.asks = createClientRequests(this.sessionId, this.events, log);
-    this.hooks = createHookRunner(this);
-    this.permissions = createPermissions(this);
+    this.asks = new ClientRequests(this.sessionId, this.events, log);
+    this.hooks = new HookRunner(this);
+    this.permissions = new Permissions(this, this.asks, environment.approvals);
     this.changes = new CoalescedEmitter((error) => log.error("A change listener failed.", { error }));
     this.fileChanges = new Emitter((error) => log.error("A file-change listener failed.", { error }));
-    this.keeper = createCatalogUpdates({
+    this.catalog = new SessionCatalog({
       events: this.events,
       log,
       assemble: () => this.toolset.assemble(),
-      model: () => this.#config.view.model,
+      model: () => this.config.view.model,
     });
-    this.attachments = createSessionClients(this, environment.pushTrust);
-    this.plan = createSessionPlan(this);
-    this.toolset = createSessionToolset(this);
+    this.clients = new SessionClients({
+      asks: this.asks,
+      trust: environment.pushTrust,
+      config: () => this.config,
+      assertOpen: () => this.assertOpen(),
+      builtinNames: () => this.catalog.builtinNames(),
+      onToolsChanged: (hasNewContract) => {
+        if (hasNewContract) this.externalToolsVersion++;
+        this.#invalidate();
+      },
+      onAnswerersChanged: () => {
+        if (this.toolset.isStale) this.catalog.invalidate();
+      },
+    });
+    this.plan = this.#createPlan();
+    this.toolset = new SessionToolset(this);
     this.services = this.toolset.services;
     this.#agentNews = createAgentChanges(this.events, config.agents.selected);
-    this.pipeline = createPipeline(this);
-    this.own = this.attachments.attach({ level: "host", name: "this program", ...createOwnClient(() => this.#config) });
-    if (config.tools.length > 0) this.own.setTools(config.tools);
-    this.servers = new SessionServerConnections(this, environment.mcp);
-    this.mcp = new SessionMcp(this, environment.mcp);
+    this.pipeline = new CallPipeline(this);
+    if (config.tools.length > 0) this.clients.own.setTools(config.tools);
+    this.servers = new SessionServerConnections(this, this.clients, this.asks, environment.mcp);
     this.offers = new SessionPromptsAndResources(this);
     this.#subscription = environment.subscribe(() => this.#invalidate());
-    this.recording = createRecording(this, sessionLog);
+    this.recording = new Recording(this, sessionLog);
     this.turns = new TurnRunner(this);
-  }
-
-  /** The configuration of now. */
-  get config(): ResolvedSessionConfig {
-    return this.#config;
-  }
-
-  get externalToolsVersion(): number {
-    return this.#externalToolsVersion;
-  }
-
-  get history(): History {
-    return this.recording.history;
   }
 
   get isOpen(): boolean {
@@ -131,10 +118,6 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
 
   assertOpen(): void {
     if (!this.isOpen) throw sessionClosed(this.sessionId);
-  }
-
-  createScope(options: ScopeOptions = {}): AgentScope {
-    return new ConversationScope(this.keeper, this.toolset.disclosure, options);
   }
 
   /** Settles when the session's sources are loaded; rejects with the signal's reason, or when the session is closed. */
@@ -152,57 +135,70 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
 
   async #becomeReady(signal: AbortSignal): Promise<void> {
     await Promise.all([this.environment.ready(signal), this.servers.ready(signal)]);
-    this.keeper.setReady();
+    this.catalog.setReady();
   }
 
   /** Settles when what lies on disk is loaded; MCP servers start in the background. */
   async loadSources(): Promise<void> {
     this.servers.start();
     await this.environment.ready(this.#closing.signal);
-    this.keeper.setReady();
+    this.catalog.setReady();
   }
 
   /** @throws HostError `SESSION_OPTIONS`; nothing is changed then. */
   async update(change: SessionChange): Promise<void> {
-    const before = this.#config;
+    const before = this.config;
     const next = changeSessionConfig(before, change, this.environment.defaults);
-    const held = this.keeper.hold();
+    const held = this.catalog.hold();
     try {
       this.environment.adopt(next);
-      this.#config = next;
+      this.config = next;
       this.recording.optionsChanged(before);
-      emitChanges(this, before);
-      if (next.view.key !== before.view.key) this.keeper.forgetNotices();
+      this.#announceUpdate(before);
+      if (next.view.key !== before.view.key) this.catalog.forgetNotices();
       this.#invalidate();
       this.#agentNews.changed(before.agents, next.agents);
       const { signal } = this.#closing;
       const hasOthers = next.view.key !== before.view.key;
       await Promise.all([this.environment.ready(signal), hasOthers ? this.servers.changed(signal) : undefined]);
-      this.keeper.setReady();
+      this.catalog.setReady();
     } finally {
       held.end();
     }
   }
 
-  advertised(catalog: ToolCatalog): readonly ToolDefinition[] {
-    return this.toolset.disclosure.advertised(catalog);
+  /** Announces a new mode or model to those who watch the conversation. */
+  #announceUpdate(before: ResolvedSessionConfig): void {
+    const [previousMode, newMode] = [before.turn.agentMode, this.config.turn.agentMode];
+    if (previousMode !== newMode) this.events.append("session.mode_changed", { previousMode, newMode });
+    const { model } = this.config.view;
+    if (model !== undefined && model !== before.view.model) this.turns.modelChanged(model, before.view.model);
+  }
+
+  #createPlan(): SessionPlan {
+    const { environment, sessionId, events } = this;
+    const storage = environment.plan ?? planInFile(() => join(environment.sessionDirectory(sessionId), planFileName));
+    return {
+      ...createPlan(storage, events),
+      leave: ({ mode: agentMode, approvesEdits }) => {
+        const { allow = [], ...others } = this.config.options.permissions ?? {};
+        const widened = allow.includes("write") ? allow : [...allow, "write"];
+        return this.update({ agentMode, ...(approvesEdits && { permissions: { ...others, allow: widened } }) });
+      },
+    };
   }
 
   skills(): readonly SkillEntry[] {
-    return this.environment.skills(this.#config.view);
+    return this.environment.skills(this.config.view);
   }
 
   describeSkills(): readonly DescribedSkill[] {
-    const { view } = this.#config;
+    const { view } = this.config;
     return this.environment.describeSkills?.(view) ?? this.skills().map((skill) => describeSkill(skill, true));
   }
 
-  serverInstructions(view?: CatalogView): readonly ServerInstructions[] {
-    return this.servers.instructions(view);
-  }
-
   sample(request: Asks["sampling"]["data"], signal: AbortSignal): Promise<Asks["sampling"]["answer"]> {
-    return sampleWithModel(request, this.#samplingModels.modelOf(this.#config.turn), signal);
+    return sampleWithModel(request, this.#samplingModels.modelOf(this.config.turn), signal);
   }
 
   commands(): ReadonlyMap<string, SessionCommand> {
@@ -210,56 +206,21 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
   }
 
   runCommand(name: string, argumentsText: string, signal: AbortSignal = this.#closing.signal): Promise<unknown> {
-    const called = { command: findCommand(name, this), argumentsText };
+    const called = { command: findCommand(name, this.commands()), argumentsText };
     return runCommand(called, this, AbortSignal.any([signal, this.#closing.signal]));
   }
 
-  past(): Promise<readonly SessionEvent[]> | undefined {
-    return this.#isResumed ? this.#readPast() : undefined;
-  }
-
-  async #readPast(): Promise<readonly SessionEvent[]> {
-    const events = await this.recording.read();
-    this.toolset.replay(events);
-    return events;
-  }
-
-  transcriptPath(): string {
-    return join(this.environment.sessionDirectory(this.sessionId), "events.jsonl");
-  }
-
   outputDirectory(): string {
-    return this.#config.largeOutput.outputDir ?? join(this.environment.sessionDirectory(this.sessionId), outputsFolder);
-  }
-
-  snapshots(): readonly SourceSnapshot[] {
-    return this.attachments.snapshots();
+    return this.config.largeOutput.outputDir ?? join(this.environment.sessionDirectory(this.sessionId), outputsFolder);
   }
 
   ownersOf(tool: Tool): readonly string[] | undefined {
-    return this.attachments.ownersOf(tool);
-  }
-
-  builtinNames(): ReadonlySet<string> {
-    return this.keeper.builtinNames();
-  }
-
-  onToolsChanged(hasNewContract: boolean): void {
-    if (hasNewContract) this.#externalToolsVersion++;
-    this.#invalidate();
+    return this.clients.ownersOf(tool);
   }
 
   #invalidate(): void {
-    this.keeper.invalidate();
+    this.catalog.invalidate();
     this.changes.touch();
-  }
-
-  onAnswerersChanged(): void {
-    if (this.toolset.isStale) this.keeper.invalidate();
-  }
-
-  canAsk(kind: AskKind): boolean {
-    return hasOwnHandler(kind, this.#config) || this.attachments.canAnswer(kind, this.own.id);
   }
 
   onFileChanged(change: FileChange): void {
@@ -288,7 +249,7 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
   #tellShutdown(): void {
     if (!this.events.wants("session.shutdown")) return;
     const { startedAt, summary } = this.usage;
-    const { model } = this.#config.view;
+    const { model } = this.config.view;
     this.events.append("session.shutdown", {
       shutdownType: "routine",
       sessionStartTime: startedAt.getTime(),
@@ -305,40 +266,13 @@ export class SessionParts implements AttachmentHost, PermissionHost, PipelineHos
     this.hooks.close();
     this.#subscription[Symbol.dispose]();
     this.servers[Symbol.dispose]();
-    this.keeper.close();
-    this.attachments.close();
+    this.catalog.close();
+    this.clients.close();
     this.#tellShutdown();
     this.events.close();
     await this.recording.close();
     this.fileChanges.clear();
     this.changes.clear();
     this.environment.release();
-  }
-}
-
-/** The session's own conversation. A class, since servers make one for each call that they pass on. */
-class ConversationScope implements AgentScope {
-  readonly disclosure: DiscoveredTools;
-  declare readonly turnId?: string;
-  declare readonly signal?: AbortSignal;
-  declare readonly answers?: AskHandlers;
-  declare readonly onProgress?: ProgressListener;
-  readonly #keeper: CatalogUpdates;
-
-  constructor(keeper: CatalogUpdates, disclosure: DiscoveredTools, { turnId, signal, answers, onProgress }: ScopeOptions) {
-    this.#keeper = keeper;
-    this.disclosure = disclosure;
-    if (turnId !== undefined) this.turnId = turnId;
-    if (signal !== undefined) this.signal = signal;
-    if (answers !== undefined) this.answers = answers;
-    if (onProgress !== undefined) this.onProgress = onProgress;
-  }
-
-  get catalog(): AgentScope["catalog"] {
-    return this.#keeper.current;
-  }
-
-  hasVanished(name: string): boolean {
-    return this.#keeper.hasVanished(name);
   }
 }

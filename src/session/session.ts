@@ -28,7 +28,7 @@ import type { History, SessionUsage } from "./history/conversation-history.ts";
 import type { EventSink, SessionEvent, SessionEvents, Unsubscribe } from "./history/events.ts";
 import type { SessionLog } from "./history/session-log.ts";
 import type { HookRunner } from "./hooks/run-hooks.ts";
-import type { SessionMcp } from "./mcp/session-mcp.ts";
+import { SessionMcp } from "./mcp/session-mcp.ts";
 import type { Permissions } from "./permissions/permissions.ts";
 import type { PromptsAndResources } from "./prompts-resources/prompts-and-resources.ts";
 import type {
@@ -45,7 +45,7 @@ import {
   type SessionChange,
   type SessionOptions,
 } from "./session-config.ts";
-import { SessionParts } from "./session-runtime.ts";
+import { SessionRuntime } from "./session-runtime.ts";
 import type { SendOptions } from "./turns/message-queue.ts";
 import type { AssistantReply } from "./turns/turn-types.ts";
 
@@ -62,44 +62,47 @@ export class Session implements AsyncDisposable {
   readonly permissions: Permissions;
   /** What was said: shortening it, going back in it, and what waits to be said. */
   readonly conversation: SessionConversation;
-  readonly #parts: SessionParts;
+  /** The session's MCP servers: their status, and starting and stopping them. */
+  readonly mcp: SessionMcp;
+  readonly #runtime: SessionRuntime;
   readonly #scope: AgentScope;
 
   constructor(config: ResolvedSessionConfig, environment: SessionEnvironment, sessionLog?: SessionLog) {
-    const parts = new SessionParts(config, environment, sessionLog);
-    this.id = parts.sessionId;
-    this.events = parts.events;
-    this.asks = parts.asks;
-    this.hooks = parts.hooks;
-    this.permissions = parts.permissions;
-    this.conversation = new SessionConversation(parts);
-    this.#parts = parts;
-    this.#scope = parts.createScope();
+    const runtime = new SessionRuntime(config, environment, sessionLog);
+    this.id = runtime.sessionId;
+    this.events = runtime.events;
+    this.asks = runtime.asks;
+    this.hooks = runtime.hooks;
+    this.permissions = runtime.permissions;
+    this.conversation = new SessionConversation(runtime);
+    this.#runtime = runtime;
+    this.mcp = new SessionMcp(runtime);
+    this.#scope = this.createScope();
   }
 
   get config(): ResolvedSessionConfig {
-    return this.#parts.config;
+    return this.#runtime.config;
   }
 
   /** What the model is told of: data only, in a stable order. */
   get tools(): readonly ToolDefinition[] {
-    return this.#parts.advertised(this.catalog);
+    return this.#runtime.toolset.disclosure.advertised(this.catalog);
   }
 
   /** Everything that is known of the session's tools, also of those that lost their name or are hidden. */
   get catalog(): ToolCatalog {
-    this.#parts.assertOpen();
-    return this.#parts.keeper.current;
+    this.#runtime.assertOpen();
+    return this.#runtime.catalog.current;
   }
 
   /** Rises with every push that changes what clients see. */
   get externalToolsVersion(): number {
-    return this.#parts.externalToolsVersion;
+    return this.#runtime.externalToolsVersion;
   }
 
   /** The session's own conversation, for `prepare`; its `catalog` is always the one of now. */
   createScope(options: ScopeOptions = {}): AgentScope {
-    return this.#parts.createScope(options);
+    return this.#runtime.catalog.createScope(this.#runtime.toolset.disclosure, options);
   }
 
   /**
@@ -107,22 +110,17 @@ export class Session implements AsyncDisposable {
    * `mcp.startupWait`; what a slow one has later still counts. Rejects with the signal's reason.
    */
   async ready(signal?: AbortSignal): Promise<void> {
-    await this.#parts.load(signal);
+    await this.#runtime.load(signal);
   }
 
   /** Waits for what lies on disk alone; MCP servers start in the background. @internal */
   loadSources(): Promise<void> {
-    return this.#parts.loadSources();
+    return this.#runtime.loadSources();
   }
 
   /** What its models took, and the files that its tools changed. */
   get usage(): SessionUsage {
-    return this.#parts.usage;
-  }
-
-  /** The session's MCP servers: how they stand, and starting and stopping them. */
-  get mcp(): SessionMcp {
-    return this.#parts.mcp;
+    return this.#runtime.usage;
   }
 
   /**
@@ -131,11 +129,11 @@ export class Session implements AsyncDisposable {
    * @throws HostError `SESSION_CLOSED`; what goes wrong with the call itself is a result.
    */
   async callTool(name: string, args?: unknown, options: CallOptions = {}): Promise<ToolResult> {
-    this.#parts.assertOpen();
+    this.#runtime.assertOpen();
     const { toolCallId = randomUUID(), signal } = options;
     let { catalog } = this.#scope;
     let known = findToolName(catalog, name);
-    const starting = known === undefined ? this.#parts.servers.awaitMoreTools(() => signal ?? never) : undefined;
+    const starting = known === undefined ? this.#runtime.servers.awaitMoreTools(() => signal ?? never) : undefined;
     if (starting !== undefined) {
       // A call that is cancelled meanwhile settles as any other that is.
       await starting.catch(() => {});
@@ -146,7 +144,7 @@ export class Session implements AsyncDisposable {
     const scope = listening === undefined ? this.#scope : this.createScope(listening);
     const call = { id: toolCallId, name: known ?? name, arguments: args };
     try {
-      const outcome = this.#parts.pipeline.call(call, scope, catalog);
+      const outcome = this.#runtime.pipeline.call(call, scope, catalog);
       return (outcome instanceof Promise ? await outcome : outcome).result;
     } finally {
       listening?.end();
@@ -155,14 +153,14 @@ export class Session implements AsyncDisposable {
 
   /** Takes the calls of one message of a model through their gates, in order. @throws HostError `SESSION_CLOSED` */
   async prepare(calls: readonly ToolCall[], agent: AgentScope = this.#scope): Promise<readonly PreparedCall[]> {
-    this.#parts.assertOpen();
-    return this.#parts.pipeline.prepare(calls, agent);
+    this.#runtime.assertOpen();
+    return this.#runtime.pipeline.prepare(calls, agent);
   }
 
   /** Runs what `prepare` returned, each once; all at the same time if you like. @throws HostError `SESSION_CLOSED`, `CALL_TAKEN` */
   async run(prepared: PreparedCall): Promise<CallOutcome> {
-    this.#parts.assertOpen();
-    return this.#parts.pipeline.run(prepared);
+    this.#runtime.assertOpen();
+    return this.#runtime.pipeline.run(prepared);
   }
 
   /**
@@ -172,8 +170,8 @@ export class Session implements AsyncDisposable {
    * `ATTACHMENT_UNREADABLE` or `ATTACHMENT_TOO_LARGE`.
    */
   async send(options: SendOptions | string): Promise<string> {
-    this.#parts.assertOpen();
-    return this.#parts.turns.send(options);
+    this.#runtime.assertOpen();
+    return this.#runtime.turns.send(options);
   }
 
   /**
@@ -183,8 +181,8 @@ export class Session implements AsyncDisposable {
    * @throws HostError as `send` does; `TURN_ABORTED`, `SEND_TIMEOUT`, `TURN_EMPTY`. @throws ModelError when the model failed.
    */
   async sendAndWait(message: SendOptions | string, options: { readonly timeout?: number } = {}): Promise<AssistantReply> {
-    this.#parts.assertOpen();
-    return this.#parts.turns.sendAndWait(message, options.timeout);
+    this.#runtime.assertOpen();
+    return this.#runtime.turns.sendAndWait(message, options.timeout);
   }
 
   /**
@@ -192,8 +190,8 @@ export class Session implements AsyncDisposable {
    * dropped. Settles when the turn is over; agents in the background are not stopped. Does nothing when no turn runs.
    */
   async abort(): Promise<void> {
-    this.#parts.assertOpen();
-    await this.#parts.turns.abort();
+    this.#runtime.assertOpen();
+    await this.#runtime.turns.abort();
   }
 
   /**
@@ -201,7 +199,7 @@ export class Session implements AsyncDisposable {
    * @throws HostError `TOOL_NAME_TAKEN` and the others of `Attachment.setTools`; nothing is changed then.
    */
   async setTools(all: readonly ToolLike[]): Promise<ToolsDiff> {
-    return this.#parts.own.setTools(all);
+    return this.#runtime.clients.own.setTools(all);
   }
 
   /** The callable tools in the order they are advertised. */
@@ -211,19 +209,19 @@ export class Session implements AsyncDisposable {
 
   /** The skills that are active, lowest precedence first. The same array until something about them changes. */
   listSkills(): readonly SkillEntry[] {
-    this.#parts.assertOpen();
-    return this.#parts.skills();
+    this.#runtime.assertOpen();
+    return this.#runtime.skills();
   }
 
   /** All skills of the session, lowest precedence first, those that are switched off among them. */
   describeSkills(): readonly DescribedSkill[] {
-    this.#parts.assertOpen();
-    return this.#parts.describeSkills();
+    this.#runtime.assertOpen();
+    return this.#runtime.describeSkills();
   }
 
   /** The commands that plugins bring, for `runCommand`, or `/name arguments` as a message. */
   get commands(): readonly { readonly name: string; readonly description?: string | undefined }[] {
-    return Array.from(this.#parts.commands().values(), ({ name, description }) => ({ name, description }));
+    return Array.from(this.#runtime.commands().values(), ({ name, description }) => ({ name, description }));
   }
 
   /**
@@ -231,8 +229,8 @@ export class Session implements AsyncDisposable {
    * @throws HostError `COMMAND_UNKNOWN`, `COMMAND_FAILED` with the cause, `SESSION_CLOSED`; what the signal says when it fires.
    */
   async runCommand(name: string, argumentsText = "", options: { readonly signal?: AbortSignal } = {}): Promise<unknown> {
-    this.#parts.assertOpen();
-    return this.#parts.runCommand(name, argumentsText, options.signal);
+    this.#runtime.assertOpen();
+    return this.#runtime.runCommand(name, argumentsText, options.signal);
   }
 
   /**
@@ -240,14 +238,14 @@ export class Session implements AsyncDisposable {
    * and compare.
    */
   onChanged(listener: () => void): Disposable {
-    return this.#parts.changes.on("changed", listener);
+    return this.#runtime.changes.on("changed", listener);
   }
 
   /** Listens to one type of event, or to all. A listener that fails is logged and keeps nobody else from hearing. */
   on(listener: EventSink): Unsubscribe;
   on(type: string, listener: EventSink): Unsubscribe;
   on(first: string | EventSink, second?: EventSink): Unsubscribe {
-    this.#parts.assertOpen();
+    this.#runtime.assertOpen();
     const sink = typeof first === "function" ? this.events.addSink(first) : this.events.addSink(second!, first);
     const end = (): void => sink[Symbol.dispose]();
     return Object.assign(end, { [Symbol.dispose]: end });
@@ -255,13 +253,13 @@ export class Session implements AsyncDisposable {
 
   /** Hears of every file that a tool says it wrote, with the content. */
   onFileChanged(listener: (change: FileChange) => void): Disposable {
-    return this.#parts.fileChanges.on("changed", listener);
+    return this.#runtime.fileChanges.on("changed", listener);
   }
 
   /** Connects somebody who offers tools or answers questions. @throws HostError `SESSION_CLOSED` */
   attach(options: AttachmentOptions): Attachment {
-    const attachment = this.#parts.attachments.attach(options);
-    this.#parts.keeper.greet();
+    const attachment = this.#runtime.clients.attach(options);
+    this.#runtime.catalog.greet();
     return attachment;
   }
 
@@ -270,7 +268,7 @@ export class Session implements AsyncDisposable {
    * nobody waits for it any more.
    */
   respondToTool(requestId: string, answer: unknown): boolean {
-    return this.asks.answer(requestId, toToolAnswer(answer), this.#parts.own.id);
+    return this.asks.answer(requestId, toToolAnswer(answer), this.#runtime.clients.own.id);
   }
 
   /**
@@ -278,24 +276,24 @@ export class Session implements AsyncDisposable {
    * @throws HostError `SESSION_OPTIONS`, `SESSION_CLOSED`; nothing is changed then.
    */
   async update(change: SessionChange): Promise<void> {
-    this.#parts.assertOpen();
-    await this.#parts.update(change);
+    this.#runtime.assertOpen();
+    await this.#runtime.update(change);
   }
 
   /** Everything of the session that is kept, oldest first: what happened, not only what was said. Empty when nothing is recorded. */
   async getMessages(): Promise<readonly SessionEvent[]> {
-    this.#parts.assertOpen();
-    return this.#parts.recording.read();
+    this.#runtime.assertOpen();
+    return this.#runtime.recording.read();
   }
 
   /** The conversation as a model is shown it. @internal */
   get history(): History {
-    return this.#parts.history;
+    return this.#runtime.recording.history;
   }
 
   /** Settles when what happened so far outlives this process. @throws HostError `LOG_NOT_WRITTEN`; it is tried again then. */
   flush(): Promise<void> {
-    return this.#parts.recording.flush();
+    return this.#runtime.recording.flush();
   }
 
   /**
@@ -310,21 +308,21 @@ export class Session implements AsyncDisposable {
       continuesWork,
     }: { readonly tellsResume?: boolean | undefined; readonly continuesWork?: boolean | undefined } = {},
   ): Promise<void> {
-    this.#parts.assertOpen();
-    changeSessionConfig(this.#parts.config, change, this.#parts.environment.defaults);
-    if (tools !== undefined) this.#parts.own.setTools(tools);
+    this.#runtime.assertOpen();
+    changeSessionConfig(this.#runtime.config, change, this.#runtime.environment.defaults);
+    if (tools !== undefined) this.#runtime.clients.own.setTools(tools);
     await this.update(change);
-    if (tellsResume) await this.#parts.recording.joined(continuesWork);
+    if (tellsResume) await this.#runtime.recording.joined(continuesWork);
   }
 
   /** False once it is being disconnected. */
   get isOpen(): boolean {
-    return this.#parts.isOpen;
+    return this.#runtime.isOpen;
   }
 
   /** Ends the session: running calls are told by their signal and settled, questions are closed, tools withdrawn. */
   disconnect(): Promise<void> {
-    return this.#parts.close();
+    return this.#runtime.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -333,12 +331,12 @@ export class Session implements AsyncDisposable {
 
   /** Everything that is offered beside tools, with origin and revision. @throws HostError `SESSION_CLOSED` */
   get offers(): PromptsAndResources {
-    return this.#parts.offers.current;
+    return this.#runtime.offers.current;
   }
 
   /** The prompts in a stable order. The same array until something about them changes. @throws HostError `SESSION_CLOSED` */
   listPrompts(): readonly PromptDefinition[] {
-    return this.#parts.offers.prompts();
+    return this.#runtime.offers.prompts();
   }
 
   /**
@@ -347,7 +345,7 @@ export class Session implements AsyncDisposable {
    * `SESSION_CLOSED`; what its handler throws; the signal's reason.
    */
   getPrompt(name: string, args: Readonly<Record<string, string>> = {}, options: OfferOptions = {}): Promise<PromptResult> {
-    return this.#parts.offers.getPrompt(name, args, options);
+    return this.#runtime.offers.getPrompt(name, args, options);
   }
 
   /**
@@ -355,12 +353,12 @@ export class Session implements AsyncDisposable {
    * before. The same array until something about them changes. @throws HostError `SESSION_CLOSED`
    */
   listResources(): readonly ResourceDefinition[] {
-    return this.#parts.offers.resources();
+    return this.#runtime.offers.resources();
   }
 
   /** The patterns of addresses that can be read beside those that are listed. @throws HostError `SESSION_CLOSED` */
   listResourceTemplates(): readonly ResourceTemplateDefinition[] {
-    return this.#parts.offers.resourceTemplates();
+    return this.#runtime.offers.resourceTemplates();
   }
 
   /**
@@ -369,7 +367,7 @@ export class Session implements AsyncDisposable {
    * `SESSION_CLOSED`; what its handler throws; the signal's reason.
    */
   readResource(uri: string, options: ReadOptions = {}): Promise<readonly ResourceContents[]> {
-    return this.#parts.offers.readResource(uri, options);
+    return this.#runtime.offers.readResource(uri, options);
   }
 
   /**
@@ -381,7 +379,7 @@ export class Session implements AsyncDisposable {
     argument: { readonly name: string; readonly value: string },
     options: CompletionOptions = {},
   ): Promise<Completion> {
-    return this.#parts.offers.complete(ref, argument, options);
+    return this.#runtime.offers.complete(ref, argument, options);
   }
 
   /**
@@ -389,7 +387,7 @@ export class Session implements AsyncDisposable {
    * that is so from now on; an address that nothing stands at is no error. @throws HostError `SESSION_CLOSED`
    */
   watchResource(uri: string, listener: () => void): Promise<AsyncDisposable> {
-    return this.#parts.offers.watchResource(uri, listener);
+    return this.#runtime.offers.watchResource(uri, listener);
   }
 
   /**
@@ -397,7 +395,7 @@ export class Session implements AsyncDisposable {
    * did so has no list that could be out of date. @throws HostError `SESSION_CLOSED`
    */
   onOffersChanged(listener: (change: OffersChange) => void): Disposable {
-    return this.#parts.offers.onChanged(listener);
+    return this.#runtime.offers.onChanged(listener);
   }
 }
 

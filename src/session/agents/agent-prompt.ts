@@ -1,20 +1,17 @@
 import { errorMessage } from "../../base/errors.ts";
-import type { Logger } from "../../base/logger.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
 import type { SessionEvents } from "../history/events.ts";
 import { skillContext } from "../prompt/model-text.ts";
+import type { SessionServices } from "../session-services.ts";
 import type { AgentProfile } from "./agent-profiles.ts";
 
-export interface AgentPromptHost {
-  readonly events: SessionEvents;
-  readonly log: Logger;
-  skills(): readonly SkillEntry[];
-}
+/** What reading the instructions of a skill takes. */
+export type SkillSource = Pick<SessionServices, "events" | "log" | "skills">;
 
 /** What an agent is told of itself: its prompt, and the instructions of the skills that it has from the start. */
 export async function agentPromptOf(
   { prompt, skills: names, name: agent }: AgentProfile,
-  host: AgentPromptHost,
+  host: SkillSource,
   agentId?: string,
 ): Promise<string> {
   const skills = host.skills();
@@ -28,7 +25,7 @@ export async function agentPromptOf(
   return parts.filter((part) => part !== "").join("\n\n");
 }
 
-async function contextOf(skill: SkillEntry, host: AgentPromptHost, agentId: string | undefined): Promise<string> {
+async function contextOf(skill: SkillEntry, host: SkillSource, agentId: string | undefined): Promise<string> {
   try {
     const content = skillContext({ name: skill.name, folder: skill.folder, body: await skill.instructions() });
     emitSkillInvoked(skill, content, { events: host.events, trigger: "context-load", agentId });
@@ -53,12 +50,12 @@ export function emitSkillInvoked({ name, description, folder }: SkillEntry, cont
 
 /** Keeps what the agent that a session has selected is told of itself, until the agent or one of its skills is another. */
 export class AgentPromptCache {
-  readonly #host: AgentPromptHost;
+  readonly #host: SkillSource;
   #profile: AgentProfile | undefined;
   #skills: readonly (SkillEntry | undefined)[] = [];
   #prompt: Promise<string> | undefined;
 
-  constructor(host: AgentPromptHost) {
+  constructor(host: SkillSource) {
     this.#host = host;
   }
 

@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
 import type { ToolDefinition } from "../../tools/tool.ts";
 import type { AgentScope } from "../calls/tool-call.ts";
-import { createDiscoveredTools, type DiscoveredTools } from "../catalog/discovered-tools.ts";
+import { DiscoveredTools } from "../catalog/discovered-tools.ts";
 import type { LiveCatalog } from "../catalog/live-catalog.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
-import { createHistory, type History } from "../history/conversation-history.ts";
+import { History } from "../history/conversation-history.ts";
 import type { SessionEvent } from "../history/events.ts";
 import type { TurnModel } from "../turns/model-cache.ts";
 import { runTurn } from "../turns/turn-loop.ts";
-import type { TurnAgent, TurnEnd, TurnHost, TurnRun } from "../turns/turn-types.ts";
+import type { TurnAgent, TurnContext, TurnEnd, TurnRun } from "../turns/turn-types.ts";
 
 /** What a sub-agent's conversation is made of. */
 export interface ChildOptions {
@@ -42,20 +42,20 @@ export class ChildConversation implements TurnAgent, Disposable {
   readonly history: History;
   readonly streaming: boolean;
   readonly #options: ChildOptions;
-  readonly #host: TurnHost;
-  readonly #disclosure: DiscoveredTools = createDiscoveredTools();
+  readonly #host: TurnContext;
+  readonly #disclosure: DiscoveredTools = new DiscoveredTools();
   readonly #sinks: readonly Disposable[];
   readonly #waiting: string[] = [];
   #toolCalls = 0;
   #tokens = 0;
 
-  constructor(options: ChildOptions, host: TurnHost) {
+  constructor(options: ChildOptions, host: TurnContext) {
     this.agentId = options.agentId;
     this.parentAgentId = options.parentAgentId;
     this.streaming = options.streaming;
     this.#options = options;
     this.#host = host;
-    this.history = createHistory({ agentId: this.agentId });
+    this.history = new History({ agentId: this.agentId });
     const hear = (event: SessionEvent): void => this.#hear(event);
     this.#sinks = heardTypes.map((type) => host.events.addSink(hear, type));
   }

@@ -1,7 +1,7 @@
 import { errorMessage, toError } from "../../base/errors.ts";
 import { onAbort } from "../../base/wait-for.ts";
 import type { AgentFacts } from "../prompt/model-text.ts";
-import type { TurnEnd, TurnHost } from "../turns/turn-types.ts";
+import type { TurnContext, TurnEnd } from "../turns/turn-types.ts";
 import type { AgentProfile } from "./agent-profiles.ts";
 import type { ChildConversation } from "./sub-agent-conversation.ts";
 
@@ -34,13 +34,13 @@ export class SubAgent {
   /** Settles when it has done what it was last asked; never rejects. */
   settled: Promise<void> = Promise.resolve();
   readonly #options: SubAgentOptions;
-  readonly #host: TurnHost;
+  readonly #host: TurnContext;
   readonly #startedAt = performance.now();
   #stopping = new AbortController();
   #isWorking = false;
   #workedMs = 0;
 
-  constructor(options: SubAgentOptions, host: TurnHost) {
+  constructor(options: SubAgentOptions, host: TurnContext) {
     this.id = options.id;
     this.profile = options.profile;
     this.toolCallId = options.toolCallId;

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { onAbort } from "../../base/wait-for.ts";
 import type { AgentScope } from "../calls/tool-call.ts";
 import { agentText } from "../prompt/model-text.ts";
-import type { TurnHost } from "../turns/turn-types.ts";
+import type { TurnContext } from "../turns/turn-types.ts";
 import type { AgentProfile } from "./agent-profiles.ts";
 import { SubAgent } from "./sub-agent.ts";
 import type { ChildConversation } from "./sub-agent-conversation.ts";
@@ -41,9 +41,8 @@ export interface ChildRequest {
   readonly depth: number;
 }
 
-/** What sub-agents need of their session. */
-export interface SubAgentHost {
-  readonly turns: TurnHost;
+interface SubAgentsOptions {
+  readonly turns: TurnContext;
   /** The agents that a model may start, by name. */
   profiles(): ReadonlyMap<string, AgentProfile>;
   /** Begins the conversation of an agent. */
@@ -55,23 +54,6 @@ export interface SubAgentHost {
   transcriptPath(): string;
 }
 
-/** The agents that a session's agents have started. */
-export interface SubAgents {
-  /** Starts one. It works by itself; `agent.settled` tells when it is done. */
-  start(request: TaskRequest, call: TaskCall): TaskStart;
-  /** Once an agent is done, tells whoever started it. */
-  notifyWhenSettled(agent: SubAgent): void;
-  /** Says something to an agent, whoever says it; one that is done goes to work again, and its end is told. */
-  tell(agent: SubAgent, message: string): void;
-  find(id: string): SubAgent | undefined;
-  /** Oldest first. */
-  list(): readonly SubAgent[];
-  /** The agent whose conversation this is; undefined: the session's own. */
-  ofScope(scope: AgentScope): SubAgent | undefined;
-  /** Stops all of them, and waits until they have. */
-  close(): Promise<void>;
-}
-
 /** An agent that starts an agent that starts an agent: that far, and no further. */
 export const maxAgentDepth = 3;
 /** Each has a model's attention and its cost. */
@@ -79,20 +61,18 @@ export const maxRunningAgents = 32;
 // Those that are done can be read and asked on, until as many came after them.
 const maxSettled = 64;
 
-export function createSubAgents(host: SubAgentHost): SubAgents {
-  return new AgentTable(host);
-}
-
-class AgentTable implements SubAgents {
-  readonly #host: SubAgentHost;
+/** The agents that a session's agents have started. */
+export class SubAgents {
+  readonly #host: SubAgentsOptions;
   readonly #agents = new Map<string, SubAgent>();
   readonly #byAgentId = new Map<string, SubAgent>();
   #isClosed = false;
 
-  constructor(host: SubAgentHost) {
+  constructor(host: SubAgentsOptions) {
     this.#host = host;
   }
 
+  /** Starts one. It works by itself; `agent.settled` tells when it is done. */
   start(request: TaskRequest, { toolCallId, agent: scope }: TaskCall): TaskStart {
     const profile = this.#host.profiles().get(request.agentType);
     const parent = this.ofScope(scope);
@@ -124,6 +104,7 @@ class AgentTable implements SubAgents {
     return { kind: "started", agent };
   }
 
+  /** Once an agent is done, tells whoever started it. */
   notifyWhenSettled(agent: SubAgent): void {
     const told = agent.settled.then(() => {
       if (this.#isClosed) return;
@@ -135,6 +116,7 @@ class AgentTable implements SubAgents {
     this.#host.background(told);
   }
 
+  /** Says something to an agent, whoever says it; one that is done goes to work again, and its end is told. */
   tell(agent: SubAgent, message: string): void {
     if (this.#isClosed) return;
     const wasRunning = isRunning(agent);
@@ -147,14 +129,17 @@ class AgentTable implements SubAgents {
     return this.#agents.get(id) ?? this.#byAgentId.get(id);
   }
 
+  /** Oldest first. */
   list(): readonly SubAgent[] {
     return [...this.#agents.values()];
   }
 
+  /** The agent whose conversation this is; undefined: the session's own. */
   ofScope({ agentId }: AgentScope): SubAgent | undefined {
     return agentId === undefined ? undefined : this.#byAgentId.get(agentId);
   }
 
+  /** Stops all of them, and waits until they have. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const agents = this.list();

@@ -2,12 +2,12 @@ import { HostError, toError } from "../../base/errors.ts";
 import type { ProcessLimits } from "../../io/process/confine-process.ts";
 import type { AddressRules, AskOptions, Asks, Progress, ToolContext, ToolInvocation, ToolResult } from "../../tools/tool.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
-import type { AskHandlers, ClientRequests } from "../clients/client-requests.ts";
+import type { AskHandlers } from "../clients/client-requests.ts";
 import type { AskKind, AskOutcome } from "../clients/request-kinds.ts";
 import type { ServerPolicy } from "../mcp/server-connections.ts";
 import type { SessionServices } from "../session-services.ts";
 import type { TracedStep } from "../telemetry.ts";
-import { type CallHost, logFacts } from "./call-stages.ts";
+import { type CallServices, logFacts } from "./call-stages.ts";
 import type { RunningCall } from "./running-call.ts";
 import type { AgentScope } from "./tool-call.ts";
 
@@ -138,7 +138,7 @@ class Invocation {
 }
 
 /** Tells of a call's progress, or of a line for a log: to whoever made the call, and by an event. */
-export function emitProgress(run: RunningCall, host: CallHost, update: Progress): void {
+export function emitProgress(run: RunningCall, host: CallServices, update: Progress): void {
   tellCaller(run, host, update);
   const { events } = host;
   if (update.level !== undefined) tellLogLine(run, host, update);
@@ -150,7 +150,7 @@ const progressed = "tool.execution_progress";
 // The Copilot SDK has no event for what a tool logs, and this one for what it has none for.
 const notified = "session.custom_notification";
 
-function tellCaller(run: RunningCall, host: CallHost, update: Progress): void {
+function tellCaller(run: RunningCall, host: CallServices, update: Progress): void {
   const { onProgress } = run.agent;
   if (onProgress === undefined) return;
   try {
@@ -160,7 +160,7 @@ function tellCaller(run: RunningCall, host: CallHost, update: Progress): void {
   }
 }
 
-function tellLogLine(run: RunningCall, { events }: CallHost, { level, message, data }: Progress): void {
+function tellLogLine(run: RunningCall, { events }: CallServices, { level, message, data }: Progress): void {
   if (!events.wants(notified)) return;
   const line = { level, ...(message !== undefined && { message }), ...(data !== undefined && { data }) };
   const payload = { toolCallId: run.call.id, toolName: run.call.name, ...line };
@@ -173,18 +173,8 @@ function progressText({ message, progress, total }: Progress): string {
   return total === undefined ? String(progress) : `${progress}/${total}`;
 }
 
-export interface AskHost {
-  readonly asks: ClientRequests;
-  readonly config: Pick<CallHost["config"], "waitForAttachments" | "view">;
-  readonly servers: {
-    /** What MCP servers may ask for. */
-    readonly policy: ServerPolicy;
-  };
-  /** Has the session's model answer what a server wants written. @throws HostError `SAMPLING_REQUEST`, `MODEL_MISSING`. */
-  sample(request: Asks["sampling"]["data"], signal: AbortSignal): Promise<Asks["sampling"]["answer"]>;
-}
-
-export type CallAskHost = CallHost & AskHost;
+/** What it takes to ask: a call does, and so does the handler of a prompt or a resource. */
+export type AskServices = Pick<CallServices, "asks" | "config" | "servers" | "sample">;
 
 /** On whose behalf something is asked. */
 interface Asker {
@@ -206,7 +196,7 @@ interface Asker {
  */
 export async function askForCall<K extends AskKind>(
   run: RunningCall,
-  host: CallAskHost,
+  host: CallServices,
   kind: K,
   data: Asks[K]["data"],
   { key }: AskOptions = {},
@@ -228,7 +218,7 @@ export async function askForCall<K extends AskKind>(
  */
 export async function askAround<K extends AskKind>(
   { toolCallId, agentId, answers, serverName, key, signal }: Asker,
-  host: AskHost,
+  host: AskServices,
   kind: K,
   data: Asks[K]["data"],
 ): Promise<Asks[K]["answer"]> {

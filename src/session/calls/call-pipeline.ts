@@ -9,38 +9,23 @@ import { modelText } from "../prompt/model-text.ts";
 import type { SessionServices } from "../session-services.ts";
 import { createTelemetry, placeOf, type Telemetry } from "../telemetry.ts";
 import { askForCall, CallContext, type ContextServices, emitProgress } from "./call-context.ts";
-import { logFacts, settle } from "./call-stages.ts";
-import { executeCall, executeRemote, type RemoteCallHost } from "./execute-call.ts";
+import { type CallServices, logFacts, settle } from "./call-stages.ts";
+import { executeCall, executeRemote } from "./execute-call.ts";
 import { concludeCall } from "./finalize-call.ts";
 import { decideCall, gateCall } from "./prepare-call.ts";
 import { type CallRegistry, RunningCall } from "./running-call.ts";
-import type { AgentScope, CallOutcome, FileChange, Pipeline, PreparedCall, ToolCall } from "./tool-call.ts";
-
-export interface PipelineHost extends RemoteCallHost {
-  /** For the tools that the session brings itself. */
-  readonly services: SessionServices;
-  onFileChanged(change: FileChange): void;
-  background(work: PromiseLike<unknown>): void;
-  readonly servers: RemoteCallHost["servers"] & {
-    /** Starts what may bring a tool that is in no catalog yet. Undefined: there is nothing to wait for. */
-    awaitMoreTools(signal: () => AbortSignal): Promise<void> | undefined;
-  };
-}
+import type { AgentScope, CallOutcome, Pipeline, PreparedCall, ToolCall } from "./tool-call.ts";
 
 /** Calls of tools by tools of tools: deeper is a loop. */
 const maxDepth = 8;
 
-export function createPipeline(host: PipelineHost): Pipeline {
-  return new CallPipeline(host);
-}
-
-class CallPipeline implements Pipeline, ContextServices {
+export class CallPipeline implements Pipeline, ContextServices {
   readonly telemetry: Telemetry | undefined;
-  readonly #host: PipelineHost;
+  readonly #host: CallServices;
   readonly #life: CallRegistry = { deadlines: new Deadlines(), waiting: new Set() };
   readonly #inFlight = new Set<Promise<unknown>>();
 
-  constructor(host: PipelineHost) {
+  constructor(host: CallServices) {
     this.#host = host;
     this.telemetry = createTelemetry(host.sessionId, host.log);
   }

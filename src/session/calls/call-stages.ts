@@ -1,28 +1,31 @@
-import type { Logger } from "../../base/logger.ts";
-import type { Tool } from "../../tools/tool.ts";
+import type { Asks, Tool } from "../../tools/tool.ts";
 import type { ClientRequests } from "../clients/client-requests.ts";
-import type { SessionEvents } from "../history/events.ts";
 import type { HookInput } from "../hooks/hook-kinds.ts";
 import type { HookRunner } from "../hooks/run-hooks.ts";
+import type { SessionServerConnections } from "../mcp/server-connections.ts";
 import type { Permissions } from "../permissions/permissions.ts";
 import { modelText, resultTypeOf, type SettledCode, type TextFacts } from "../prompt/model-text.ts";
-import type { ResolvedSessionConfig } from "../session-config.ts";
+import type { SessionContext } from "../session-context.ts";
+import type { SessionServices } from "../session-services.ts";
 import type { Interruption, RunningCall, SettledCall } from "./running-call.ts";
+import type { FileChange } from "./tool-call.ts";
 
-/** What the stages of a call need of its session. */
-export interface CallHost {
-  readonly sessionId: string;
-  readonly events: SessionEvents;
+/** What the stages of a call work with. */
+export interface CallServices extends SessionContext {
   readonly asks: ClientRequests;
   readonly permissions: Permissions;
   readonly hooks: HookRunner;
-  readonly log: Logger;
-  /** The configuration of now; `update` replaces it. */
-  readonly config: ResolvedSessionConfig;
+  readonly servers: SessionServerConnections;
+  /** For the tools that the session brings itself. */
+  readonly services: SessionServices;
   /** The clients that pushed a tool; undefined: it is not a pushed one. */
   ownersOf(tool: Tool): readonly string[] | undefined;
   /** Where results go that are too long for a model. */
   outputDirectory(): string;
+  /** Has the session's model answer a server's sampling request. @throws HostError `SAMPLING_REQUEST`, `MODEL_MISSING`. */
+  sample(request: Asks["sampling"]["data"], signal: AbortSignal): Promise<Asks["sampling"]["answer"]>;
+  onFileChanged(change: FileChange): void;
+  background(work: PromiseLike<unknown>): void;
 }
 
 /** An outcome that is not the tool's own, with the sentence for the model. `error` is for events and logs. */
@@ -45,7 +48,7 @@ export function interruptionOf(run: RunningCall, { reason }: Interruption): Sett
 }
 
 /** What every hook is told of its call. A sub-agent's hooks get the sub-agent as their session, as the Copilot SDK has it. */
-export function hookInput(run: RunningCall, host: CallHost): HookInput & { readonly toolName: string; readonly toolArgs: unknown } {
+export function hookInput(run: RunningCall, host: CallServices): HookInput & { readonly toolName: string; readonly toolArgs: unknown } {
   return {
     sessionId: run.agent.agentId ?? host.sessionId,
     timestamp: Date.now(),
@@ -56,6 +59,6 @@ export function hookInput(run: RunningCall, host: CallHost): HookInput & { reado
 }
 
 /** What logs say of a call. */
-export function logFacts(run: RunningCall, host: CallHost): { sessionId: string; toolCallId: string; tool: string } {
+export function logFacts(run: RunningCall, host: CallServices): { sessionId: string; toolCallId: string; tool: string } {
   return { sessionId: host.sessionId, toolCallId: run.call.id, tool: run.call.name };
 }

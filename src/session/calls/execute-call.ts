@@ -10,8 +10,7 @@ import { isSessionTool } from "../catalog/session-tool.ts";
 import type { AskOutcome } from "../clients/request-kinds.ts";
 import type { HookResults } from "../hooks/hook-results.ts";
 import type { Telemetry, TracedStep } from "../telemetry.ts";
-import type { CallAskHost } from "./call-context.ts";
-import { type CallHost, interruptionOf, logFacts, settlementOf } from "./call-stages.ts";
+import { type CallServices, interruptionOf, logFacts, settlementOf } from "./call-stages.ts";
 import { Interruption, type RunningCall, type SettledCall } from "./running-call.ts";
 
 /**
@@ -20,7 +19,7 @@ import { Interruption, type RunningCall, type SettledCall } from "./running-call
  */
 export function executeCall(
   run: RunningCall,
-  host: CallHost,
+  host: CallServices,
   step: TracedStep | undefined = run.trace,
 ): SettledCall | Promise<SettledCall> {
   const tool = run.tool!;
@@ -43,7 +42,7 @@ export function toSettledCall(result: ToolResult): SettledCall {
   return { code: result.resultType, result };
 }
 
-function awaitResult(run: RunningCall, host: CallHost, raw: PromiseLike<unknown>): Promise<SettledCall> {
+function awaitResult(run: RunningCall, host: CallServices, raw: PromiseLike<unknown>): Promise<SettledCall> {
   run.watchClock();
   return run.wait(raw).then(
     (value) => {
@@ -57,7 +56,7 @@ function awaitResult(run: RunningCall, host: CallHost, raw: PromiseLike<unknown>
   );
 }
 
-function threw(run: RunningCall, host: CallHost, error: unknown): SettledCall {
+function threw(run: RunningCall, host: CallServices, error: unknown): SettledCall {
   const { stack, place } = readableStack(error);
   host.log.error(`Tool "${run.call.name}" threw.`, { ...logFacts(run, host), error: toError(error), stack, ...(place && { place }) });
   const sessionLog = redactText(withoutHostFrames(stack));
@@ -65,7 +64,7 @@ function threw(run: RunningCall, host: CallHost, error: unknown): SettledCall {
 }
 
 /** A tool without a handler: whoever pushed it answers, or whoever is attached. No clock runs meanwhile. */
-function askForResult(run: RunningCall, host: CallHost, tool: Tool): SettledCall | Promise<SettledCall> {
+function askForResult(run: RunningCall, host: CallServices, tool: Tool): SettledCall | Promise<SettledCall> {
   const owners = host.ownersOf(tool);
   const data = {
     toolCallId: run.call.id,
@@ -91,7 +90,7 @@ function askForResult(run: RunningCall, host: CallHost, tool: Tool): SettledCall
   });
 }
 
-function applyAnswer(run: RunningCall, host: CallHost, outcome: AskOutcome<"tool">): SettledCall {
+function applyAnswer(run: RunningCall, host: CallServices, outcome: AskOutcome<"tool">): SettledCall {
   run.resume();
   if (outcome.kind === "answered") return fromAnswer(run, host, outcome.answer);
   if (outcome.kind === "ended" && outcome.reason === "closed") return settlementOf(run, "session_closed");
@@ -99,7 +98,7 @@ function applyAnswer(run: RunningCall, host: CallHost, outcome: AskOutcome<"tool
   return settlementOf(run, "owner_gone");
 }
 
-function fromAnswer(run: RunningCall, host: CallHost, answer: ToolAnswer): SettledCall {
+function fromAnswer(run: RunningCall, host: CallServices, answer: ToolAnswer): SettledCall {
   if ("result" in answer) return toSettledCall(normalizeResult(answer.result, { form: "wire" }));
   host.log.error(`The client that provides tool "${run.call.name}" reported an error.`, { ...logFacts(run, host), error: answer.error });
   // What went wrong at the client is for the log: neither events nor the model get it.
@@ -115,13 +114,6 @@ function jsonOf(args: unknown): string {
   }
 }
 
-export interface RemoteCallHost extends CallAskHost {
-  readonly servers: CallAskHost["servers"] & {
-    /** How a server is reached; undefined: it is not known. */
-    transportOf(server: string): "stdio" | "http" | "sse" | undefined;
-  };
-}
-
 type Settled = SettledCall | Promise<SettledCall>;
 type Meta = HookResults["preMcpToolCall"];
 
@@ -130,7 +122,7 @@ type Meta = HookResults["preMcpToolCall"];
  * `_meta`, and within a span of its own that the server can carry on. Never rejects; a promise only where something is
  * asynchronous.
  */
-export function executeRemote(run: RunningCall, host: RemoteCallHost, telemetry: Telemetry | undefined): Settled {
+export function executeRemote(run: RunningCall, host: CallServices, telemetry: Telemetry | undefined): Settled {
   const asked = askHooks(run, host);
   if (!(asked instanceof Promise)) return callServer(run, host, telemetry, asked);
   return run.wait(asked).then((meta) => {
@@ -139,7 +131,7 @@ export function executeRemote(run: RunningCall, host: RemoteCallHost, telemetry:
   });
 }
 
-function askHooks(run: RunningCall, host: RemoteCallHost): Meta | Promise<Meta> {
+function askHooks(run: RunningCall, host: CallServices): Meta | Promise<Meta> {
   if (host.config.hooks.preMcpToolCall.length === 0) return nothing;
   const { source: serverName, nativeName: toolName } = run.tool!.origin;
   const facts = { toolCallId: run.call.id, serverName, toolName, arguments: run.value };
@@ -148,7 +140,7 @@ function askHooks(run: RunningCall, host: RemoteCallHost): Meta | Promise<Meta> 
 
 const nothing: Meta = Object.freeze({ isDenied: false, meta: undefined });
 
-function callServer(run: RunningCall, host: RemoteCallHost, telemetry: Telemetry | undefined, { isDenied, meta }: Meta): Settled {
+function callServer(run: RunningCall, host: CallServices, telemetry: Telemetry | undefined, { isDenied, meta }: Meta): Settled {
   if (isDenied) return settlementOf(run, "denied_by_failed_mcp_hook");
   const step = telemetry && beginStep(run, host, telemetry);
   // What a hook says goes; where the call stands in a trace comes on top (keys of W3C Trace Context, as SEP-414 has them).
@@ -159,7 +151,7 @@ function callServer(run: RunningCall, host: RemoteCallHost, telemetry: Telemetry
   return end(step, ran);
 }
 
-function beginStep(run: RunningCall, host: RemoteCallHost, telemetry: Telemetry): TracedStep | undefined {
+function beginStep(run: RunningCall, host: CallServices, telemetry: Telemetry): TracedStep | undefined {
   const { source, nativeName } = run.tool!.origin;
   return telemetry.begin(
     { kind: "mcp", tool: nativeName, transport: host.servers.transportOf(source) },

@@ -10,7 +10,7 @@ import type { SessionEvents } from "../history/events.ts";
 import type { Hook, HookKind, HookKinds, PostToolUseOutput } from "../hooks/hook-kinds.ts";
 import type { HookRun } from "../hooks/run-hooks.ts";
 import { failureGuidance, largeOutputNote, successGuidance } from "../prompt/model-text.ts";
-import { type CallHost, hookInput, logFacts } from "./call-stages.ts";
+import { type CallServices, hookInput, logFacts } from "./call-stages.ts";
 import { toSettledCall } from "./execute-call.ts";
 import { Interruption, type RunningCall, type SettledCall } from "./running-call.ts";
 import type { CallOutcome } from "./tool-call.ts";
@@ -19,7 +19,7 @@ import type { CallOutcome } from "./tool-call.ts";
  * Lets the hooks see what a call that ran came to, tells the events of it and gives its outcome. Never rejects; a
  * promise only if a hook returned one or the result is too long.
  */
-export function concludeCall(run: RunningCall, host: CallHost, ran: SettledCall): CallOutcome | Promise<CallOutcome> {
+export function concludeCall(run: RunningCall, host: CallServices, ran: SettledCall): CallOutcome | Promise<CallOutcome> {
   run.isOver = true;
   run.held?.[Symbol.dispose]();
   // The span ends with the handler: what hooks do after it is not its time.
@@ -28,13 +28,13 @@ export function concludeCall(run: RunningCall, host: CallHost, ran: SettledCall)
   return observed instanceof Promise ? observed.then((settled) => shorten(run, host, settled)) : shorten(run, host, observed);
 }
 
-function shorten(run: RunningCall, host: CallHost, observed: SettledCall): CallOutcome | Promise<CallOutcome> {
+function shorten(run: RunningCall, host: CallServices, observed: SettledCall): CallOutcome | Promise<CallOutcome> {
   const settled = withGuidance(run, observed);
   if (!isLargeOutput(settled.result, host)) return finish(run, host, settled);
   return spillLargeOutput(run, host, settled.result).then((result) => finish(run, host, { ...settled, result }));
 }
 
-function observe(run: RunningCall, host: CallHost, ran: SettledCall): SettledCall | Promise<SettledCall> {
+function observe(run: RunningCall, host: CallServices, ran: SettledCall): SettledCall | Promise<SettledCall> {
   const { postToolUse, postToolUseFailure } = host.config.hooks;
   if (ran.result.resultType === "success")
     return postToolUse.length === 0 ? ran : runObservers(run, host, "postToolUse", postToolUse, ran, 0);
@@ -44,7 +44,7 @@ function observe(run: RunningCall, host: CallHost, ran: SettledCall): SettledCal
 /** An observer that fails is passed over: what it should have seen has happened. */
 function runObservers<K extends "postToolUse" | "postToolUseFailure">(
   run: RunningCall,
-  host: CallHost,
+  host: CallServices,
   kind: K,
   hooks: readonly Hook<K>[],
   ran: SettledCall,
@@ -65,14 +65,20 @@ function runObservers<K extends "postToolUse" | "postToolUseFailure">(
   return current;
 }
 
-function inputOf<K extends HookKind>(run: RunningCall, host: CallHost, kind: K, result: ToolResult): HookKinds[K]["input"] {
+function inputOf<K extends HookKind>(run: RunningCall, host: CallServices, kind: K, result: ToolResult): HookKinds[K]["input"] {
   const input = hookInput(run, host);
   // Assigned: a literal that begins with a spread has a hidden class of its own each time.
   const about = kind === "postToolUse" ? { toolResult: result } : { error: result.error ?? result.textResultForLlm };
   return Object.assign(input, about) as HookKinds[K]["input"];
 }
 
-function applyObserver<K extends HookKind>(run: RunningCall, host: CallHost, kind: K, ran: HookRun<K>, before: SettledCall): SettledCall {
+function applyObserver<K extends HookKind>(
+  run: RunningCall,
+  host: CallServices,
+  kind: K,
+  ran: HookRun<K>,
+  before: SettledCall,
+): SettledCall {
   if (ran.kind === "failed") return before;
   const { additionalContext, modifiedResult } = ran.output as PostToolUseOutput;
   if (additionalContext && kind === "postToolUse") run.addGuidance(additionalContext);
@@ -80,7 +86,7 @@ function applyObserver<K extends HookKind>(run: RunningCall, host: CallHost, kin
   return modifiedResult === undefined ? before : replaceResult(run, host, kind, modifiedResult, before);
 }
 
-function replaceResult(run: RunningCall, host: CallHost, kind: HookKind, modified: unknown, before: SettledCall): SettledCall {
+function replaceResult(run: RunningCall, host: CallServices, kind: HookKind, modified: unknown, before: SettledCall): SettledCall {
   try {
     return toSettledCall(normalizeResult(modified));
   } catch {
@@ -98,7 +104,7 @@ function withGuidance(run: RunningCall, settled: SettledCall): SettledCall {
   return { ...settled, result: { ...result, textResultForLlm: result.textResultForLlm + added } };
 }
 
-function finish(run: RunningCall, host: CallHost, { code, result }: SettledCall): CallOutcome {
+function finish(run: RunningCall, host: CallServices, { code, result }: SettledCall): CallOutcome {
   logDetails(run, host, result);
   if (host.events.wants("tool.execution_complete")) {
     host.events.append("tool.execution_complete", completion(run, result), run.agent.agentId);
@@ -120,7 +126,7 @@ function finish(run: RunningCall, host: CallHost, { code, result }: SettledCall)
 const noMessages: readonly string[] = Object.freeze([]);
 
 /** What a tool wants written down, but not told to the model. */
-function logDetails(run: RunningCall, host: CallHost, { resultType, error, sessionLog, toolTelemetry }: ToolResult): void {
+function logDetails(run: RunningCall, host: CallServices, { resultType, error, sessionLog, toolTelemetry }: ToolResult): void {
   if (error === undefined && sessionLog === undefined && toolTelemetry === undefined) return;
   const details = { ...logFacts(run, host), resultType, error, sessionLog, toolTelemetry };
   host.log.info(`Tool "${run.call.name}" ended with ${resultType}.`, details);
@@ -166,21 +172,21 @@ const headBytes = 8192;
 export const outputsFolder = "outputs";
 
 /** Whether a text is over the limit of its session. */
-function isLargeOutput({ textResultForLlm: text }: ToolResult, host: CallHost): boolean {
+function isLargeOutput({ textResultForLlm: text }: ToolResult, host: CallServices): boolean {
   const { maxSizeBytes } = host.config.largeOutput;
   // UTF-8 takes at most three bytes for a UTF-16 unit: most texts need no counting.
   return text.length * 3 > maxSizeBytes && Buffer.byteLength(text) > maxSizeBytes;
 }
 
 /** Writes a result's text to a file and gives the model its head and the way to the rest. Never rejects. */
-async function spillLargeOutput(run: RunningCall, host: CallHost, result: ToolResult): Promise<ToolResult> {
+async function spillLargeOutput(run: RunningCall, host: CallServices, result: ToolResult): Promise<ToolResult> {
   const bytes = Buffer.from(result.textResultForLlm);
   const file = await writeOutput(run, host, bytes);
   const head = headOf(bytes, Math.min(headBytes, host.config.largeOutput.maxSizeBytes));
   return { ...result, textResultForLlm: `${head}\n\n${largeOutputNote(bytes.length, file)}` };
 }
 
-async function writeOutput(run: RunningCall, host: CallHost, bytes: Buffer): Promise<string | undefined> {
+async function writeOutput(run: RunningCall, host: CallServices, bytes: Buffer): Promise<string | undefined> {
   try {
     const folder = host.outputDirectory();
     await mkdir(folder, { recursive: true, mode: 0o700 });

@@ -5,19 +5,19 @@ import type { Hook, PreToolUseOutput } from "../hooks/hook-kinds.ts";
 import type { HookRun } from "../hooks/run-hooks.ts";
 import type { PermissionVerdict } from "../permissions/permissions.ts";
 import { callContext } from "../prompt/model-text.ts";
-import { type CallHost, hookInput, logFacts, settle } from "./call-stages.ts";
+import { type CallServices, hookInput, logFacts, settle } from "./call-stages.ts";
 import { Interruption, type RunningCall } from "./running-call.ts";
 
 /**
  * Lets the preToolUse hooks see a call, one after the other, each with what the ones before made of it. The first that
  * denies, throws or cannot be understood ends it. A promise only if a hook returned one.
  */
-export function gateCall(run: RunningCall, host: CallHost): void | Promise<void> {
+export function gateCall(run: RunningCall, host: CallServices): void | Promise<void> {
   const { preToolUse } = host.config.hooks;
   return preToolUse.length === 0 ? undefined : runGates(run, host, preToolUse, 0);
 }
 
-function runGates(run: RunningCall, host: CallHost, hooks: readonly Hook<"preToolUse">[], from: number): void | Promise<void> {
+function runGates(run: RunningCall, host: CallServices, hooks: readonly Hook<"preToolUse">[], from: number): void | Promise<void> {
   for (let index = from; index < hooks.length && run.settlement === undefined; index++) {
     const ran = host.hooks.invoke("preToolUse", hooks[index]!, hookInput(run, host), { agentId: run.agent.agentId });
     if (ran instanceof Promise) {
@@ -55,7 +55,7 @@ function pass(run: RunningCall, output: PreToolUseOutput): void {
  * Decides whether a call runs: finds its tool, checks the arguments, and asks for permission for what would really
  * run. Where that takes time the call is left `waiting`, and `decided` says when it is not any more.
  */
-export function decideCall(run: RunningCall, host: CallHost): void {
+export function decideCall(run: RunningCall, host: CallServices): void {
   if (run.settlement !== undefined) return;
   const tool = run.catalog.executables.get(run.call.name);
   run.tool = tool;
@@ -63,7 +63,7 @@ export function decideCall(run: RunningCall, host: CallHost): void {
   if (pending !== undefined) awaitDecision(run, host, pending);
 }
 
-function awaitDecision(run: RunningCall, host: CallHost, pending: Promise<void>): void {
+function awaitDecision(run: RunningCall, host: CallServices, pending: Promise<void>): void {
   run.kind = "waiting";
   // A reload meanwhile must not end the generation that this call is going to run on.
   run.held = run.tool?.hold?.();
@@ -88,7 +88,7 @@ function settleUnknown(run: RunningCall): undefined {
 
 type Pending = Promise<void> | undefined;
 
-function checkArguments(run: RunningCall, host: CallHost, tool: Tool): Pending {
+function checkArguments(run: RunningCall, host: CallServices, tool: Tool): Pending {
   const { argumentsError } = run.call;
   if (argumentsError !== undefined && !run.isRewritten) {
     return void settle(run, "invalid_arguments", { issues: [{ path: "", message: argumentsError }] });
@@ -105,13 +105,13 @@ function checkArguments(run: RunningCall, host: CallHost, tool: Tool): Pending {
   }
 }
 
-function applyCheck(run: RunningCall, host: CallHost, tool: Tool, checked: Validated): Pending {
+function applyCheck(run: RunningCall, host: CallServices, tool: Tool, checked: Validated): Pending {
   if (!checked.ok) return void settle(run, "invalid_arguments", { issues: checked.issues });
   run.value = checked.value;
   return seekPermission(run, host, tool);
 }
 
-function settleUnchecked(run: RunningCall, host: CallHost, error: unknown): undefined {
+function settleUnchecked(run: RunningCall, host: CallServices, error: unknown): undefined {
   host.log.error("Validating the arguments of a call failed.", { ...logFacts(run, host), error: toError(error) });
   settle(run, "unchecked_arguments");
 }
@@ -120,14 +120,14 @@ function settleInterrupted(run: RunningCall, { reason }: Interruption): undefine
   settle(run, reason === "closed" ? "session_closed" : "cancelled");
 }
 
-function seekPermission(run: RunningCall, host: CallHost, tool: Tool): Pending {
+function seekPermission(run: RunningCall, host: CallServices, tool: Tool): Pending {
   const exemption = exemptionOf(run, tool);
   if (exemption !== undefined && !host.permissions.mayStop(tool)) return undefined;
   return tool.reach === undefined ? describeCall(run, host, tool, exemption) : findReach(run, host, tool, exemption);
 }
 
 /** What a call reaches is known before the tool is asked what it says of it. */
-function findReach(run: RunningCall, host: CallHost, tool: Tool, exemption: Exemption): Pending {
+function findReach(run: RunningCall, host: CallServices, tool: Tool, exemption: Exemption): Pending {
   try {
     const found = host.permissions.reachOf(tool, run.value, run.context!);
     if (!(found instanceof Promise)) {
@@ -147,7 +147,7 @@ function findReach(run: RunningCall, host: CallHost, tool: Tool, exemption: Exem
   }
 }
 
-function describeCall(run: RunningCall, host: CallHost, tool: Tool, exemption: Exemption): Pending {
+function describeCall(run: RunningCall, host: CallServices, tool: Tool, exemption: Exemption): Pending {
   if (tool.permission === undefined) return ask(run, host, tool, undefined, exemption);
   try {
     const described = tool.permission(run.value, run.context!);
@@ -169,7 +169,7 @@ function exemptionOf(run: RunningCall, tool: Tool): Exemption {
   return tool.definition.skipPermission === true && tool.isAlwaysAsked !== true ? "tool" : undefined;
 }
 
-function askAsDescribed(run: RunningCall, host: CallHost, tool: Tool, described: unknown, exemption: Exemption): Pending {
+function askAsDescribed(run: RunningCall, host: CallServices, tool: Tool, described: unknown, exemption: Exemption): Pending {
   if (described === null) {
     const isExempt = run.hookDecision !== "ask" && tool.isAlwaysAsked !== true;
     return ask(run, host, tool, undefined, exemption ?? (isExempt ? "tool" : undefined));
@@ -181,12 +181,12 @@ function askAsDescribed(run: RunningCall, host: CallHost, tool: Tool, described:
 }
 
 /** A gate that throws stays shut. */
-function settleFailedGate(run: RunningCall, host: CallHost, error: unknown): undefined {
+function settleFailedGate(run: RunningCall, host: CallServices, error: unknown): undefined {
   host.log.error("A tool's own permission check failed: the call was denied.", { ...logFacts(run, host), error: toError(error) });
   settle(run, "permission_failed");
 }
 
-function ask(run: RunningCall, host: CallHost, tool: Tool, request: PermissionRequest | undefined, exemption: Exemption): Pending {
+function ask(run: RunningCall, host: CallServices, tool: Tool, request: PermissionRequest | undefined, exemption: Exemption): Pending {
   const question = {
     tool,
     toolCallId: run.call.id,
@@ -209,7 +209,7 @@ function ask(run: RunningCall, host: CallHost, tool: Tool, request: PermissionRe
   });
 }
 
-function applyVerdict(run: RunningCall, host: CallHost, verdict: PermissionVerdict): undefined {
+function applyVerdict(run: RunningCall, host: CallServices, verdict: PermissionVerdict): undefined {
   run.resume();
   if (verdict.allowed) return;
   if (verdict.isUnclear) {

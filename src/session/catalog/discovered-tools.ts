@@ -2,20 +2,6 @@ import type { ToolDefinition } from "../../tools/tool.ts";
 import type { SessionEvent } from "../history/events.ts";
 import type { ToolCatalog } from "./tool-catalog.ts";
 
-/** What the model of one conversation has been shown of the tools that are deferred. */
-export interface DiscoveredTools {
-  /** What a catalog advertises, and after it what was shown, in the order in which it was: so a prompt cache holds. */
-  advertised(catalog: ToolCatalog): readonly ToolDefinition[];
-  /** Shows tools from now on. Gives the names that were deferred and not shown before; others are passed over. */
-  show(catalog: ToolCatalog, names: readonly unknown[]): readonly string[];
-  /** Takes over what the same conversation was shown in an earlier process, oldest first. */
-  restore(names: readonly string[]): void;
-}
-
-export function createDiscoveredTools(): DiscoveredTools {
-  return new ShownTools();
-}
-
 /** The tools that the model of a session's own conversation was shown, by its events. */
 export function toolsDiscoveredIn(events: readonly SessionEvent[]): readonly string[] {
   return events.flatMap(({ type, data: { toolNames }, agentId }) => {
@@ -24,11 +10,13 @@ export function toolsDiscoveredIn(events: readonly SessionEvent[]): readonly str
   });
 }
 
-class ShownTools implements DiscoveredTools {
+/** What the model of one conversation has been shown of the tools that are deferred. */
+export class DiscoveredTools {
   readonly #shown = new Set<string>();
   #of: ToolCatalog | undefined;
   #advertised: readonly ToolDefinition[] = [];
 
+  /** What a catalog advertises, and after it what was shown, in the order in which it was: so a prompt cache holds. */
   advertised(catalog: ToolCatalog): readonly ToolDefinition[] {
     if (this.#shown.size === 0 || catalog.deferred.size === 0) return catalog.advertised;
     if (this.#of === catalog) return this.#advertised;
@@ -39,6 +27,7 @@ class ShownTools implements DiscoveredTools {
     return this.#advertised;
   }
 
+  /** Shows tools from now on. Gives the names that were deferred and not shown before; others are passed over. */
   show({ deferred }: ToolCatalog, names: readonly unknown[]): readonly string[] {
     const added: string[] = [];
     for (const name of names) {
@@ -50,6 +39,7 @@ class ShownTools implements DiscoveredTools {
     return added;
   }
 
+  /** Takes over what the same conversation was shown in an earlier process, oldest first. */
   restore(names: readonly string[]): void {
     for (const name of names) this.#shown.add(name);
     this.#of = undefined;

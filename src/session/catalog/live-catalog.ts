@@ -1,43 +1,47 @@
 import { errorMessage, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
+import type { AgentScope, ProgressListener, ScopeOptions } from "../calls/tool-call.ts";
+import type { AskHandlers } from "../clients/client-requests.ts";
 import type { SessionEvents } from "../history/events.ts";
+import type { DiscoveredTools } from "./discovered-tools.ts";
 import type { ToolCatalog } from "./tool-catalog.ts";
 
-/** The catalog of a conversation that nobody listens to: made whenever it is read. */
-export interface LiveCatalog {
-  /** The catalog of now; where it cannot be made, the one before, and without one before it throws. */
-  readonly current: ToolCatalog;
-  /** Whether a name was callable once and is not any more. */
-  hasVanished(name: string): boolean;
-}
+/** The tools of a sub-agent's conversation, assembled whenever they are read. */
+export class LiveCatalog {
+  readonly #assemble: () => ToolCatalog;
+  readonly #log: Logger;
+  readonly #seen = new Set<string>();
+  #catalog: ToolCatalog | undefined;
 
-/** `assemble` gives the same object while nothing has changed, so reading costs little. */
-export function createLiveCatalog(assemble: () => ToolCatalog, log: Logger): LiveCatalog {
-  let catalog: ToolCatalog | undefined;
-  const seen = new Set<string>();
-  const refresh = (): ToolCatalog => {
-    const next = assemble();
-    if (next !== catalog) for (const name of next.executables.keys()) seen.add(name);
-    return next;
-  };
-  return {
-    get current() {
-      try {
-        catalog = refresh();
-      } catch (error) {
-        log.error("The tools of a sub-agent could not be refreshed; it keeps the previous ones.", { error: toError(error) });
-        if (catalog === undefined) throw error;
-      }
-      return catalog;
-    },
-    hasVanished: (name) => seen.has(name) && catalog?.executables.has(name) !== true,
-  };
+  /** `assemble` returns the same object while nothing has changed, so reading costs little. */
+  constructor(assemble: () => ToolCatalog, log: Logger) {
+    this.#assemble = assemble;
+    this.#log = log;
+  }
+
+  /** The current catalog. If assembling fails, the previous one; if there is none, it throws. */
+  get current(): ToolCatalog {
+    try {
+      const next = this.#assemble();
+      if (next !== this.#catalog) for (const name of next.executables.keys()) this.#seen.add(name);
+      this.#catalog = next;
+    } catch (error) {
+      this.#log.error("The tools of a sub-agent could not be refreshed; it keeps the previous ones.", { error: toError(error) });
+      if (this.#catalog === undefined) throw error;
+    }
+    return this.#catalog;
+  }
+
+  /** Whether a name was callable once and is not any more. */
+  hasVanished(name: string): boolean {
+    return this.#seen.has(name) && this.#catalog?.executables.has(name) !== true;
+  }
 }
 
 const updated = "session.tools_updated";
 const info = "session.info";
 
-interface CatalogUpdatesOptions {
+interface SessionCatalogOptions {
   readonly events: SessionEvents;
   readonly log: Logger;
   /** Makes the catalog of now. */
@@ -49,33 +53,8 @@ interface CatalogUpdatesOptions {
  * Holds a session's catalog. What it was made of may change at any time: with somebody listening it is then made anew
  * in the next microtask, once for all changes before it, and otherwise when it is next read.
  */
-export interface CatalogUpdates {
-  /** The catalog of now. A rebuild that fails keeps the one before; with none before it throws what the rebuild threw. */
-  readonly current: ToolCatalog;
-  /** The built-in names of now, without telling anybody of a catalog. */
-  builtinNames(): ReadonlySet<string>;
-  /** Whether a name was callable once and is not any more. */
-  hasVanished(name: string): boolean;
-  invalidate(): void;
-  /** With somebody listening: makes it anew if it is stale, and tells what was not told yet. */
-  refresh(): void;
-  /** Collects every change until `end`, which tells of all of them at once. */
-  hold(): { end(): void };
-  /** Tells somebody who has just come what there is. */
-  greet(): void;
-  /** The sources are there: names in filters that fit nothing can be told of. */
-  setReady(): void;
-  /** The filters are others: nothing is said of their names before the next `setReady`, and then anew. */
-  forgetNotices(): void;
-  close(): void;
-}
-
-export function createCatalogUpdates(options: CatalogUpdatesOptions): CatalogUpdates {
-  return new Keeper(options);
-}
-
-class Keeper implements CatalogUpdates {
-  readonly #options: CatalogUpdatesOptions;
+export class SessionCatalog {
+  readonly #options: SessionCatalogOptions;
   #catalog: ToolCatalog | undefined;
   #isStale = true;
   #isScheduled = false;
@@ -89,18 +68,20 @@ class Keeper implements CatalogUpdates {
   readonly #toldNotices = new Set<string>();
   readonly #vanished = new Set<string>();
 
-  constructor(options: CatalogUpdatesOptions) {
+  constructor(options: SessionCatalogOptions) {
     this.#options = options;
     options.events.onSinkAdded((type) => {
       if (type === undefined || type === updated || type === info) this.#schedule();
     });
   }
 
+  /** The catalog of now. A rebuild that fails keeps the one before; with none before it throws what the rebuild threw. */
   get current(): ToolCatalog {
     if (this.#isStale) this.#rebuild();
     return this.#catalog!;
   }
 
+  /** The built-in names of now, without telling anybody of a catalog. */
   builtinNames(): ReadonlySet<string> {
     if (!this.#isStale) return this.#catalog!.builtinNames;
     try {
@@ -112,8 +93,14 @@ class Keeper implements CatalogUpdates {
     }
   }
 
+  /** Whether a name was callable once and is not any more. */
   hasVanished(name: string): boolean {
     return this.#vanished.has(name);
+  }
+
+  /** `disclosure`: what the conversation's model has been shown. */
+  createScope(disclosure: DiscoveredTools, options: ScopeOptions = {}): AgentScope {
+    return new ConversationScope(this, disclosure, options);
   }
 
   invalidate(): void {
@@ -121,6 +108,7 @@ class Keeper implements CatalogUpdates {
     this.#schedule();
   }
 
+  /** With somebody listening: makes it anew if it is stale, and tells what was not told yet. */
   refresh(): void {
     if (this.#isClosed || !this.#hasListener()) return;
     try {
@@ -132,6 +120,7 @@ class Keeper implements CatalogUpdates {
     }
   }
 
+  /** Collects every change until `end`, which tells of all of them at once. */
   hold(): { end(): void } {
     this.#holds++;
     return {
@@ -142,16 +131,19 @@ class Keeper implements CatalogUpdates {
     };
   }
 
+  /** Tells somebody who has just come what there is. */
   greet(): void {
     if (this.#isStale) this.#schedule();
     else if (this.#version > 0) this.#tell();
   }
 
+  /** The sources are there: names in filters that fit nothing can be told of. */
   setReady(): void {
     this.#isReady = true;
     this.#schedule();
   }
 
+  /** The filters are others: nothing is said of their names before the next `setReady`, and then anew. */
   forgetNotices(): void {
     this.#isReady = false;
     this.#loggedNotices.clear();
@@ -241,4 +233,31 @@ function vanishedBetween(before: ToolCatalog, next: ToolCatalog): readonly strin
   const names = [...before.executables.keys()].filter((name) => !next.executables.has(name));
   vanishings.set(before, { next: new WeakRef(next), names });
   return names;
+}
+
+/** The scope of the session's own conversation. A class, because servers create one for each call that they pass on. */
+class ConversationScope implements AgentScope {
+  readonly disclosure: DiscoveredTools;
+  declare readonly turnId?: string;
+  declare readonly signal?: AbortSignal;
+  declare readonly answers?: AskHandlers;
+  declare readonly onProgress?: ProgressListener;
+  readonly #catalog: SessionCatalog;
+
+  constructor(catalog: SessionCatalog, disclosure: DiscoveredTools, { turnId, signal, answers, onProgress }: ScopeOptions) {
+    this.#catalog = catalog;
+    this.disclosure = disclosure;
+    if (turnId !== undefined) this.turnId = turnId;
+    if (signal !== undefined) this.signal = signal;
+    if (answers !== undefined) this.answers = answers;
+    if (onProgress !== undefined) this.onProgress = onProgress;
+  }
+
+  get catalog(): ToolCatalog {
+    return this.#catalog.current;
+  }
+
+  hasVanished(name: string): boolean {
+    return this.#catalog.hasVanished(name);
+  }
 }

@@ -1,14 +1,15 @@
 import { canonicalJson } from "../../base/canonical-json.ts";
 import type { Tool } from "../../tools/tool.ts";
-import type { SkillEntry, SourceSnapshot } from "../../tools/tool-source.ts";
 import { type AgentProfile, startableAgents } from "../agents/agent-profiles.ts";
 import { agentPromptOf } from "../agents/agent-prompt.ts";
 import { ChildConversation } from "../agents/sub-agent-conversation.ts";
-import { type ChildRequest, createSubAgents, maxAgentDepth } from "../agents/sub-agents.ts";
+import { type ChildRequest, maxAgentDepth, SubAgents } from "../agents/sub-agents.ts";
 import type { AskKind } from "../clients/request-kinds.ts";
-import type { SessionEnvironment } from "../environment.ts";
+import type { SessionClients } from "../clients/session-client.ts";
+import { type SessionEnvironment, transcriptPath } from "../environment.ts";
 import type { SessionEvent } from "../history/events.ts";
-import { assembleInstructions, type ServerInstructions } from "../prompt/system-prompt.ts";
+import type { SessionServerConnections } from "../mcp/server-connections.ts";
+import { assembleInstructions } from "../prompt/system-prompt.ts";
 import type { ResolvedSessionConfig } from "../session-config.ts";
 import type { SessionPlan, SessionServices } from "../session-services.ts";
 import { askUser, askUserByForm } from "../tools/ask-user.ts";
@@ -16,10 +17,10 @@ import { exitPlanMode } from "../tools/exit-plan-mode.ts";
 import { offeredSkills, useSkill } from "../tools/skill-tool.ts";
 import { createTaskTool, listAgents, readAgent, writeAgent } from "../tools/sub-agent-tools.ts";
 import { ModelCache } from "../turns/model-cache.ts";
-import type { TurnHost } from "../turns/turn-types.ts";
+import type { TurnContext } from "../turns/turn-types.ts";
 import { type CatalogView, createCatalogView, withSessionTools } from "./catalog-view.ts";
-import { createDiscoveredTools, type DiscoveredTools, toolsDiscoveredIn } from "./discovered-tools.ts";
-import { createLiveCatalog } from "./live-catalog.ts";
+import { DiscoveredTools, toolsDiscoveredIn } from "./discovered-tools.ts";
+import { LiveCatalog } from "./live-catalog.ts";
 import type { ToolCatalog } from "./tool-catalog.ts";
 
 /** What a conversation can do that takes a tool of its session. */
@@ -57,85 +58,61 @@ function taskToolFor(agents: readonly AgentProfile[]): Tool {
   return tool;
 }
 
-/** What a session gives for its tools to be put together. */
-export interface ToolsetHost extends TurnHost {
+/** What a session's tools are assembled from, and what those that it brings itself act on. */
+interface ToolsetContext extends TurnContext {
   readonly environment: SessionEnvironment;
-  /** The configuration of now. */
-  readonly config: ResolvedSessionConfig;
-  /** The skills that are active, lowest precedence first. */
-  skills(): readonly SkillEntry[];
-  /** What clients pushed. */
-  snapshots(): readonly SourceSnapshot[];
-  /** Whether somebody can answer this kind of question. */
-  canAsk(kind: AskKind): boolean;
+  readonly clients: SessionClients;
+  readonly servers: SessionServerConnections;
   readonly plan: SessionPlan;
-  /** Says something to the session's own agent; it goes on if it is at rest. */
+  /** Sends a message to the session's own agent, which continues if it is idle. */
   notify(message: string): void;
   background(work: PromiseLike<unknown>): void;
-  transcriptPath(): string;
-  /** Starts the MCP servers of a view, and waits a while until each was tried. */
-  readonly servers: { ready(signal: AbortSignal, view: CatalogView): Promise<void> };
-  /** What the MCP servers of a view say about their use. */
-  serverInstructions(view?: CatalogView): readonly ServerInstructions[];
 }
 
 /** A session's tools with those that it brings itself, for its own conversation and for those of sub-agents. */
-export interface SessionToolset {
+export class SessionToolset {
   /** What the session's own model has been shown of what is deferred. */
-  readonly disclosure: DiscoveredTools;
+  readonly disclosure: DiscoveredTools = new DiscoveredTools();
   readonly services: SessionServices;
-  /** The catalog of the session's own conversation. */
-  assemble(): ToolCatalog;
-  /** Whether somebody came or left, so that the session brings other tools now than when it was last asked. */
-  readonly isStale: boolean;
-  /** Takes over what the model was shown before the session was gone on with. */
-  replay(events: readonly SessionEvent[]): void;
-  /** Stops all sub-agents, and waits until they have. */
-  close(): Promise<void>;
-}
-
-export function createSessionToolset(host: ToolsetHost): SessionToolset {
-  return new Toolset(host);
-}
-
-class Toolset implements SessionToolset {
-  readonly disclosure = createDiscoveredTools();
-  readonly services: SessionServices;
-  readonly #host: ToolsetHost;
+  readonly #host: ToolsetContext;
   #couldAsk: string | undefined;
 
-  constructor(host: ToolsetHost) {
+  constructor(host: ToolsetContext) {
     this.#host = host;
-    const subAgents = createSubAgents({
+    const subAgents = new SubAgents({
       turns: host,
       profiles: () => new Map(startableAgents(host.config.agents).map((profile) => [profile.name, profile])),
       converse: (request) => this.#converse(request),
       notify: (message) => host.notify(message),
       background: (work) => host.background(work),
-      transcriptPath: () => host.transcriptPath(),
+      transcriptPath: () => transcriptPath(host),
     });
     this.services = {
       events: host.events,
       log: host.log,
-      skills: () => host.skills(),
+      skills: () => host.environment.skills(host.config.view),
       subAgents,
       plan: host.plan,
     };
   }
 
+  /** Whether somebody came or left, so that the session brings other tools now than when it was last asked. */
   get isStale(): boolean {
     return this.#couldAsk !== undefined && this.#couldAsk !== this.#canAsk();
   }
 
+  /** The catalog of the session's own conversation. */
   assemble(): ToolCatalog {
     this.#couldAsk = this.#canAsk();
     return this.#assemble(this.#host.config.view, 0);
   }
 
+  /** Takes over what the model was shown before the session was gone on with. */
   replay(events: readonly SessionEvent[]): void {
     this.disclosure.restore(toolsDiscoveredIn(events));
   }
 
+  /** Stops all sub-agents, and waits until they have. */
   close(): Promise<void> {
     return this.services.subAgents.close();
   }
@@ -144,19 +121,19 @@ class Toolset implements SessionToolset {
   #assemble(view: CatalogView, depth: number): ToolCatalog {
     // They serve a conversation: a session that has no model to talk to brings none.
     const tools = hasModel(this.#host.config) ? sessionToolsFor(this.#offersAt(depth)) : [];
-    return this.#host.environment.catalog(withSessionTools(view, tools), this.#host.snapshots());
+    return this.#host.environment.catalog(withSessionTools(view, tools), this.#host.clients.snapshots());
   }
 
   #canAsk(): string {
-    return askedByTools.filter((kind) => this.#host.canAsk(kind)).join();
+    return askedByTools.filter((kind) => this.#host.clients.canAsk(kind)).join();
   }
 
   #userInput(): ToolDefinitionSource["userInput"] {
     const { agentMode, asksByForm } = this.#host.config.turn;
     // Who works alone asks nobody.
     if (agentMode === "autopilot") return undefined;
-    if (asksByForm && this.#host.canAsk("elicitation")) return "form";
-    return this.#host.canAsk("userInput") ? "question" : undefined;
+    if (asksByForm && this.#host.clients.canAsk("elicitation")) return "form";
+    return this.#host.clients.canAsk("userInput") ? "question" : undefined;
   }
 
   #offersAt(depth: number): ToolDefinitionSource {
@@ -165,7 +142,7 @@ class Toolset implements SessionToolset {
       // A sub-agent has only the skills that it is given from the start.
       skills: depth === 0 && offeredSkills(this.services.skills()).length > 0,
       userInput: this.#userInput(),
-      planning: depth === 0 && turn.agentMode === "plan" && this.#host.canAsk("exitPlanMode"),
+      planning: depth === 0 && turn.agentMode === "plan" && this.#host.clients.canAsk("exitPlanMode"),
       agents: depth < maxAgentDepth ? startableAgents(this.#host.config.agents) : [],
     };
   }
@@ -173,7 +150,7 @@ class Toolset implements SessionToolset {
   #converse({ profile, model, agentId, parentAgentId, depth }: ChildRequest): ChildConversation {
     const models = new ModelCache();
     const view = childViews(profile, model);
-    const catalog = createLiveCatalog(() => this.#assemble(view(this.#host.config.view), depth), this.#host.log);
+    const catalog = new LiveCatalog(() => this.#assemble(view(this.#host.config.view), depth), this.#host.log);
     const { turn } = this.#host.config;
     const instructions = this.#instructionsOf(profile, agentId, () => view(this.#host.config.view));
     return new ChildConversation(
@@ -198,7 +175,7 @@ class Toolset implements SessionToolset {
     const make = async (): Promise<string> => {
       const agentPrompt = await agentPromptOf(profile, this.services, agentId);
       const { workingDirectory } = this.#host.config;
-      const servers = this.#host.serverInstructions(view());
+      const servers = this.#host.servers.instructions(view());
       const content = await assembleInstructions({ workingDirectory, agentPrompt, skills: [], listingTokens: 0, servers, wishes: [] });
       events.append("system.message", { role: "system", content }, agentId);
       return content;

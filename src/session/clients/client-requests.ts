@@ -18,31 +18,10 @@ interface Answerer {
   readonly handlers: AskHandlers;
 }
 
-/** Everything that a session asks anybody: one table, the first answer wins. */
-export interface ClientRequests {
-  /** The questions that are open, oldest first. */
-  readonly pending: readonly ClientRequest[];
-  /** Asks, and gives the outcome at once when a callback answered at once. Never rejects. */
-  open<K extends AskKind>(kind: K, data: Asks[K]["data"], options: AskOptions): AskOutcome<K> | Promise<AskOutcome<K>>;
-  /**
-   * Answers a question on behalf of somebody attached. False: it is not open any more, or not theirs to answer.
-   * @throws HostError `ANSWER_INVALID` when it is not an answer of that kind, except for a permission, which is then denied.
-   */
-  answer(id: string, answer: unknown, from: string): boolean;
-  attach(answerer: Answerer): void;
-  /** Ends the questions that only this one could answer. */
-  detach(id: string): void;
-  /** Ends every question with `closed`; later ones end at once. */
-  close(): void;
-}
-
-export function createClientRequests(sessionId: string, events: SessionEvents, log: Logger): ClientRequests {
-  return new AskTable(sessionId, events, log);
-}
-
 const callerId = "caller";
 
-class AskTable implements ClientRequests {
+/** Everything that a session asks anybody: one table, the first answer wins. */
+export class ClientRequests {
   readonly #sessionId: string;
   readonly #events: SessionEvents;
   readonly #log: Logger;
@@ -56,6 +35,7 @@ class AskTable implements ClientRequests {
     this.#log = log;
   }
 
+  /** The questions that are open, oldest first. */
   get pending(): readonly ClientRequest[] {
     return Array.from(this.#open, ({ id, kind, data, options: { toolCallId, agentId } }) =>
       Object.freeze({
@@ -68,6 +48,7 @@ class AskTable implements ClientRequests {
     );
   }
 
+  /** Asks, and gives the outcome at once when a callback answered at once. Never rejects. */
   open<K extends AskKind>(kind: K, data: Asks[K]["data"], options: AskOptions): AskOutcome<K> | Promise<AskOutcome<K>> {
     if (this.#closed) return { kind: "ended", reason: "closed" };
     const ask = new PendingRequest(kind, data, options);
@@ -93,6 +74,10 @@ class AskTable implements ClientRequests {
     if (ask.candidates.size === 0 && !ask.options.waits) this.#end(ask, "nobody");
   }
 
+  /**
+   * Answers a question on behalf of somebody attached. False: it is not open any more, or not theirs to answer.
+   * @throws HostError `ANSWER_INVALID` when it is not an answer of that kind, except for a permission, which is then denied.
+   */
   answer(id: string, answer: unknown, from: string): boolean {
     const ask = [...this.#open].find((open) => open.id === id);
     if (!ask?.candidates.has(from)) return false;
@@ -109,6 +94,7 @@ class AskTable implements ClientRequests {
     }
   }
 
+  /** Ends the questions that only this one could answer. */
   detach(id: string): void {
     this.#answerers.delete(id);
     for (const ask of [...this.#open]) {
@@ -116,6 +102,7 @@ class AskTable implements ClientRequests {
     }
   }
 
+  /** Ends every question with `closed`; later ones end at once. */
   close(): void {
     this.#closed = true;
     for (const ask of [...this.#open]) this.#end(ask, "closed");

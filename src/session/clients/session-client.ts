@@ -4,7 +4,9 @@ import type { ToolLike } from "../../tools/define/define-tool.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { SourceSnapshot } from "../../tools/tool-source.ts";
 import type { PushTrust } from "../../trust/push-trust.ts";
+import type { ResolvedSessionConfig } from "../session-config.ts";
 import type { AskHandlers, ClientRequests } from "./client-requests.ts";
+import { createOwnClient, hasOwnHandler } from "./host-client.ts";
 import { keepUnchanged, type PushedTools, readPushedTools, type ToolsDiff } from "./pushed-tools.ts";
 import type { AskKind } from "./request-kinds.ts";
 
@@ -37,28 +39,19 @@ export interface Attachment extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** What attachments need of their session. */
-export interface AttachmentHost {
+interface SessionClientsOptions {
   readonly asks: ClientRequests;
+  /** Decides which pushed tools are offered. Absent: all are. */
+  readonly trust: PushTrust | undefined;
+  /** The options that contain the callbacks of this program. */
+  config(): ResolvedSessionConfig;
   /** @throws HostError `SESSION_CLOSED`. */
   assertOpen(): void;
   builtinNames(): ReadonlySet<string>;
   /** Pushed tools changed; `hasNewContract` says whether in a way that clients and models see. */
   onToolsChanged(hasNewContract: boolean): void;
-  /** Somebody came or left who may answer questions. */
+  /** A client that may answer questions was attached or detached. */
   onAnswerersChanged(): void;
-}
-
-export interface SessionClients {
-  attach(options: AttachmentOptions): Attachment;
-  /** One snapshot per client with tools, the one whose tools win first. A client whose list did not change keeps its snapshot. */
-  snapshots(): readonly SourceSnapshot[];
-  /** The clients whose tool this is: usually one, several when they pushed the same. Undefined: not a pushed tool. */
-  ownersOf(tool: Tool): readonly string[] | undefined;
-  /** Whether a client, apart from one, may answer this kind of question. */
-  canAnswer(kind: AskKind, except: string): boolean;
-  /** Withdraws everything without telling anybody. */
-  close(): void;
 }
 
 const levels: readonly AttachmentLevel[] = ["host", "connection", "extension"];
@@ -75,17 +68,93 @@ interface Client {
   byName: ReadonlyMap<string, Tool>;
 }
 
-/** `trust` has the say about which pushed tools are offered. Absent: all are. */
-export function createSessionClients(host: AttachmentHost, trust?: PushTrust): SessionClients {
-  const clients = new Map<string, Client>();
-  // What waited for somebody to approve it is there from then on.
-  const approvals = trust?.subscribe(() => {
-    for (const client of clients.values()) if (client.snapshot.diagnostics.length > 0) setTools(client, client.list);
-  });
+/** The clients of a session: which tools each pushed, and who may answer which questions. */
+export class SessionClients {
+  readonly #options: SessionClientsOptions;
+  readonly #clients = new Map<string, Client>();
+  readonly #approvals: Disposable | undefined;
+  /** This program, as a client of its own session. */
+  readonly own: Attachment;
 
-  function refuseTakenNames(client: Client, tools: readonly Tool[]): void {
-    const builtins = host.builtinNames();
-    const peers = [...clients.values()].filter((other) => other !== client && other.level === client.level);
+  constructor(options: SessionClientsOptions) {
+    this.#options = options;
+    this.own = this.#add({ level: "host", name: "this program", ...createOwnClient(() => options.config()) });
+    // An approval makes tools available that were held back.
+    this.#approvals = options.trust?.subscribe(() => {
+      for (const client of this.#clients.values()) if (client.snapshot.diagnostics.length > 0) this.#setTools(client, client.list);
+    });
+  }
+
+  attach(options: AttachmentOptions): Attachment {
+    this.#options.assertOpen();
+    const attachment = this.#add(options);
+    if (options.answers.length > 0) this.#options.onAnswerersChanged();
+    return attachment;
+  }
+
+  #add({ level, name = level, answers, handlers = {} }: AttachmentOptions): Attachment {
+    if (!levels.includes(level)) throw new HostError("ATTACHMENT_LEVEL", `A client attaches as ${levels.join(", ")}, not as "${level}".`);
+    const client: Client = { id: randomUUID(), level, name, answers: new Set(answers), list: [], snapshot: nothing, byName: new Map() };
+    this.#clients.set(client.id, client);
+    this.#options.asks.attach({ id: client.id, answers: client.answers, handlers });
+    return {
+      id: client.id,
+      level,
+      get tools() {
+        return client.snapshot.tools;
+      },
+      setTools: (all) => this.#setTools(client, all),
+      [Symbol.asyncDispose]: async () => this.#detach(client),
+    };
+  }
+
+  /** One snapshot per client with tools, in order of precedence. A client whose list did not change keeps its snapshot. */
+  snapshots(): readonly SourceSnapshot[] {
+    const withTools = [...this.#clients.values()].filter(({ snapshot }) => snapshot.tools.length + snapshot.diagnostics.length > 0);
+    return levels.flatMap((level) => withTools.filter((client) => client.level === level)).map(({ snapshot }) => snapshot);
+  }
+
+  /** The clients whose tool this is: usually one, several when they pushed the same. Undefined: not a pushed tool. */
+  ownersOf(tool: Tool): readonly string[] | undefined {
+    if (tool.origin.kind !== "external") return undefined;
+    const { name } = tool.definition;
+    const level = this.#clients.get(tool.origin.owner ?? "")?.level;
+    return [...this.#clients.values()].filter((client) => client.level === level && client.byName.has(name)).map(({ id }) => id);
+  }
+
+  /** Whether a client can answer this kind of question. This program can if it has a callback for it. */
+  canAsk(kind: AskKind): boolean {
+    if (hasOwnHandler(kind, this.#options.config())) return true;
+    return [...this.#clients.values()].some(({ id, answers }) => id !== this.own.id && answers.has(kind));
+  }
+
+  /** Withdraws everything without notifying anyone. */
+  close(): void {
+    this.#approvals?.[Symbol.dispose]();
+    this.#clients.clear();
+  }
+
+  #setTools(client: Client, all: readonly ToolLike[]): ToolsDiff {
+    const { trust } = this.#options;
+    this.#options.assertOpen();
+    if (!this.#clients.has(client.id)) throw new HostError("ATTACHMENT_CLOSED", `${client.name} is detached. Attach again to offer tools.`);
+    const pushed = trustedOnly(readPushedTools(all, client), client, trust);
+    client.list = [...all];
+    this.#refuseTakenNames(client, pushed.tools);
+    const { tools, diff } = keepUnchanged(client.snapshot.tools, pushed.tools);
+    const before = client.snapshot;
+    const hasNewContract = diff.added.length + diff.changed.length + diff.removed.length > 0;
+    const isSame = !hasNewContract && tools.every((tool) => client.byName.get(tool.definition.name) === tool);
+    if (isSame && pushed.diagnostics.length === 0 && before.diagnostics.length === 0) return diff;
+    client.snapshot = Object.freeze({ tools, skills: [], diagnostics: pushed.diagnostics });
+    client.byName = new Map(tools.map((tool) => [tool.definition.name, tool]));
+    this.#options.onToolsChanged(hasNewContract);
+    return diff;
+  }
+
+  #refuseTakenNames(client: Client, tools: readonly Tool[]): void {
+    const builtins = this.#options.builtinNames();
+    const peers = [...this.#clients.values()].filter((other) => other !== client && other.level === client.level);
     for (const tool of tools) {
       const { name, overridesBuiltInTool } = tool.definition;
       if (builtins.has(name) && overridesBuiltInTool !== true) throw builtinTaken(name, client);
@@ -94,70 +163,12 @@ export function createSessionClients(host: AttachmentHost, trust?: PushTrust): S
     }
   }
 
-  function setTools(client: Client, all: readonly ToolLike[]): ToolsDiff {
-    host.assertOpen();
-    if (!clients.has(client.id)) throw new HostError("ATTACHMENT_CLOSED", `${client.name} is detached. Attach again to offer tools.`);
-    const pushed = trustedOnly(readPushedTools(all, client), client, trust);
-    client.list = [...all];
-    refuseTakenNames(client, pushed.tools);
-    const { tools, diff } = keepUnchanged(client.snapshot.tools, pushed.tools);
-    publish(client, { tools, skills: [], diagnostics: pushed.diagnostics }, diff);
-    return diff;
+  #detach(client: Client): void {
+    if (!this.#clients.delete(client.id)) return;
+    if (client.snapshot.tools.length > 0) this.#options.onToolsChanged(true);
+    this.#options.asks.detach(client.id);
+    if (client.answers.size > 0) this.#options.onAnswerersChanged();
   }
-
-  function publish(client: Client, next: SourceSnapshot, diff: ToolsDiff): void {
-    const before = client.snapshot;
-    const hasNewContract = diff.added.length + diff.changed.length + diff.removed.length > 0;
-    const isSame = !hasNewContract && next.tools.every((tool) => client.byName.get(tool.definition.name) === tool);
-    if (isSame && next.diagnostics.length === 0 && before.diagnostics.length === 0) return;
-    client.snapshot = Object.freeze(next);
-    client.byName = new Map(next.tools.map((tool) => [tool.definition.name, tool]));
-    host.onToolsChanged(hasNewContract);
-  }
-
-  async function detach(client: Client): Promise<void> {
-    if (!clients.delete(client.id)) return;
-    const hadTools = client.snapshot.tools.length > 0;
-    if (hadTools) host.onToolsChanged(true);
-    host.asks.detach(client.id);
-    if (client.answers.size > 0) host.onAnswerersChanged();
-  }
-
-  return {
-    attach(options) {
-      host.assertOpen();
-      const { level, name = level, answers, handlers = {} } = options;
-      if (!levels.includes(level)) throw new HostError("ATTACHMENT_LEVEL", `A client attaches as ${levels.join(", ")}, not as "${level}".`);
-      const client: Client = { id: randomUUID(), level, name, answers: new Set(answers), list: [], snapshot: nothing, byName: new Map() };
-      clients.set(client.id, client);
-      host.asks.attach({ id: client.id, answers: client.answers, handlers });
-      if (client.answers.size > 0) host.onAnswerersChanged();
-      return {
-        id: client.id,
-        level,
-        get tools() {
-          return client.snapshot.tools;
-        },
-        setTools: (all) => setTools(client, all),
-        [Symbol.asyncDispose]: () => detach(client),
-      };
-    },
-    snapshots() {
-      const withTools = [...clients.values()].filter(({ snapshot }) => snapshot.tools.length + snapshot.diagnostics.length > 0);
-      return levels.flatMap((level) => withTools.filter((client) => client.level === level)).map(({ snapshot }) => snapshot);
-    },
-    ownersOf(tool) {
-      if (tool.origin.kind !== "external") return undefined;
-      const { name } = tool.definition;
-      const level = clients.get(tool.origin.owner ?? "")?.level;
-      return [...clients.values()].filter((client) => client.level === level && client.byName.has(name)).map(({ id }) => id);
-    },
-    canAnswer: (kind, except) => [...clients.values()].some(({ id, answers }) => id !== except && answers.has(kind)),
-    close: () => {
-      approvals?.[Symbol.dispose]();
-      clients.clear();
-    },
-  };
 }
 
 function trustedOnly(pushed: PushedTools, { name: pusher }: Client, trust: PushTrust | undefined): PushedTools {

@@ -3,31 +3,6 @@ import type { AssistantMessage, ChatMessage, ImagePart, ModelToolCall, ReplayFie
 import { compactedContext, modelText, unseenNote } from "../prompt/model-text.ts";
 import type { SessionEvent } from "./events.ts";
 
-/** A conversation as a model is shown it, made of nothing but a session's events. */
-export interface History {
-  /** Takes in the next event. Those of other conversations and those that are no part of one are passed over. */
-  add(event: SessionEvent): void;
-  /**
-   * The messages so far, without a system message. Every call of an assistant message has its result, in the order of
-   * the calls and right behind it, whenever it came: what is missing is a failure that says so.
-   */
-  messages(): readonly ChatMessage[];
-}
-
-/**
- * Reads the events of one conversation:
- * - `user.message`: what the model was sent (`transformedContent`, else `content`), with its images. Also what the host
- *   tells the model by itself, such as a skill's context, is such an event, with a `source`.
- * - `assistant.message`: its text and `toolRequests`. A request may carry `argumentsText`, the model's own words, and
- *   `argumentsError`; the message and each request a `replay` for the endpoint.
- * - `tool.execution_complete`: the result, and `arguments` where a hook rewrote them.
- * - `session.compaction_complete` with a `summaryContent`: what was said before the last `session.compaction_start` gives
- *   way to it. `session.context_cleared`: everything so far is gone.
- */
-export function createHistory(options: { readonly agentId?: string } = {}): History {
-  return new EventHistory(options.agentId);
-}
-
 type Data = Readonly<Record<string, unknown>>;
 
 /** An assistant message with calls, until all have a result. */
@@ -39,17 +14,29 @@ interface OpenCalls {
   readonly later: ChatMessage[];
 }
 
-class EventHistory implements History {
+/** A conversation as a model is shown it, made of nothing but a session's events. */
+/**
+ * Reads the events of one conversation:
+ * - `user.message`: what the model was sent (`transformedContent`, else `content`), with its images. Also what the host
+ *   tells the model by itself, such as a skill's context, is such an event, with a `source`.
+ * - `assistant.message`: its text and `toolRequests`. A request may carry `argumentsText`, the model's own words, and
+ *   `argumentsError`; the message and each request a `replay` for the endpoint.
+ * - `tool.execution_complete`: the result, and `arguments` where a hook rewrote them.
+ * - `session.compaction_complete` with a `summaryContent`: what was said before the last `session.compaction_start` gives
+ *   way to it. `session.context_cleared`: everything so far is gone.
+ */
+export class History {
   readonly #agentId: string | undefined;
   readonly #messages: ChatMessage[] = [];
   #open: OpenCalls | undefined;
   /** How many messages a compaction that has begun is about. */
   #compacting = 0;
 
-  constructor(agentId: string | undefined) {
+  constructor({ agentId }: { readonly agentId?: string } = {}) {
     this.#agentId = agentId;
   }
 
+  /** Takes in the next event. Those of other conversations and those that are no part of one are passed over. */
   add({ type, data, agentId }: SessionEvent): void {
     if (agentId !== this.#agentId) return;
     if (type === "user.message") this.#say(userMessage(data));
@@ -60,6 +47,10 @@ class EventHistory implements History {
     else if (type === "session.context_cleared") this.#clear();
   }
 
+  /**
+   * The messages so far, without a system message. Every call of an assistant message has its result, in the order of
+   * the calls and right behind it, whenever it came: what is missing is a failure that says so.
+   */
   messages(): readonly ChatMessage[] {
     return this.#open === undefined ? [...this.#messages] : [...this.#messages, ...rendered(this.#open)];
   }

@@ -18,6 +18,11 @@ export interface SessionEvent {
   readonly agentId?: string;
 }
 
+/** Keeps events. `record` never throws. */
+export interface EventRecorder {
+  record(event: SessionEvent): void;
+}
+
 export type EventSink = (event: SessionEvent) => void;
 
 /** Ends a subscription: call it, or let `using` do so. */
@@ -29,35 +34,9 @@ interface AppendOptions {
 }
 
 /** The one door for a session's events: it gives each its id and its place in the chain, and hands it to whoever listens. */
-export interface SessionEvents {
-  /**
-   * Tells every sink, in the order they came, before it returns; an event that a sink appends follows the one it is
-   * about. With nobody listening to the type nothing is built, and the event is in nobody's chain.
-   */
-  append(type: string, data: object, agentId?: string, options?: AppendOptions): void;
-  /** Whether anybody hears of this type: ask before building costly data. */
-  wants(type: string): boolean;
-  /** Whether anybody but the recorder hears of this type: somebody who waits for news. */
-  hasListener(type: string): boolean;
-  /** Adds a sink for one type, or for every type. */
-  addSink(sink: EventSink, type?: string): Disposable;
-  /** Adds a sink for every type that is kept. It hears of each event before all others. A session has one at most. */
-  addRecorder(sink: EventSink): Disposable;
-  /** Runs when a sink for this type or for all of them was added. */
-  onSinkAdded(listener: (type: string | undefined) => void): void;
-  /** The next event follows this one: those after it have been taken back. */
-  rewind(lastEventId: string): void;
-  /** Removes every sink; what is appended later goes nowhere. */
-  close(): void;
-}
-
-export function createEvents(log: Logger, lastEventId: string | null = null): SessionEvents {
-  return new EventDoor(log, lastEventId);
-}
-
-class EventDoor implements SessionEvents {
+export class SessionEvents {
   readonly #log: Logger;
-  #recorder: EventSink | undefined;
+  #recorder: EventRecorder | undefined;
   // Copied on every change, so that a sink added or removed while an event is told changes only the next one.
   #sinks: readonly EventSink[] = [];
   readonly #sinksByType = new Map<string, readonly EventSink[]>();
@@ -66,19 +45,25 @@ class EventDoor implements SessionEvents {
   #parentId: string | null;
   readonly #sinkAdded: ((type: string | undefined) => void)[] = [];
 
-  constructor(log: Logger, lastEventId: string | null) {
+  constructor(log: Logger, lastEventId: string | null = null) {
     this.#log = log;
     this.#parentId = lastEventId;
   }
 
+  /** Whether anybody hears of this type: ask before building costly data. */
   wants(type: string): boolean {
     return this.hasListener(type) || (this.#recorder !== undefined && !isEphemeral(type));
   }
 
+  /** Whether anybody but the recorder hears of this type: somebody who waits for news. */
   hasListener(type: string): boolean {
     return this.#sinks.length > 0 || this.#sinksByType.has(type);
   }
 
+  /**
+   * Tells every sink, in the order they came, before it returns; an event that a sink appends follows the one it is
+   * about. With nobody listening to the type nothing is built, and the event is in nobody's chain.
+   */
   append(type: string, data: object, agentId?: string, { isEphemeral: isMomentary = false }: AppendOptions = {}): void {
     if (!this.wants(type)) return;
     this.#waiting.push(this.#envelope(type, data, agentId, isMomentary));
@@ -91,6 +76,7 @@ class EventDoor implements SessionEvents {
     }
   }
 
+  /** Adds a sink for one type, or for every type. */
   addSink(sink: EventSink, type?: string): Disposable {
     // A function of our own, so that adding one sink twice gives two subscriptions with a life each.
     const own: EventSink = (event) => sink(event);
@@ -100,23 +86,27 @@ class EventDoor implements SessionEvents {
     return { [Symbol.dispose]: () => this.#remove(own, type) };
   }
 
-  addRecorder(sink: EventSink): Disposable {
-    this.#recorder = sink;
+  /** Adds the recorder, which receives each event that is kept before any sink does. A session has at most one. */
+  addRecorder(recorder: EventRecorder): Disposable {
+    this.#recorder = recorder;
     return {
       [Symbol.dispose]: () => {
-        if (this.#recorder === sink) this.#recorder = undefined;
+        if (this.#recorder === recorder) this.#recorder = undefined;
       },
     };
   }
 
+  /** Runs when a sink for this type or for all of them was added. */
   onSinkAdded(listener: (type: string | undefined) => void): void {
     this.#sinkAdded.push(listener);
   }
 
+  /** The next event follows this one: those after it have been taken back. */
   rewind(lastEventId: string): void {
     this.#parentId = lastEventId;
   }
 
+  /** Removes every sink; what is appended later goes nowhere. */
   close(): void {
     this.#recorder = undefined;
     this.#sinks = [];
@@ -151,7 +141,7 @@ class EventDoor implements SessionEvents {
   }
 
   #tell(event: SessionEvent): void {
-    if (this.#recorder !== undefined && event.ephemeral !== true) this.#hand(this.#recorder, event);
+    if (event.ephemeral !== true) this.#recorder?.record(event);
     for (const sink of this.#sinks) this.#hand(sink, event);
     for (const sink of this.#sinksByType.get(event.type) ?? []) this.#hand(sink, event);
   }

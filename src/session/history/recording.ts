@@ -1,9 +1,9 @@
 import { toError } from "../../base/errors.ts";
-import type { Logger } from "../../base/logger.ts";
 import { packageVersion } from "../../base/package-version.ts";
 import type { ResolvedSessionConfig } from "../session-config.ts";
+import type { SessionContext } from "../session-context.ts";
 import type { History } from "./conversation-history.ts";
-import type { SessionEvent, SessionEvents } from "./events.ts";
+import type { SessionEvent } from "./events.ts";
 import {
   createSessionLog,
   findCut,
@@ -15,56 +15,37 @@ import {
 } from "./session-log.ts";
 
 /** What a session writes down of itself. */
-export interface Recording {
-  /** The conversation so far. A session without a log keeps one in memory from the moment that this is first read. */
-  readonly history: History;
-  /** Every event that was recorded; none without a log. */
-  read(): Promise<readonly SessionEvent[]>;
-  /**
-   * Takes back an event and all after it, unless `mayCut` says that it is too late for that.
-   * @returns how many. @throws HostError `EVENT_UNKNOWN`, and what `mayCut` throws; nothing is changed then.
-   */
-  truncate(eventId: string, mayCut: () => void): Promise<number>;
-  /** Settles when everything so far outlives this process, if there is a log that does. @throws HostError `LOG_NOT_WRITTEN`. */
-  flush(): Promise<void>;
-  /** Tells that somebody goes on with a session that is open. */
-  joined(continuesWork?: boolean): Promise<void>;
-  /** Records the options if they are others than those before. */
-  optionsChanged(before: ResolvedSessionConfig): void;
-  /** Ends the log; what cannot be written any more is said to the program's log. */
-  close(): Promise<void>;
-}
-
-export interface RecordingHost {
-  readonly events: SessionEvents;
-  readonly log: Logger;
-  readonly config: ResolvedSessionConfig;
-}
-
 /**
  * Records a session in a log, as the first to hear of every event: `session.start` for one that begins, else
  * `session.resume` and the ends of what its last process left open.
  */
-export function createRecording(host: RecordingHost, log: SessionLog | undefined): Recording {
-  return new LogRecording(host, log);
-}
-
-class LogRecording implements Recording {
-  readonly #host: RecordingHost;
+export class Recording {
+  readonly #host: SessionContext;
   #log: SessionLog | undefined;
   #recorder: Disposable | undefined;
 
-  constructor(host: RecordingHost, log: SessionLog | undefined) {
+  constructor(host: SessionContext, log: SessionLog | undefined) {
     this.#host = host;
     if (log !== undefined) this.#begin(log);
   }
 
+  /** The conversation so far. A session without a log keeps one in memory from the moment that this is first read. */
   get history(): History {
     return (this.#log ?? this.#begin(createSessionLog(this.#host.log))).history;
   }
 
+  /** Every event that was recorded; none without a log. */
   async read(): Promise<readonly SessionEvent[]> {
     return (await this.#log?.read()) ?? [];
+  }
+
+  /**
+   * Takes back an event and all after it, unless `mayCut` says that it is too late for that.
+   * @returns how many. @throws HostError `EVENT_UNKNOWN`, and what `mayCut` throws; nothing is changed then.
+   */
+  /** What was recorded before this session was resumed; undefined for a session that has just begun. */
+  past(): Promise<readonly SessionEvent[]> | undefined {
+    return this.#log?.resumed === undefined ? undefined : this.read();
   }
 
   async truncate(eventId: string, mayCut: () => void): Promise<number> {
@@ -82,10 +63,12 @@ class LogRecording implements Recording {
     return eventsRemoved;
   }
 
+  /** Settles when everything so far outlives this process, if there is a log that does. @throws HostError `LOG_NOT_WRITTEN`. */
   async flush(): Promise<void> {
     await this.#log?.flush();
   }
 
+  /** Tells that somebody goes on with a session that is open. */
   async joined(continuesWork = false): Promise<void> {
     const { events, config } = this.#host;
     if (!events.wants("session.resume")) return;
@@ -93,12 +76,14 @@ class LogRecording implements Recording {
     events.append("session.resume", resumeOf(config, { eventCount: length, continuesWork }, true));
   }
 
+  /** Records the options if they are others than those before. */
   optionsChanged(before: ResolvedSessionConfig): void {
     const options = toRecordedOptions(this.#host.config);
     if (this.#log === undefined || JSON.stringify(options) === JSON.stringify(toRecordedOptions(before))) return;
     this.#host.events.append("session.options_changed", { options });
   }
 
+  /** Ends the log; what cannot be written any more is said to the program's log. */
   async close(): Promise<void> {
     this.#recorder?.[Symbol.dispose]();
     try {
@@ -113,7 +98,7 @@ class LogRecording implements Recording {
     const { events, config } = this.#host;
     const { resumed } = log;
     this.#log = log;
-    this.#recorder = events.addRecorder((event) => log.record(event));
+    this.#recorder = events.addRecorder(log);
     if (resumed === undefined) events.append("session.start", startOf(config));
     else events.append("session.resume", resumeOf(config, resumed, false));
     for (const { type, data, agentId } of resumed?.unfinished ?? []) events.append(type, data, agentId);

@@ -3,7 +3,7 @@ import type { Logger } from "../../base/logger.ts";
 import { isPlainRecord } from "../../base/read-fields.ts";
 import { type AppendLog, createMemoryLog, type LogRecord } from "../../io/log/append-log.ts";
 import type { ResolvedSessionConfig, SessionOptions } from "../session-config.ts";
-import { createHistory, type History } from "./conversation-history.ts";
+import { History } from "./conversation-history.ts";
 import type { SessionEvent } from "./events.ts";
 import { type Settling, settleUnfinished } from "./unfinished-work.ts";
 
@@ -18,27 +18,9 @@ export interface ResumePoint {
   readonly continuesWork: boolean;
 }
 
-/** Everything that happened in a session and is kept. */
-export interface SessionLog {
-  /** Undefined: the session begins with this log. */
-  readonly resumed: ResumePoint | undefined;
-  /** The session's own conversation, with everything that was recorded. */
-  readonly history: History;
-  /** Records an event as it is now. Never throws. */
-  record(event: SessionEvent): void;
-  /** Every event that was not taken back, oldest first. */
-  read(): Promise<readonly SessionEvent[]>;
-  /** Makes the conversation anew of these events: the others were taken back. */
-  rebuild(events: readonly SessionEvent[]): void;
-  /** Settles when everything recorded so far outlives this process. @throws HostError `LOG_NOT_WRITTEN`. */
-  flush(): Promise<void>;
-  /** @throws HostError `LOG_NOT_WRITTEN` when something recorded could not be kept. */
-  close(): Promise<void>;
-}
-
 /** A new log for a session that begins. Without a store it lasts as long as the session. */
 export function createSessionLog(log: Logger, store: AppendLog = createMemoryLog()): SessionLog {
-  return new EventLog(store, log, createHistory(), undefined);
+  return new SessionLog(store, log, new History(), undefined);
 }
 
 /**
@@ -57,7 +39,7 @@ export async function openSessionLog(sessionId: string, log: Logger, store: Appe
     throw new HostError("SESSION_LOG_DAMAGED", `The log of session "${sessionId}" does not contain the session's creation. ${advice}`);
   }
   const lastEventId = events.at(-1)?.id ?? null;
-  return new EventLog(store, log, historyOf(events), {
+  return new SessionLog(store, log, historyOf(events), {
     eventCount: events.length,
     lastEventId,
     options,
@@ -67,7 +49,7 @@ export async function openSessionLog(sessionId: string, log: Logger, store: Appe
 }
 
 function historyOf(events: readonly SessionEvent[]): History {
-  const history = createHistory();
+  const history = new History();
   for (const event of events) history.add(event);
   return history;
 }
@@ -95,8 +77,11 @@ async function readEvents(store: AppendLog, log: Logger): Promise<readonly Sessi
   return records.flatMap((record) => toSessionEvent(record) ?? []);
 }
 
-class EventLog implements SessionLog {
+/** Everything that happened in a session and is kept. */
+export class SessionLog {
+  /** Undefined: the session begins with this log. */
   readonly resumed: ResumePoint | undefined;
+  /** The session's own conversation, with everything that was recorded. */
   history: History;
   readonly #store: AppendLog;
   readonly #log: Logger;
@@ -108,6 +93,7 @@ class EventLog implements SessionLog {
     this.resumed = resumed;
   }
 
+  /** Records an event as it is now. Never throws. */
   record(event: SessionEvent): void {
     const { type, id } = event;
     try {
@@ -123,18 +109,22 @@ class EventLog implements SessionLog {
     }
   }
 
+  /** Every event that was not taken back, oldest first. */
   async read(): Promise<readonly SessionEvent[]> {
     return withoutTruncated(await readEvents(this.#store, this.#log));
   }
 
+  /** Makes the conversation anew of these events: the others were taken back. */
   rebuild(events: readonly SessionEvent[]): void {
     this.history = historyOf(events);
   }
 
+  /** Settles when everything recorded so far outlives this process. @throws HostError `LOG_NOT_WRITTEN`. */
   flush(): Promise<void> {
     return this.#store.flush();
   }
 
+  /** @throws HostError `LOG_NOT_WRITTEN` when something recorded could not be kept. */
   close(): Promise<void> {
     return this.#store.close();
   }

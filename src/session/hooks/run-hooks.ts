@@ -1,10 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { Deadlines, type Timed } from "../../base/deadlines.ts";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
-import type { Logger } from "../../base/logger.ts";
 import { isThenable } from "../../base/thenable.ts";
-import type { SessionEvents } from "../history/events.ts";
-import { gateKinds, type Hook, type HookFacts, type HookInput, type HookKind, type HookKinds, type ResolvedHooks } from "./hook-kinds.ts";
+import type { SessionContext } from "../session-context.ts";
+import { gateKinds, type Hook, type HookFacts, type HookInput, type HookKind, type HookKinds } from "./hook-kinds.ts";
 import { type Fold, type FoldedKind, folds, type HookResults, readHookOutput } from "./hook-results.ts";
 
 /** What running one hook came to. */
@@ -19,35 +18,6 @@ export interface HookOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/**
- * Runs a session's hooks. A hook that throws, that does not answer within the session's `hookTimeout`, or whose answer
- * cannot be understood has failed: a gate then stops what it guards, an observer is passed over; both is told by
- * `session.warning` and the log. Every hook is told of by `hook.start` and `hook.end` while somebody listens.
- */
-export interface HookRunner {
-  /**
-   * Runs the hooks of a kind, one after the other, each with what the ones before made of it. Never throws or rejects;
-   * a promise only if a hook returned one.
-   */
-  run<K extends FoldedKind>(kind: K, facts: HookFacts<K>, options?: HookOptions): HookResults[K] | Promise<HookResults[K]>;
-  /** Runs one hook with the whole of its input. Never throws or rejects; a promise only if the hook returned one. */
-  invoke<K extends HookKind>(kind: K, hook: Hook<K>, input: HookKinds[K]["input"], options?: HookOptions): HookRun<K> | Promise<HookRun<K>>;
-  /** Waits for no hook any more; later ones fail at once. */
-  close(): void;
-}
-
-/** What hooks need of their session. */
-export interface HookHost {
-  readonly sessionId: string;
-  readonly events: SessionEvents;
-  readonly log: Logger;
-  readonly config: { readonly hooks: ResolvedHooks; readonly hookTimeout: number; readonly workingDirectory: string };
-}
-
-export function createHookRunner(host: HookHost): HookRunner {
-  return new SessionHookRunner(host);
-}
-
 const failed = Object.freeze({ kind: "failed" as const });
 
 /** One run of a hook. */
@@ -58,18 +28,27 @@ interface Invocation<K extends HookKind> {
   readonly agentId: string | undefined;
 }
 
-class SessionHookRunner implements HookRunner {
-  readonly #host: HookHost;
+/**
+ * Runs a session's hooks. A hook that throws, that does not answer within the session's `hookTimeout`, or whose answer
+ * cannot be understood has failed: a gate then stops what it guards, an observer is passed over; both is told by
+ * `session.warning` and the log. Every hook is told of by `hook.start` and `hook.end` while somebody listens.
+ */
+export class HookRunner {
+  readonly #host: SessionContext;
   readonly #deadlines = new Deadlines();
   readonly #waiting = new Set<() => void>();
   readonly #about: { readonly sessionId: string };
   #isClosed = false;
 
-  constructor(host: HookHost) {
+  constructor(host: SessionContext) {
     this.#host = host;
     this.#about = Object.freeze({ sessionId: host.sessionId });
   }
 
+  /**
+   * Runs the hooks of a kind, one after the other, each with what the ones before made of it. Never throws or rejects;
+   * a promise only if a hook returned one.
+   */
   run<K extends FoldedKind>(kind: K, facts: HookFacts<K>, options: HookOptions = {}): HookResults[K] | Promise<HookResults[K]> {
     const fold = folds[kind] as unknown as Fold<K>;
     const hooks = this.#host.config.hooks[kind] as unknown as readonly Hook<K>[];
@@ -110,6 +89,7 @@ class SessionHookRunner implements HookRunner {
     return { ...input, ...facts } as unknown as HookKinds[K]["input"];
   }
 
+  /** Runs one hook with the whole of its input. Never throws or rejects; a promise only if the hook returned one. */
   invoke<K extends HookKind>(
     kind: K,
     hook: Hook<K>,
@@ -193,6 +173,7 @@ class SessionHookRunner implements HookRunner {
     events.append("hook.end", { hookInvocationId: id || randomUUID(), hookType: kind, ...outcome }, agentId);
   }
 
+  /** Waits for no hook any more; later ones fail at once. */
   close(): void {
     this.#isClosed = true;
     for (const drop of [...this.#waiting]) drop();

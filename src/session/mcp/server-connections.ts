@@ -1,34 +1,27 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
-import type { Logger } from "../../base/logger.ts";
 import type { Asks } from "../../tools/tool.ts";
 import type { CatalogView } from "../catalog/catalog-view.ts";
 import type { ClientRequests } from "../clients/client-requests.ts";
-import type { AskKind } from "../clients/request-kinds.ts";
-import type { SessionEvents } from "../history/events.ts";
+import type { SessionClients } from "../clients/session-client.ts";
 import type { ServerInstructions } from "../prompt/system-prompt.ts";
-
-interface ServerConnectionsHost {
-  readonly events: SessionEvents;
-  readonly log: Logger;
-  readonly sessionId: string;
-  readonly asks: ClientRequests;
-  readonly config: { readonly view: CatalogView };
-  /** Whether somebody can answer this kind of question. */
-  canAsk(kind: AskKind): boolean;
-}
+import type { SessionContext } from "../session-context.ts";
 
 /** What a session does with its MCP servers: it starts them when they are wanted, and tells of them. */
 export class SessionServerConnections implements Disposable {
-  readonly #host: ServerConnectionsHost;
+  readonly #host: SessionContext;
+  readonly #clients: SessionClients;
+  readonly #asks: ClientRequests;
   readonly #servers: SessionServers | undefined;
   readonly #listening: Disposable | undefined;
   readonly #toldDiagnostics = new Set<string>();
   #toldServers: string | undefined;
   #isStarted = false;
 
-  constructor(host: ServerConnectionsHost, servers: SessionServers | undefined) {
+  constructor(host: SessionContext, clients: SessionClients, asks: ClientRequests, servers: SessionServers | undefined) {
     this.#host = host;
+    this.#clients = clients;
+    this.#asks = asks;
     this.#servers = servers;
     this.#listening = servers?.subscribe((news) => this.#tellNews(news));
     servers?.onSignIn((data, signal) => this.#askToSignIn(data, signal));
@@ -77,7 +70,7 @@ export class SessionServerConnections implements Disposable {
   }
 
   async #askToSignIn(...[data, signal]: Parameters<AskToSignIn>): ReturnType<AskToSignIn> {
-    const outcome = await this.#host.asks.open("authorization", data, { signal: () => signal, serverName: data.serverName });
+    const outcome = await this.#asks.open("authorization", data, { signal: () => signal, serverName: data.serverName });
     if (outcome.kind === "answered") return outcome.answer;
     throw new HostError(
       "ASK_UNANSWERED",
@@ -87,9 +80,8 @@ export class SessionServerConnections implements Disposable {
 
   /** Nobody being there to ask is no answer: then a person may sign in. */
   async #askForToken(...[data, signal]: Parameters<AskForToken>): ReturnType<AskForToken> {
-    const { asks } = this.#host;
-    if (!this.#host.canAsk("accessToken")) return undefined;
-    const outcome = await asks.open("accessToken", data, { signal: () => signal, serverName: data.serverName });
+    if (!this.#clients.canAsk("accessToken")) return undefined;
+    const outcome = await this.#asks.open("accessToken", data, { signal: () => signal, serverName: data.serverName });
     return outcome.kind === "answered" ? outcome.answer : undefined;
   }
 

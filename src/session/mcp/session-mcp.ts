@@ -1,22 +1,16 @@
 import { HostError } from "../../base/errors.ts";
 import { waitFor } from "../../base/wait-for.ts";
+import type { SessionRuntime } from "../session-runtime.ts";
 import type { AskToSignIn, ServerInfo, ServerTool, SessionServers } from "./server-connections.ts";
-
-export interface SessionMcpHost {
-  /** @throws HostError `SESSION_CLOSED`. */
-  assertOpen(): void;
-  readonly config: { readonly servers: { readonly disabled: ReadonlySet<string> } };
-  update(change: { readonly disabledMcpServers: readonly string[] }): Promise<void>;
-}
 
 /** The MCP servers of a session. What it stops or switches off, it goes without; other sessions keep theirs. */
 export class SessionMcp {
-  readonly #host: SessionMcpHost;
+  readonly #host: Pick<SessionRuntime, "assertOpen" | "config" | "update">;
   readonly #servers: SessionServers | undefined;
 
-  constructor(host: SessionMcpHost, servers: SessionServers | undefined) {
+  constructor(host: Pick<SessionRuntime, "assertOpen" | "config" | "update" | "environment">) {
     this.#host = host;
-    this.#servers = servers;
+    this.#servers = host.environment.mcp;
   }
 
   /** All of them as they stand now, lowest precedence first. Starts none; `session.ready()` does, and waits a while. */

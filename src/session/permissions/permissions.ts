@@ -1,15 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { toError } from "../../base/errors.ts";
-import type { Logger } from "../../base/logger.ts";
 import type { Asks, PermissionDecision, PermissionRequest, Tool, ToolContext } from "../../tools/tool.ts";
 import { type ApprovalKey, type ApprovalScope, type ApprovalStore, createMemoryApprovals } from "../../trust/approvals.ts";
 import { locationOf } from "../../trust/folder-identity.ts";
 import type { AskHandler, AskHandlers, ClientRequests } from "../clients/client-requests.ts";
 import type { AskOutcome } from "../clients/request-kinds.ts";
-import type { SessionEvents } from "../history/events.ts";
+import type { SessionContext } from "../session-context.ts";
 import { type ApprovableCall, type ApprovalGrant, approvalsFor, grantsFor, grantsOf, outdatedApprovals } from "./permission-approvals.ts";
 import { findReach, type ReachFound, type RuledReach } from "./permission-reach.ts";
-import type { PermissionRule, PermissionRules, RuleVerdict } from "./permission-rules.ts";
+import type { PermissionRule, RuleVerdict } from "./permission-rules.ts";
 
 /** Allows every call. For programs that trust every tool they offer. */
 export const approveAll: AskHandler<"permission"> = () => approval;
@@ -56,67 +55,39 @@ interface PermissionQuestion {
   readonly caller: AskHandlers | undefined;
 }
 
-export interface Permissions {
-  /** Whether rules may stop a call of this tool that nobody need be asked about. */
-  mayStop(tool: Tool): boolean;
-  /** What a call reaches, for rules. Undefined: nobody can tell, or no rule is about it. Throws what the tool throws. */
-  reachOf(tool: Tool, args: unknown, context: ToolContext): ReachFound | Promise<ReachFound> | undefined;
-  /**
-   * Decides: a rule that denies; a hook that allows; a hook or a rule that wants somebody asked; a tool that needs no
-   * permission; a rule that allows; what was approved before; and then whoever is asked. Never rejects.
-   */
-  decide(question: PermissionQuestion, waits: boolean): PermissionVerdict | Promise<PermissionVerdict>;
-  /**
-   * Approves something for a place before anybody asks for it: reading, commands, a server's tools, as the Copilot SDK
-   * writes it. False: it is about none of these tools.
-   */
-  approveFor(location: string, approval: unknown, tools: Iterable<Tool>): Promise<boolean>;
-  /** Forgets what was approved for the session. */
-  reset(): void;
-}
-
-/** What permissions need of their session. */
-export interface PermissionHost {
-  readonly sessionId: string;
-  readonly asks: ClientRequests;
-  readonly events: SessionEvents;
-  readonly log: Logger;
-  /** Where approvals are kept that outlive the session. Undefined: they last as long as the session does. */
-  readonly approvals: ApprovalStore | undefined;
-  readonly config: {
-    readonly permissions: PermissionRules;
-    readonly workingDirectory: string;
-    readonly onPermissionRequest: AskHandler<"permission"> | undefined;
-  };
-}
-
-export function createPermissions(host: PermissionHost): Permissions {
-  return new SessionPermissions(host);
-}
-
 const allowed: PermissionVerdict = Object.freeze({ allowed: true });
 const unavailable: PermissionVerdict = Object.freeze({ allowed: false, code: "permission_unavailable" });
 
 type Verdict = PermissionVerdict | Promise<PermissionVerdict>;
 
-class SessionPermissions implements Permissions {
-  readonly #host: PermissionHost;
+export class Permissions {
+  readonly #host: SessionContext;
+  readonly #asks: ClientRequests;
+  /** Keeps approvals that outlive the session. Undefined: they last as long as the session. */
+  readonly #approvals: ApprovalStore | undefined;
   readonly #sessionScope: ApprovalScope;
   #ofSession = createMemoryApprovals();
   #hasSessionGrants = false;
   readonly #lookedForOutdated = new WeakSet<Tool>();
   #lasting: readonly ApprovalScope[] | undefined;
 
-  constructor(host: PermissionHost) {
+  constructor(host: SessionContext, asks: ClientRequests, approvals: ApprovalStore | undefined) {
     this.#host = host;
+    this.#asks = asks;
+    this.#approvals = approvals;
     this.#sessionScope = { kind: "session", id: host.sessionId };
   }
 
+  /** Forgets what was approved for the session. */
   reset(): void {
     this.#ofSession = createMemoryApprovals();
     this.#hasSessionGrants = false;
   }
 
+  /**
+   * Approves something for a place before anybody asks for it: reading, commands, a server's tools, as the Copilot SDK
+   * writes it. False: it is about none of these tools.
+   */
   async approveFor(location: string, approval: unknown, tools: Iterable<Tool>): Promise<boolean> {
     const grants = grantsFor(approval, tools);
     const approvedAt = new Date().toISOString();
@@ -126,20 +97,26 @@ class SessionPermissions implements Permissions {
       this.#hasSessionGrants = true;
       await this.#keep(this.#ofSession, grants, this.#sessionScope, approvedAt);
     }
-    if (this.#host.approvals !== undefined) await this.#keep(this.#host.approvals, grants, scope, approvedAt);
+    if (this.#approvals !== undefined) await this.#keep(this.#approvals, grants, scope, approvedAt);
     return grants.length > 0;
   }
 
+  /** Whether rules may stop a call of this tool that nobody need be asked about. */
   mayStop(tool: Tool): boolean {
     return this.#host.config.permissions.mayStop(tool);
   }
 
+  /** What a call reaches, for rules. Undefined: nobody can tell, or no rule is about it. Throws what the tool throws. */
   reachOf(tool: Tool, args: unknown, context: ToolContext): ReachFound | Promise<ReachFound> | undefined {
     const { permissions } = this.#host.config;
     if (tool.reach === undefined || !permissions.judgesReach(tool)) return undefined;
     return findReach(tool.reach(args, context), permissions);
   }
 
+  /**
+   * Decides: a rule that denies; a hook that allows; a hook or a rule that wants somebody asked; a tool that needs no
+   * permission; a rule that allows; what was approved before; and then whoever is asked. Never rejects.
+   */
   decide(question: PermissionQuestion, waits: boolean): Verdict {
     const { tool, request, toolArgs: args, exemption, askedByHook } = question;
     const ruled = this.#judge(question);
@@ -169,7 +146,7 @@ class SessionPermissions implements Permissions {
     const { toolCallId, agentId, signal, caller } = question;
     const options = { toolCallId, agentId, waits, signal, caller };
     if (call !== undefined) this.#reportOutdated(call);
-    const outcome = this.#host.asks.open("permission", toPermissionAsk(question, call?.request), options);
+    const outcome = this.#asks.open("permission", toPermissionAsk(question, call?.request), options);
     const judge = (settled: AskOutcome<"permission">): Verdict => {
       const verdict = toVerdict(settled);
       if (!verdict.allowed || settled.kind !== "answered" || !isLasting(settled.answer) || call === undefined) return verdict;
@@ -181,7 +158,7 @@ class SessionPermissions implements Permissions {
 
   /** Reports once that an approval which earlier versions kept by names alone is not honoured, and removes it. */
   #reportOutdated(call: ApprovableCall): void {
-    const { approvals } = this.#host;
+    const approvals = this.#approvals;
     if (approvals === undefined || this.#lookedForOutdated.has(call.tool)) return;
     this.#lookedForOutdated.add(call.tool);
     try {
@@ -221,7 +198,7 @@ class SessionPermissions implements Permissions {
   }
 
   #wasApproved(call: ApprovableCall): boolean | Promise<boolean> {
-    const { approvals } = this.#host;
+    const approvals = this.#approvals;
     if (!this.#hasSessionGrants && approvals === undefined) return false;
     try {
       const needed = approvalsFor(call);
@@ -251,7 +228,7 @@ class SessionPermissions implements Permissions {
 
   /** Remembers an answer. Undefined: at once. */
   #remember(decision: PermissionDecision, call: ApprovableCall): Promise<void> | undefined {
-    const { approvals } = this.#host;
+    const approvals = this.#approvals;
     const grants = this.#read(decision, call);
     if (grants === undefined) return undefined;
     const approvedAt = new Date().toISOString();

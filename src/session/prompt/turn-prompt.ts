@@ -1,20 +1,15 @@
 import { toError } from "../../base/errors.ts";
-import type { Logger } from "../../base/logger.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
-import type { SessionEvent, SessionEvents } from "../history/events.ts";
+import type { SessionEvent } from "../history/events.ts";
+import type { SessionContext } from "../session-context.ts";
 import { assembleInstructions, eagerPrompts, type InstructionParts } from "./system-prompt.ts";
-
-export interface InstructionHost {
-  readonly events: SessionEvents;
-  readonly log: Logger;
-  /** What the system message of now is made of. Equal parts are the same objects. */
-  parts(): Promise<InstructionParts>;
-}
 
 /** Keeps a session's system message up to date with its skills and tools, and tells of both when they are new. */
 export class SystemPromptCache {
-  readonly #host: InstructionHost;
+  readonly #host: Pick<SessionContext, "events" | "log">;
+  /** What the system message is made of now. Equal parts are the same objects. */
+  readonly #partsOf: () => Promise<InstructionParts>;
   /** The prompts that were told of, by skill. */
   readonly #invoked = new Map<string, string>();
   #skills: readonly SkillEntry[] | undefined;
@@ -23,8 +18,9 @@ export class SystemPromptCache {
   #text = "";
   #told: string | undefined;
 
-  constructor(host: InstructionHost) {
+  constructor(host: Pick<SessionContext, "events" | "log">, parts: () => Promise<InstructionParts>) {
     this.#host = host;
+    this.#partsOf = parts;
   }
 
   /** What a session that is gone on with was told before. */
@@ -38,7 +34,7 @@ export class SystemPromptCache {
 
   /** The system message for a catalog. What cannot be made anew stays as it was, until something changes. */
   async refresh(catalog: ToolCatalog): Promise<string> {
-    const parts = await this.#host.parts();
+    const parts = await this.#partsOf();
     if (catalog !== this.#catalog || this.#parts === undefined || !isSame(parts, this.#parts)) {
       this.#parts = parts;
       this.#catalog = catalog;

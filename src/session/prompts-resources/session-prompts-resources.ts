@@ -1,14 +1,14 @@
 import { Emitter } from "../../base/emitter.ts";
 import { HostError, toError } from "../../base/errors.ts";
-import type { Logger } from "../../base/logger.ts";
 import { waitFor } from "../../base/wait-for.ts";
 import { unknownResource } from "../../tools/create/create-resource.ts";
 import type { Completion, OfferContext, Prompt, PromptDefinition, PromptResult } from "../../tools/prompt.ts";
 import type { Resource, ResourceContents, ResourceDefinition, ResourceTemplate, ResourceTemplateDefinition } from "../../tools/resource.ts";
 import type { ToolOrigin } from "../../tools/tool.ts";
-import { type AskHost, askAround } from "../calls/call-context.ts";
+import { type AskServices, askAround } from "../calls/call-context.ts";
 import type { AskHandlers } from "../clients/client-requests.ts";
 import type { SessionEnvironment } from "../environment.ts";
+import type { SessionContext } from "../session-context.ts";
 import {
   assemblePromptsAndResources,
   type PromptAndResourceSource,
@@ -48,19 +48,17 @@ export interface OffersChange {
   readonly resourceTemplates: boolean;
 }
 
-export interface PromptsAndResourcesHost extends AskHost {
-  readonly sessionId: string;
+interface PromptsAndResourcesContext extends SessionContext, AskServices {
   readonly environment: SessionEnvironment;
-  readonly log: Logger;
   /** @throws HostError `SESSION_CLOSED`. */
   assertOpen(): void;
-  /** Tells that the environment may give something else now. */
+  /** Emits when the environment may provide something else now. */
   readonly changes: Emitter<{ changed: undefined }>;
 }
 
 /** The prompts and resources of one session: what they are now, their use, and the news of them. */
 export class SessionPromptsAndResources {
-  readonly #host: PromptsAndResourcesHost;
+  readonly #host: PromptsAndResourcesContext;
   readonly #changes: Emitter<{ changed: OffersChange }>;
   readonly #closing = new AbortController();
   readonly #watches = new Set<ResourceWatch>();
@@ -75,7 +73,7 @@ export class SessionPromptsAndResources {
   #current: PromptsAndResources | undefined;
   #told: Versions = { prompts: 0, resources: 0, resourceTemplates: 0 };
 
-  constructor(host: PromptsAndResourcesHost) {
+  constructor(host: PromptsAndResourcesContext) {
     this.#host = host;
     this.#changes = new Emitter((error) => host.log.error("A listener for prompts and resources failed.", { error }));
     host.changes.on("changed", () => this.#look());

@@ -2,13 +2,11 @@ import { errorMessage, HostError, toError } from "../../base/errors.ts";
 import { onAbort, waitFor } from "../../base/wait-for.ts";
 import type { ChatMessage, CompleteOptions, MessagePart, ModelReply } from "../../models/model.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
-import type { History } from "../history/conversation-history.ts";
 import { asideRequest, compactionRequest } from "../prompt/model-text.ts";
 import { estimateTokens } from "../prompt/system-prompt.ts";
 import { assembleMessages } from "./assemble-messages.ts";
 import type { TurnModel } from "./model-cache.ts";
-import type { TurnConfig } from "./turn-options.ts";
-import type { ContextLimit, ModelCall, RequestParts, TurnHost } from "./turn-types.ts";
+import type { ContextLimit, ModelCall, RequestParts, TurnContext } from "./turn-types.ts";
 
 /** What made a conversation shorter, in the Copilot SDK's words. */
 type CompactionTrigger = "threshold" | "context_limit_retry" | "manual";
@@ -39,7 +37,7 @@ export type Compaction =
  * Has the model summarise a conversation and tells the events, from which its history is made: with the success the
  * messages give way to the summary, and what was said meanwhile stays behind it. Never rejects.
  */
-async function compact(request: CompactionRequest, { events, log }: TurnHost, signal: AbortSignal): Promise<Compaction> {
+async function compact(request: CompactionRequest, { events, log }: TurnContext, signal: AbortSignal): Promise<Compaction> {
   const { model, use, messages, trigger, customInstructions } = request;
   events.append("session.compaction_start", { model: model.chat.id, trigger, ...use });
   const end = (data: object): void => {
@@ -152,11 +150,6 @@ function tokensUsed({ usage }: ModelReply): object {
   };
 }
 
-interface CompactorHost extends TurnHost {
-  readonly config: { readonly turn: TurnConfig };
-  readonly history: History;
-}
-
 interface Running {
   readonly trigger: CompactionTrigger;
   readonly stop: AbortController;
@@ -165,7 +158,7 @@ interface Running {
 
 /** Keeps the conversation of a session within what its model takes, by summaries in the place of what was said. */
 export class Compactor implements ContextLimit, Disposable {
-  readonly #host: CompactorHost;
+  readonly #host: TurnContext;
   #parts: RequestParts | undefined;
   #running: Running | undefined;
   /** How many tokens the endpoint counts where one is estimated. */
@@ -175,7 +168,7 @@ export class Compactor implements ContextLimit, Disposable {
   #hopelessAt = 0;
   #closed = false;
 
-  constructor(host: CompactorHost) {
+  constructor(host: TurnContext) {
     this.#host = host;
   }
 
@@ -211,7 +204,7 @@ export class Compactor implements ContextLimit, Disposable {
   use(): ContextUse | undefined {
     if (this.#parts === undefined) return undefined;
     const { model, system, tools } = this.#parts;
-    return contextUse({ model, tools, messages: assembleMessages(system, this.#host.history, model.seesImages) });
+    return contextUse({ model, tools, messages: assembleMessages(system, this.#host.recording.history, model.seesImages) });
   }
 
   /** Makes the conversation shorter because somebody wants it so. @throws HostError `COMPACTION`. */
@@ -236,13 +229,13 @@ export class Compactor implements ContextLimit, Disposable {
   }
 
   #start(trigger: CompactionTrigger, use: ContextUse, customInstructions?: string): Running {
-    const messages = this.#host.history.messages();
+    const messages = this.#host.recording.history.messages();
     const request: CompactionRequest = { trigger, model: this.#parts!.model, use, messages, customInstructions };
     const stop = new AbortController();
     if (this.#closed) stop.abort();
     const ended = compact(request, this.#host, stop.signal).then((end) => {
       this.#running = undefined;
-      this.#hopelessAt = this.#host.history.messages().length;
+      this.#hopelessAt = this.#host.recording.history.messages().length;
       return end;
     });
     this.#running = { trigger, stop, ended };
@@ -251,7 +244,7 @@ export class Compactor implements ContextLimit, Disposable {
 
   /** What the tools and the instructions take cannot be summarised. */
   #isWorthwhile({ conversationTokens, tokenLimit }: ContextUse): boolean {
-    const { length } = this.#host.history.messages();
+    const { length } = this.#host.recording.history.messages();
     const isNew = this.#hopelessAt === 0 || length < this.#hopelessAt || length >= this.#hopelessAt + fewMessages;
     // Who wants a conversation kept that small means it.
     const threshold = this.#host.config.turn.infinite?.backgroundThreshold ?? 1;
@@ -275,7 +268,7 @@ async function untilEnded({ ended, stop }: Running, signal: AbortSignal, stopsIt
 }
 
 /** Tells how much of the model's context the next request takes, by an estimate. */
-export function emitUsageInfo(call: ModelCall, { events }: TurnHost): void {
+export function emitUsageInfo(call: ModelCall, { events }: TurnContext): void {
   if (!events.wants("session.usage_info")) return;
   const { agent, messages } = call;
   events.append("session.usage_info", { ...contextUse(call), messagesLength: messages.length }, agent.agentId);
@@ -292,7 +285,7 @@ function contextUse({ model, messages, tools }: Pick<ModelCall, "model" | "messa
 }
 
 /** Tells what an answer took, as the endpoint counts it. */
-export function emitUsage(call: ModelCall, { events }: TurnHost, reply: ModelReply): void {
+export function emitUsage(call: ModelCall, { events }: TurnContext, reply: ModelReply): void {
   if (!events.wants("assistant.usage")) return;
   const { usage, duration, timeToFirstToken, finishReason, callId, requestId, model } = reply;
   const data = {

@@ -3,13 +3,13 @@ import { waitFor } from "../../base/wait-for.ts";
 import type { CompleteOptions, ModelDelta, ModelReply, ModelRequest, ModelRetry, RequestOrigin } from "../../models/model.ts";
 import { errorType, type StepEnd, type TracedStep } from "../telemetry.ts";
 import { emitUsage, emitUsageInfo, initiatorOf } from "./compaction.ts";
-import type { ModelCall, TurnHost } from "./turn-types.ts";
+import type { ModelCall, TurnContext } from "./turn-types.ts";
 
 /**
  * Asks the model, telling the events of what comes. Rejects with the model's error, or with the signal's reason as soon
  * as it fires, whatever the model does: nothing of an answer is told after that.
  */
-export async function callModel(call: ModelCall, host: TurnHost): Promise<ModelReply> {
+export async function callModel(call: ModelCall, host: TurnContext): Promise<ModelReply> {
   const { agent, model, messages, tools, run } = call;
   const { events } = host;
   emitUsageInfo(call, host);
@@ -37,7 +37,7 @@ export async function callModel(call: ModelCall, host: TurnHost): Promise<ModelR
   }
 }
 
-function beginStep({ agent, model, run }: ModelCall, { pipeline }: TurnHost): TracedStep | undefined {
+function beginStep({ agent, model, run }: ModelCall, { pipeline }: TurnContext): TracedStep | undefined {
   const { chat, provider } = model;
   return pipeline.telemetry?.begin({ kind: "model", model: chat.id, provider, address: chat.address }, agent.agentId, run.trace);
 }
@@ -58,7 +58,7 @@ interface Listening {
   isOver: boolean;
 }
 
-function listen(call: ModelCall, host: TurnHost): Listening {
+function listen(call: ModelCall, host: TurnContext): Listening {
   const tell = call.agent.streaming ? deltaTeller(call, host) : undefined;
   const listening: Listening = {
     isOver: false,
@@ -76,7 +76,7 @@ function originOf({ agent: { agentId, parentAgentId }, run: { interactionId } }:
   return { kind: agentId === undefined ? "agent" : "subagent", agentId, parentAgentId, interactionId };
 }
 
-function deltaTeller({ agent, messageId }: ModelCall, { events }: TurnHost): (delta: ModelDelta) => void {
+function deltaTeller({ agent, messageId }: ModelCall, { events }: TurnContext): (delta: ModelDelta) => void {
   const reasoningId = randomUUID();
   let hasBegun = false;
   const append = (type: string, data: object): void => {
@@ -94,7 +94,7 @@ function deltaTeller({ agent, messageId }: ModelCall, { events }: TurnHost): (de
   };
 }
 
-function tellRetry({ agent, model, run }: ModelCall, { events, log }: TurnHost, { error, attempt, delay }: ModelRetry): void {
+function tellRetry({ agent, model, run }: ModelCall, { events, log }: TurnContext, { error, attempt, delay }: ModelRetry): void {
   log.warning("A request to the model failed and will be retried.", { code: error.code, message: error.message, attempt, delay });
   if (!events.wants("model.call_failure")) return;
   const { status } = error;

@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
-import type { Logger } from "../../base/logger.ts";
 import { waitFor } from "../../base/wait-for.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
-import { type AgentPromptHost, emitSkillInvoked } from "../agents/agent-prompt.ts";
-import type { SessionEvents } from "../history/events.ts";
+import { emitSkillInvoked, type SkillSource } from "../agents/agent-prompt.ts";
 import { skillContext } from "../prompt/model-text.ts";
+import type { SessionContext } from "../session-context.ts";
 
 /** A command that a person gives, such as `/deploy`. */
 export interface SessionCommand {
@@ -25,13 +24,6 @@ export interface SessionCommand {
   }): unknown;
 }
 
-export interface CommandHost {
-  readonly sessionId: string;
-  readonly events: SessionEvents;
-  readonly log: Logger;
-  commands(): ReadonlyMap<string, SessionCommand>;
-}
-
 interface CalledCommand {
   readonly command: SessionCommand;
   readonly argumentsText: string;
@@ -40,24 +32,28 @@ interface CalledCommand {
 const invocation = /^\/(\S+)(?:\s+([\s\S]*))?$/;
 
 /** The command that a prompt such as `/deploy staging` calls up; undefined: it calls up none. */
-export function commandIn(prompt: string, host: CommandHost): CalledCommand | undefined {
+export function commandIn(prompt: string, commands: ReadonlyMap<string, SessionCommand>): CalledCommand | undefined {
   const [, name, argumentsText = ""] = invocation.exec(prompt.trim()) ?? [];
-  const command = name === undefined ? undefined : host.commands().get(name);
+  const command = name === undefined ? undefined : commands.get(name);
   return command && { command, argumentsText: argumentsText.trim() };
 }
 
 /** @throws HostError `COMMAND_UNKNOWN`. */
-export function findCommand(name: string, host: CommandHost): SessionCommand {
-  const command = host.commands().get(name);
+export function findCommand(name: string, commands: ReadonlyMap<string, SessionCommand>): SessionCommand {
+  const command = commands.get(name);
   if (command !== undefined) return command;
-  const known = [...host.commands().keys()].join(", ");
+  const known = [...commands.keys()].join(", ");
   const advice = known === "" ? "No plugin adds commands." : `Available commands: ${known}.`;
   throw new HostError("COMMAND_UNKNOWN", `Command ${JSON.stringify(name)} does not exist. ${advice}`);
 }
 
 /** Runs a command, telling the events of it, and gives what it gave. Rejects as it does, and when the signal fires. */
-export async function runCommand({ command, argumentsText }: CalledCommand, host: CommandHost, signal: AbortSignal): Promise<unknown> {
-  const { events, log, sessionId } = host;
+export async function runCommand(
+  { command, argumentsText }: CalledCommand,
+  context: SessionContext,
+  signal: AbortSignal,
+): Promise<unknown> {
+  const { events, log, sessionId } = context;
   const requestId = randomUUID();
   const { name: commandName } = command;
   const text = argumentsText === "" ? `/${commandName}` : `/${commandName} ${argumentsText}`;
@@ -80,7 +76,7 @@ export async function runCommand({ command, argumentsText }: CalledCommand, host
  * instructions with what follows the name filled in, as Agent Skills clients do. Undefined: the prompt calls up no skill
  * and means itself.
  */
-export async function userSkillContext(prompt: string, host: AgentPromptHost): Promise<string | undefined> {
+export async function userSkillContext(prompt: string, host: SkillSource): Promise<string | undefined> {
   const [, name, argumentsText = ""] = invocation.exec(prompt.trim()) ?? [];
   const skill = name === undefined ? undefined : host.skills().findLast((entry) => entry.name === name && isInvocable(entry));
   if (skill === undefined) return undefined;

@@ -1,33 +1,30 @@
 import type { ToolDefinition } from "../../tools/tool.ts";
-import type { SkillEntry } from "../../tools/tool-source.ts";
 import { AgentPromptCache } from "../agents/agent-prompt.ts";
 import type { AgentScope } from "../calls/tool-call.ts";
+import type { SessionCatalog } from "../catalog/live-catalog.ts";
+import type { SessionToolset } from "../catalog/session-tools.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
+import type { SessionEnvironment } from "../environment.ts";
 import type { History } from "../history/conversation-history.ts";
 import type { SessionEvent } from "../history/events.ts";
+import type { SessionServerConnections } from "../mcp/server-connections.ts";
 import { CustomInstructions } from "../prompt/instruction-files.ts";
 import { promptContext, toolsChangedNotice } from "../prompt/model-text.ts";
-import type { ServerInstructions } from "../prompt/system-prompt.ts";
 import { SystemPromptCache } from "../prompt/turn-prompt.ts";
-import type { ResolvedSessionConfig } from "../session-config.ts";
 import { Compactor } from "./compaction.ts";
-import type { QueuedMessage } from "./message-queue.ts";
+import { MessageQueue, type QueuedMessage } from "./message-queue.ts";
 import { ModelCache, type TurnModel } from "./model-cache.ts";
-import { type CommandHost, commandIn, runCommand, userSkillContext } from "./slash-commands.ts";
-import type { TurnAgent, TurnHost } from "./turn-types.ts";
+import { commandIn, runCommand, type SessionCommand, userSkillContext } from "./slash-commands.ts";
+import type { TurnAgent, TurnContext } from "./turn-types.ts";
 
-/** What the conversation of a session needs of it. */
-export interface TurnAgentHost extends TurnHost, CommandHost {
-  readonly config: ResolvedSessionConfig;
-  readonly history: History;
-  createScope(turn: { readonly turnId?: string; readonly signal?: AbortSignal }): AgentScope;
-  /** What of a catalog this conversation is told of. */
-  advertised(catalog: ToolCatalog): readonly ToolDefinition[];
-  skills(): readonly SkillEntry[];
-  /** What connected servers say about their use. The same array until it changes. */
-  serverInstructions(): readonly ServerInstructions[];
-  /** What was recorded before this session went on; undefined: it has just begun. */
-  past(): Promise<readonly SessionEvent[]> | undefined;
+/** What the turns of a session's own conversation work with, beside what those of sub-agents do. */
+export interface SessionTurnContext extends TurnContext {
+  readonly environment: SessionEnvironment;
+  readonly catalog: SessionCatalog;
+  readonly servers: SessionServerConnections;
+  readonly toolset: SessionToolset;
+  /** Settles when the session's sources are loaded. */
+  ready(signal: AbortSignal): Promise<void>;
 }
 
 /** Where a message of a user belongs. */
@@ -38,11 +35,15 @@ interface Interaction {
 
 /** The conversation of a session itself. */
 export class SessionTurnAgent implements TurnAgent {
-  readonly #host: TurnAgentHost;
+  readonly #host: SessionTurnContext;
   readonly #models = new ModelCache();
   readonly #instructions: SystemPromptCache;
   readonly #custom: CustomInstructions;
-  readonly #takeIn: () => Promise<boolean>;
+  /** The messages that wait for their turn, or for the running one. */
+  readonly queue: MessageQueue;
+  #interaction: Interaction | undefined;
+  /** The messages that the running turn answers. */
+  #answering: readonly string[] = [];
   readonly context: Compactor;
   /** The tools that the model has been told of, and not yet that they are gone. */
   #told: Set<string> | undefined;
@@ -50,11 +51,11 @@ export class SessionTurnAgent implements TurnAgent {
   #toldModel: string | undefined;
   #hasBegun = false;
 
-  constructor(host: TurnAgentHost, takeIn: () => Promise<boolean>) {
+  constructor(host: SessionTurnContext) {
     this.#host = host;
-    this.#takeIn = takeIn;
+    this.queue = new MessageQueue(() => host.events.append("pending_messages.modified", {}));
     this.context = new Compactor(host);
-    const prompts = new AgentPromptCache(host);
+    const prompts = new AgentPromptCache(host.toolset.services);
     this.#custom = new CustomInstructions(
       () => ({ options: host.config.turn.customInstructions, workingDirectory: host.config.workingDirectory }),
       host.log,
@@ -64,19 +65,19 @@ export class SessionTurnAgent implements TurnAgent {
       return {
         workingDirectory,
         agentPrompt: await prompts.promptOf(agents.selected),
-        skills: host.skills(),
+        skills: host.environment.skills(host.config.view),
         mode: turn.agentMode,
         custom: this.#custom.text,
         listingTokens: turn.listingTokens,
-        servers: host.serverInstructions(),
+        servers: host.servers.instructions(),
         wishes: turn.systemMessages,
       };
     };
-    this.#instructions = new SystemPromptCache({ events: host.events, log: host.log, parts });
+    this.#instructions = new SystemPromptCache(host, parts);
   }
 
   get history(): History {
-    return this.#host.history;
+    return this.#host.recording.history;
   }
 
   get streaming(): boolean {
@@ -88,11 +89,11 @@ export class SessionTurnAgent implements TurnAgent {
   }
 
   scope(turn: { readonly turnId: string; readonly signal: AbortSignal }): AgentScope {
-    return this.#host.createScope(turn);
+    return this.#host.catalog.createScope(this.#host.toolset.disclosure, turn);
   }
 
   tools(catalog: ToolCatalog): readonly ToolDefinition[] {
-    const advertised = this.#host.advertised(catalog);
+    const advertised = this.#host.toolset.disclosure.advertised(catalog);
     if (advertised === this.#advertised) return advertised;
     this.#advertised = advertised;
     const told = this.#toldTools();
@@ -105,8 +106,31 @@ export class SessionTurnAgent implements TurnAgent {
     return this.#instructions.refresh(catalog);
   }
 
-  takeIn(): Promise<boolean> {
-    return this.#takeIn();
+  /** Takes the steering messages that were sent during the turn. */
+  async takeIn(): Promise<boolean> {
+    let isAnythingSaid = false;
+    for (const message of this.queue.takeSteering()) {
+      this.#answering = [...this.#answering, message.id];
+      isAnythingSaid = (await this.#take(message, this.#interaction!)) || isAnythingSaid;
+    }
+    return isAnythingSaid;
+  }
+
+  /** Begins to answer a message. False: it was a command, which is done, and there is nothing to answer. */
+  say(message: QueuedMessage, interaction: Interaction): Promise<boolean> {
+    this.#interaction = interaction;
+    return this.#take(message, interaction);
+  }
+
+  /** Begins with the next message that waits. Undefined: none does. */
+  next(): QueuedMessage | undefined {
+    const message = this.queue.take();
+    this.#answering = message === undefined ? [] : [message.id];
+    return message;
+  }
+
+  get answering(): readonly string[] {
+    return this.#answering;
   }
 
   /** Before the first message: whatever follows must find its way into the history. @throws HostError `MODEL_MISSING`. */
@@ -119,20 +143,21 @@ export class SessionTurnAgent implements TurnAgent {
    * Takes a message into the conversation: through its hooks, with what the model must know before it. False: it was a
    * command, which is done, and there is nothing to answer. Rejects when the signal fires, or the command fails.
    */
-  async say(message: QueuedMessage, { interactionId, signal }: Interaction): Promise<boolean> {
+  async #take(message: QueuedMessage, { interactionId, signal }: Interaction): Promise<boolean> {
     const { hooks, events } = this.#host;
     const submitted = await hooks.run("userPromptSubmitted", { prompt: message.prompt }, { signal });
     // Only a person gives commands: what an agent has to say may begin with a slash, too.
-    const called = message.source === undefined ? commandIn(submitted.prompt, this.#host) : undefined;
+    const called =
+      message.source === undefined ? commandIn(submitted.prompt, this.#host.environment.commands?.() ?? noCommands) : undefined;
     const given = called && (await runCommand(called, this.#host, signal));
     if (called !== undefined && (typeof given !== "string" || given.trim() === "")) return false;
     const starts = !this.#hasBegun;
     const past = starts ? await this.#readPast() : undefined;
     this.#custom.refresh();
-    const { catalog } = this.#host.createScope({});
+    const catalog = this.#host.catalog.current;
     await this.instructions(catalog);
     const { prompt } = submitted;
-    const told = (given as string | undefined) ?? (await userSkillContext(prompt, this.#host)) ?? prompt;
+    const told = (given as string | undefined) ?? (await userSkillContext(prompt, this.#host.toolset.services)) ?? prompt;
     const parts = [this.#noticeFor(catalog), told, message.attachments.text, ...submitted.additionalContext.map(promptContext)];
     const { transformedPrompt } = await hooks.run(
       "userPromptTransformed",
@@ -158,8 +183,9 @@ export class SessionTurnAgent implements TurnAgent {
 
   async #readPast(): Promise<readonly SessionEvent[] | undefined> {
     this.#hasBegun = true;
-    const past = await this.#host.past();
+    const past = await this.#host.recording.past();
     if (past === undefined) return undefined;
+    this.#host.toolset.replay(past);
     this.#instructions.replay(past);
     this.#toldModel = past.findLast(({ type, agentId }) => type === "session.model_change" && agentId === undefined)?.data["newModel"] as
       | string
@@ -206,6 +232,8 @@ export class SessionTurnAgent implements TurnAgent {
     return this.#told;
   }
 }
+
+const noCommands: ReadonlyMap<string, SessionCommand> = new Map();
 
 function calledIn(calls: readonly { readonly name: string }[] = []): readonly string[] {
   return calls.map(({ name }) => name);

@@ -7,14 +7,14 @@ import type { ToolCatalog } from "../catalog/tool-catalog.ts";
 import { errorType, placeInTrace } from "../telemetry.ts";
 import { assembleMessages } from "./assemble-messages.ts";
 import { callModel } from "./model-call.ts";
-import type { AssistantReply, TurnAgent, TurnEnd, TurnHost, TurnRun } from "./turn-types.ts";
+import type { AssistantReply, TurnAgent, TurnContext, TurnEnd, TurnRun } from "./turn-types.ts";
 
 /**
  * Asks the model, runs the tools that it calls and asks again, until it calls none. Before each request the tools and
  * instructions of that moment are read. Ends early when a call was rejected, a terminal tool succeeded, the budget is
  * used up or the signal fires; never rejects.
  */
-export async function runTurn(agent: TurnAgent, host: TurnHost, run: TurnRun): Promise<TurnEnd> {
+export async function runTurn(agent: TurnAgent, host: TurnContext, run: TurnRun): Promise<TurnEnd> {
   const step = host.pipeline.telemetry?.begin({ kind: "agent" }, agent.agentId, run.trace);
   if (step === undefined) return runRounds(agent, host, run);
   const end = await step.within(() => runRounds(agent, host, { ...run, trace: step.context }));
@@ -22,7 +22,7 @@ export async function runTurn(agent: TurnAgent, host: TurnHost, run: TurnRun): P
   return end;
 }
 
-async function runRounds(agent: TurnAgent, host: TurnHost, run: TurnRun): Promise<TurnEnd> {
+async function runRounds(agent: TurnAgent, host: TurnContext, run: TurnRun): Promise<TurnEnd> {
   let reply: AssistantReply | undefined;
   try {
     for (;;) {
@@ -50,7 +50,7 @@ interface Round {
 }
 
 /** One answer of the model and the calls in it. */
-async function runRound(agent: TurnAgent, host: TurnHost, run: TurnRun): Promise<Round> {
+async function runRound(agent: TurnAgent, host: TurnContext, run: TurnRun): Promise<Round> {
   const { events } = host;
   const { interactionId, signal } = run;
   const turnId = String(run.counter.next++);
@@ -95,7 +95,7 @@ interface Answered {
   readonly scope: AgentScope;
 }
 
-async function takeReply(agent: TurnAgent, host: TurnHost, run: TurnRun, answered: Answered): Promise<Round> {
+async function takeReply(agent: TurnAgent, host: TurnContext, run: TurnRun, answered: Answered): Promise<Round> {
   const { answer, messageId, turnId, scope } = answered;
   const { interactionId } = run;
   const calls = readToolCalls(answer.toolCalls);
@@ -112,13 +112,13 @@ async function takeReply(agent: TurnAgent, host: TurnHost, run: TurnRun, answere
 }
 
 /** What hooks and tools want the model to read after the results. */
-function tellMessages(outcomes: readonly CallOutcome[], { agentId }: TurnAgent, { events }: TurnHost, interactionId: string): void {
+function tellMessages(outcomes: readonly CallOutcome[], { agentId }: TurnAgent, { events }: TurnContext, interactionId: string): void {
   for (const { messages } of outcomes) {
     for (const content of messages) events.append("user.message", { content, source: "hook", interactionId }, agentId);
   }
 }
 
-function stopAtLimit({ agentId }: TurnAgent, { events, log }: TurnHost, run: TurnRun, reply: AssistantReply | undefined): TurnEnd {
+function stopAtLimit({ agentId }: TurnAgent, { events, log }: TurnContext, run: TurnRun, reply: AssistantReply | undefined): TurnEnd {
   const message = `The turn was stopped: the model was asked ${run.budget.total} times and still calls tools. Send another message to continue, or raise maxIterations.`;
   log.warning(message, { interactionId: run.interactionId });
   if (events.wants("session.info")) events.append("session.info", { infoType: "iteration_limit", message }, agentId);

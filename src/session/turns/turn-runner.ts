@@ -3,9 +3,10 @@ import { errorMessage, HostError, toError } from "../../base/errors.ts";
 import { redactText } from "../../base/logger.ts";
 import { waitFor } from "../../base/wait-for.ts";
 import { ModelError, type ModelErrorCode } from "../../models/model-error.ts";
+import { transcriptPath } from "../environment.ts";
 import type { Compactor } from "./compaction.ts";
 import {
-  MessageQueue,
+  type MessageQueue,
   type QueuedCommand,
   type QueuedMessage,
   type QueuedPrompt,
@@ -13,17 +14,10 @@ import {
   type SendOptions,
 } from "./message-queue.ts";
 import type { TurnModel } from "./model-cache.ts";
-import { SessionTurnAgent, type TurnAgentHost } from "./turn-agent.ts";
+import { SessionTurnAgent, type SessionTurnContext } from "./turn-agent.ts";
 import { runTurn } from "./turn-loop.ts";
 import type { AssistantReply, TurnEnd, TurnRun } from "./turn-types.ts";
 import { readAttachments } from "./user-attachments.ts";
-
-export interface TurnRunnerHost extends TurnAgentHost {
-  /** Settles when the session's sources are loaded. */
-  ready(signal: AbortSignal): Promise<void>;
-  /** Where the session's events are written. */
-  transcriptPath(): string;
-}
 
 /** What a message came to. */
 type MessageEnd =
@@ -32,14 +26,10 @@ type MessageEnd =
 
 /** Works off the messages to a session, one turn after the other. */
 export class TurnRunner {
-  readonly #host: TurnRunnerHost;
+  readonly #host: SessionTurnContext;
   readonly #agent: SessionTurnAgent;
-  readonly #queue: MessageQueue;
   readonly #waiting = new Map<string, (end: MessageEnd) => void>();
   #current: AbortController | undefined;
-  /** The messages that the running turn answers. */
-  #answering: string[] = [];
-  #interactionId = "";
   #driving: Promise<void> | undefined;
   /** How the last turn ended, while `session.idle` has not been told of it. */
   #unrested: TurnEnd | undefined;
@@ -47,12 +37,13 @@ export class TurnRunner {
   readonly background: BackgroundWork = new BackgroundWork(() => this.#resume());
   readonly #closing = new AbortController();
 
-  constructor(host: TurnRunnerHost) {
+  constructor(host: SessionTurnContext) {
     this.#host = host;
-    this.#agent = new SessionTurnAgent(host, () => this.#takeIn());
-    this.#queue = new MessageQueue(() => {
-      if (host.events.wants("pending_messages.modified")) host.events.append("pending_messages.modified", {});
-    });
+    this.#agent = new SessionTurnAgent(host);
+  }
+
+  get #queue(): MessageQueue {
+    return this.#agent.queue;
   }
 
   /** Whether messages are being worked off. */
@@ -189,27 +180,25 @@ export class TurnRunner {
   /** Never rejects. */
   async #drive(): Promise<void> {
     if (!this.#queue.hasNext) this.#rest();
-    for (let message = this.#queue.take(); message !== undefined; message = this.#queue.take()) {
+    for (let message = this.#agent.next(); message !== undefined; message = this.#agent.next()) {
       this.#current = new AbortController();
       if (this.#closing.signal.aborted) this.#current.abort(this.#closing.signal.reason);
-      this.#answering = [message.id];
       const end = await this.#answer(message, this.#current.signal);
       this.#current = undefined;
-      const answered = this.#answering;
+      const { answering } = this.#agent;
       this.#unrested = end;
       if (!this.#queue.hasNext) {
         await this.#pause(end);
         this.#rest();
       }
-      this.#settle(answered, this.#toMessageEnd(end));
+      this.#settle(answering, this.#toMessageEnd(end));
     }
     // Nothing is awaited between the last look at the queue and here.
     this.#driving = undefined;
   }
 
   async #answer(message: QueuedMessage, signal: AbortSignal): Promise<TurnEnd> {
-    this.#interactionId = randomUUID();
-    const interaction = { interactionId: this.#interactionId, signal };
+    const interaction = { interactionId: randomUUID(), signal };
     const total = this.#host.config.turn.maxIterations;
     const run: TurnRun = { ...interaction, budget: { left: total, total }, counter: { next: 0 }, headers: message.headers };
     try {
@@ -245,7 +234,7 @@ export class TurnRunner {
       if (end.kind === "aborted") return end;
       last = end.reply ?? last;
       if (end.reason !== "answered") return { ...end, reply: last };
-      const facts = { transcriptPath: this.#host.transcriptPath(), stopReason: "end_turn", stop_hook_active: isBlocked } as const;
+      const facts = { transcriptPath: transcriptPath(this.#host), stopReason: "end_turn", stop_hook_active: isBlocked } as const;
       const { blockedBy } = await hooks.run("agentStop", facts, { signal });
       if (signal.aborted) return { kind: "aborted" };
       if (blockedBy === undefined) return end;
@@ -286,18 +275,6 @@ export class TurnRunner {
     this.#unrested = undefined;
     const { events } = this.#host;
     if (events.wants("session.idle")) events.append("session.idle", idleData(end));
-  }
-
-  /** What was sent for the running turn. Its settling is the turn's. */
-  async #takeIn(): Promise<boolean> {
-    const { signal } = this.#current!;
-    const steering = this.#queue.takeSteering();
-    let isAnythingSaid = false;
-    for (const message of steering) {
-      this.#answering.push(message.id);
-      isAnythingSaid = (await this.#agent.say(message, { interactionId: this.#interactionId, signal })) || isAnythingSaid;
-    }
-    return isAnythingSaid;
   }
 
   #toMessageEnd(end: TurnEnd): MessageEnd {

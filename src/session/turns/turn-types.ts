@@ -1,11 +1,11 @@
-import type { Logger } from "../../base/logger.ts";
 import type { ChatMessage, ModelReply } from "../../models/model.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
 import type { AgentScope, Pipeline } from "../calls/tool-call.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
 import type { History } from "../history/conversation-history.ts";
-import type { SessionEvents } from "../history/events.ts";
+import type { Recording } from "../history/recording.ts";
 import type { HookRunner } from "../hooks/run-hooks.ts";
+import type { SessionContext } from "../session-context.ts";
 import type { TraceContext } from "../telemetry.ts";
 import type { TurnModel } from "./model-cache.ts";
 
@@ -47,13 +47,11 @@ export interface ContextLimit {
   learn(reply: ModelReply): void;
 }
 
-/** What turns need of their session. */
-export interface TurnHost {
-  readonly sessionId: string;
-  readonly events: SessionEvents;
-  readonly log: Logger;
+/** What a turn works with, that of a sub-agent too. */
+export interface TurnContext extends SessionContext {
   readonly hooks: HookRunner;
   readonly pipeline: Pipeline;
+  readonly recording: Recording;
 }
 
 export interface TurnRun {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { type AskHandlers, type AskInvocation, createClientRequests } from "../../../src/session/clients/client-requests.ts";
+import { type AskHandlers, type AskInvocation, ClientRequests } from "../../../src/session/clients/client-requests.ts";
 import { type AskKind, type AskOutcome, noResult } from "../../../src/session/clients/request-kinds.ts";
-import { createEvents, type SessionEvent } from "../../../src/session/history/events.ts";
+import { type SessionEvent, SessionEvents } from "../../../src/session/history/events.ts";
 import { deferred, type LogLine, recordingLogger, settleMicrotasks } from "../session-kit.ts";
 
 const permission = { kind: "custom-tool", toolCallId: "c1", toolName: "t", toolArgs: {} };
@@ -11,10 +11,10 @@ const reject = { kind: "reject", feedback: "no" } as const;
 function table() {
   const lines: LogLine[] = [];
   const log = recordingLogger(lines);
-  const events = createEvents(log);
+  const events = new SessionEvents(log);
   const seen: SessionEvent[] = [];
   events.addSink((event) => void seen.push(event));
-  const asks = createClientRequests("session-1", events, log);
+  const asks = new ClientRequests("session-1", events, log);
   const attach = (id: string, answers: AskKind[] = ["permission"], handlers: AskHandlers = {}): void =>
     asks.attach({ id, answers: new Set(answers), handlers });
   return { asks, attach, seen, lines };
@@ -76,8 +76,8 @@ describe("a request with several clients", () => {
   test("an answer that a listener gives during the announcement counts", () => {
     const { asks, attach } = table();
     const log = recordingLogger([]);
-    const events = createEvents(log);
-    const eager = createClientRequests("s", events, log);
+    const events = new SessionEvents(log);
+    const eager = new ClientRequests("s", events, log);
     eager.attach({ id: "wire", answers: new Set(["permission"]), handlers: {} });
     events.addSink(({ data }) => void eager.answer(String(data["requestId"]), approve, "wire"), "permission.requested");
     expect(eager.open("permission", permission, {})).toMatchObject({ kind: "answered", from: "wire" });

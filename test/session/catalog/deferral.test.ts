@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { assembleCatalog } from "../../../src/session/catalog/assemble-catalog.ts";
 import { createCatalogView } from "../../../src/session/catalog/catalog-view.ts";
-import { createDiscoveredTools } from "../../../src/session/catalog/discovered-tools.ts";
+import { DiscoveredTools } from "../../../src/session/catalog/discovered-tools.ts";
 import type { CatalogSource } from "../../../src/session/catalog/tool-catalog.ts";
 import type { SessionOptions } from "../../../src/session/session-config.ts";
 import type { ToolLike } from "../../../src/tools/define/define-tool.ts";
@@ -117,7 +117,7 @@ describe("tools that a search has found", () => {
 
   test("found tools are restored from an earlier process", () => {
     const catalog = assembleCatalog([many("mcp", 40)], createCatalogView({}));
-    const disclosure = createDiscoveredTools();
+    const disclosure = new DiscoveredTools();
     disclosure.restore(["mcp_09", "gone", "mcp_01"]);
     expect(disclosure.advertised(catalog).map(({ name }) => name)).toEqual([search, "mcp_09", "mcp_01"]);
     expect(disclosure.show(catalog, ["mcp_01", "mcp_02", 3, "unknown"])).toEqual(["mcp_02"]);

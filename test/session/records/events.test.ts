@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { createEvents, isEphemeral, type SessionEvent } from "../../../src/session/history/events.ts";
+import { isEphemeral, type SessionEvent, SessionEvents } from "../../../src/session/history/events.ts";
 import { type LogLine, recordingLogger, sessionWith, settleMicrotasks } from "../session-kit.ts";
 
-const door = (lines: LogLine[] = [], lastEventId: string | null = null) => createEvents(recordingLogger(lines), lastEventId);
+const door = (lines: LogLine[] = [], lastEventId: string | null = null) => new SessionEvents(recordingLogger(lines), lastEventId);
 const recordInto = (events: SessionEvent[]) => (event: SessionEvent) => void events.push(event);
 
 test("each stored event names the previous stored one as its parent", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ChatMessage } from "../../../src/models/model.ts";
-import { createHistory } from "../../../src/session/history/conversation-history.ts";
+import { History } from "../../../src/session/history/conversation-history.ts";
 import type { SessionEvent } from "../../../src/session/history/events.ts";
 
 let count = 0;
@@ -21,7 +21,7 @@ const result = (toolCallId: string, more: object = {}): SessionEvent =>
   event("tool.execution_complete", { toolCallId, success: true, result: { content: `result of ${toolCallId}` }, ...more });
 
 function projectMessages(events: Iterable<SessionEvent>, options: { readonly agentId?: string } = {}): readonly ChatMessage[] {
-  const history = createHistory(options);
+  const history = new History(options);
   for (const event of events) history.add(event);
   return history.messages();
 }
@@ -99,7 +99,7 @@ describe("the messages of a conversation", () => {
   });
 
   test("a conversation grows with each event, and lists that were returned do not", () => {
-    const history = createHistory();
+    const history = new History();
     history.add(user("one"));
     const before = history.messages();
     history.add(user("two"));
