@@ -11,7 +11,6 @@ import { maxJsonBytes } from "../formats/text/limits.ts";
 import type { Host } from "../host/host.ts";
 import { StderrTail } from "../io/process/stderr-tail.ts";
 import { readTextFile } from "../io/read-bounded.ts";
-import type { McpConnection } from "../mcp/connection/connection.ts";
 import type { ServerConnector } from "../mcp/supervisor/server-connector.ts";
 import type { ServerInfo } from "../session/mcp/server-connections.ts";
 import type { CommandContext } from "./command-context.ts";
@@ -130,22 +129,22 @@ async function tryOut(spec: McpServerSpec, check: ServerCheck, options: ServerCh
   try {
     await using connection = await connect(spec, request);
     hasAnswered = true;
-    told(spec, connection, check);
+    const { serverInfo, protocolVersion } = connection;
+    const who = serverInfo === undefined ? "" : `${serverInfo.name} ${serverInfo.version}, `;
+    check.step("start", "ok", `answers (${who}protocol ${protocolVersion})`);
+    if (spec.type !== "stdio") check.step("access", "ok", "the server accepted the connection");
     const tools = await connection.listTools({ signal, timeout });
     judgeTools(spec, tools, check);
-    judgeTime(performance.now() - started, own, check);
+    const milliseconds = performance.now() - started;
+    const took = `${Math.round(milliseconds)} ms of the ${own} ms allowed`;
+    check.step("time", milliseconds > own / 2 ? "warning" : "ok", took);
+    if (milliseconds > own / 2) check.find("warning", "DOCTOR_MCP_SLOW", `it took ${took}. Set a longer "timeout", in milliseconds.`);
     const { lastLine } = check.stderr;
     check.step("log", "ok", lastLine === undefined ? "nothing on stderr" : `last on stderr: ${lastLine}`);
   } catch (error) {
     signal.throwIfAborted();
     explain(spec, error, check, { timeout, own, hasAnswered });
   }
-}
-
-function told(spec: McpServerSpec, { serverInfo, protocolVersion }: McpConnection, check: ServerCheck): void {
-  const who = serverInfo === undefined ? "" : `${serverInfo.name} ${serverInfo.version}, `;
-  check.step("start", "ok", `answers (${who}protocol ${protocolVersion})`);
-  if (spec.type !== "stdio") check.step("access", "ok", "the server accepted the connection");
 }
 
 function judgeTools(spec: McpServerSpec, tools: readonly Readonly<Record<string, unknown>>[], check: ServerCheck): void {
@@ -163,12 +162,6 @@ function judgeTools(spec: McpServerSpec, tools: readonly Readonly<Record<string,
   const offered = names.filter((name) => (spec.tools?.includes(name) ?? true) && spec.excludedTools?.includes(name) !== true).length;
   const isDoubtful = names.length === 0 || unknown.length > 0;
   check.step("tools", isDoubtful ? "warning" : "ok", `${offered} of its ${names.length} tools are available`);
-}
-
-function judgeTime(milliseconds: number, own: number, check: ServerCheck): void {
-  const took = `${Math.round(milliseconds)} ms of the ${own} ms allowed`;
-  check.step("time", milliseconds > own / 2 ? "warning" : "ok", took);
-  if (milliseconds > own / 2) check.find("warning", "DOCTOR_MCP_SLOW", `it took ${took}. Set a longer "timeout", in milliseconds.`);
 }
 
 interface Attempt {

@@ -81,7 +81,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 function readFile(file: string, environment: Environment, cwd: string, at?: readonly string[]): McpConfig {
   const text = readTextFile(file, maxJsonBytes);
   if (!text.ok) return refuse(file, [text.diagnostic]);
-  const folder = projectOf(file);
+  // Editors and clients keep their files in a folder of their own, within the one that they are about.
+  const folder: string = isInProjectFolder(file) ? dirname(dirname(file)) : dirname(file);
   const found = parseMcpConfig(decodeText(text.bytes, file).text, {
     file,
     folder,
@@ -95,11 +96,6 @@ function readFile(file: string, environment: Environment, cwd: string, at?: read
 
 function variablesOf(environment: Environment, folder: string, workspace: string): VariableLookup {
   return createVariableLookup({ environment, places: { folder, workspace, home: homedir(), separator: sep } });
-}
-
-// Editors and clients keep their files in a folder of their own, within the one that they are about.
-function projectOf(file: string): string {
-  return isInProjectFolder(file) ? dirname(dirname(file)) : dirname(file);
 }
 
 function isInProjectFolder(file: string): boolean {

@@ -17,7 +17,10 @@ export function createProcessIo(self: NodeJS.Process): { readonly io: CliIo; lea
     stop.abort(new Error(`Stopped by ${signal}.`));
   };
   self.on("SIGINT", onSignal).on("SIGTERM", onSignal);
-  const answer = ownStdout(self);
+  // From now on stdout is the answer's alone: whatever else is printed, by code of skills too, goes to stderr.
+  const { stdout, stderr } = self;
+  const answer = stdout.write.bind(stdout) as Write;
+  stdout.write = stderr.write.bind(stderr) as Write;
   const io: CliIo = {
     stdout: toStream(self.stdout, answer, () => stop.abort(new Error("The output was closed by its reader."))),
     stderr: toStream(self.stderr, self.stderr.write.bind(self.stderr), () => {}),
@@ -29,17 +32,16 @@ export function createProcessIo(self: NodeJS.Process): { readonly io: CliIo; lea
     ask: (question, signal) => ask(self, question, signal),
     onStrayError: (listener) => onStrayError(self, listener),
   };
-  return { io, leave: () => leave(self, answer) };
+  return {
+    io,
+    leave: () => {
+      // Not for a process that ends by itself; a skill's timer or socket would keep it. What is printed goes out first.
+      setTimeout(() => answer("", () => self.exit()), graceMs).unref();
+    },
+  };
 }
 
 type Write = NodeJS.WriteStream["write"];
-
-/** From now on stdout is the answer's alone: whatever else is printed, by code of skills too, goes to stderr. */
-function ownStdout({ stdout, stderr }: NodeJS.Process): Write {
-  const own = stdout.write.bind(stdout) as Write;
-  stdout.write = stderr.write.bind(stderr) as Write;
-  return own;
-}
 
 function toStream(stream: NodeJS.WriteStream, print: Write, onClosed: () => void): CliStream {
   let isOpen = true;
@@ -116,11 +118,6 @@ function onStrayError(self: NodeJS.Process, listener: (error: Error) => void): D
   return {
     [Symbol.dispose]: () => void self.off("uncaughtException", listen).off("unhandledRejection", listen),
   };
-}
-
-function leave(self: NodeJS.Process, answer: Write): void {
-  // Not for a process that ends by itself; a skill's timer or socket would keep it. What is printed goes out first.
-  setTimeout(() => answer("", () => self.exit()), graceMs).unref();
 }
 
 /** A stream that text is written to. Writing never throws: where the reader has gone, the text goes nowhere. */

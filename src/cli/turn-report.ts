@@ -39,12 +39,24 @@ class Report implements TurnReport {
 
   hear({ type, data, agentId }: SessionEvent): void {
     if (type === "session.info" && data["infoType"] === "iteration_limit") this.hitLimit = true;
-    if (type === "permission.completed") this.#judge(data);
-    if (type === "tool.execution_start") this.#begin(data, agentId);
+    if (type === "permission.completed") {
+      const result = data["result"] as { readonly kind?: unknown } | undefined;
+      const call = this.#calls.get(data["toolCallId"]);
+      if (call !== undefined && result?.kind === "denied-no-approval-rule-and-could-not-request-from-user") this.unallowed.add(call.name);
+    }
+    if (type === "tool.execution_start") {
+      const name = String(data["toolName"]);
+      this.#calls.set(data["toolCallId"], { name, since: performance.now() });
+      this.#out.note(`> ${who(agentId)}${visibleLine(name)} ${visibleLine(shortened(jsonOf(data["arguments"])))}`);
+    }
     if (type === "tool.execution_complete") this.#end(data, agentId);
     if (this.#out.isJson || agentId !== undefined) return;
     if (type === "assistant.message_delta") this.#stream(String(data["deltaContent"]));
-    if (type === "assistant.message") this.#say(String(data["content"]));
+    if (type === "assistant.message") {
+      const content = String(data["content"]);
+      if (this.#streamed === "") this.#stream(content);
+      this.#endLine();
+    }
     if (type === "session.error") this.#endLine();
     if (type === "session.info" || type === "session.warning") this.#out.note(visibleText(String(data["message"])));
   }
@@ -52,11 +64,6 @@ class Report implements TurnReport {
   #stream(text: string): void {
     this.#streamed += text;
     this.#write(text);
-  }
-
-  #say(content: string): void {
-    if (this.#streamed === "") this.#stream(content);
-    this.#endLine();
   }
 
   #endLine(): void {
@@ -67,12 +74,6 @@ class Report implements TurnReport {
   // A terminal obeys what it is sent; a pipe or a file gets the text as it is.
   #write(text: string): void {
     this.#io.stdout.write(this.#io.stdout.isTTY ? visibleText(text) : text);
-  }
-
-  #begin(data: Data, agentId: string | undefined): void {
-    const name = String(data["toolName"]);
-    this.#calls.set(data["toolCallId"], { name, since: performance.now() });
-    this.#out.note(`> ${who(agentId)}${visibleLine(name)} ${visibleLine(shortened(jsonOf(data["arguments"])))}`);
   }
 
   #end(data: Data, agentId: string | undefined): void {
@@ -86,12 +87,6 @@ class Report implements TurnReport {
     this.#out.note(
       `${data["success"] === true ? style.marks.added : style.marks.failed} ${who(agentId)}${visibleLine(call.name)} ${outcome}`,
     );
-  }
-
-  #judge(data: Data): void {
-    const result = data["result"] as { readonly kind?: unknown } | undefined;
-    const call = this.#calls.get(data["toolCallId"]);
-    if (call !== undefined && result?.kind === "denied-no-approval-rule-and-could-not-request-from-user") this.unallowed.add(call.name);
   }
 }
 

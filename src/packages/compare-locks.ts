@@ -22,12 +22,7 @@ interface CompareOptions {
 
 /** What differs, in the order of names. Empty: nothing does. */
 export function compareLocks(locked: PackagesLock, found: PackagesLock, { isUnrun = false }: CompareOptions = {}): readonly Drift[] {
-  const all = compareAll(locked, found);
-  return isUnrun ? all.filter(({ kind, diff }) => kind !== "tool" || diff !== undefined) : all;
-}
-
-function compareAll(locked: PackagesLock, found: PackagesLock): readonly Drift[] {
-  return [
+  const all: readonly Drift[] = [
     ...compareNames(locked.packages, found.packages).flatMap(([name, before, now]) =>
       before === undefined || now === undefined ? [presence("package", name, before !== undefined)] : comparePackage(name, before, now),
     ),
@@ -37,6 +32,7 @@ function compareAll(locked: PackagesLock, found: PackagesLock): readonly Drift[]
         : [...compareSkill(path, before, now), ...compareFiles(path, before.files, now.files)],
     ),
   ];
+  return isUnrun ? all.filter(({ kind, diff }) => kind !== "tool" || diff !== undefined) : all;
 }
 
 function comparePackage(name: string, before: LockedPackage, now: LockedPackage): readonly Drift[] {

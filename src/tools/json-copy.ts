@@ -164,7 +164,10 @@ class SlicedCopy {
       if (key === "__proto__") continue;
       if (typeof member !== "object" || member === null) frame.copy[key] = typeof member === "number" ? finiteOrNull(member) : member;
       else {
-        this.#enter(frame, key, member);
+        if (this.#open.length >= maxDepth) this.#reason = tooDeep;
+        const inner = frameOf(member);
+        frame.copy[key] = inner.copy;
+        this.#open.push(inner);
         return left;
       }
     }
@@ -173,13 +176,6 @@ class SlicedCopy {
       this.#open.pop();
     }
     return left;
-  }
-
-  #enter(frame: Frame, key: string | number, member: object): void {
-    if (this.#open.length >= maxDepth) this.#reason = tooDeep;
-    const inner = frameOf(member);
-    frame.copy[key] = inner.copy;
-    this.#open.push(inner);
   }
 }
 

@@ -23,7 +23,16 @@ export interface NormalizeOptions {
  */
 export function normalizeResult(raw: unknown, options: NormalizeOptions = {}): ToolResult {
   try {
-    return normalize(raw, options);
+    if (typeof raw === "string") return successResult(raw);
+    if (raw === null || raw === undefined) return failureResult(resultText.noResult);
+    if (raw instanceof Error) return resultOfThrow(raw);
+    if (options.form === "execute") {
+      const result = fromExecute(raw);
+      if (result !== undefined) return result;
+    }
+    if (!isRecord(raw)) return fromJson(raw);
+    if (typeof raw["textResultForLlm"] === "string") return toolResultObject(raw, options.onDiagnostic);
+    return isCallToolResult(raw) ? callToolResult(raw, options.onDiagnostic) : fromJson(raw);
   } catch (error) {
     // A getter, proxy or toJSON that throws.
     return failureResult(resultText.unreadable, { error: errorMessage(error) });
@@ -45,19 +54,6 @@ export function failureResult(
   details: { readonly resultType?: Exclude<ResultType, "success">; readonly error?: string; readonly sessionLog?: string } = {},
 ): ToolResult {
   return { resultType: "failure", textResultForLlm: text, ...details };
-}
-
-function normalize(raw: unknown, options: NormalizeOptions): ToolResult {
-  if (typeof raw === "string") return successResult(raw);
-  if (raw === null || raw === undefined) return failureResult(resultText.noResult);
-  if (raw instanceof Error) return resultOfThrow(raw);
-  if (options.form === "execute") {
-    const result = fromExecute(raw);
-    if (result !== undefined) return result;
-  }
-  if (!isRecord(raw)) return fromJson(raw);
-  if (typeof raw["textResultForLlm"] === "string") return toolResultObject(raw, options.onDiagnostic);
-  return isCallToolResult(raw) ? callToolResult(raw, options.onDiagnostic) : fromJson(raw);
 }
 
 /** The two forms of a language server's tool module: a list of text parts, or an outcome with a message. */
@@ -120,7 +116,16 @@ function toolResultObject(raw: Readonly<Record<string, unknown>>, onDiagnostic?:
   if (binaries.length > 0) result.binaryResultsForLlm = binaries;
   const error = logText(raw["error"]);
   if (error !== undefined) result.error = error;
-  keepData(raw, result, notes);
+  const telemetry = keep(raw, "toolTelemetry", isRecord, notes);
+  if (isRecord(telemetry)) result.toolTelemetry = telemetry;
+  const references = keep(raw, "toolReferences", Array.isArray, notes);
+  if (Array.isArray(references)) result.toolReferences = references;
+  const contents = keep(raw, "contents", Array.isArray, notes);
+  if (Array.isArray(contents)) result.contents = contents;
+  const meta = keep(raw, "meta", isRecord, notes);
+  if (isRecord(meta)) result.meta = meta;
+  const structured = keep(raw, "structuredContent", () => true, notes);
+  if (structured !== undefined) result.structuredContent = structured;
   const log = logText(raw["sessionLog"]);
   const lines = log === undefined ? notes.texts : [log, ...notes.texts];
   if (lines.length > 0) result.sessionLog = lines.join("\n");
@@ -158,19 +163,6 @@ function binariesOf(value: unknown, notes: ResultNotes): readonly BinaryResult[]
   if (Array.isArray(value)) return value.map((raw) => toBinary(raw, notes)).filter((binary) => binary !== null);
   notes.add("RESULT_FIELD_INVALID", "binaryResultsForLlm is not an array and was removed.");
   return [];
-}
-
-function keepData(raw: Readonly<Record<string, unknown>>, result: Writable<ToolResult>, notes: ResultNotes): void {
-  const telemetry = keep(raw, "toolTelemetry", isRecord, notes);
-  if (isRecord(telemetry)) result.toolTelemetry = telemetry;
-  const references = keep(raw, "toolReferences", Array.isArray, notes);
-  if (Array.isArray(references)) result.toolReferences = references;
-  const contents = keep(raw, "contents", Array.isArray, notes);
-  if (Array.isArray(contents)) result.contents = contents;
-  const meta = keep(raw, "meta", isRecord, notes);
-  if (isRecord(meta)) result.meta = meta;
-  const structured = keep(raw, "structuredContent", () => true, notes);
-  if (structured !== undefined) result.structuredContent = structured;
 }
 
 /** A frozen JSON copy of a member, so that what is sent and logged later can no longer change or fail. */
@@ -273,17 +265,16 @@ function textFor(blocks: readonly Block[], structuredContent: unknown, isFailure
 
 function textOf(block: Block): string | undefined {
   if (block["type"] === "text" && typeof block["text"] === "string") return block["text"];
-  if (block["type"] === "resource_link" && typeof block["uri"] === "string") return linkText(block);
+  if (block["type"] === "resource_link" && typeof block["uri"] === "string") {
+    // A link is only of use to a model that reads where it leads.
+    const { uri, name, title, description } = block;
+    const label = [title, name].find((text) => typeof text === "string" && text !== "");
+    const about = typeof description === "string" && description !== "" ? `: ${description}` : "";
+    return `${label === undefined ? "" : `${label} `}<${uri}>${about}`;
+  }
   const { resource } = block;
   if (block["type"] !== "resource" || !isRecord(resource)) return undefined;
   return typeof resource["text"] === "string" && resource["text"] !== "" ? resource["text"] : undefined;
-}
-
-/** A link is only of use to a model that reads where it leads. */
-function linkText({ uri, name, title, description }: Block): string {
-  const label = [title, name].find((text) => typeof text === "string" && text !== "");
-  const about = typeof description === "string" && description !== "" ? `: ${description}` : "";
-  return `${label === undefined ? "" : `${label} `}<${uri}>${about}`;
 }
 
 function binaryOf(block: Block, notes: ResultNotes): BinaryResult | null {

@@ -22,7 +22,7 @@ export function dev(context: CommandContext, directories: readonly string[], { w
   return withHost(context, { directories, watch: watches, listsDiagnostics: true }, async (host) => {
     // Whoever reads "ready" may save at once and must be heard.
     await host.idle();
-    const report = createDevReport(out);
+    const report: DevReport = out.isJson ? jsonReport(out) : textReport(out);
     report.ready({ skills: host.skills, diagnostics: host.diagnostics, durationMs: performance.now() - started, watches });
     if (!watches) return hasErrors(host.diagnostics) ? 1 : 0;
     await follow(host, report, io.signal);
@@ -32,25 +32,21 @@ export function dev(context: CommandContext, directories: readonly string[], { w
 }
 
 function follow(host: Host, report: DevReport, signal: AbortSignal): Promise<void> {
-  const news = createNews(host.diagnostics);
+  // Gives of all diagnostics those that the time before did not have.
+  const keyOf = (diagnostic: Diagnostic): string => JSON.stringify(diagnostic);
+  let known = new Set(host.diagnostics.map(keyOf));
+  const news: (now: readonly Diagnostic[]) => readonly Diagnostic[] = (now) => {
+    const fresh = new Map(now.map((diagnostic) => [keyOf(diagnostic), diagnostic]));
+    const before = known;
+    known = new Set(fresh.keys());
+    return [...fresh].filter(([key]) => !before.has(key)).map(([, diagnostic]) => diagnostic);
+  };
   host.on("skills.changed", (change: SkillsChange) => report.changed(change, host.skills, news(host.diagnostics)));
   host.on("plugins.changed", (change) => report.pluginsChanged(change, news(host.diagnostics)));
   host.on("diagnostic", (diagnostic) => {
     for (const fresh of news([...host.diagnostics, diagnostic])) report.problem(fresh);
   });
   return whenAborted(signal);
-}
-
-/** Gives of all diagnostics those that the time before did not have. */
-function createNews(first: readonly Diagnostic[]): (now: readonly Diagnostic[]) => readonly Diagnostic[] {
-  const keyOf = (diagnostic: Diagnostic): string => JSON.stringify(diagnostic);
-  let known = new Set(first.map(keyOf));
-  return (now) => {
-    const fresh = new Map(now.map((diagnostic) => [keyOf(diagnostic), diagnostic]));
-    const before = known;
-    known = new Set(fresh.keys());
-    return [...fresh].filter(([key]) => !before.has(key)).map(([, diagnostic]) => diagnostic);
-  };
 }
 
 function hasErrors(diagnostics: readonly Diagnostic[]): boolean {
@@ -72,10 +68,6 @@ interface DevReport {
   /** The same for plugins. */
   pluginsChanged(change: PluginsChange, fresh: readonly Diagnostic[]): void;
   problem(diagnostic: Diagnostic): void;
-}
-
-function createDevReport(out: Output): DevReport {
-  return out.isJson ? jsonReport(out) : textReport(out);
 }
 
 function jsonReport(out: Output): DevReport {

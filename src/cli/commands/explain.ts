@@ -1,6 +1,5 @@
 import type { ExplainedSkill, ExplainedTool, Explanation } from "../../host/explain.ts";
 import type { Host, SkillInfo } from "../../host/host.ts";
-import type { Session } from "../../session/session.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { packageWords, permissionLines, printPlugin, trustWords } from "../describe.ts";
@@ -34,7 +33,8 @@ export function explain(context: CommandContext, name: string, options: ExplainO
     const explanation = host.explain(name);
     const plugin = host.plugins.find((one) => one.name === name);
     if (isUnknown(explanation) && plugin === undefined) throw unknownName(name, host);
-    const filtered = filterOf(name, session);
+    const hidden = session.catalog.hidden.get(name);
+    const filtered = hidden && { filter: hidden.filter, ...(hidden.pattern !== undefined && { pattern: hidden.pattern }) };
     const filters = session.catalog.notices.map(({ message }) => message);
     if (out.isJson)
       out.envelope({
@@ -54,11 +54,6 @@ export function explain(context: CommandContext, name: string, options: ExplainO
 /** The tools of MCP servers are known when those have been started. */
 function isUnknown({ skills, tools }: Explanation): boolean {
   return skills.length + tools.length === 0;
-}
-
-function filterOf(name: string, session: Session): Filtered | undefined {
-  const hidden = session.catalog.hidden.get(name);
-  return hidden && { filter: hidden.filter, ...(hidden.pattern !== undefined && { pattern: hidden.pattern }) };
 }
 
 function unknownName(name: string, host: Host): CliError {

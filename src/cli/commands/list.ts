@@ -22,45 +22,40 @@ export function list(context: CommandContext): Promise<number> {
     // Looks for the files of the skills, so that a folder that holds too many is told.
     session.listResources();
     const { skills, plugins } = host;
-    const diagnostics = distinct([...configured.diagnostics, ...host.diagnostics]);
+    // The host reads a configuration's servers again, and may find the same.
+    const diagnostics: readonly Diagnostic[] = [
+      ...new Map([...configured.diagnostics, ...host.diagnostics].map((diagnostic) => [JSON.stringify(diagnostic), diagnostic])).values(),
+    ];
     if (out.isJson) {
       out.envelope({ ok: true, data: { skills, tools, servers, plugins }, diagnostics });
       return 0;
     }
-    for (const skill of skills) printSkill(skill, out);
-    printPlugins(plugins, out);
+    for (const skill of skills) {
+      const { style } = out;
+      out.line(skillHeading(skill, out));
+      if (skill.description !== "") out.line(`  ${visibleLine(shortened(skill.description))}`);
+      if (skill.state !== "active") out.line(`  ${style.dim("because")} ${visibleLine(skill.rule)}`);
+      if (skill.tools.length > 0) out.line(`  ${style.dim("tools")}    ${skill.tools.map(visibleLine).join(", ")}`);
+      for (const line of permissionLines(skill.permissions)) out.line(`  ${style.yellow(line)}`);
+      const prompts = skill.prompts.map((prompt) => visibleLine(prompt.path)).join(", ");
+      if (prompts !== "") out.line(`  ${style.dim("prompts")}  ${prompts} (${skill.promptMode})`);
+      for (const diagnostic of skill.diagnostics) out.line(`  ${out.diagnostic(diagnostic)}`);
+      out.line();
+    }
+    if (plugins.length > 0) out.line(out.style.bold("plugins"));
+    for (const plugin of plugins) printPlugin(plugin, out);
+    if (plugins.length > 0) out.line();
     printServers(servers, diagnostics, out);
     printRest({ skills, servers, plugins }, diagnostics, out);
     out.line(totals(skills, tools.length, servers));
-    if (skills.length === 0) tellNone(context);
+    if (skills.length === 0) {
+      const { roots } = resolveHostOptions(toHostOptions(context, [], false));
+      const deeper = deeperSkillsIn(roots, context.out);
+      for (const { message } of deeper) context.out.note(message);
+      if (deeper.length === 0) context.out.note('Create one with "skillhost new skill <name>", or choose a directory with --skills.');
+    }
     return 0;
   });
-}
-
-function tellNone(context: CommandContext): void {
-  const { roots } = resolveHostOptions(toHostOptions(context, [], false));
-  const deeper = deeperSkillsIn(roots, context.out);
-  for (const { message } of deeper) context.out.note(message);
-  if (deeper.length === 0) context.out.note('Create one with "skillhost new skill <name>", or choose a directory with --skills.');
-}
-
-function printSkill(skill: SkillInfo, out: Output): void {
-  const { style } = out;
-  out.line(skillHeading(skill, out));
-  if (skill.description !== "") out.line(`  ${visibleLine(shortened(skill.description))}`);
-  if (skill.state !== "active") out.line(`  ${style.dim("because")} ${visibleLine(skill.rule)}`);
-  if (skill.tools.length > 0) out.line(`  ${style.dim("tools")}    ${skill.tools.map(visibleLine).join(", ")}`);
-  for (const line of permissionLines(skill.permissions)) out.line(`  ${style.yellow(line)}`);
-  const prompts = skill.prompts.map((prompt) => visibleLine(prompt.path)).join(", ");
-  if (prompts !== "") out.line(`  ${style.dim("prompts")}  ${prompts} (${skill.promptMode})`);
-  for (const diagnostic of skill.diagnostics) out.line(`  ${out.diagnostic(diagnostic)}`);
-  out.line();
-}
-
-function printPlugins(plugins: Host["plugins"], out: Output): void {
-  if (plugins.length > 0) out.line(out.style.bold("plugins"));
-  for (const plugin of plugins) printPlugin(plugin, out);
-  if (plugins.length > 0) out.line();
 }
 
 function printServers(servers: readonly ListedServer[], diagnostics: readonly Diagnostic[], out: Output): void {
@@ -99,11 +94,6 @@ function printRest({ skills, servers, plugins }: Printed, diagnostics: readonly 
 function totals(skills: readonly SkillInfo[], tools: number, servers: readonly ListedServer[]): string {
   const ofServers = servers.length > 0 ? `, ${counted(servers.length, "MCP server")}` : "";
   return `${counted(skills.length, "skill")}, ${counted(tools, "tool")}${ofServers}.`;
-}
-
-/** The host reads a configuration's servers again, and may find the same. */
-function distinct(diagnostics: readonly Diagnostic[]): readonly Diagnostic[] {
-  return [...new Map(diagnostics.map((diagnostic) => [JSON.stringify(diagnostic), diagnostic])).values()];
 }
 
 function shortened(text: string): string {

@@ -70,7 +70,11 @@ export function countOffers(
   return {
     prompts: prompts?.map((prompt) => countPrompt(prompt, calls)) ?? [],
     resources: resources?.map((resource) => countReads(resource, calls)) ?? [],
-    resourceTemplates: resourceTemplates?.map((template) => countTemplate(template, calls)) ?? [],
+    resourceTemplates:
+      resourceTemplates?.map((template) => {
+        const { read, complete } = template;
+        return Object.freeze({ ...template, read: track(read, calls), ...(complete && { complete: track(complete, calls) }) });
+      }) ?? [],
     resourceLists: resourceLists?.map((list) => countList(list, calls)) ?? [],
   };
 }
@@ -91,11 +95,6 @@ function countPrompt(prompt: Prompt, calls: CallsInFlight): Prompt {
 
 function countReads(source: Resource, calls: CallsInFlight): Resource {
   return Object.freeze({ ...source, read: track(source.read, calls) });
-}
-
-function countTemplate(template: ResourceTemplate, calls: CallsInFlight): ResourceTemplate {
-  const { read, complete } = template;
-  return Object.freeze({ ...template, read: track(read, calls), ...(complete && { complete: track(complete, calls) }) });
 }
 
 /** One that is still listed is the same object as before. */

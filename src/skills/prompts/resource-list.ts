@@ -120,14 +120,10 @@ export function createFileResources(listing: FolderListing, skill: SkillOfFiles)
   });
 }
 
-/** The address of a file of a skill. */
-function skillUri(skill: string, path: string): string {
-  return `skill://${[skill, ...path.split("/")].map(encodeURIComponent).join("/")}`;
-}
-
 function createFileResource(file: ListedFile, listing: FolderListing, skill: SkillOfFiles): Resource {
   const { path, size, stamp } = file;
-  const uri = skillUri(skill.name, path);
+  // The address of a file of a skill.
+  const uri = `skill://${[skill.name, ...path.split("/")].map(encodeURIComponent).join("/")}`;
   const mimeType = mediaTypeOf(path);
   const about = path.toLowerCase() === "skill.md" ? { name: skill.name, description: skill.description } : { name: path };
   const definition: ResourceDefinition = Object.freeze({ uri, ...about, ...(mimeType !== undefined && { mimeType }), size });

@@ -192,21 +192,19 @@ export class SkillFolder {
     return { kind: before === undefined ? "added" : "updated", files, change };
   }
 
-  /** What serves was signed, and its folder is not any more: it ends with its last call. */
-  #withdraw(): void {
-    const units = this.#generation?.units ?? [];
-    this.#parts.retirement.retire(units);
-    this.#parts.loader.invalidate(units.flatMap((unit) => [...unit.files]));
-    this.#generation = undefined;
-  }
-
   /** Leaves what serves as it is, unless its trust has ended. The same fault is told again only to who changed one of the skill's own files. */
   #reject(staged: Extract<Staged, { kind: "rejected" }>, files: readonly string[], started: number): FolderNews | undefined {
     const { diagnostics } = staged;
     const known = this.files;
     const name = this.#generation?.skill.name ?? basename(this.path);
     const isWithdrawn = staged.isUntrusted === true && this.#generation !== undefined;
-    if (isWithdrawn) this.#withdraw();
+    if (isWithdrawn) {
+      // What serves was signed, and its folder is not any more: it ends with its last call.
+      const units = this.#generation?.units ?? [];
+      this.#parts.retirement.retire(units);
+      this.#parts.loader.invalidate(units.flatMap((unit) => [...unit.files]));
+      this.#generation = undefined;
+    }
     const hasGood = this.#generation !== undefined;
     const isNews =
       isWithdrawn ||

@@ -70,17 +70,15 @@ export class SkillRoots {
     }
   }
 
-  /** Something in one of the watched folders of packages. */
-  #concernsPackages(root: string, path: string): boolean {
-    const watched = this.#roots.get(root)?.listing.watched ?? [];
-    return watched.some((folder) => isInside(folder.path, path));
-  }
-
   /** Whether a change may alter which folders a root brings. */
   #concerns(root: string, { path, kind, directory }: PathChange): boolean {
     const base = fixedPart(root);
     if (isInside(path, base)) return true;
-    if (projectOfRoot(root) !== undefined) return this.#concernsPackages(root, path);
+    if (projectOfRoot(root) !== undefined) {
+      // Something in one of the watched folders of packages.
+      const watched = this.#roots.get(root)?.listing.watched ?? [];
+      return watched.some((folder) => isInside(folder.path, path));
+    }
     if (!isInside(base, path)) return false;
     if (base !== root) return kind !== "changed" || directory || isSkillFile(path);
     const parent = dirname(path);

@@ -175,24 +175,23 @@ export class SkillStore implements AsyncDisposable {
 
   #startWatching(backend: WatchBackend | "auto"): TreeWatcher {
     const onProblem = (diagnostic: Diagnostic): void => this.#problems.emit("problem", diagnostic);
-    return watchTree({ roots: [], backend, onChange: (changes) => this.#onWatched(changes), onProblem });
-  }
-
-  #onWatched(changes: readonly PathChange[]): void {
-    this.#noteFiles(changes.map(({ path }) => path));
-    const changed = this.#findChanged(changes);
-    this.#roots.rescan(changes);
-    this.#watch.setListed(this.#roots.watched);
-    const ready = this.#withoutFlux(changed);
-    this.#loads.bring(ready.keys(), ready);
-  }
-
-  /** What happens to a package while it is being replaced is looked at when that is done: until then the old one serves. */
-  #withoutFlux(changed: ChangedFolders): ChangedFolders {
-    const all = new Map(this.#held);
-    for (const [folder, files] of changed) all.set(folder, new Set([...(all.get(folder) ?? []), ...files]));
-    this.#held = new Map([...all].filter(([folder]) => this.#roots.isInFlux(folder)));
-    return new Map([...all].filter(([folder]) => !this.#held.has(folder)));
+    return watchTree({
+      roots: [],
+      backend,
+      onChange: (changes) => {
+        this.#noteFiles(changes.map(({ path }) => path));
+        const changed = this.#findChanged(changes);
+        this.#roots.rescan(changes);
+        this.#watch.setListed(this.#roots.watched);
+        // What happens to a package while it is being replaced is looked at when that is done: until then the old one serves.
+        const all = new Map(this.#held);
+        for (const [folder, files] of changed) all.set(folder, new Set([...(all.get(folder) ?? []), ...files]));
+        this.#held = new Map([...all].filter(([folder]) => this.#roots.isInFlux(folder)));
+        const ready = new Map([...all].filter(([folder]) => !this.#held.has(folder)));
+        this.#loads.bring(ready.keys(), ready);
+      },
+      onProblem,
+    });
   }
 
   /** What a skill is not made of belongs to it all the same, as a file that can be read. */

@@ -57,33 +57,30 @@ export class SkillWatch {
     const before = this.#outsideOf.get(folder) ?? nothing;
     if (now.files.size > 0) this.#outsideOf.set(folder, now);
     else this.#outsideOf.delete(folder);
-    for (const file of before.files) if (!now.files.has(file)) this.#disown(file, folder);
+    for (const file of before.files)
+      if (!now.files.has(file)) {
+        const folders = this.#foldersOf.get(file);
+        folders?.delete(folder);
+        if (folders?.size === 0) this.#foldersOf.delete(file);
+      }
     for (const file of now.files) this.#foldersOf.set(file, (this.#foldersOf.get(file) ?? new Set()).add(folder));
-    for (const directory of now.directories) if (!before.directories.has(directory)) this.#need(directory);
-    for (const directory of before.directories) if (!now.directories.has(directory)) this.#release(directory);
+    for (const directory of now.directories)
+      if (!before.directories.has(directory)) {
+        this.#needs.set(directory, (this.#needs.get(directory) ?? 0) + 1);
+        this.#cover(directory);
+      }
+    for (const directory of before.directories)
+      if (!now.directories.has(directory)) {
+        const left = (this.#needs.get(directory) ?? 1) - 1;
+        if (left > 0) this.#needs.set(directory, left);
+        else this.#needs.delete(directory);
+        if (left <= 0 && this.#extra.has(directory)) this.#drop(directory);
+      }
   }
 
   /** The skill folders that are made of a file which does not lie in them. */
   foldersOf(file: string): ReadonlySet<string> {
     return this.#foldersOf.get(file) ?? new Set();
-  }
-
-  #disown(file: string, folder: string): void {
-    const folders = this.#foldersOf.get(file);
-    folders?.delete(folder);
-    if (folders?.size === 0) this.#foldersOf.delete(file);
-  }
-
-  #need(directory: string): void {
-    this.#needs.set(directory, (this.#needs.get(directory) ?? 0) + 1);
-    this.#cover(directory);
-  }
-
-  #release(directory: string): void {
-    const left = (this.#needs.get(directory) ?? 1) - 1;
-    if (left > 0) this.#needs.set(directory, left);
-    else this.#needs.delete(directory);
-    if (left <= 0 && this.#extra.has(directory)) this.#drop(directory);
   }
 
   #cover(directory: string): void {

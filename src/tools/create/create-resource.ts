@@ -3,7 +3,7 @@ import { errorMessage, HostError } from "../../base/errors.ts";
 import { isRecord } from "../../base/is-record.ts";
 import { complete } from "../define/completion.ts";
 import { kindOf, plain, toBlob } from "../define/content-block.ts";
-import { type DefinedResource, isAddress, type ListedResource, type WatchEnd } from "../define/define-resource.ts";
+import { type DefinedResource, isAddress, type ListedResource } from "../define/define-resource.ts";
 import { mediaTypeOf } from "../media-type.ts";
 import type { Resource, ResourceContents, ResourceDefinition, ResourceTemplate, ResourceTemplateDefinition } from "../resource.ts";
 import type { ToolOrigin } from "../tool.ts";
@@ -102,7 +102,14 @@ function behaviourOf(defined: DefinedResource, mimeType: string | undefined): Pi
     async read(uri, context) {
       const variables = template === undefined ? noVariables : template.match(uri);
       if (variables === undefined) throw unknownResource(uri);
-      return toContents(await read(uri, variables, context), uri, mimeType);
+      const reply = await read(uri, variables, context);
+      if (reply === undefined || reply === null) throw unknownResource(uri);
+      try {
+        return Object.freeze((Array.isArray(reply) ? reply : [reply]).map((item) => toContent(item, uri, mimeType)));
+      } catch (cause) {
+        const message = `Reading ${uri} returned a value that is not content: ${errorMessage(cause)}. Return text, bytes, or { text } or { blob }.`;
+        throw new HostError("RESOURCE_RESULT", message, { cause });
+      }
     },
     ...(watch && {
       async watch(uri: string, changed: () => void) {
@@ -113,7 +120,9 @@ function behaviourOf(defined: DefinedResource, mimeType: string | undefined): Pi
         return {
           async [Symbol.asyncDispose]() {
             isOver = true;
-            await endWatch(end);
+            if (typeof end === "function") await end();
+            else if (end !== undefined && Symbol.asyncDispose in end) await end[Symbol.asyncDispose]();
+            else if (end !== undefined && Symbol.dispose in end) end[Symbol.dispose]();
           },
         };
       },
@@ -127,22 +136,6 @@ const noVariables: Readonly<Record<string, string>> = Object.freeze(Object.creat
 export function unknownResource(uri: string): HostError {
   const message = `Resource ${JSON.stringify(uri.slice(0, 300))} does not exist. List the resources and templates to see the available ones.`;
   return new HostError("RESOURCE_UNKNOWN", message);
-}
-
-async function endWatch(end: WatchEnd | undefined): Promise<void> {
-  if (typeof end === "function") await end();
-  else if (end !== undefined && Symbol.asyncDispose in end) await end[Symbol.asyncDispose]();
-  else if (end !== undefined && Symbol.dispose in end) end[Symbol.dispose]();
-}
-
-function toContents(reply: unknown, uri: string, mimeType: string | undefined): readonly ResourceContents[] {
-  if (reply === undefined || reply === null) throw unknownResource(uri);
-  try {
-    return Object.freeze((Array.isArray(reply) ? reply : [reply]).map((item) => toContent(item, uri, mimeType)));
-  } catch (cause) {
-    const message = `Reading ${uri} returned a value that is not content: ${errorMessage(cause)}. Return text, bytes, or { text } or { blob }.`;
-    throw new HostError("RESOURCE_RESULT", message, { cause });
-  }
 }
 
 function toContent(item: unknown, address: string, mimeType: string | undefined): ResourceContents {

@@ -250,19 +250,24 @@ function cleanSchema(schema: unknown, path: readonly string[], cleaning: Cleanin
     const at = [...path, key];
     assertVisible(key, path, "a keyword");
     if (data.has(key)) return assertVisibleData(value, at);
-    if (key === "pattern" && typeof value === "string") return visiblePattern(value);
+    if (key === "pattern" && typeof value === "string") {
+      // An escape means the same in a regular expression, and is seen.
+      if (findHidden(value) === undefined) return value;
+      return value.replace(/\\?([^\\])|\\\\/gsu, (token, character: string | undefined) => {
+        if (character === undefined || findHidden(character) === undefined) return token;
+        const code = character.codePointAt(0)!.toString(16);
+        return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, "0")}`;
+      });
+    }
     const kind = schemaKeywords.get(key);
-    if (kind === "named" && isRecord(value)) return cleanNamed(value, at, cleaning);
+    if (kind === "named" && isRecord(value))
+      return mapped(value, (schema, name) => {
+        assertVisible(name, at, "a name");
+        return Array.isArray(schema) ? assertVisibleData(schema, [...at, name]) : cleanSchema(schema, [...at, name], cleaning);
+      });
     if (kind === "schema" && Array.isArray(value))
       return mappedList(value, (item, index) => cleanSchema(item, [...at, String(index)], cleaning));
     return kind === "schema" ? cleanSchema(value, at, cleaning) : cleanTexts(value, at, cleaning);
-  });
-}
-
-function cleanNamed(schemas: Readonly<Record<string, unknown>>, path: readonly string[], cleaning: Cleaning): unknown {
-  return mapped(schemas, (schema, name) => {
-    assertVisible(name, path, "a name");
-    return Array.isArray(schema) ? assertVisibleData(schema, [...path, name]) : cleanSchema(schema, [...path, name], cleaning);
   });
 }
 
@@ -302,16 +307,6 @@ function assertVisible(text: string, path: readonly string[], what: string): voi
   if (hidden === undefined) return;
   const where = path.slice(0, 12).join(".");
   throw new HiddenInData(`${where} has ${what} with ${hiddenWords(hidden)}, which look like a different name or value. Remove them`);
-}
-
-/** An escape means the same in a regular expression, and is seen. */
-function visiblePattern(pattern: string): string {
-  if (findHidden(pattern) === undefined) return pattern;
-  return pattern.replace(/\\?([^\\])|\\\\/gsu, (token, character: string | undefined) => {
-    if (character === undefined || findHidden(character) === undefined) return token;
-    const code = character.codePointAt(0)!.toString(16);
-    return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, "0")}`;
-  });
 }
 
 /** The same object unless a member became another. */

@@ -13,8 +13,22 @@ export const arrayKeywords: readonly (readonly [string, KeywordCompiler])[] = [
     "prefixItems",
     (schemas, _, evaluator) => (evaluator.index.dialect === "2020-12" ? tupleCheck(schemas as readonly unknown[], evaluator) : null),
   ],
-  ["items", (schemas, parent, evaluator) => itemsKeyword(schemas, parent, evaluator)],
-  ["additionalItems", (schema, parent, evaluator) => additionalItems(schema, parent, evaluator)],
+  [
+    "items",
+    (schemas, parent, evaluator) => {
+      if (Array.isArray(schemas)) return tupleCheck(schemas, evaluator);
+      const prefix = evaluator.index.dialect === "2020-12" && Array.isArray(parent["prefixItems"]) ? parent["prefixItems"].length : 0;
+      return restCheck("items", schemas, prefix, parent, evaluator);
+    },
+  ],
+  [
+    "additionalItems",
+    (schema, parent, evaluator) => {
+      const { items } = parent;
+      if (evaluator.index.dialect === "2020-12" || !Array.isArray(items)) return null;
+      return restCheck("additionalItems", schema, items.length, parent, evaluator);
+    },
+  ],
   ["unevaluatedItems", (schema, parent, evaluator) => unevaluatedItems(schema, parent, evaluator)],
 ];
 
@@ -50,18 +64,6 @@ function uniqueItems(items: readonly unknown[], schema: SchemaNode, run: Evaluat
 function keyOf(item: unknown, run: EvaluationRun): unknown {
   if (typeof item === "string") return `"${item}`;
   return typeof item === "object" && item !== null ? canonicalText(item, run) : item;
-}
-
-function itemsKeyword(schemas: unknown, parent: SchemaNode, evaluator: SchemaContext): Check | null {
-  if (Array.isArray(schemas)) return tupleCheck(schemas, evaluator);
-  const prefix = evaluator.index.dialect === "2020-12" && Array.isArray(parent["prefixItems"]) ? parent["prefixItems"].length : 0;
-  return restCheck("items", schemas, prefix, parent, evaluator);
-}
-
-function additionalItems(schema: unknown, parent: SchemaNode, evaluator: SchemaContext): Check | null {
-  const { items } = parent;
-  if (evaluator.index.dialect === "2020-12" || !Array.isArray(items)) return null;
-  return restCheck("additionalItems", schema, items.length, parent, evaluator);
 }
 
 function restCheck(keyword: string, schema: unknown, from: number, parent: SchemaNode, evaluator: SchemaContext): Check {

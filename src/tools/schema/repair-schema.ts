@@ -15,25 +15,27 @@ export function repairSchema(root: unknown, dialect: Dialect, toPattern: (source
     if (typeof schema["required"] === "boolean") delete schema["required"];
     // An asynchronous validator would answer with a promise, which counts as "valid".
     delete schema["$async"];
-    repairType(schema);
+    const { type } = schema;
+    if (Array.isArray(type)) {
+      const known = type.filter((name) => types.has(name));
+      if (known.length < type.length) schema["type"] = known;
+      if (known.length === 0) delete schema["type"];
+    } else if (type !== undefined && !types.has(type as string)) {
+      delete schema["type"];
+    }
+    // OpenAPI's `nullable` means nothing beside a `$ref` or a union.
+    if ("nullable" in schema && (schema["type"] === undefined || typeof schema["nullable"] !== "boolean")) delete schema["nullable"];
     repairPatterns(schema, toPattern);
     repairBound(schema, "exclusiveMinimum", "minimum");
     repairBound(schema, "exclusiveMaximum", "maximum");
-    if (dialect === "2020-12" && Array.isArray(schema["items"])) repairTuple(schema, schema["items"]);
+    if (dialect === "2020-12" && Array.isArray(schema["items"])) {
+      const items = schema["items"];
+      if (items.length > 0) schema["prefixItems"] = items;
+      delete schema["items"];
+      const rest = schema["additionalItems"];
+      if (isRecord(rest) || typeof rest === "boolean") schema["items"] = rest;
+    }
   });
-}
-
-function repairType(schema: SchemaNode): void {
-  const { type } = schema;
-  if (Array.isArray(type)) {
-    const known = type.filter((name) => types.has(name));
-    if (known.length < type.length) schema["type"] = known;
-    if (known.length === 0) delete schema["type"];
-  } else if (type !== undefined && !types.has(type as string)) {
-    delete schema["type"];
-  }
-  // OpenAPI's `nullable` means nothing beside a `$ref` or a union.
-  if ("nullable" in schema && (schema["type"] === undefined || typeof schema["nullable"] !== "boolean")) delete schema["nullable"];
 }
 
 function repairPatterns(schema: SchemaNode, toPattern: (source: string) => Pattern | null): void {
@@ -56,11 +58,4 @@ function repairBound(schema: SchemaNode, exclusive: string, bound: string): void
   if (!isExclusive || typeof schema[bound] !== "number") return;
   schema[exclusive] = schema[bound];
   delete schema[bound];
-}
-
-function repairTuple(schema: SchemaNode, items: readonly unknown[]): void {
-  if (items.length > 0) schema["prefixItems"] = items;
-  delete schema["items"];
-  const rest = schema["additionalItems"];
-  if (isRecord(rest) || typeof rest === "boolean") schema["items"] = rest;
 }

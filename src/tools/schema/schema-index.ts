@@ -84,7 +84,17 @@ export class SchemaIndex {
   }
 
   #find(document: string, root: unknown, fragment: string): unknown {
-    if (fragment.startsWith("/")) return resolvePointer(root, fragment.slice(1));
+    if (fragment.startsWith("/")) {
+      // What a JSON pointer (without its first slash, as in a reference) leads to; undefined when it leads nowhere.
+      const pointer = fragment.slice(1);
+      let at: unknown = root;
+      for (const segment of pointer.split("/")) {
+        const key = decoded(segment).replaceAll("~1", "/").replaceAll("~0", "~");
+        if (!(isRecord(at) || Array.isArray(at)) || !Object.hasOwn(at, key)) return undefined;
+        at = (at as Readonly<Record<string, unknown>>)[key];
+      }
+      return at;
+    }
     return this.#anchors.get(`${document}#${fragment}`);
   }
 
@@ -141,17 +151,6 @@ function resolveAddress(base: string, reference: string): string {
     // No address at all: it can still be the name of a part.
     return reference;
   }
-}
-
-/** What a JSON pointer (without its first slash, as in a reference) leads to; undefined when it leads nowhere. */
-function resolvePointer(root: unknown, pointer: string): unknown {
-  let at: unknown = root;
-  for (const segment of pointer.split("/")) {
-    const key = decoded(segment).replaceAll("~1", "/").replaceAll("~0", "~");
-    if (!(isRecord(at) || Array.isArray(at)) || !Object.hasOwn(at, key)) return undefined;
-    at = (at as Readonly<Record<string, unknown>>)[key];
-  }
-  return at;
 }
 
 function decoded(segment: string): string {

@@ -14,7 +14,9 @@ export function walkSchema(root: unknown, visit: (schema: SchemaNode, path: read
     if (!isRecord(schema) || seen.has(schema)) continue;
     seen.add(schema);
     visit(schema, path);
-    addChildren(schema, path, waiting);
+    for (const [child, keyword, name] of childSchemas(schema)) {
+      waiting.push({ schema: child, path: name === undefined ? [...path, keyword] : [...path, keyword, name] });
+    }
   }
 }
 
@@ -32,12 +34,6 @@ export const schemaKeywords: ReadonlyMap<string, "schema" | "named"> = new Map([
   ...["additionalProperties", "unevaluatedProperties", "propertyNames"].map((key) => [key, "schema"] as const),
   ...["not", "if", "then", "else"].map((key) => [key, "schema"] as const),
 ]);
-
-function addChildren(schema: SchemaNode, path: readonly string[], waiting: Waiting[]): void {
-  for (const [child, keyword, name] of childSchemas(schema)) {
-    waiting.push({ schema: child, path: name === undefined ? [...path, keyword] : [...path, keyword, name] });
-  }
-}
 
 /** What stands where a schema is expected, with its keyword, and its name or index where the keyword has several. */
 export function* childSchemas(schema: SchemaNode): Generator<readonly [child: unknown, keyword: string, name?: string]> {
