@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { HostError } from "../base/errors.ts";
 import { type LockedPackage, type LockedSkill, lockFileName, type PackagesLock, readLock } from "./lock-file.ts";
 import { type LockOptions, lockProject, sameRecord } from "./lock-project.ts";
-import type { LockedTool } from "./read-skill-folder.ts";
 
 /** Something that is not as the lock has it. */
 export interface Drift {
@@ -59,7 +58,12 @@ export function compareSkill(subject: string, before: LockedSkill, now: LockedSk
     const tool = `${subject} ${name}`;
     if (one === undefined || other === undefined) found.push(presence("tool", tool, one !== undefined));
     else if (one.signature !== undefined && other.signature !== undefined && one.signature !== other.signature) {
-      found.push({ kind: "tool", subject: tool, message: "is defined differently", diff: diffTool(one, other) });
+      found.push({
+        kind: "tool",
+        subject: tool,
+        message: "is defined differently",
+        diff: diffLines([...one.definition, ...(one.uses ?? [])], [...other.definition, ...(other.uses ?? [])]),
+      });
     } else {
       // A lock that was written before uses were recorded does not know them; the digests of the files do.
       const uses = one.uses === undefined ? [] : diffLines(one.uses, other.uses ?? []);
@@ -67,10 +71,6 @@ export function compareSkill(subject: string, before: LockedSkill, now: LockedSk
     }
   }
   return found;
-}
-
-function diffTool(before: LockedTool, now: LockedTool): readonly string[] {
-  return diffLines([...before.definition, ...(before.uses ?? [])], [...now.definition, ...(now.uses ?? [])]);
 }
 
 /** The lines that only one of two lists has. */

@@ -13,13 +13,13 @@ export interface ExplainOptions {
   readonly excluded?: readonly string[];
 }
 
-/** What keeps a tool out of a session. */
+/** The filter that keeps a tool out of a session. */
 interface Filtered {
   readonly filter: string;
   readonly pattern?: string;
 }
 
-/** Says why a name means what it means. */
+/** Explains how a name was resolved. */
 export function explain(context: CommandContext, name: string, options: ExplainOptions): Promise<number> {
   const { out } = context;
   return withHost(context, {}, async (host) => {
@@ -51,7 +51,7 @@ export function explain(context: CommandContext, name: string, options: ExplainO
   });
 }
 
-/** The tools of MCP servers are known when those have been started. */
+/** Whether no skill or tool has the name. Tools of MCP servers are known only after their servers have started. */
 function isUnknown({ skills, tools }: Explanation): boolean {
   return skills.length + tools.length === 0;
 }

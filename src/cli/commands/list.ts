@@ -11,7 +11,7 @@ import { toHostOptions, withHost } from "../open-host.ts";
 import type { Output } from "../output.ts";
 import { visibleLine } from "../terminal-style.ts";
 
-/** Lists skills with their tools and prompts, MCP servers without starting them, and every diagnostic where it belongs. */
+/** Lists skills with their tools and prompts, MCP servers without starting them, and each diagnostic beside its subject. */
 export function list(context: CommandContext): Promise<number> {
   const { out } = context;
   return withHost(context, { listsDiagnostics: true }, async (host) => {
@@ -19,10 +19,10 @@ export function list(context: CommandContext): Promise<number> {
     const servers = withFiles(host.listServers(), configured);
     const session = await host.createSession({ onPermissionRequest: approveAll, persist: false });
     const tools = session.listTools();
-    // Looks for the files of the skills, so that a folder that holds too many is told.
+    // Lists the files of the skills, so that a folder with too many is reported.
     session.listResources();
     const { skills, plugins } = host;
-    // The host reads a configuration's servers again, and may find the same.
+    // The host reads the configured servers again and may report the same diagnostics.
     const diagnostics: readonly Diagnostic[] = [
       ...new Map([...configured.diagnostics, ...host.diagnostics].map((diagnostic) => [JSON.stringify(diagnostic), diagnostic])).values(),
     ];
@@ -63,9 +63,9 @@ function printServers(servers: readonly ListedServer[], diagnostics: readonly Di
   for (const server of servers) {
     out.line(`  ${serverHeading(server, out)}`);
     const own = diagnostics.filter((diagnostic) => isOf(diagnostic, server));
-    // What is wrong is said once: with its place, where there is one.
-    const isToTell = server.error !== undefined && server.status !== "disabled";
-    if (isToTell && !own.some(({ severity }) => severity === "error")) out.line(`    ${visibleLine(server.error)}`);
+    // Each problem is shown once, with its place if it has one.
+    const isShown = server.error !== undefined && server.status !== "disabled";
+    if (isShown && !own.some(({ severity }) => severity === "error")) out.line(`    ${visibleLine(server.error)}`);
     for (const diagnostic of own) out.line(`    ${out.diagnostic(diagnostic)}`);
   }
   if (servers.length > 0) out.line();
@@ -81,7 +81,7 @@ interface Printed {
   readonly plugins: Host["plugins"];
 }
 
-/** What concerns no skill, plugin or server alone: clashes of names, directories that cannot be read. */
+/** Prints diagnostics of no single skill, plugin or server: name clashes, unreadable directories. */
 function printRest({ skills, servers, plugins }: Printed, diagnostics: readonly Diagnostic[], out: Output): void {
   const printed = new Set([...skills, ...plugins].flatMap((one) => one.diagnostics).map((diagnostic) => JSON.stringify(diagnostic)));
   const rest = diagnostics.filter(

@@ -15,17 +15,17 @@ interface FolderLoadsOptions {
   readonly log: Logger;
 }
 
-/** Which folders something has happened to, and by which files. */
+/** The changed folders, with the changed files of each. */
 export type ChangedFolders = ReadonlyMap<string, ReadonlySet<string>>;
 
-// How long one skill keeps the next from starting at the first load: one that waits for something may do so by itself.
+// How long one skill delays the next at the first load: a skill that waits for something continues on its own.
 const patience = 50;
-// Longer than it takes the watcher to report a change.
+// Longer than the watcher takes to report a change.
 const secondLook = 250;
-// Timers take no longer delays. Who looks too early plans another look.
+// The longest delay of a timer. A check that runs too early schedules another.
 const longestTimer = 2 ** 31 - 1;
 
-/** The skill folders that the roots bring, and the loads of them: of one folder never two at a time, and the latest wins. */
+/** The skill folders of the roots and their loads: never two loads of one folder at a time, and the latest wins. */
 export class FolderLoads {
   readonly #options: FolderLoadsOptions;
   readonly #folders = new Map<string, SkillFolder>();
@@ -43,12 +43,12 @@ export class FolderLoads {
     return this.#folders;
   }
 
-  /** The first load of all folders that were not there: published and told as one. */
+  /** Loads all new folders for the first time, as one publication and one event. */
   async loadNew(): Promise<void> {
     const paths = this.#openNew();
     const news = new Map<string, FolderNews>();
     for (const [index, path] of paths.entries()) {
-      // Between bursts others get a turn: timers, sockets, the user's keys.
+      // Lets the event loop run between bursts, for timers, sockets and input.
       if (index % 32 === 31) await new Promise(setImmediate);
       this.#schedule(path, nothing, (item) => news.set(path, item));
       await atMost(patience, this.#folders.get(path)?.settled);
@@ -57,7 +57,7 @@ export class FolderLoads {
     this.#options.publisher.announce(paths.flatMap((path) => news.get(path) ?? []));
   }
 
-  /** Loads these folders and those that were not there, and lets go of those that are not any more. */
+  /** Loads these folders and new ones, and removes folders that no longer exist. */
   bring(wanted: Iterable<string>, changed: ChangedFolders = new Map()): void {
     const fresh = this.#openNew();
     const gone = [...this.#folders.keys()].filter((path) => !this.#options.roots.folders.has(path));
@@ -73,7 +73,7 @@ export class FolderLoads {
     return this.#queue.idle();
   }
 
-  /** Ends the loads that run, and everything that serves. */
+  /** Ends running loads and all active skills. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const timer of this.#looks.values()) clearTimeout(timer);
@@ -115,7 +115,7 @@ export class FolderLoads {
     return news;
   }
 
-  /** One look at a time is planned for a folder. */
+  /** Schedules one check at a time for a folder. */
   #lookAgain(path: string, delay: number): void {
     clearTimeout(this.#looks.get(path));
     const timer = setTimeout(() => this.#schedule(path, nothing), Math.min(Math.max(delay, 0), longestTimer));
@@ -126,7 +126,7 @@ export class FolderLoads {
 
 const nothing: ReadonlySet<string> = new Set();
 
-/** Waits for something, but not for long. */
+/** Waits for work, up to a limit. */
 async function atMost(milliseconds: number, work: Promise<void> | undefined): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<void>((resolve) => {
@@ -136,14 +136,14 @@ async function atMost(milliseconds: number, work: Promise<void> | undefined): Pr
   clearTimeout(timer);
 }
 
-/** Holds the snapshot that everybody reads, and tells what became different. */
+/** Holds the published snapshot and notifies listeners of changes. */
 export class Publisher {
   readonly #store: SnapshotStore<SkillsSnapshot>;
   readonly #events: Emitter<{ change: SkillsChange }>;
   readonly #take: () => SkillsSnapshot;
   #isDirty = false;
 
-  /** `take` makes a snapshot of what is now. */
+  /** `take` creates a snapshot of the current state. */
   constructor(take: () => SkillsSnapshot, onError: (error: Error) => void) {
     this.#take = take;
     this.#store = new SnapshotStore<SkillsSnapshot>({ roots: new Map(), folders: new Map() }, onError);
@@ -162,7 +162,7 @@ export class Publisher {
     return this.#events.on("change", listener);
   }
 
-  /** Something is different from what was published. */
+  /** Marks the published snapshot as outdated. */
   touch(): void {
     this.#isDirty = true;
   }
@@ -173,7 +173,7 @@ export class Publisher {
     this.#store.publish(this.#take());
   }
 
-  /** Publishes, then tells. */
+  /** Publishes the snapshot, then notifies listeners. */
   announce(news: readonly FolderNews[]): void {
     this.publish();
     const change = toSkillsChange(news);

@@ -13,7 +13,7 @@ import type { Retirement } from "./disposal.ts";
 import type { FileHashes } from "./file-hashes.ts";
 import { FolderListing } from "./folder-listing.ts";
 
-/** What the folders of one store share. */
+/** The parts that the folders of one store share. */
 export interface FolderParts {
   readonly loader: ModuleLoader;
   readonly runners: readonly ToolRunner[];
@@ -25,25 +25,24 @@ export interface FolderParts {
   readonly consent?: RunConsent | undefined;
   pinsOf?(folder: string): Pins | undefined;
   onEdited?(files: readonly string[]): void;
-  /** Told of trouble with a folder that loading it does not show. */
+  /** Receives problems of a folder that are not load diagnostics. */
   onProblem?(problem: Diagnostic): void;
-  /** What a skill lists as resources may be something else now, though its generation is the same. */
+  /** Called when the resources of a skill may have changed within one generation. */
   onResourcesChanged?(): void;
 }
 
 /**
- * One skill folder: the generation of it that serves, and what became of the latest attempt to load another. Attempts
- * must not overlap; that is up to the caller.
+ * One skill folder: its active generation, and the outcome of the latest attempt to load another. The caller must not overlap attempts.
  */
 export class SkillFolder {
   readonly path: string;
-  /** Settles when the folder has been loaded once, whatever came of it, or has ended. */
+  /** Settles when the first load has finished, successful or not, or the folder has ended. */
   readonly settled: Promise<void>;
   readonly listing: FolderListing;
   readonly #parts: FolderParts;
-  /** What changed since the generation that serves was made. */
+  /** The files changed since the active generation was created. */
   readonly #changed = new Set<string>();
-  /** What changed since listeners were last told of this folder. */
+  /** The files changed since listeners were last notified. */
   readonly #untold = new Set<string>();
   #settle: () => void = () => {};
   #generation: Generation | undefined;
@@ -53,7 +52,7 @@ export class SkillFolder {
   #isUnconfirmed = false;
   #findings: Pick<LoadedFolder, "trust" | "held"> = {};
   #isLoaded = false;
-  /** What the latest attempt was made of, if it was not taken: to mend one of these may mend the skill. */
+  /** The files of the latest attempt if it failed: fixing one of these may fix the skill. */
   #attempted: ReadonlySet<string> = new Set();
 
   constructor(path: string, parts: FolderParts) {
@@ -65,35 +64,35 @@ export class SkillFolder {
     });
   }
 
-  /** Undefined before the first attempt has ended. */
+  /** Undefined until the first attempt has finished. */
   get current(): LoadedFolder | undefined {
     if (!this.#isLoaded) return undefined;
     const skill = this.#generation === undefined ? {} : { skill: this.#generation.skill };
     return { folder: this.path, ...skill, diagnostics: this.#diagnostics, stale: this.#isStale, ...this.#findings };
   }
 
-  /** Everything that the skill is made of, and that the latest attempt was. */
+  /** All files of the active generation and of the latest attempt. */
   get files(): Set<string> {
     const { files = [], units = [] } = this.#generation ?? {};
     return new Set([...files, ...units.flatMap((unit) => [...unit.files]), ...this.#attempted]);
   }
 
   /**
-   * Whether the folder was refused for another reason than before, or for one that is not its own. It may have been looked at halfway
-   * through a change that was undone before anybody could report it.
+   * Whether the folder was refused for a new reason, or for one outside of itself. The attempt may have seen a half-finished change that
+   * was undone before the watcher could report it.
    */
   get isUnconfirmed(): boolean {
     return this.#isUnconfirmed;
   }
 
-  /** When the trust ends that the generation in service needs, in milliseconds since 1970. */
+  /** When the trust of the active generation expires, in milliseconds since 1970. */
   get expires(): number | undefined {
     const { trust } = this.#findings;
     const isNeeded = this.#generation?.tree !== undefined && trust?.expires !== undefined;
     return isNeeded ? Date.parse(trust.expires) : undefined;
   }
 
-  /** Notes what changed, for the next load. */
+  /** Records changed files for the next load. */
   note(files: Iterable<string>): void {
     for (const file of files) {
       this.#changed.add(file);
@@ -101,7 +100,7 @@ export class SkillFolder {
     }
   }
 
-  /** Brings the folder to what its files say. Undefined: that changed nothing, or the signal ended it. `started`: by `performance.now()`. */
+  /** Loads the current files. Undefined: nothing changed, or the signal ended it. `started` is in `performance.now()` time. */
   async load(started: number, signal: AbortSignal): Promise<FolderNews | undefined> {
     const changed = new Set(this.#changed);
     this.#changed.clear();
@@ -117,7 +116,7 @@ export class SkillFolder {
     return news === undefined && before !== JSON.stringify(this.#findings) ? { kind: "unspoken", files } : news;
   }
 
-  /** Takes the folder out of service: it is not there any more, or nobody wants it. */
+  /** Deactivates the folder: it no longer exists or is no longer needed. */
   remove(started: number): FolderNews {
     const generation = this.#generation;
     for (const file of this.files) this.#parts.hashes.forget(file);
@@ -129,7 +128,7 @@ export class SkillFolder {
     return { kind: "removed", files, change: diffSkill(generation.skill, undefined, performance.now() - started) };
   }
 
-  /** Ends what serves. */
+  /** Ends the active generation. */
   end(): void {
     this.#parts.retirement.retire(this.#generation?.units ?? []);
     this.#generation = undefined;
@@ -166,7 +165,7 @@ export class SkillFolder {
     }
   }
 
-  /** Modules are read by their loader. */
+  /** Records the hashes of modules, which their loader has read. */
   #recordCode({ generation: { units }, view }: Extract<Staged, { kind: "ready" }>, seen: ReadonlySet<string>, start: number): void {
     const { hashes, loader } = this.#parts;
     for (const unit of units) {
@@ -175,7 +174,7 @@ export class SkillFolder {
     }
   }
 
-  /** Swaps in a new generation and ends what it replaces. */
+  /** Activates a new generation and ends the units it replaces. */
   #take({ generation, replaced }: Extract<Staged, { kind: "ready" }>, files: readonly string[], started: number): FolderNews | undefined {
     const before = this.#generation?.skill;
     const isSame = before !== undefined && this.#generation?.tree === generation.tree && isSameSkill(before, generation.skill);
@@ -192,14 +191,17 @@ export class SkillFolder {
     return { kind: before === undefined ? "added" : "updated", files, change };
   }
 
-  /** Leaves what serves as it is, unless its trust has ended. The same fault is told again only to who changed one of the skill's own files. */
+  /**
+   * Keeps the active generation unless its trust has ended. An unchanged error is reported again only if one of the skill's own files
+   * changed.
+   */
   #reject(staged: Extract<Staged, { kind: "rejected" }>, files: readonly string[], started: number): FolderNews | undefined {
     const { diagnostics } = staged;
     const known = this.files;
     const name = this.#generation?.skill.name ?? basename(this.path);
     const isWithdrawn = staged.isUntrusted === true && this.#generation !== undefined;
     if (isWithdrawn) {
-      // What serves was signed, and its folder is not any more: it ends with its last call.
+      // The active generation was signed, but the folder no longer is: it ends with its last call.
       const units = this.#generation?.units ?? [];
       this.#parts.retirement.retire(units);
       this.#parts.loader.invalidate(units.flatMap((unit) => [...unit.files]));
@@ -213,7 +215,7 @@ export class SkillFolder {
       !areEqual(this.#diagnostics, diagnostics) ||
       files.some((file) => known.has(file));
     this.#attempted = staged.files;
-    // What the files held is not known: each change of one counts.
+    // The content of the files is unknown, so every change counts.
     if (staged.isUntrusted === true) for (const file of staged.files) this.#parts.hashes.forget(file);
     this.#isUnconfirmed = staged.isPassing === true || (staged.isUntrusted === true && !areEqual(this.#diagnostics, diagnostics));
     this.#isStale = hasGood;
@@ -254,15 +256,15 @@ function loadFailed(folder: string, error: unknown): Diagnostic {
   return { severity: "error", code: "SKILL_LOAD_FAILED", file: folder, message };
 }
 
-/** What an attempt to load a folder came to, for those who listen, and the files whose change was the reason for it. */
+/** The reportable outcome of an attempt to load a folder, and the changed files that caused it. */
 export type FolderNews = { readonly files: readonly string[] } & (
   | { readonly kind: "added" | "updated" | "removed"; readonly change: SkillChange }
   | { readonly kind: "failed"; readonly change: FailedChange }
-  /** The snapshot is another one, and there is nothing to tell. */
+  /** The snapshot changed without anything to report. */
   | { readonly kind: "unspoken" }
 );
 
-/** One change of all that happened to some folders, in their order; undefined: there is nothing to tell. */
+/** Combines the outcomes of several folders into one change; undefined when there is nothing to report. */
 export function toSkillsChange(news: readonly FolderNews[]): SkillsChange | undefined {
   if (news.every(({ kind }) => kind === "unspoken")) return undefined;
   const changes = (wanted: "added" | "updated" | "removed"): SkillChange[] =>
@@ -278,8 +280,8 @@ export function toSkillsChange(news: readonly FolderNews[]): SkillsChange | unde
 
 export interface RunConsent {
   mayRun(folder: string): boolean;
-  /** Takes the place of the runners for a folder of which nothing may run: finds the tools in the texts of modules. */
+  /** Replaces the runners for a folder whose code may not run: finds tools in the text of modules. */
   inspect(): Promise<readonly ToolRunner[]>;
-  /** A folder was listed, and nothing of it was run. */
+  /** Called when a folder was listed without running its code. */
   onWithheld(folder: string): void;
 }

@@ -8,20 +8,20 @@ import { mediaTypeOf } from "../media-type.ts";
 import type { Resource, ResourceContents, ResourceDefinition, ResourceTemplate, ResourceTemplateDefinition } from "../resource.ts";
 import type { ToolOrigin } from "../tool.ts";
 
-/** Where resources are made for, and the state of the code behind them. */
+/** The origin of the resources, and the version of the code behind them. */
 export interface ResourcePlace {
   readonly origin: Omit<ToolOrigin, "nativeName">;
   readonly generation: string;
 }
 
-/** Makes the resource that a host offers of one that `defineResource` made and that is no template. */
+/** Creates the resource that a host offers from a `defineResource` result without variables. */
 export function createResource(defined: DefinedResource, place: ResourcePlace): Resource {
   const { uri, size } = defined;
   const facts = factsOf(defined, nameOf(uri));
   return assembleResource(Object.freeze({ uri, ...facts, ...(size !== undefined && { size }) }), defined, place);
 }
 
-/** Makes the template that a host offers of one that `defineResource` made with variables. */
+/** Creates the template that a host offers from a `defineResource` result with variables. */
 export function createResourceTemplate(defined: DefinedResource, place: ResourcePlace): ResourceTemplate {
   const template = defined.template!;
   const definition: ResourceTemplateDefinition = Object.freeze({
@@ -44,8 +44,8 @@ export function createResourceTemplate(defined: DefinedResource, place: Resource
 }
 
 /**
- * Makes one of the resources that the `list` of a template gives.
- * @throws TypeError for what cannot be one.
+ * Creates one of the resources that the `list` of a template returned.
+ * @throws TypeError for an invalid entry.
  */
 export function createListedResource(listed: ListedResource, defined: DefinedResource, place: ResourcePlace): Resource {
   if (!isRecord(listed)) throw new TypeError(`it must be an object with a uri, not ${kindOf(listed)}`);
@@ -54,7 +54,10 @@ export function createListedResource(listed: ListedResource, defined: DefinedRes
   if (defined.template?.match(uri) === undefined) throw new TypeError(`the URI ${uri} does not match the template ${defined.uri}`);
   for (const [key, value] of Object.entries({ name, title, description, mimeType }))
     if (value !== undefined && typeof value !== "string") throw new TypeError(`${key} of ${uri} must be a string, not ${kindOf(value)}`);
-  const facts = factsOf({ name, title, description, mimeType, annotations: annotations && plainObject(annotations) }, nameOf(uri));
+  const facts = factsOf(
+    { name, title, description, mimeType, annotations: annotations && (plain(annotations) as Readonly<Record<string, unknown>>) },
+    nameOf(uri),
+  );
   return assembleResource(Object.freeze({ uri, ...facts, ...(typeof size === "number" && { size }) }), defined, place);
 }
 
@@ -66,10 +69,6 @@ function assembleResource(definition: ResourceDefinition, defined: DefinedResour
     revision: revisionOf(definition, place),
     ...behaviourOf(defined, mimeType),
   });
-}
-
-function plainObject(value: object): Readonly<Record<string, unknown>> {
-  return plain(value) as Readonly<Record<string, unknown>>;
 }
 
 type Facts = Omit<ListedResource, "uri" | "size">;
@@ -132,7 +131,7 @@ function behaviourOf(defined: DefinedResource, mimeType: string | undefined): Pi
 
 const noVariables: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
 
-/** Nothing can be read at this address. */
+/** The error for a URI that no resource has. */
 export function unknownResource(uri: string): HostError {
   const message = `Resource ${JSON.stringify(uri.slice(0, 300))} does not exist. List the resources and templates to see the available ones.`;
   return new HostError("RESOURCE_UNKNOWN", message);

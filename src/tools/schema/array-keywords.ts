@@ -42,7 +42,7 @@ interface ItemsFound {
   readonly known: Map<unknown, number>;
 }
 
-/** By what each item is, not by comparing each with each. */
+/** Uses a set of keys instead of comparing each pair. */
 function uniqueItems(items: readonly unknown[], schema: SchemaNode, run: EvaluationRun): boolean {
   let { at, known }: ItemsFound = run.isResuming ? run.restore<ItemsFound>() : { at: 0, known: new Map() };
   for (; at < items.length; at++) {
@@ -60,7 +60,7 @@ function uniqueItems(items: readonly unknown[], schema: SchemaNode, run: Evaluat
   return true;
 }
 
-/** A text with a quote before it is unlike any list, object, number or word. */
+/** The leading quote keeps strings apart from the canonical texts of other values. */
 function keyOf(item: unknown, run: EvaluationRun): unknown {
   if (typeof item === "string") return `"${item}`;
   return typeof item === "object" && item !== null ? canonicalText(item, run) : item;
@@ -95,7 +95,7 @@ interface Progress {
   readonly fits: boolean;
 }
 
-/** `checks`: one for all, or one for each. */
+/** `checks` is one check for all items, or one per item. */
 function eachItem(items: readonly unknown[], from: number, to: number, checks: Check | readonly Check[], run: EvaluationRun): boolean {
   let at = from;
   let fits = true;
@@ -171,7 +171,7 @@ function unevaluatedItems(schema: unknown, parent: SchemaNode, evaluator: Schema
 
 const maxDepth = 1_000;
 
-/** A text that is the same for equal JSON, whatever the order of its keys, and for nothing else. */
+/** A text that is equal for equal JSON values, whatever the order of keys, and different for all others. */
 export function canonicalText(value: unknown, run?: EvaluationRun): string {
   return write(value, run, 0);
 }

@@ -5,9 +5,9 @@ import { type Dialect, type SchemaNode, walkSchema } from "./walk-schema.ts";
 const types = new Set(["string", "number", "integer", "boolean", "object", "array", "null"]);
 
 /**
- * Turns spellings of older drafts and of OpenAPI, which servers still send under no or another name, into what they mean
- * in the schema's own dialect, and takes out patterns that `toPattern` cannot match. The validator would refuse the whole
- * schema for each of them. Changes the schema in place.
+ * Converts keywords of older drafts and of OpenAPI, which servers still send under another dialect or none, to the schema's own dialect,
+ * and removes patterns that `toPattern` cannot match. The validator would refuse the whole schema for each of them. Changes the schema in
+ * place.
  */
 export function repairSchema(root: unknown, dialect: Dialect, toPattern: (source: string) => Pattern | null): void {
   walkSchema(root, (schema) => {
@@ -23,7 +23,7 @@ export function repairSchema(root: unknown, dialect: Dialect, toPattern: (source
     } else if (type !== undefined && !types.has(type as string)) {
       delete schema["type"];
     }
-    // OpenAPI's `nullable` means nothing beside a `$ref` or a union.
+    // OpenAPI's `nullable` has no meaning beside a `$ref` or a union.
     if ("nullable" in schema && (schema["type"] === undefined || typeof schema["nullable"] !== "boolean")) delete schema["nullable"];
     repairPatterns(schema, toPattern);
     repairBound(schema, "exclusiveMinimum", "minimum");
@@ -45,7 +45,7 @@ function repairPatterns(schema: SchemaNode, toPattern: (source: string) => Patte
   for (const name of Object.keys(patternProperties)) {
     if (toPattern(name) !== null) continue;
     delete patternProperties[name];
-    // What the pattern would have let through cannot be told from what it would not.
+    // Without the pattern, allowed and additional properties cannot be distinguished.
     delete schema["additionalProperties"];
     delete schema["unevaluatedProperties"];
   }
