@@ -33,7 +33,7 @@ interface SkillsView {
 export type SkillState = "active" | "disabled" | "shadowed" | "refused" | "untrusted";
 
 /** A skill in a view, with the rule that decided its state. */
-interface SkillStanding {
+interface SkillStatus {
   readonly skill: Skill;
   readonly state: SkillState;
   readonly rule: string;
@@ -52,7 +52,7 @@ interface ShadowedTool {
 }
 
 export interface ResolvedSkills {
-  readonly standings: readonly SkillStanding[];
+  readonly standings: readonly SkillStatus[];
   /** The active skills in order of precedence. */
   readonly skills: readonly Skill[];
   readonly tools: readonly Tool[];
@@ -139,7 +139,7 @@ function chooseSkills(skills: readonly Skill[], rules: ConflictRules, diagnostic
   return winners;
 }
 
-type Chosen = SkillStanding & { readonly state: Exclude<SkillState, "refused"> };
+type Chosen = SkillStatus & { readonly state: Exclude<SkillState, "refused"> };
 
 function settle(skill: Skill, winners: ReadonlyMap<string, Winner>): Chosen {
   const winner = winners.get(skill.name) as Winner;
@@ -147,7 +147,7 @@ function settle(skill: Skill, winners: ReadonlyMap<string, Winner>): Chosen {
   return { skill, state: "shadowed", rule: winner.rule, winner: winner.skill.folder };
 }
 
-function withRequires(standing: Chosen, { requirements, refused }: ResolvedRequires): SkillStanding {
+function withRequires(standing: Chosen, { requirements, refused }: ResolvedRequires): SkillStatus {
   const requires = requirements.get(standing.skill);
   if (requires === undefined) return standing;
   const rule = refused.get(standing.skill);

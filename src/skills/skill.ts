@@ -81,7 +81,7 @@ export interface RootListing {
   /** Further folders to watch. */
   readonly watched?: readonly WatchedFolder[];
   /** The folders of packages that a package manager is replacing right now. */
-  readonly inFlux?: readonly string[];
+  readonly beingReplaced?: readonly string[];
   /** Whether the process was out of file handles when the root was listed: the folders are the previous ones. */
   readonly isOutdated?: boolean;
 }

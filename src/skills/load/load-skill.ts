@@ -227,12 +227,12 @@ function withoutScripts(
   // A file that had tools before does not become a script by one save.
   const wasTool = (key: string): boolean => before?.units.some((unit) => unit.key === key && unit.tools.length > 0) === true;
   const scripts = entries.filter((entry) => entry.kind === "module" && !wasTool(entry.key) && isScript(entry.file, guard));
-  const told = scripts.map((entry): Diagnostic => {
+  const hints = scripts.map((entry): Diagnostic => {
     const message =
       "This file exports no tool, so it is treated as a script and was not run. If it is a tool, export it with defineTool(…), or add a skill.json.";
     return { severity: "info", code: "TOOL_FILE_SCRIPT", file: entry.file, source, message };
   });
-  return { entries: entries.filter((entry) => !scripts.includes(entry)), diagnostics: [...diagnostics, ...told], lost };
+  return { entries: entries.filter((entry) => !scripts.includes(entry)), diagnostics: [...diagnostics, ...hints], lost };
 }
 
 /** A folder in `changed` includes everything in it, because it was replaced. */

@@ -167,10 +167,10 @@ function unmet({ name, folder }: Skill, item: SkillRequirement, rule: string, { 
 function circles(needy: readonly Skill[], refused: ReadonlyMap<Skill, unknown>): readonly Diagnostic[] {
   const serving = needy.filter((skill) => !refused.has(skill)).sort(byName);
   const items = serving.map(({ name, requires }) => ({ name, requires: Object.keys(requires).map((required) => ({ name: required })) }));
-  const told = new Set<readonly string[]>();
+  const reported = new Set<readonly string[]>();
   return [...orderByRequirements(items).cycles].flatMap(([index, way]): Diagnostic[] => {
-    if (told.has(way)) return [];
-    told.add(way);
+    if (reported.has(way)) return [];
+    reported.add(way);
     const { name, folder } = serving[index]!;
     const shown = way.length <= 12 ? way : [...way.slice(0, 10), `… ${way.length - 11} more`, way.at(-1)!];
     const message = `Skills require each other in a cycle: ${shown.join(" → ")}. They work, but none can be used without the others.`;

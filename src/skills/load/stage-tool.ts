@@ -84,7 +84,9 @@ export async function stageTool(entry: ToolEntry, context: StageContext): Promis
   const owned = staged.tools
     .map((tool) => withOrigin(tool, { ...tool.origin, kind: "skill", source, ...(identity && { identity }) }))
     .map((tool) => (rights.decidesPermission ? tool : alwaysAsked(tool)));
-  const asked = rights.decidesPermission ? [] : owned.flatMap((tool) => toldAsAsked(tool, context.standing, uses.length === 0));
+  const asked = rights.decidesPermission
+    ? []
+    : owned.flatMap((tool) => reportIgnoredPermissions(tool, context.standing, uses.length === 0));
   return {
     key: entry.key,
     state: entry.state,
@@ -169,7 +171,11 @@ function reaching(tool: Tool, handler: ToolJson["handler"], folder: string): Too
 }
 
 /** Reports which permission statements of a tool are ignored here. */
-function toldAsAsked({ definition, origin, permission }: Tool, { scope }: SkillStanding, describesItself: boolean): readonly Diagnostic[] {
+function reportIgnoredPermissions(
+  { definition, origin, permission }: Tool,
+  { scope }: SkillStanding,
+  describesItself: boolean,
+): readonly Diagnostic[] {
   const says =
     definition.skipPermission === true ? "skipPermission" : permission !== undefined && describesItself ? "permission()" : undefined;
   if (says === undefined || origin.file === undefined) return [];

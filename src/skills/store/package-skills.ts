@@ -27,11 +27,11 @@ export function listPackageSkills(root: string, project: string): RootListing {
   const folders: string[] = [];
   const diagnostics: Diagnostic[] = [];
   const byFolder = new Map<string, SkillPackage>();
-  const inFlux: string[] = [];
+  const beingReplaced: string[] = [];
   const watched: WatchedFolder[] = searched.map((path) => ({ path, isWhole: false }));
   for (const installed of packages) {
     const { name, version, folder } = installed;
-    if (installed.isInFlux) inFlux.push(folder);
+    if (installed.isBeingReplaced) beingReplaced.push(folder);
     const scope = dirname(folder);
     if (name.startsWith("@") && !watched.some(({ path }) => path === scope)) watched.push({ path: scope, isWhole: false });
     const found = findPackageSkills(folder, installed.manifest);
@@ -42,7 +42,7 @@ export function listPackageSkills(root: string, project: string): RootListing {
     }
     watched.push(...watchedOf(installed, found.bases, found.folders.length > 0));
   }
-  return { root, folders, diagnostics, packages: byFolder, watched, inFlux };
+  return { root, folders, diagnostics, packages: byFolder, watched, beingReplaced };
 }
 
 export interface PackageSkills {
@@ -178,7 +178,7 @@ export interface InstalledPackage {
   /** True for a workspace or a linked folder, which may be under development. */
   readonly isLink: boolean;
   /** True while a package manager replaces it. */
-  readonly isInFlux: boolean;
+  readonly isBeingReplaced: boolean;
 }
 
 interface DirectDependencies {
@@ -194,7 +194,7 @@ const mostDependencies = 5_000;
 export function listDirectDependencies(project: string): DirectDependencies {
   const searched = packagePlaces(project);
   const names = namesIn(readManifest(project), groups).slice(0, mostDependencies);
-  const fluxOf = memo(namesInFlux);
+  const fluxOf = memo(namesBeingReplaced);
   return { packages: names.flatMap((name) => findInstalled(name, searched, fluxOf) ?? []), searched };
 }
 
@@ -279,11 +279,11 @@ function findInstalled(
   for (const place of places) {
     const folder = join(place, name);
     const stat = lstatSync(folder, { throwIfNoEntry: false });
-    const isInFlux = fluxOf(dirname(folder)).has(basename(folder));
-    if (stat === undefined && !isInFlux) continue;
+    const isBeingReplaced = fluxOf(dirname(folder)).has(basename(folder));
+    if (stat === undefined && !isBeingReplaced) continue;
     const manifest = readManifest(folder);
     const version = typeof manifest["version"] === "string" ? manifest["version"] : undefined;
-    return { name, version, folder, manifest, isLink: stat?.isSymbolicLink() ?? false, isInFlux };
+    return { name, version, folder, manifest, isLink: stat?.isSymbolicLink() ?? false, isBeingReplaced };
   }
   return undefined;
 }
@@ -293,7 +293,7 @@ const retiredName = /^\.(.+)-[a-zA-Z0-9]{1,8}$/;
 const replacingMs = 60_000;
 
 /** The packages being replaced in a `node_modules` or scope folder. */
-function namesInFlux(folder: string): ReadonlySet<string> {
+function namesBeingReplaced(folder: string): ReadonlySet<string> {
   try {
     const retired = readdirSync(folder).filter((name) => retiredName.test(name));
     const fresh = retired.filter((name) => Date.now() - statSync(join(folder, name)).ctimeMs < replacingMs);

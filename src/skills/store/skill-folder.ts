@@ -43,7 +43,7 @@ export class SkillFolder {
   /** The files changed since the active generation was created. */
   readonly #changed = new Set<string>();
   /** The files changed since listeners were last notified. */
-  readonly #untold = new Set<string>();
+  readonly #unreported = new Set<string>();
   #settle: () => void = () => {};
   #generation: Generation | undefined;
   #lastGeneration = 0;
@@ -96,34 +96,34 @@ export class SkillFolder {
   note(files: Iterable<string>): void {
     for (const file of files) {
       this.#changed.add(file);
-      this.#untold.add(file);
+      this.#unreported.add(file);
     }
   }
 
   /** Loads the current files. Undefined: nothing changed, or the signal ended it. `started` is in `performance.now()` time. */
-  async load(started: number, signal: AbortSignal): Promise<FolderNews | undefined> {
+  async load(started: number, signal: AbortSignal): Promise<FolderChanges | undefined> {
     const changed = new Set(this.#changed);
     this.#changed.clear();
     const staged = await this.#stage(changed, signal);
     if (staged.kind === "rejected") for (const file of changed) this.#changed.add(file);
     if (staged.kind === "rejected" && signal.aborted) return undefined;
     if (staged.kind === "absent") return this.remove(started);
-    const files = [...this.#untold];
-    this.#untold.clear();
+    const files = [...this.#unreported];
+    this.#unreported.clear();
     const before = JSON.stringify(this.#findings);
     this.#findings = findingsOf(staged);
-    const news = staged.kind === "ready" ? this.#take(staged, files, started) : this.#reject(staged, files, started);
-    return news === undefined && before !== JSON.stringify(this.#findings) ? { kind: "unspoken", files } : news;
+    const changes = staged.kind === "ready" ? this.#take(staged, files, started) : this.#reject(staged, files, started);
+    return changes === undefined && before !== JSON.stringify(this.#findings) ? { kind: "silent", files } : changes;
   }
 
   /** Deactivates the folder: it no longer exists or is no longer needed. */
-  remove(started: number): FolderNews {
+  remove(started: number): FolderChanges {
     const generation = this.#generation;
     for (const file of this.files) this.#parts.hashes.forget(file);
     this.end();
     this.#parts.trust?.forget(this.path);
-    const files = [...this.#untold];
-    if (generation === undefined) return { kind: "unspoken", files };
+    const files = [...this.#unreported];
+    if (generation === undefined) return { kind: "silent", files };
     this.#parts.loader.invalidate(generation.units.flatMap((unit) => [...unit.files]));
     return { kind: "removed", files, change: diffSkill(generation.skill, undefined, performance.now() - started) };
   }
@@ -175,10 +175,14 @@ export class SkillFolder {
   }
 
   /** Activates a new generation and ends the units it replaces. */
-  #take({ generation, replaced }: Extract<Staged, { kind: "ready" }>, files: readonly string[], started: number): FolderNews | undefined {
+  #take(
+    { generation, replaced }: Extract<Staged, { kind: "ready" }>,
+    files: readonly string[],
+    started: number,
+  ): FolderChanges | undefined {
     const before = this.#generation?.skill;
     const isSame = before !== undefined && this.#generation?.tree === generation.tree && isSameSkill(before, generation.skill);
-    const isNews = !isSame || this.#isStale || !areEqual(this.#diagnostics, generation.diagnostics);
+    const isReportable = !isSame || this.#isStale || !areEqual(this.#diagnostics, generation.diagnostics);
     this.#generation = isSame ? { ...generation, skill: before } : generation;
     this.#lastGeneration = this.#generation.skill.generation;
     this.#parts.retirement.retire(replaced);
@@ -186,7 +190,7 @@ export class SkillFolder {
     this.#isUnconfirmed = false;
     this.#isStale = false;
     this.#conclude(generation.diagnostics);
-    if (!isNews) return undefined;
+    if (!isReportable) return undefined;
     const change = diffSkill(before, this.#generation.skill, performance.now() - started);
     return { kind: before === undefined ? "added" : "updated", files, change };
   }
@@ -195,7 +199,7 @@ export class SkillFolder {
    * Keeps the active generation unless its trust has ended. An unchanged error is reported again only if one of the skill's own files
    * changed.
    */
-  #reject(staged: Extract<Staged, { kind: "rejected" }>, files: readonly string[], started: number): FolderNews | undefined {
+  #reject(staged: Extract<Staged, { kind: "rejected" }>, files: readonly string[], started: number): FolderChanges | undefined {
     const { diagnostics } = staged;
     const known = this.files;
     const name = this.#generation?.skill.name ?? basename(this.path);
@@ -208,7 +212,7 @@ export class SkillFolder {
       this.#generation = undefined;
     }
     const hasGood = this.#generation !== undefined;
-    const isNews =
+    const isReportable =
       isWithdrawn ||
       !this.#isLoaded ||
       this.#isStale !== hasGood ||
@@ -220,7 +224,7 @@ export class SkillFolder {
     this.#isUnconfirmed = staged.isPassing === true || (staged.isUntrusted === true && !areEqual(this.#diagnostics, diagnostics));
     this.#isStale = hasGood;
     this.#conclude(diagnostics);
-    if (!isNews) return undefined;
+    if (!isReportable) return undefined;
     const durationMs = performance.now() - started;
     return { kind: "failed", files, change: { name, folder: this.path, diagnostics, lastGoodServes: hasGood, durationMs } };
   }
@@ -257,24 +261,24 @@ function loadFailed(folder: string, error: unknown): Diagnostic {
 }
 
 /** The reportable outcome of an attempt to load a folder, and the changed files that caused it. */
-export type FolderNews = { readonly files: readonly string[] } & (
+export type FolderChanges = { readonly files: readonly string[] } & (
   | { readonly kind: "added" | "updated" | "removed"; readonly change: SkillChange }
   | { readonly kind: "failed"; readonly change: FailedChange }
   /** The snapshot changed without anything to report. */
-  | { readonly kind: "unspoken" }
+  | { readonly kind: "silent" }
 );
 
 /** Combines the outcomes of several folders into one change; undefined when there is nothing to report. */
-export function toSkillsChange(news: readonly FolderNews[]): SkillsChange | undefined {
-  if (news.every(({ kind }) => kind === "unspoken")) return undefined;
+export function toSkillsChange(outcomes: readonly FolderChanges[]): SkillsChange | undefined {
+  if (outcomes.every(({ kind }) => kind === "silent")) return undefined;
   const changes = (wanted: "added" | "updated" | "removed"): SkillChange[] =>
-    news.flatMap((item) => (item.kind === wanted ? [item.change] : []));
+    outcomes.flatMap((item) => (item.kind === wanted ? [item.change] : []));
   return {
     added: changes("added"),
     updated: changes("updated"),
     removed: changes("removed"),
-    failed: news.flatMap((item) => (item.kind === "failed" ? [item.change] : [])),
-    files: [...new Set(news.flatMap(({ files }) => files))],
+    failed: outcomes.flatMap((item) => (item.kind === "failed" ? [item.change] : [])),
+    files: [...new Set(outcomes.flatMap(({ files }) => files))],
   };
 }
 

@@ -33,8 +33,8 @@ export class SkillRoots {
   }
 
   /** Whether a folder belongs to a package that is currently being replaced. */
-  isInFlux(folder: string): boolean {
-    return [...this.#roots.values()].some(({ listing }) => listing.inFlux?.some((path) => isInside(path, folder)) ?? false);
+  isBeingReplaced(folder: string): boolean {
+    return [...this.#roots.values()].some(({ listing }) => listing.beingReplaced?.some((path) => isInside(path, folder)) ?? false);
   }
 
   /** Adds a claim on a root; returns true for a new root. `begin` runs before it is listed, so that it is watched from then on. */
@@ -89,8 +89,8 @@ export class SkillRoots {
 
 /** A package being replaced is not removed: until the new version exists, the old one stays listed. */
 function keepReplaced(before: RootListing, now: RootListing): RootListing {
-  const inFlux = now.inFlux ?? [];
-  const isKept = (folder: string): boolean => inFlux.some((path) => isInside(path, folder));
+  const beingReplaced = now.beingReplaced ?? [];
+  const isKept = (folder: string): boolean => beingReplaced.some((path) => isInside(path, folder));
   const kept = before.folders.filter(isKept);
   if (kept.length === 0) return now;
   const packages = [...(now.packages ?? []), ...[...(before.packages ?? [])].filter(([folder]) => isKept(folder))];

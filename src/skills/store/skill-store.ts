@@ -193,7 +193,7 @@ export class SkillStore implements AsyncDisposable {
         // active.
         const all = new Map(this.#held);
         for (const [folder, files] of changed) all.set(folder, new Set([...(all.get(folder) ?? []), ...files]));
-        this.#held = new Map([...all].filter(([folder]) => this.#roots.isInFlux(folder)));
+        this.#held = new Map([...all].filter(([folder]) => this.#roots.isBeingReplaced(folder)));
         const ready = new Map([...all].filter(([folder]) => !this.#held.has(folder)));
         this.#loads.bring(ready.keys(), ready);
       },
