@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Nothing is imported before the version is known: an older Node.js fails at an import, with a message about something else.
+// The version is checked before any import: an older Node.js would fail at an import with an unrelated message.
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 const isSupported = (major === 20 && minor >= 19) || (major === 22 && minor >= 12) || major > 22;
 if (isSupported) {
@@ -7,7 +7,7 @@ if (isSupported) {
   try {
     await import("./start.ts");
   } catch (error) {
-    // Node.js opens the files of all imports at once, so that this is where a low limit is met first.
+    // Node.js opens all imported files at once, so a low limit of open files shows up here first.
     if (!isOutOfFiles(error)) throw error;
     process.stderr.write(`error: skillhost cannot be started: ${errorMessage(error)}.\n`);
     process.exitCode = 1;

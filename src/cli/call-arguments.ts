@@ -14,8 +14,8 @@ interface GivenArguments {
 }
 
 /**
- * The arguments of a call: JSON from the command line or stdin, with what `--arg` gives on top. `waits` is told when
- * stdin keeps us waiting.
+ * The arguments of a call: JSON from the command line or stdin, overlaid with the `--arg` pairs. `waits` is called when the command waits
+ * for stdin.
  */
 export async function readArguments(
   { json, pairs }: GivenArguments,
@@ -67,10 +67,10 @@ function parseValue(text: string): unknown {
   return document === undefined ? text : document.value;
 }
 
-/** A time limit on one call, whose clock stands still while somebody is asked. */
+/** A time limit for one call; its clock pauses while the user is asked. */
 interface CallLimit {
   hasPassed(): boolean;
-  /** Runs the call; the signal fires when its time is up. */
+  /** Runs the call; the signal fires at the time limit. */
   run<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
   pausedWhile<T>(work: () => T | Promise<T>): Promise<T>;
 }

@@ -8,27 +8,27 @@ import type { ResolvedHostOptions } from "../host/host-options.ts";
 import { findConfinement } from "../io/process/confine-process.ts";
 import { createFileApprovals } from "../trust/file-approvals.ts";
 
-/** What this package runs on, as its package.json says. @internal Exported for tests. */
+/** The Node.js versions that package.json allows. @internal Exported for tests. */
 export const supportedNode = "^20.19.0 || >=22.12.0";
 
 export interface MachineFacts {
   readonly nodeVersion: string;
-  /** How many folders the system watches for one user; undefined where it does not count them so. */
+  /** The system's limit of watched folders per user; undefined where there is no such limit. */
   readonly watchLimit: number | undefined;
-  /** Folders below the skill directories, or as many as were counted. */
+  /** The number of folders below the skill directories, up to the counting limit. */
   readonly folders: number;
-  /** Whether programs can be kept to what rules about paths and addresses allow: "enforced (…)" or "not enforced (why)". */
+  /** Whether rules about paths and URLs can be enforced for programs: "enforced (…)" or "not enforced (why)". */
   readonly confinement: string;
 }
 
-/** What is to be known of this machine for skills in these directories. */
+/** Collects facts about this machine that matter for skills in these directories. */
 export async function readMachine(roots: readonly string[]): Promise<MachineFacts> {
   const found = await findConfinement();
   const confinement = found.kind === "enforced" ? `enforced (${found.by})` : `not enforced (${found.why})`;
   return { nodeVersion: process.versions.node, watchLimit: readWatchLimit(), folders: countFolders(roots), confinement };
 }
 
-/** Says what is wrong with a machine. */
+/** Reports problems of a machine. */
 export function checkMachine({ nodeVersion, watchLimit, folders }: MachineFacts): readonly Diagnostic[] {
   const found: Diagnostic[] = [];
   if (!satisfies(nodeVersion, supportedNode, { includePrerelease: true })) {
@@ -48,7 +48,7 @@ function readWatchLimit(): number | undefined {
     const limit = Number(readFileSync("/proc/sys/fs/inotify/max_user_watches", "utf8"));
     return Number.isInteger(limit) && limit > 0 ? limit : undefined;
   } catch {
-    // Not every kernel says so, and then there is nothing to compare.
+    // Not every kernel exposes the limit.
     return undefined;
   }
 }
@@ -73,20 +73,20 @@ function entriesOf(folder: string): readonly Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true });
   } catch {
-    // What cannot be listed is not watched either, and the skills' own diagnostics tell it.
+    // A folder that cannot be listed is not watched either; the skills' diagnostics report it.
     return [];
   }
 }
 
-/** A folder that the host writes to. */
+/** A folder to which the host writes. */
 interface WrittenFolder {
   readonly what: string;
   readonly path: string;
-  /** Whoever can write here decides what is allowed, or reads what opens other doors. */
+  /** Write access means deciding what is allowed, and read access means reading secrets. */
   readonly isPrivate: boolean;
 }
 
-/** Says what is wrong with the folders that a host keeps things in. They need not exist yet. */
+/** Reports problems of the folders in which a host keeps its data. They need not exist yet. */
 export function checkFolders(folders: readonly WrittenFolder[]): readonly Diagnostic[] {
   return folders.flatMap((folder) => checkFolder(folder));
 }
@@ -119,7 +119,7 @@ function whyNotWritable(path: string): string | undefined {
   }
 }
 
-/** What of signatures is wrong and did not keep a skill from loading, and what waits for somebody to approve it. */
+/** Reports problems of signatures that did not prevent loading, and what waits for approval. */
 export async function checkTrust(
   host: Host,
   { approvalsDirectory }: ResolvedHostOptions,
@@ -127,7 +127,7 @@ export async function checkTrust(
   signal: AbortSignal,
 ): Promise<readonly Diagnostic[]> {
   const seen = await createFileApprovals({ directory: approvalsDirectory }).list({ kind: "mcp-seen" });
-  // Only where something was seen before can anything differ from it.
+  // Without recorded definitions nothing can differ from them.
   const servers = seen.length > 0 ? await host.connectServers({ signal, timeout }) : [];
   const warned = host.skills.flatMap(({ diagnostics }) =>
     diagnostics.filter(({ code, severity }) => code.startsWith("TRUST_") && severity === "warning"),

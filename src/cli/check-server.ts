@@ -11,7 +11,6 @@ import { maxJsonBytes } from "../formats/text/limits.ts";
 import type { Host } from "../host/host.ts";
 import { StderrTail } from "../io/process/stderr-tail.ts";
 import { readTextFile } from "../io/read-bounded.ts";
-import type { McpConnection } from "../mcp/connection/connection.ts";
 import type { ServerConnector } from "../mcp/supervisor/server-connector.ts";
 import type { ServerInfo } from "../session/mcp/server-connections.ts";
 import type { CommandContext } from "./command-context.ts";
@@ -20,9 +19,9 @@ import { type ListedServer, withFiles } from "./describe.ts";
 import { didYouMean } from "./did-you-mean.ts";
 
 /**
- * What is looked at for each server, in this order. `start`: its program runs and answers. `tools`: it offers tools, and
- * those that its configuration names. `access`: its address can be reached and lets us in. `time`: it answers within its
- * timeout. `log`: what it and the protocol said. `calls`: its tools are called.
+ * The checks of each server, in this order. `start`: its program runs and answers. `tools`: it offers tools, including those that its
+ * configuration names. `access`: its URL is reachable and accepts the connection. `time`: it answers within its timeout. `log`: its
+ * output and protocol messages. `calls`: its tools are called.
  */
 type StepName = "start" | "tools" | "access" | "time" | "log" | "calls";
 
@@ -45,7 +44,7 @@ export interface ServerCheckOptions {
   readonly connect: ServerConnector;
   readonly workingDirectory: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Milliseconds that a server may take here, however long its configuration allows. */
+  /** The limit of this check in milliseconds, whatever timeout is configured. */
   readonly timeout: number;
   readonly recorded: RecordedCalls;
   /** Whether an error was found in its configuration. */
@@ -53,11 +52,11 @@ export interface ServerCheckOptions {
   readonly signal: AbortSignal;
 }
 
-/** Starts a server, or goes to its address, and sees how far that gets. What was started is ended. Never rejects but with the signal's reason. */
+/** Starts a server, or connects to its URL, and reports how far that got. Stops what it started. Rejects only with the signal's reason. */
 export async function checkServer({ info, spec }: GatheredServer, options: ServerCheckOptions): Promise<CheckedServer> {
   const check = new ServerCheck(info);
   if (info.status === "not_configured") {
-    // Where the configuration was refused, an error with its place says so.
+    // A refused configuration is already reported as an error with its place.
     if (!options.isRefused(info.name)) check.find("warning", "DOCTOR_MCP_UNCONFIGURED", `it needs configuration. ${info.error ?? ""}`);
     return check.done("not_configured");
   }
@@ -93,7 +92,7 @@ class ServerCheck {
     this.#findings.push({ ...finding, ...(file !== undefined && { file }), ...(range && { range }) });
   }
 
-  /** `message` goes on after the server's name. */
+  /** `message` follows the server's name. */
   find(severity: Severity, code: string, message: string): void {
     const { name } = this.#info;
     this.take({ severity, code, message: `MCP server ${JSON.stringify(name)}: ${message.trim()}`, source: name });
@@ -130,22 +129,22 @@ async function tryOut(spec: McpServerSpec, check: ServerCheck, options: ServerCh
   try {
     await using connection = await connect(spec, request);
     hasAnswered = true;
-    told(spec, connection, check);
+    const { serverInfo, protocolVersion } = connection;
+    const who = serverInfo === undefined ? "" : `${serverInfo.name} ${serverInfo.version}, `;
+    check.step("start", "ok", `answers (${who}protocol ${protocolVersion})`);
+    if (spec.type !== "stdio") check.step("access", "ok", "the server accepted the connection");
     const tools = await connection.listTools({ signal, timeout });
     judgeTools(spec, tools, check);
-    judgeTime(performance.now() - started, own, check);
+    const milliseconds = performance.now() - started;
+    const took = `${Math.round(milliseconds)} ms of the ${own} ms allowed`;
+    check.step("time", milliseconds > own / 2 ? "warning" : "ok", took);
+    if (milliseconds > own / 2) check.find("warning", "DOCTOR_MCP_SLOW", `it took ${took}. Set a longer "timeout", in milliseconds.`);
     const { lastLine } = check.stderr;
     check.step("log", "ok", lastLine === undefined ? "nothing on stderr" : `last on stderr: ${lastLine}`);
   } catch (error) {
     signal.throwIfAborted();
     explain(spec, error, check, { timeout, own, hasAnswered });
   }
-}
-
-function told(spec: McpServerSpec, { serverInfo, protocolVersion }: McpConnection, check: ServerCheck): void {
-  const who = serverInfo === undefined ? "" : `${serverInfo.name} ${serverInfo.version}, `;
-  check.step("start", "ok", `answers (${who}protocol ${protocolVersion})`);
-  if (spec.type !== "stdio") check.step("access", "ok", "the server accepted the connection");
 }
 
 function judgeTools(spec: McpServerSpec, tools: readonly Readonly<Record<string, unknown>>[], check: ServerCheck): void {
@@ -165,16 +164,10 @@ function judgeTools(spec: McpServerSpec, tools: readonly Readonly<Record<string,
   check.step("tools", isDoubtful ? "warning" : "ok", `${offered} of its ${names.length} tools are available`);
 }
 
-function judgeTime(milliseconds: number, own: number, check: ServerCheck): void {
-  const took = `${Math.round(milliseconds)} ms of the ${own} ms allowed`;
-  check.step("time", milliseconds > own / 2 ? "warning" : "ok", took);
-  if (milliseconds > own / 2) check.find("warning", "DOCTOR_MCP_SLOW", `it took ${took}. Set a longer "timeout", in milliseconds.`);
-}
-
 interface Attempt {
   readonly timeout: number;
   readonly own: number;
-  /** It connected; listing its tools was what failed. */
+  /** The server connected, but listing its tools failed. */
   readonly hasAnswered: boolean;
 }
 
@@ -187,7 +180,7 @@ function explain(spec: McpServerSpec, error: unknown, check: ServerCheck, { time
   const said = lastLine === undefined ? "nothing on stderr" : `last on stderr: ${lastLine}`;
   check.step("log", "ok", `${said}; --log-level debug shows each message`);
   const [finding, remedy] = hasAnswered && code !== "MCP_TIMEOUT" ? ["DOCTOR_MCP_TOOLS", listRemedy] : findingFor(spec, code);
-  // The message names the server itself.
+  // The message already names the server.
   const sentence = /[.!?]$/.test(message) ? message : `${message}.`;
   check.take({
     severity: "error",
@@ -204,7 +197,7 @@ function limitOf(code: string, timeout: number, own: number): string {
 
 const listRemedy = "It answers but cannot list its tools. Report this to its author, or try another version.";
 
-/** What to do about a connection that did not come about. */
+/** The diagnostic code and the remedy for a failed connection. */
 function findingFor(spec: McpServerSpec, code: string): readonly [code: string, remedy: string] {
   const isLocal = spec.type === "stdio";
   if (code === "MCP_UNAUTHORIZED")
@@ -223,14 +216,14 @@ function callsOf(name: string, { sessions, calls }: RecordedCalls): readonly [St
   return ["ok", count === 0 ? `none of its tools was called ${last}` : `${counted(count, "call")} ${last}`];
 }
 
-/** A server with its configuration, as far as that can be had here. */
+/** A server with its configuration, if that is available here. */
 export interface GatheredServer {
   readonly info: ListedServer;
-  /** Absent: it needs configuration, or a plugin keeps its configuration to itself. */
+  /** Absent: it is not configured, or a plugin does not expose its configuration. */
   readonly spec?: McpServerSpec;
 }
 
-/** The servers that every session of a host has. */
+/** Returns the servers that every session of a host has. */
 export function gatherServers(context: CommandContext, host: Host): readonly GatheredServer[] {
   const configured = readConfiguredServers(context);
   const byName = new Map(configured.all.map(({ server }) => [server.name, server]));
@@ -257,7 +250,7 @@ function ofSkill(info: ServerInfo, { io }: CommandContext, host: Host): Gathered
   return server?.state === "ready" ? { info: listed, spec: server.spec } : { info: listed };
 }
 
-/** How often tools of servers were called in the last sessions that are kept. */
+/** How often tools of servers were called in the last stored sessions. */
 interface RecordedCalls {
   readonly sessions: number;
   /** Calls by server. */
@@ -266,7 +259,7 @@ interface RecordedCalls {
 
 const mostSessions = 10;
 
-/** Counts the calls of MCP tools that the logs of the last sessions tell of. */
+/** Counts the calls of MCP tools in the logs of the last sessions. */
 export async function readRecordedCalls(host: Host, signal: AbortSignal): Promise<RecordedCalls> {
   const sessions = (await host.listSessions()).slice(0, mostSessions);
   const calls = new Map<string, number>();
@@ -288,7 +281,7 @@ async function exported(host: Host, sessionId: string): Promise<string | undefin
   try {
     return await host.exportSession(sessionId);
   } catch {
-    // A log that cannot be read tells nothing of calls; what is wrong with it concerns whoever resumes the session.
+    // An unreadable log shows no calls; resuming that session reports the problem.
     return undefined;
   }
 }

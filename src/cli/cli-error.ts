@@ -2,7 +2,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
 import type { SourcePlace } from "../io/module-loader/source-positions.ts";
 
-/** Ends a command: 1, it ran and failed; 2, it was used wrongly. */
+/** Ends a command with exit code 1 (it ran and failed) or 2 (wrong usage). */
 export class CliError extends HostError {
   readonly exitCode: 1 | 2;
   readonly diagnostics: readonly Diagnostic[];
@@ -19,7 +19,7 @@ export function usageError(message: string): CliError {
   return new CliError("USAGE", message, 2);
 }
 
-// Options that came from the command line or the configuration: whoever gave them must change them.
+// Errors about options from the command line or the configuration, which the user must fix.
 const usageCodes: ReadonlySet<string> = new Set(["HOST_OPTIONS", "SESSION_OPTIONS", "MODEL_OPTIONS", "PERMISSION_RULE"]);
 
 export function exitCodeOf(error: Error): 1 | 2 {
@@ -27,17 +27,17 @@ export function exitCodeOf(error: Error): 1 | 2 {
   return error instanceof HostError && usageCodes.has(error.code) ? 2 : 1;
 }
 
-/** A rejection or exception that nobody handled, in words. */
+/** The description of an unhandled rejection or exception. */
 interface StrayError {
   readonly message: string;
   readonly stack: string;
-  /** Where it came from, if the stack tells. */
+  /** The place of its origin, if the stack contains one. */
   readonly place: SourcePlace | undefined;
 }
 
-/** Names the file that an error came from. Where its stack names none, nobody is blamed: it may be ours. */
+/** Names the file that caused an error. Without such a file in the stack, none is blamed: the error may be our own. */
 export async function describeStrayError(error: Error): Promise<StrayError> {
-  // Most commands end without one, and what maps stacks takes a while to load.
+  // Loaded on demand: few commands need it, and the stack mapper loads slowly.
   const { readableStack } = await import("../io/module-loader/source-positions.ts");
   const { stack, place } = readableStack(error);
   const message =

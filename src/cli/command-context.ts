@@ -10,7 +10,7 @@ export interface CommonOptions {
   readonly skills?: readonly string[];
   readonly config?: string;
   readonly mcpConfig?: readonly string[];
-  /** The code of the project may run, this time. */
+  /** Allows the project's code to run, this time only. */
   readonly trust?: boolean;
   readonly json?: boolean;
   readonly quiet?: boolean;
@@ -19,28 +19,28 @@ export interface CommonOptions {
   readonly logFile?: string;
 }
 
-/** What a command works with. */
+/** The inputs and outputs of a command. */
 export interface CommandContext {
   readonly io: CliIo;
   readonly out: Output;
   readonly options: CommonOptions;
-  /** The host's options that the configuration gives; the command line's are in `options`. */
+  /** The host options of the configuration; those of the command line are in `options`. */
   readonly config: ConfiguredOptions;
-  /** Whether what is found in the project may run. */
+  /** Whether code of the project may run. */
   readonly consent: ProjectConsent;
   readonly log: Logger;
 }
 
-/** Where a configuration was read from. */
+/** The file that a configuration was read from. */
 interface ConfigOrigin {
   readonly file: string;
-  /** Somebody named the file on the command line, rather than that it was found in the project. */
+  /** The command line names the file; otherwise it was found in the project. */
   readonly isNamed: boolean;
-  /** What in it does not count. */
+  /** Reports the ignored settings. */
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** What a configuration file says, with its paths absolute. */
+/** The settings of a configuration file, with absolute paths. */
 export interface ConfiguredOptions {
   readonly skillDirectories?: readonly string[];
   readonly packageSkills?: boolean | readonly string[];
@@ -55,25 +55,25 @@ export interface ConfiguredOptions {
   readonly logLevel?: LogLevel;
   readonly logFile?: string;
   readonly origin?: ConfigOrigin;
-  /** The file that names MCP servers under this key; they are read when they are needed. */
+  /** The file that contains MCP servers under this key; they are read on demand. */
   readonly serversIn?: { readonly file: string; readonly at: readonly string[] };
 }
 
 /** Runs a command; settles with its exit code. */
 export type RunCommand = (context: CommandContext) => Promise<number>;
 
-/** Whether what the configuration says may run: it was named itself, or it is a trusted project's. */
+/** Whether code that the configuration names may run: the file was named on the command line, or its project is trusted. */
 export function countsAsNamed({ consent, config }: Pick<CommandContext, "consent" | "config">): boolean {
   return consent.isTrusted || config.origin?.isNamed === true;
 }
 
-/** Whether somebody has said that what is found in the project may run. What is named on the command line may in any case. */
+/** Whether the user has trusted the project's code. Code named on the command line may run in any case. */
 export interface ProjectConsent {
-  /** The top of the checkout that a command runs in, else the folder that it runs in. */
+  /** The root of the checkout in which a command runs, otherwise its working directory. */
   readonly folder: string;
   readonly standing: FolderStanding;
   readonly isTrusted: boolean;
   readonly trust: FolderTrust;
-  /** What `SKILLHOST_TRUST` names. */
+  /** The choice of `SKILLHOST_TRUST`. */
   readonly ofUser: FolderChoice;
 }

@@ -19,21 +19,18 @@ interface CommandLog extends Disposable {
 interface LogChoice {
   readonly level?: LogLevel | undefined;
   readonly file?: string | undefined;
-  /** Whether a terminal may get colours. Default: true. */
+  /** Whether terminals get colours. Default: true. */
   readonly color?: boolean | undefined;
 }
 
-/** What the command line says, else the configuration; one that was only found in a project has no say about a file. */
+/** Uses the command line, then the configuration; a configuration found in a project cannot choose a log file. */
 export function logChoice(options: Pick<CommonOptions, "logLevel" | "logFile" | "color">, config: ConfiguredOptions): LogChoice {
   const file = options.logFile ?? config.logFile;
   const ofConfig = file === undefined || config.origin?.isNamed === true ? config.logLevel : undefined;
   return { level: options.logLevel ?? ofConfig, file, color: options.color };
 }
 
-/**
- * JSON lines on stderr, or added to a file; for a person where stderr is a terminal. A file that was asked for without a level
- * gets `info`.
- */
+/** Writes JSON lines to stderr, or appends them to a file; if stderr is a terminal, readable lines. A file without a level gets `info`. */
 export function openLog({ level, file, color = true }: LogChoice, io: CliIo): CommandLog {
   if (file === undefined && io.stderr.isTTY) {
     const style = createStyle(io.stderr, io.env, color);
@@ -53,7 +50,7 @@ export function openLog({ level, file, color = true }: LogChoice, io: CliIo): Co
 function openForAppend(path: string): number {
   try {
     mkdirSync(dirname(path), { recursive: true });
-    // Logs may hold what tools were called with. A link could lead to any file; Windows has no such flag.
+    // Logs may contain tool arguments. A symbolic link could lead to any file; Windows has no such flag.
     return openSync(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), 0o600);
   } catch (error) {
     throw new CliError(
@@ -67,13 +64,13 @@ function openForAppend(path: string): number {
 interface TerminalLogOptions {
   readonly level: LogLevel;
   readonly style: Style;
-  /** Paths below it are shown relative to it. */
+  /** Paths below this folder are shown relative to it. */
   readonly cwd: string;
   readonly write: (text: string) => void;
   readonly now?: () => Date;
 }
 
-/** A log for a person at a terminal: the message, what was thrown, where, and the lines of source around that place. */
+/** A log for terminals: the message, the error, its place, and the lines of source around it. */
 function createTerminalLog(options: TerminalLogOptions): Logger {
   const rank = logLevels.indexOf(options.level);
   const enabled = (level: LogLevel): boolean => logLevels.indexOf(level) <= rank;
@@ -82,7 +79,7 @@ function createTerminalLog(options: TerminalLogOptions): Logger {
     try {
       options.write(`${entry(level, message, data, options)}\n`);
     } catch {
-      // Neither strange data nor a terminal that is gone may stop what was being logged.
+      // Neither unusual data nor a closed terminal may stop the operation that logs.
     }
   });
 }
@@ -96,13 +93,13 @@ function entry(level: LogLevel, message: string, data: object, options: Terminal
   const head = `${time} ${paintLevel(level, style)} ${visibleLine(redactText(message))}`;
   const what = visibleText(redactText(thrownText(error)));
   const where = typeof stack === "string" ? placeLines(stack, options) : [];
-  // Who asks for more than errors and warnings is after the facts.
+  // A level below `warning` asks for details.
   const isDetailed = logLevels.indexOf(shownLevel) >= logLevels.indexOf("info") && Object.keys(facts).length > 0;
   const rest = isDetailed ? [style.dim(visibleLine(JSON.stringify(redact(facts))))] : [];
   return [head, ...[what, ...where, ...rest].filter((text) => text !== "").map(indented)].join("\n");
 }
 
-/** `skills/a/tools/t.ts:3:5 error MODULE_SYNTAX …`, as everywhere, with the lines of the file. */
+/** `skills/a/tools/t.ts:3:5 error MODULE_SYNTAX …`, followed by the lines of the file. */
 function diagnosticEntry({ code, file, range, message }: Diagnostic, level: LogLevel, { style, cwd }: TerminalLogOptions): string {
   const at = range === undefined ? "" : `:${range.start.line}:${range.start.column}`;
   const place = file === undefined ? "" : `${shownPath(file, cwd)}${at} `;
@@ -142,7 +139,7 @@ function sourceOf(file: string): string | undefined {
     const stats = statSync(file);
     return stats.isFile() && stats.size <= maxSourceBytes ? readFileSync(file, "utf8") : undefined;
   } catch {
-    // Gone, or not to be read: the place says enough.
+    // The file is missing or unreadable: the place is enough.
     return undefined;
   }
 }

@@ -33,7 +33,7 @@ const keys = [
   "logFile",
 ];
 
-/** Reads a configuration whose relative paths start at `folder`. What is unknown or of the wrong type is an error at its place. */
+/** Parses a configuration whose relative paths start at `folder`. Unknown and mistyped settings are errors at their place. */
 function readConfig(value: unknown, folder: string, complain: JsonComplain): ConfiguredOptions {
   if (!isJsonObject(value)) {
     complain("error", "CONFIG_TYPE", `The configuration must be an object, not ${describe(value)}.`, []);
@@ -91,7 +91,7 @@ function plugins(fields: FieldReader, folder: string, complain: JsonComplain): C
     const use = isJsonObject(item) ? item["use"] : item;
     const isWhole = !isJsonObject(item) || Object.keys(item).every((key) => key === "use" || key === "config");
     if (typeof use === "string" && use !== "" && !use.includes("\0") && isWhole) {
-      // A path from the file's folder; anything else names a package, or a plugin that comes with skillhost.
+      // A relative path starts at the file's folder; anything else names a package or a bundled plugin.
       const specifier = /^\.{1,2}(?:[\\/]|$)/.test(use) ? resolve(folder, use) : use;
       return [isJsonObject(item) ? { ...item, use: specifier } : specifier];
     }
@@ -112,9 +112,9 @@ function positive(fields: FieldReader, key: string): number | undefined {
 }
 
 /**
- * Reads the configuration: the file that was named, else the nearest `skillhost.json` or package.json with a `skillhost`
- * key, from the working directory up to the top of its git checkout. Outside of a checkout only the working directory
- * counts, because what lies above it may be anybody's.
+ * Reads the configuration: the named file, otherwise the nearest `skillhost.json` or package.json with a `skillhost` key, from the
+ * working directory up to the root of its git checkout. Outside of a checkout only the working directory counts, because another user may
+ * own what lies above.
  */
 export function loadConfig(named: string | undefined, cwd: string): ConfiguredOptions {
   if (named !== undefined)
@@ -144,14 +144,14 @@ interface ConfigFile {
   readonly isNamed: boolean;
 }
 
-/** Undefined: there is nothing for us in it. */
+/** Undefined: the file has no configuration for skillhost. */
 function readFile(file: string, { isPackage, mustBeThere, isNamed }: ConfigFile): ConfiguredOptions | undefined {
   if (!mustBeThere && !existsSync(file)) return undefined;
   const text = readText(file);
   const report = createTextReport(text, file);
   const { document, faults } = parseJson(text);
   for (const fault of faults) report.add(fault.severity, fault.code, fault.message, fault.offset);
-  // A package.json that does not parse is npm's to complain of, unless it was named.
+  // npm reports a package.json that does not parse, unless it was named here.
   if (document === undefined) return mustBeThere ? refuse(file, report.diagnostics) : undefined;
   const value = isPackage && isJsonObject(document.value) ? withoutPlugin(document.value["skillhost"]) : document.value;
   if (isPackage && value === undefined) return mustBeThere ? refuse(file, [noKey(file)]) : undefined;
@@ -166,7 +166,7 @@ function readFile(file: string, { isPackage, mustBeThere, isNamed }: ConfigFile)
   return { ...config, origin, ...(hasServers && { serversIn: { file, at: [...prefix, "mcpServers"] } }) };
 }
 
-/** What a package says of the plugin that it is, and of packages whose skills it uses, configures no host. */
+/** Settings of a package about its own plugin and about packages with skills do not configure a host. */
 function withoutPlugin(value: unknown): unknown {
   if (!isJsonObject(value)) return value;
   const { plugin: _plugin, packages: _packages, ...rest } = value;
@@ -203,8 +203,8 @@ function refuse(file: string, diagnostics: readonly Diagnostic[]): never {
 }
 
 /**
- * Leaves out what a configuration that was only found must not decide: it comes with a project, whoever wrote that, so it
- * sets no log file, and no folder outside of the project. What is left out is told at its place.
+ * Removes settings that a merely found configuration must not decide. It comes with a project of any author, so it cannot set a log file
+ * or folders outside of the project. Each removed setting is reported at its place.
  */
 function narrowConfig(config: ConfiguredOptions, file: string, complain: JsonComplain): ConfiguredOptions {
   const { logFile, sessionsDirectory, workingDirectory, ...rest } = config;

@@ -11,16 +11,16 @@ import { untrustedFolder } from "../trust/folder-trust.ts";
 import { CliError } from "./cli-error.ts";
 import { type CommandContext, countsAsNamed } from "./command-context.ts";
 
-/** A server with the file that configures it. */
+/** An MCP server with the file that configures it. */
 export interface ConfiguredServer {
   readonly server: ParsedServer;
   readonly file: string;
-  /** Where its entry begins. */
+  /** The start of its entry. */
   readonly start: Position | undefined;
 }
 
 export interface CommandServers {
-  /** No two have one name: of those the last counts. */
+  /** Names are unique: the last server of a name wins. */
   readonly all: readonly ConfiguredServer[];
   readonly diagnostics: readonly Diagnostic[];
 }
@@ -28,8 +28,8 @@ export interface CommandServers {
 const read = new WeakMap<CommandContext, CommandServers>();
 
 /**
- * Reads the MCP servers of the configuration, then those of each `--mcp-config`. A file that cannot be read at all ends the
- * command; a server that cannot be used takes none of the others along.
+ * Reads the MCP servers of the configuration, then those of each `--mcp-config`. An unreadable file ends the command; an unusable server
+ * does not affect the others.
  * @throws CliError `MCP_CONFIG`
  */
 export function readConfiguredServers(context: CommandContext): CommandServers {
@@ -47,7 +47,7 @@ function readAll(context: CommandContext): CommandServers {
     for (const server of found.servers) {
       const before = byName.get(server.name);
       if (before !== undefined) diagnostics.push(replaced(server.name, before.file, file, found.places.get(server.name)));
-      // What counts last stands last.
+      // Deleting first moves the entry to the end of the map.
       byName.delete(server.name);
       byName.set(server.name, { server, file, start: found.places.get(server.name) });
     }
@@ -60,7 +60,7 @@ function readAll(context: CommandContext): CommandServers {
   return { all: [...byName.values()], diagnostics };
 }
 
-/** The servers of a project that is not trusted, known by their names only, so that none can be started. */
+/** The servers of an untrusted project, reduced to their names so that none can be started. */
 function withheld({ servers, diagnostics, ...rest }: McpConfig, folder: string, file: string): McpConfig {
   const { code, message } = untrustedFolder(folder);
   const refused = servers.map(({ name }): ParsedServer => ({ state: "refused", name }));
@@ -81,25 +81,21 @@ type Environment = Readonly<Record<string, string | undefined>>;
 function readFile(file: string, environment: Environment, cwd: string, at?: readonly string[]): McpConfig {
   const text = readTextFile(file, maxJsonBytes);
   if (!text.ok) return refuse(file, [text.diagnostic]);
-  const folder = projectOf(file);
+  // Editors and clients keep their files in their own folder within the project.
+  const folder: string = isInProjectFolder(file) ? dirname(dirname(file)) : dirname(file);
   const found = parseMcpConfig(decodeText(text.bytes, file).text, {
     file,
     folder,
     variables: variablesOf(environment, folder, isInProjectFolder(file) ? folder : cwd),
     ...(at && { at, dialect: "skillhost" as const }),
   });
-  // Without servers there is nothing to go on with; with them, what is wrong with some is told where they are listed.
+  // A file with errors and no server ends the command; otherwise errors are reported where the servers are listed.
   const isUnusable = found.servers.length === 0 && found.diagnostics.some(({ severity }) => severity === "error");
   return isUnusable ? refuse(file, found.diagnostics) : found;
 }
 
 function variablesOf(environment: Environment, folder: string, workspace: string): VariableLookup {
   return createVariableLookup({ environment, places: { folder, workspace, home: homedir(), separator: sep } });
-}
-
-// Editors and clients keep their files in a folder of their own, within the one that they are about.
-function projectOf(file: string): string {
-  return isInProjectFolder(file) ? dirname(dirname(file)) : dirname(file);
 }
 
 function isInProjectFolder(file: string): boolean {
@@ -115,7 +111,7 @@ function refuse(file: string, diagnostics: readonly Diagnostic[]): never {
   );
 }
 
-/** The servers as the options of a host take them: literal. One that was refused says why. */
+/** Converts the servers to host options, with literal values. A refused server carries its reason. */
 export function toHostServers({ all, diagnostics }: CommandServers): Readonly<Record<string, unknown>> {
   const servers: Record<string, unknown> = Object.create(null);
   for (const { server } of all) servers[server.name] = toHostServer(server, diagnostics);

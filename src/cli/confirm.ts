@@ -6,15 +6,15 @@ import type { CommandContext } from "./command-context.ts";
 import { visibleLine, visibleText } from "./terminal-style.ts";
 
 interface Confirmation {
-  /** What is asked once everything was shown: `Install it?` */
+  /** The question after everything was shown: `Install it?` */
   readonly question: string;
-  /** What to do where nobody can be asked: `Review it, then install it with --yes.` */
+  /** The advice when the user cannot be asked: `Review it, then install it with --yes.` */
   readonly otherwise: string;
-  /** All of what was shown in part. Undefined: it was shown whole. */
+  /** The complete text if only a part was shown. Undefined: all of it was shown. */
   readonly whole?: (() => readonly string[]) | undefined;
 }
 
-/** Whether the person on the terminal agrees. What was not shown whole needs more than a "y". */
+/** Whether the user at the terminal agrees. For text that was shown in part, a "y" is not enough. */
 export async function confirm({ io, out }: CommandContext, { question, otherwise, whole }: Confirmation): Promise<boolean> {
   if (io.ask === undefined || !io.stdin.isTTY || !io.stderr.isTTY || out.isJson) {
     out.note(`Not a terminal, so nothing was confirmed. ${otherwise}`);
@@ -34,11 +34,11 @@ export async function confirm({ io, out }: CommandContext, { question, otherwise
 
 interface PermissionRoute {
   readonly handler: AskHandler<"permission">;
-  /** Whether a call was denied because there is nobody to ask. */
+  /** Whether a call was denied because the user could not be asked. */
   readonly wasUnanswered: () => boolean;
 }
 
-/** How a call gets its permission: `--yes` gives it, a person on a terminal is asked, and otherwise it is denied. */
+/** How a call gets its permission: `--yes` grants it, a user at a terminal is asked, otherwise it is denied. */
 export function permissionRoute(context: CommandContext, sourceOf: (tool: string) => string, allowed: boolean): PermissionRoute {
   if (allowed) return { handler: approveAll, wasUnanswered: () => false };
   const ask = asker(context);
@@ -51,7 +51,7 @@ export function permissionRoute(context: CommandContext, sourceOf: (tool: string
   return { handler: deny, wasUnanswered: () => isUnanswered };
 }
 
-/** Lets a tool ask the person on the terminal; undefined when there is none. */
+/** Lets tools ask the user at the terminal; undefined without a terminal. */
 export function userInputHandler(context: CommandContext): AskHandler<"userInput"> | undefined {
   const ask = asker(context);
   return ask && (async (data) => toAnswer(await ask(`${questionText(data)} `), data.choices ?? []));
@@ -70,7 +70,7 @@ function questionText({ question, choices = [] }: UserInput): string {
   return [visibleText(question), ...choices.map((choice, index) => `  ${index + 1}. ${visibleLine(choice)}`), ">"].join("\n");
 }
 
-/** A choice by its number or its text; anything else is the answer in one's own words. */
+/** Interprets an answer: a choice by its number or text, otherwise free text. */
 function toAnswer(given: string, choices: readonly string[]): Asks["userInput"]["answer"] {
   const text = given.trim();
   const chosen = choices[Number(text) - 1] ?? choices.find((choice) => choice === text);
@@ -87,7 +87,7 @@ async function askShort(text: string, ask: Ask): Promise<boolean> {
   return /^y(es)?$/.test(read(await ask(`${text}\nAllow it? [y/N] `)));
 }
 
-/** What is not shown is allowed only by who says so, or has seen it. */
+/** Text that was cut is allowed only after it was shown or with explicit consent. */
 async function askLong(data: PermissionAsk, source: string, text: string, ask: Ask): Promise<boolean> {
   const how = 'Type "show" to see everything, or "allow unseen" to allow it without; anything else denies it';
   const answer = read(await ask(`${text}\n${how}: `));

@@ -4,7 +4,7 @@ import { discoverRoot, findDeeperSkills, fixedPart } from "../skills/store/skill
 
 import type { Output } from "./output.ts";
 
-/** Of folders without a skill, those that have some deeper down: a host must be given the folders that hold them. */
+/** Finds roots without a skill that contain skills in deeper folders: a host must be given the parents of skills. */
 export function deeperSkillsIn(roots: readonly string[], out: Output): readonly DeeperHint[] {
   return roots.flatMap((root) => {
     if (fixedPart(root) !== root || discoverRoot(root).folders.length > 0) return [];
@@ -18,7 +18,7 @@ export function deeperSkillsIn(roots: readonly string[], out: Output): readonly 
   });
 }
 
-/** A folder that holds no skill where a host looks for them, with the folders below it that do. */
+/** A root without skills where a host searches, with the deeper folders that contain some. */
 interface DeeperHint extends Diagnostic {
   readonly parents: readonly string[];
 }

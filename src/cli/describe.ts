@@ -10,8 +10,8 @@ import type { Output } from "./output.ts";
 import { visibleLine } from "./terminal-style.ts";
 
 /**
- * What is about to be installed, for a person to agree to. Of long texts the beginning and the end are shown, with what is
- * between counted, unless `isCut` is false.
+ * Describes what is about to be installed, for the user's consent. Long texts show their beginning and end, with the number of lines
+ * between, unless `isCut` is false.
  */
 export function describePreview(
   { packages, dependencies, removed }: Preview,
@@ -27,7 +27,7 @@ export function describePreview(
   return { lines, isWhole: cut.isWhole && Math.max(dependencies.length, removed.length) <= most };
 }
 
-/** Whether anything of what is shown was left out. */
+/** Records whether any text was cut. */
 interface Cut {
   readonly isCut: boolean;
   isWhole: boolean;
@@ -60,7 +60,7 @@ function describeSkill(skill: PreviewedSkill, { style }: Output, cut: Cut): stri
     ...Object.entries(tools).flatMap(([tool, { signature, definition, uses = [] }]) => [
       `    ${style.dim("tool")} ${style.cyan(visibleLine(tool))}  ${style.dim(signature?.slice(0, 12) ?? "")}`.trimEnd(),
       ...definition.map((line) => `      ${shortened(line, cut)}`),
-      // In full: this is what is agreed to.
+      // Not cut: this is what the user agrees to.
       ...uses.map((line) => `      ${style.yellow(visibleLine(line))}`),
     ]),
     ...Object.entries(servers).map(([server, line]) => `    ${style.yellow("starts the MCP server")} ${visibleLine(`${server}: ${line}`)}`),
@@ -69,7 +69,7 @@ function describeSkill(skill: PreviewedSkill, { style }: Output, cut: Cut): stri
   ];
 }
 
-/** What differs, and how. */
+/** Describes a difference from the lock file. */
 export function describeDrift({ subject, message, diff = [] }: Drift, { style }: Output): readonly string[] {
   const paint = (line: string): string => (line.startsWith("+") ? style.green(visibleLine(line)) : style.red(visibleLine(line)));
   return [`${style.yellow("~")} ${visibleLine(subject)} ${message}`, ...diff.map((line) => `    ${paint(line)}`)];
@@ -86,7 +86,7 @@ function shortened(text: string, cut: Cut): string {
   return `${shown.slice(0, 1_000)} … (${shown.length - 1_300} characters are not shown) … ${shown.slice(-300)}`;
 }
 
-/** A plugin with what it brings and what is wrong with it. */
+/** Prints a plugin with its contributions and diagnostics. */
 export function printPlugin(plugin: PluginInfo, out: Output): void {
   out.line(`  ${pluginHeading(plugin, out)}`);
   const parts = pluginParts(plugin);
@@ -103,7 +103,7 @@ function pluginHeading({ name, version, state, stale, bundle, specifier }: Plugi
   return [called, fate, bundle?.dialect ?? "", style.dim(from)].filter((part) => part !== "").join("  ");
 }
 
-/** What a plugin brings, in numbers: `2 skills, 1 agent`. Undefined: nothing. */
+/** Counts the contributions of a plugin: `2 skills, 1 agent`. Undefined: none. */
 function pluginParts({ bundle, tools, agents, commands, hooks, mcpServers }: PluginInfo): string | undefined {
   const parts = [
     [bundle?.skills.length ?? 0, "skill"],
@@ -125,19 +125,19 @@ function kinds(count: number): string {
 
 /** A server as the command line lists it. */
 export interface ListedServer extends ServerInfo {
-  /** The file that configures it, where the command line read that. */
+  /** The file that configures it, if the command line has read it. */
   readonly file?: string;
   readonly range?: { readonly start: Position };
 }
 
-/** Adds the files that the command line read the servers from. */
+/** Adds the files from which the command line read the servers. */
 export function withFiles(servers: readonly ServerInfo[], { all }: CommandServers): readonly ListedServer[] {
   const read = new Map(all.map((one) => [one.server.name, one]));
   return servers.map((info) => {
     const found = info.origin.kind === "host" ? read.get(info.name) : undefined;
     if (found === undefined) return info;
     const { server, file, start } = found;
-    // What could not be started was not given to the host with its transport.
+    // The host does not know the transport of a server that cannot be started.
     const transport = info.transport ?? (server.state === "unconfigured" ? server.server.type : undefined);
     return { ...info, ...(transport !== undefined && { transport }), file, ...(start && { range: { start } }) };
   });
@@ -172,21 +172,21 @@ export function skillHeading(skill: SkillInfo, { style, path }: Output): string 
   return `${style.bold(visibleLine(skill.name))}${version}  ${color(skill.state)}${stale}${trust}${packageWords(skill.package, style)}  ${style.dim(path(skill.folder))}`;
 }
 
-/** `  of left-pad@1.3.0`: the npm package that a skill came with. */
+/** ` of left-pad@1.3.0`: the npm package that contains the skill. */
 export function packageWords(found: SkillInfo["package"], style: Output["style"]): string {
   if (found === undefined) return "";
   const version = found.version === undefined ? "" : `@${found.version}`;
   return `  ${style.dim("of")} ${visibleLine(`${found.name}${version}`)}`;
 }
 
-/** How a skill's signature stands: `signed by alice@example.com`. */
+/** The state of a skill's signature: `signed by alice@example.com`. */
 export function trustWords({ status, key }: NonNullable<SkillInfo["trust"]>, style: Output["style"]): string {
   if (status === "unsigned") return style.dim("unsigned");
   const signer = key === undefined ? "" : ` by ${visibleLine(key.name === "" ? key.id : key.name)}`;
   return status === "signed" ? style.green(`signed${signer}`) : style.red(`signature${signer} is INVALID`);
 }
 
-/** What a skill declares that its tools reach, a line for each kind. */
+/** The resources that a skill declares for its tools, one line per kind. */
 export function permissionLines(permissions: SkillInfo["permissions"]): readonly string[] {
   const { env = [], hosts, programs } = permissions ?? {};
   const line = (what: string, items: readonly string[] | undefined): readonly string[] =>
@@ -198,7 +198,7 @@ export function permissionLines(permissions: SkillInfo["permissions"]): readonly
   ];
 }
 
-/** Up to some names, and how many there are beyond. */
+/** Lists at most `most` names, then the number of others. */
 export function named(names: readonly string[], most = 6): string {
   const shown = names.slice(0, most).map(visibleLine).join(", ");
   return names.length > most ? `${shown} and ${names.length - most} more` : shown;

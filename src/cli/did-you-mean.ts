@@ -1,19 +1,19 @@
 const most = 3;
 const longest = 100;
 
-/** `Did you mean "a" or "b"?`, or nothing. */
+/** ` Did you mean "a" or "b"?`, or an empty string. */
 export function didYouMean(name: string, names: Iterable<string>): string {
   const near = nearestNames(name, names).map((candidate) => `"${candidate}"`);
   if (near.length === 0) return "";
   return ` Did you mean ${near.length === 1 ? near[0] : `${near.slice(0, -1).join(", ")} or ${near.at(-1)}`}?`;
 }
 
-/** Of some names those that somebody may have meant by another, the likeliest first; at most three. */
+/** The likeliest candidates for a misspelled name, best first; at most three. */
 function nearestNames(name: string, names: Iterable<string>): readonly string[] {
   const wanted = name.slice(0, longest).toLowerCase();
   const limit = Math.max(1, Math.ceil(wanted.length * 0.4));
   const rated = [...new Set(names)].map((candidate) => ({ candidate, distance: rate(wanted, candidate.slice(0, longest).toLowerCase()) }));
-  // Beside one that is nearly it, those that are merely alike are noise.
+  // Next to a very close candidate, distant ones are noise.
   const best = Math.min(...rated.map(({ distance }) => distance));
   const near = rated
     .filter(({ distance }) => distance <= Math.min(limit, best + 1))
@@ -26,7 +26,7 @@ function rate(wanted: string, candidate: string): number {
   return editDistance(wanted, candidate);
 }
 
-// Insert, delete, replace or swap two neighbours: one each.
+// Inserting, deleting, replacing, or swapping two neighbours costs one each.
 function editDistance(a: string, b: string): number {
   let before: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, column) => column);

@@ -13,18 +13,18 @@ import { createOutput } from "./output.ts";
 import type { CliIo } from "./process-io.ts";
 import { readConsent, withheldCode } from "./project-consent.ts";
 
-/** How skillhost was started as the runtime of a Copilot SDK client. */
+/** The command line of skillhost as the runtime of a Copilot SDK client. */
 export interface HeadlessArguments {
   readonly transport: { readonly kind: "stdio" } | { readonly kind: "tcp"; readonly port: number; readonly host: string };
-  /** Clients need no token, if none is set. Only where the address is one of the loopback. */
+  /** Clients need no token unless one is set. Only on loopback addresses. */
   readonly allowsNoToken: boolean;
   readonly logLevel?: LogLevel;
   readonly logFile?: string;
-  /** The variable that holds the token to sign in to models with. */
+  /** The environment variable with the token for model providers. */
   readonly authTokenVariable?: string;
   readonly idleTimeoutSeconds?: number;
   readonly allowsAll: boolean;
-  /** The code of the project may run. */
+  /** Allows the project's code to run. */
   readonly trusts: boolean;
   readonly skills: readonly string[];
   readonly config?: string;
@@ -34,7 +34,7 @@ export interface HeadlessArguments {
 
 type ParsedHeadless = { readonly ok: true; readonly value: HeadlessArguments } | { readonly ok: false; readonly problem: string };
 
-// All that the SDK's clients give their runtime, and the options that every command of skillhost has.
+// All arguments that SDK clients pass to their runtime, and the options common to all commands of skillhost.
 const options = {
   headless: { type: "boolean" },
   stdio: { type: "boolean" },
@@ -63,7 +63,7 @@ const options = {
   "mcp-config": { type: "string", multiple: true },
 } as const;
 
-/** Reads the arguments of `--headless`. Clients of the SDK name more log levels than there are here. */
+/** Parses the arguments of `--headless`. SDK clients use more log levels than skillhost has. */
 export function parseHeadlessArguments(argv: readonly string[]): ParsedHeadless {
   try {
     const { values } = parseArgs({ args: [...argv], options, strict: true, allowPositionals: false });
@@ -116,7 +116,7 @@ function given<K extends string, V>(key: K, value: V | undefined): { readonly [P
   return value === undefined ? {} : ({ [key]: value } as { readonly [P in K]?: V });
 }
 
-/** The host behind a server for the Copilot SDK: configured as for any command, and watching. */
+/** Opens the host of a Copilot SDK server: configured as for any command, and watching. */
 export async function openHeadlessHost(options: HeadlessArguments, io: CliIo, log: Logger, home: string): Promise<Host> {
   const config = loadConfig(options.config, io.cwd);
   const { skills, mcpConfig } = options;

@@ -6,9 +6,7 @@ import type { CliIo } from "./process-io.ts";
 import { type CommandAction, parseCommandLine } from "./program.ts";
 import { visibleText } from "./terminal-style.ts";
 
-/**
- * Runs the command line. Settles with the exit code: 0, done; 1, it ran and failed; 2, it was used wrongly. Never rejects.
- */
+/** Runs the command line. Settles with the exit code: 0, done; 1, it ran and failed; 2, wrong usage. Never rejects. */
 export async function main(argv: readonly string[], io: CliIo): Promise<number> {
   const parsed = parseCommandLine(argv, io);
   if (parsed.kind === "ended") return parsed.exitCode;
@@ -36,7 +34,7 @@ async function run(parsed: Extract<CommandAction, { kind: "command" }>, io: CliI
   try {
     const consent = readConsent(io, options);
     const context: CommandContext = { io, out, options, config, consent, log: opened.log };
-    // Neither arguments nor configuration: both may hold secrets, and the configuration is somebody else's text.
+    // Neither arguments nor configuration: both may contain secrets, and the configuration may come from another author.
     opened.log.debug("A command starts.", { command: parsed.name, cwd: io.cwd });
     for (const diagnostic of config.origin?.diagnostics ?? []) out.complainOf(diagnostic);
     return await parsed.run(parsed.code === undefined ? context : await requireConsent(context, parsed.code));

@@ -10,33 +10,33 @@ import { readConfiguredServers, toHostServers } from "./configured-servers.ts";
 import { runnableFolders, withheldCode } from "./project-consent.ts";
 import { visibleLine } from "./terminal-style.ts";
 
-// A tool that ignores that its call was cancelled may run for ever; whoever waits for the answer should not.
+// A tool that ignores cancellation may run forever; the process must end nevertheless.
 const closingMs = 1_000;
 
 interface WithHostOptions {
   readonly directories?: readonly string[];
   readonly watch?: boolean;
   readonly workspace?: boolean;
-  /** The command's own output has the diagnostics, so that they need not be on stderr, too. */
+  /** The command's own output lists the diagnostics, so they need not go to stderr too. */
   readonly listsDiagnostics?: boolean;
 }
 
 /**
- * Runs something with a host as options and configuration have it, and closes the host. Modules that call `process.exit`
- * while they load are stopped. Unless the configuration names plugins there are none; with `workspace`, the tools for a
- * workspace: users of an agent on the command line expect it to read and change files.
+ * Runs `use` with a host built from options and configuration, then closes the host. Modules that call `process.exit` while they load are
+ * stopped. There are no plugins unless the configuration names some; `workspace` adds the workspace tools, because users of a
+ * command-line agent expect it to read and change files.
  */
 export async function withHost<T>(context: CommandContext, options: WithHostOptions, use: (host: Host) => Promise<T>): Promise<T> {
   const { createHost } = await import("../host/create-host.ts");
   const { directories = [], watch = false, listsDiagnostics = false } = options;
-  const told = listsDiagnostics ? { ...context, log: withoutDiagnostics(context.log) } : context;
-  const hostOptions = toHostOptions(told, directories, watch);
+  const quieted = listsDiagnostics ? { ...context, log: withoutDiagnostics(context.log) } : context;
+  const hostOptions = toHostOptions(quieted, directories, watch);
   await settlePackages(hostOptions, context);
   const host = await createHost({ ...(options.workspace === true && { plugins: [workspacePlugin] }), ...hostOptions });
   try {
     const withheld = withheldCode(context, options);
-    const isTold = host.diagnostics.some(({ code }) => code === withheld?.code);
-    if (withheld !== undefined && !isTold) context.out.complainOf(withheld);
+    const isReported = host.diagnostics.some(({ code }) => code === withheld?.code);
+    if (withheld !== undefined && !isReported) context.out.complainOf(withheld);
     return await use(host);
   } finally {
     await close(host, context);
@@ -59,14 +59,14 @@ async function close(host: Host, { log, out }: CommandContext): Promise<void> {
   out.note("A tool ignored the cancellation of its call and is still running.");
 }
 
-/** Directories on the command line take the place of those in the configuration. Undefined: nobody names any. */
+/** Directories on the command line replace those of the configuration. Undefined: neither names any. */
 function namedDirectories({ options, config }: CommandContext, directories: readonly string[]): readonly string[] | undefined {
   const named = [...directories, ...(options.skills ?? [])];
-  // The configuration may name another working directory; where skills are by default is not for it to say.
+  // The configuration may set another working directory, but not move the default skill directory with it.
   return named.length > 0 ? named : (config.skillDirectories ?? (config.workingDirectory === undefined ? undefined : ["./skills"]));
 }
 
-/** Where skills are, whether or not anybody says so. */
+/** The skill directories: named ones, or the default. */
 export function skillDirectories(context: CommandContext, directories: readonly string[] = []): readonly string[] {
   return namedDirectories(context, directories) ?? ["./skills"];
 }
@@ -75,11 +75,12 @@ export function toHostOptions(context: CommandContext, directories: readonly str
   const { config, io, log, options } = context;
   const { logLevel: _level, logFile: _file, serversIn: _servers, origin: _origin, trust, ...rest } = config;
   const servers = readConfiguredServers(context);
-  const roots = skillDirectories(context, directories).map((entry) => absolute(entry, io.cwd));
+  // Typed paths are relative to where they were typed, even if the configuration sets another working directory.
+  const roots = skillDirectories(context, directories).map((entry) => (entry.startsWith("~") ? entry : resolve(io.cwd, entry)));
   const isNamed = namedDirectories(context, directories) !== undefined;
   return {
     workingDirectory: io.cwd,
-    // Whoever names skills means those.
+    // Named skill directories exclude skills of packages.
     packageSkills: directories.length === 0 && options.skills === undefined,
     ...(rest as HostOptions),
     sessionsDirectory: config.sessionsDirectory ?? userSessions(),
@@ -93,7 +94,7 @@ export function toHostOptions(context: CommandContext, directories: readonly str
   };
 }
 
-/** One that comes with skillhost may run anywhere, but not configured by a project that is not trusted. */
+/** Bundled plugins may run anywhere, but not with the configuration of an untrusted project. */
 function usablePlugins(
   context: CommandContext,
   plugins: NonNullable<ConfiguredOptions["plugins"]>,
@@ -102,33 +103,28 @@ function usablePlugins(
   return plugins.filter((plugin) => !isBundledSpecifier(typeof plugin === "string" ? plugin : plugin.use));
 }
 
-// The configuration may name another working directory; what was typed is relative to where it was typed.
-function absolute(entry: string, cwd: string): string {
-  return entry.startsWith("~") ? entry : resolve(cwd, entry);
-}
-
-/** The log without what a host reports of skills and plugins: for commands whose output lists that. */
+/** The log without diagnostics of skills and plugins, for commands whose output lists them. */
 function withoutDiagnostics(log: Logger): Logger {
   return toLogger(log.enabled.bind(log), (level, message, data) => {
     if (data === undefined || !("diagnostic" in data)) log[level](message, data);
   });
 }
 
-type Told = Pick<CommandContext, "io" | "out" | "log">;
+type Messages = Pick<CommandContext, "io" | "out" | "log">;
 
-/** Has a host that is about to start find the packages of its projects as a command left them that was not killed. */
-export async function settlePackages(options: HostOptions, told: Told): Promise<void> {
+/** Recovers interrupted package changes in the projects of a host before it starts. */
+export async function settlePackages(options: HostOptions, messages: Messages): Promise<void> {
   if (options.packageSkills === undefined || options.packageSkills === false) return;
   const { resolveHostOptions } = await import("../host/host-options.ts");
   const { projectOfRoot } = await import("../skills/store/package-skills.ts");
   for (const root of resolveHostOptions(options).packageRoots) {
     const folder = projectOfRoot(root);
-    if (folder !== undefined) await settleFolder(folder, told);
+    if (folder !== undefined) await settleFolder(folder, messages);
   }
 }
 
-/** The same for one project. That it cannot be done is said, and keeps nobody from using what is there. */
-export async function settleFolder(folder: string, { io, out, log }: Told): Promise<void> {
+/** Recovers one project. A failure is reported but does not stop the command. */
+export async function settleFolder(folder: string, { io, out, log }: Messages): Promise<void> {
   if (!isUnsettled(folder)) return;
   const { settleProject } = await import("../packages/package-project.ts");
   try {
@@ -146,7 +142,7 @@ export async function settleFolder(folder: string, { io, out, log }: Told): Prom
   }
 }
 
-/** Says that what an earlier command had begun is undone. */
+/** Reports that an interrupted command was rolled back. */
 export function recoveredText(paths: readonly string[]): string {
   return `An earlier command was interrupted; its changes were undone: ${paths.map(visibleLine).join(", ")}.`;
 }

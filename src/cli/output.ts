@@ -4,7 +4,7 @@ import { escapeJsonText } from "../base/hidden-characters.ts";
 import type { CliIo } from "./process-io.ts";
 import { createStyle, type Style, shownPath, visibleLine } from "./terminal-style.ts";
 
-/** What `--json` prints, as one line. */
+/** The single line that `--json` prints. */
 interface Envelope {
   readonly ok: boolean;
   readonly command: string;
@@ -20,23 +20,23 @@ interface OutputOptions {
   readonly command: string;
 }
 
-/** The answer goes to stdout, the talk to stderr. With `--json` the answer is JSON, and there is no talk but errors of skills. */
+/** The answer goes to stdout, messages to stderr. With `--json` the answer is JSON, and the only messages are errors of skills. */
 export interface Output {
   readonly isJson: boolean;
   readonly style: Style;
-  /** A line of the answer for people. Not for `--json`. */
+  /** Writes a line of the readable answer. Not with `--json`. */
   line(text?: string): void;
-  /** An object of the answer as a line of JSON. */
+  /** Writes an object of the answer as a line of JSON. */
   json(value: object): void;
-  /** The envelope, when `--json` asks for it. */
+  /** Writes the envelope, with `--json`. */
   envelope(result: Omit<Envelope, "command">): void;
-  /** A line of the talk: progress and hints, which `--quiet` leaves out. */
+  /** Writes a progress message or hint to stderr, unless `--quiet` is set. */
   note(text: string): void;
-  /** A line of the talk that nothing leaves out. */
+  /** Writes an error to stderr, even with `--quiet`. */
   complain(text: string): void;
-  /** A diagnostic as talk. */
+  /** Writes a diagnostic to stderr. */
   complainOf(diagnostic: Diagnostic): void;
-  /** `file:line:column severity CODE message`, with the file as seen from here. */
+  /** `file:line:column severity CODE message`, with the path relative to the working directory. */
   diagnostic(diagnostic: Diagnostic): string;
   path(path: string): string;
 }
@@ -62,7 +62,7 @@ export function createOutput(io: CliIo, { json, quiet, color, command }: OutputO
 
 function shown(diagnostic: Diagnostic, cwd: string): Diagnostic {
   const { file, code, message } = diagnostic;
-  // Paths in messages are as long as the one before them; what lies below is clear without its beginning.
+  // The message repeats the folder of the path before it, so shorten paths below that folder.
   const clean = { ...diagnostic, code: visibleLine(code), message: visibleLine(message.replaceAll(`${cwd}${sep}`, "")) };
   return file === undefined ? clean : { ...clean, file: shownPath(file, cwd) };
 }
@@ -78,7 +78,7 @@ function paint(diagnostic: Diagnostic, style: Style): string {
 const around = 2;
 const maxWidth = 160;
 
-/** Some lines of a text with a mark below the place that is meant. Empty where the text has no such line. */
+/** Some lines of a text with a mark below the given position. Empty if the text has no such line. */
 export function codeFrame(text: string, { line, column }: Position, style: Style): string {
   const lines = text.split(/\r\n|\r|\n/);
   if (line < 1 || line > lines.length) return "";
@@ -96,7 +96,7 @@ export function codeFrame(text: string, { line, column }: Position, style: Style
 }
 
 function markAt(source: string, column: number, style: Style): string {
-  // Tabs are two columns wide above.
+  // Tabs are printed as two columns in the line above.
   const before = source.slice(0, column - 1).replaceAll("\t", "  ").length;
   return `${" ".repeat(Math.min(before, maxWidth))}${style.red("^")}`;
 }

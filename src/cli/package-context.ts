@@ -14,11 +14,11 @@ export interface PackageScopeOptions {
 }
 
 export interface PackageOptions extends PackageScopeOptions {
-  /** Whether modules whose tools are computed are run. */
+  /** Whether to run modules whose tools are computed. */
   readonly run?: boolean;
 }
 
-/** Runs a command on packages with what it takes. */
+/** Runs a package command with its context. */
 export async function withPackages<T>(
   context: CommandContext,
   options: PackageOptions,

@@ -8,16 +8,19 @@ import { onAbort, waitFor } from "../base/wait-for.ts";
 
 const graceMs = 1_000;
 
-/** The command line's view of a process. `leave` ends it when something that skills left behind keeps it from ending. */
+/** The process as the command line sees it. `leave` ends it if leftovers of skills keep it running. */
 export function createProcessIo(self: NodeJS.Process): { readonly io: CliIo; leave(): void } {
   const stop = new AbortController();
   const onSignal = (signal: NodeJS.Signals): void => {
-    // Whoever asks twice means it.
+    // A second signal exits at once.
     if (stop.signal.aborted) self.exit(signal === "SIGINT" ? 130 : 143);
     stop.abort(new Error(`Stopped by ${signal}.`));
   };
   self.on("SIGINT", onSignal).on("SIGTERM", onSignal);
-  const answer = ownStdout(self);
+  // From now on only the answer goes to stdout; all other output, including that of skills, goes to stderr.
+  const { stdout, stderr } = self;
+  const answer = stdout.write.bind(stdout) as Write;
+  stdout.write = stderr.write.bind(stderr) as Write;
   const io: CliIo = {
     stdout: toStream(self.stdout, answer, () => stop.abort(new Error("The output was closed by its reader."))),
     stderr: toStream(self.stderr, self.stderr.write.bind(self.stderr), () => {}),
@@ -29,21 +32,21 @@ export function createProcessIo(self: NodeJS.Process): { readonly io: CliIo; lea
     ask: (question, signal) => ask(self, question, signal),
     onStrayError: (listener) => onStrayError(self, listener),
   };
-  return { io, leave: () => leave(self, answer) };
+  return {
+    io,
+    leave: () => {
+      // Unreferenced, so that it does not delay a normal exit; it ends a process that a skill's timer or socket keeps running. Flushes
+      // output first.
+      setTimeout(() => answer("", () => self.exit()), graceMs).unref();
+    },
+  };
 }
 
 type Write = NodeJS.WriteStream["write"];
 
-/** From now on stdout is the answer's alone: whatever else is printed, by code of skills too, goes to stderr. */
-function ownStdout({ stdout, stderr }: NodeJS.Process): Write {
-  const own = stdout.write.bind(stdout) as Write;
-  stdout.write = stderr.write.bind(stderr) as Write;
-  return own;
-}
-
 function toStream(stream: NodeJS.WriteStream, print: Write, onClosed: () => void): CliStream {
   let isOpen = true;
-  // The reader of a pipe may go at any time; that is no fault of ours (EPIPE, and EIO of a terminal that is gone).
+  // The reader of a pipe may close it at any time, which is not an error (EPIPE, and EIO for a closed terminal).
   stream.on("error", () => {
     isOpen = false;
     onClosed();
@@ -57,7 +60,7 @@ function toStream(stream: NodeJS.WriteStream, print: Write, onClosed: () => void
   };
 }
 
-/** What else is printed goes to stderr anyway. */
+/** All other output already goes to stderr. */
 function takeStreams({ stdin, stdout }: NodeJS.Process, answer: Write): ProtocolStreams {
   return {
     input: stdin,
@@ -71,7 +74,7 @@ function takeStreams({ stdin, stdout }: NodeJS.Process, answer: Write): Protocol
   };
 }
 
-// process.stdin itself is made when it is first touched, and few commands do.
+// process.stdin is created on first access, and few commands need it.
 function toInput(self: NodeJS.Process): CliInput {
   return {
     isTTY: isatty(0),
@@ -93,13 +96,13 @@ function isPiped(fd: number): boolean {
     const stat = fstatSync(fd);
     return stat.isFIFO() || stat.isFile() || stat.isSocket();
   } catch {
-    // Closed by whoever started us: there is nothing to read.
+    // The parent process closed it: there is nothing to read.
     return false;
   }
 }
 
 async function ask(self: NodeJS.Process, question: string, signal: AbortSignal): Promise<string> {
-  // Not in raw mode, so that Ctrl-C is a signal as everywhere else.
+  // Not in raw mode, so that Ctrl-C remains a signal.
   const lines = createInterface({ input: self.stdin, output: self.stderr, terminal: false });
   try {
     const ended = new Promise<string>((resolve) => lines.once("close", () => resolve("")));
@@ -118,12 +121,7 @@ function onStrayError(self: NodeJS.Process, listener: (error: Error) => void): D
   };
 }
 
-function leave(self: NodeJS.Process, answer: Write): void {
-  // Not for a process that ends by itself; a skill's timer or socket would keep it. What is printed goes out first.
-  setTimeout(() => answer("", () => self.exit()), graceMs).unref();
-}
-
-/** A stream that text is written to. Writing never throws: where the reader has gone, the text goes nowhere. */
+/** A text stream. Writing never throws: after the reader has closed, text is discarded. */
 export interface CliStream {
   readonly isTTY: boolean;
   readonly columns?: number | undefined;
@@ -132,32 +130,32 @@ export interface CliStream {
 
 interface CliInput {
   readonly isTTY: boolean;
-  /** A file, pipe or socket stands behind it, so there may be something to read. */
+  /** True for a file, pipe or socket, which may have data. */
   readonly isPiped: boolean;
-  /** All of it, up to its end. Rejects with the signal's reason. */
+  /** Reads up to the end. Rejects with the signal's reason. */
   read(signal: AbortSignal): Promise<string>;
 }
 
-/** Standard input and output, given over to a protocol. Disposing of it gives them back. */
+/** Standard input and output reserved for a protocol; disposing of it releases them. */
 export interface ProtocolStreams extends Disposable {
   readonly input: Readable;
-  /** Where the reader has gone, what is written goes nowhere. `pendingBytes`: what it has not taken yet. */
+  /** After the reader has closed, text is discarded. `pendingBytes`: the bytes that it has not read yet. */
   readonly output: { write(text: string): void; readonly pendingBytes: number };
 }
 
-/** Everything of the machine that the command line uses beside files, so that tests can stand in for it. */
+/** Everything outside of files that the command line uses of the machine, so that tests can replace it. */
 export interface CliIo {
   readonly stdout: CliStream;
   readonly stderr: CliStream;
   readonly stdin: CliInput;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Fires on Ctrl-C, on SIGTERM, and when whoever read stdout has gone. */
+  /** Fires on Ctrl-C, on SIGTERM, and when the reader of stdout closes it. */
   readonly signal: AbortSignal;
   /** Standard input and output for a protocol. */
   takeStreams?(): ProtocolStreams;
-  /** Asks a person, on a terminal. Rejects with the signal's reason; the end of the input is an empty answer. */
+  /** Asks the user at the terminal. Rejects with the signal's reason; the end of the input is an empty answer. */
   ask?(question: string, signal: AbortSignal): Promise<string>;
-  /** Tells of errors that nobody caught: those of skills' own code, which may outlive their calls. */
+  /** Reports uncaught errors of skill code, which may outlive its calls. */
   onStrayError?(listener: (error: Error) => void): Disposable;
 }

@@ -15,21 +15,21 @@ import type { PackageScopeOptions } from "./package-context.ts";
 import type { CliIo } from "./process-io.ts";
 import type { CodeUse } from "./project-consent.ts";
 
-/** A command line that was understood, or what it came to at once: help, the version, or a complaint. */
+/** A parsed command, or an immediate result: help, the version, or a usage error. */
 export type CommandAction =
   | {
       readonly kind: "command";
       readonly name: string;
       readonly options: CommonOptions;
       readonly run: RunCommand;
-      /** What of the project it runs. Undefined: nothing, so that nobody has to have trusted the project. */
+      /** The project code that it runs. Undefined: none, so the project need not be trusted. */
       readonly code: CodeUse | undefined;
     }
   | { readonly kind: "ended"; readonly exitCode: number };
 
-/** Parses the arguments after the program's name. What is wrong with them has been said when this returns. */
+/** Parses the arguments after the program's name. Errors are already printed when it returns. */
 export function parseCommandLine(argv: readonly string[], io: CliIo): CommandAction {
-  // Before anything is parsed: the complaint about what cannot be parsed has a form too.
+  // Read before parsing, because parse errors have a JSON form too.
   const json = argv.includes("--json");
   let chosen: { name: string; run: RunCommand; code: CodeUse | undefined } | undefined;
   const program = createProgram((name, run, code) => {
@@ -47,8 +47,7 @@ export function parseCommandLine(argv: readonly string[], io: CliIo): CommandAct
 }
 
 /**
- * Takes note of the command that was chosen. A command that runs code of the project says so by `code`; for one that does
- * not say it, nothing of a project that is not trusted runs.
+ * Records the chosen command. A command that runs project code declares it in `code`; for others, no code of an untrusted project runs.
  */
 type Choose = (name: string, run: RunCommand, code?: CodeUse) => void;
 
@@ -68,19 +67,19 @@ export function createProgram(choose: Choose): Command {
     .option("--no-color", "print without colours")
     .addOption(new Option("--log-level <level>", "log level (default: error)").choices(logLevels))
     .option("--log-file <file>", "append the log to a file (default: stderr)")
-    // Read before this is loaded: bin.ts.
+    // start.ts handles --headless before this module is loaded.
     .addHelpText("after", "\nTo serve Copilot SDK clients as their runtime: skillhost --headless --stdio, or --headless --port <n>.");
-  addServing(program, choose);
-  addAsking(program, choose);
-  addLooking(program, choose);
-  addExamining(program, choose);
-  addMaking(program, choose);
+  addServerCommands(program, choose);
+  addRunCommands(program, choose);
+  addInspectCommands(program, choose);
+  addDoctorCommand(program, choose);
+  addScaffoldCommands(program, choose);
   addPackageCommands(program, choose);
-  addTrust(program, choose);
+  addTrustCommands(program, choose);
   return program;
 }
 
-function addServing(program: Command, choose: Choose): void {
+function addServerCommands(program: Command, choose: Choose): void {
   program
     .command("dev")
     .description("load skills, watch them and print each change")
@@ -102,82 +101,73 @@ function addServing(program: Command, choose: Choose): void {
     .action((tool: string, json: string | undefined, options: { arg?: string[]; yes?: boolean; timeout?: number }) =>
       choose("call", async (context) => (await import("./commands/call.ts")).call(context, tool, json, options), {}),
     );
-  addMcp(program, choose);
-  addSigningIn(program, choose);
+  addMcpCommand(program, choose);
+  addAccessCommands(program, choose);
 }
 
-function addMcp(program: Command, choose: Choose): void {
-  program
-    .command("mcp")
-    .alias("serve")
-    .summary("serve skills to MCP clients")
-    .description("Serves the tools, prompts and resources of the skills to MCP clients, and notifies them of changes.")
-    .option("--http [port]", "over HTTP instead of stdin and stdout (default port: 3333)", port)
-    .option("--host <address>", "the address to listen on", "127.0.0.1")
-    .option("--token <token>", "bearer token that HTTP requests must send (default: SKILLHOST_TOKEN, else a generated one that is printed)")
-    .option("--no-token", "let any program on this machine call without a token; only for loopback addresses")
-    .option("--allow-host <name>", "host name that clients may use in requests; repeatable", collect)
-    .option("--allow-origin <host>", "origin that browsers may call from; repeatable", collect)
-    .option("--allow <rule>", 'rule for calls to allow, such as "lint" or "shell(git status)"; repeatable', collect)
-    .option("--deny <rule>", "rule for calls to block; wins over --allow; repeatable", collect)
-    .option("--yes", "allow all calls that no rule blocks")
-    .option("--agent <name>", "serve only the tools of this agent")
-    .option("--available <pattern>", "only these tools; repeatable", collect)
-    .option("--excluded <pattern>", "all tools but these; repeatable", collect)
-    .action((options: McpCommandOptions) =>
-      choose("mcp", async (context) => (await import("./commands/mcp.ts")).mcp(context, options), { agent: options.agent }),
-    );
+function addMcpCommand(program: Command, choose: Choose): void {
+  withFilters(
+    program
+      .command("mcp")
+      .alias("serve")
+      .summary("serve skills to MCP clients")
+      .description("Serves the tools, prompts and resources of the skills to MCP clients, and notifies them of changes.")
+      .option("--http [port]", "over HTTP instead of stdin and stdout (default port: 3333)", port)
+      .option("--host <address>", "the address to listen on", "127.0.0.1")
+      .option(
+        "--token <token>",
+        "bearer token that HTTP requests must send (default: SKILLHOST_TOKEN, else a generated one that is printed)",
+      )
+      .option("--no-token", "let any program on this machine call without a token; only for loopback addresses")
+      .option("--allow-host <name>", "host name that clients may use in requests; repeatable", collect)
+      .option("--allow-origin <host>", "origin that browsers may call from; repeatable", collect)
+      .option("--agent <name>", "serve only the tools of this agent"),
+  ).action((options: McpCommandOptions) =>
+    choose("mcp", async (context) => (await import("./commands/mcp.ts")).mcp(context, options), { agent: options.agent }),
+  );
 }
 
-function addAsking(program: Command, choose: Choose): void {
-  program
-    .command("run")
-    .summary("run a prompt with any model")
-    .description("Runs a prompt with any model and the tools of the skills. Never asks: calls that are not allowed are denied.")
-    .argument("<prompt>", "the task; -: read it from stdin")
-    .option("--agent <name>", "agent of the project (.github/agents, .claude/agents, agents), or an agent file")
-    .option("--model <name>", "the endpoint's name of the model (default: OPENAI_MODEL)")
-    .option("--base-url <url>", "OpenAI-compatible endpoint (default: OPENAI_BASE_URL; key: OPENAI_API_KEY)")
-    .option("--system <text>", "extra instructions, appended to the system message")
-    .option("--allow <rule>", 'rule for calls to allow, such as "lint" or "shell(git status)"; repeatable', collect)
-    .option("--deny <rule>", "rule for calls to block; wins over --allow; repeatable", collect)
-    .option("--yes", "allow all calls that no rule blocks")
-    .option("--available <pattern>", "only these tools; repeatable", collect)
-    .option("--excluded <pattern>", "all tools but these; repeatable", collect)
-    .option("--export <file>", "write the session to a .md file (for reading) or a .jsonl file (every event)")
-    .option("--no-stream", "print the answer only when it is complete")
-    .action((prompt: string, options: RunCommandOptions) =>
-      choose("run", async (context) => (await import("./commands/run.ts")).run(context, prompt, options), { agent: options.agent }),
-    );
-  addAgent(program, choose);
+function addRunCommands(program: Command, choose: Choose): void {
+  withFilters(
+    program
+      .command("run")
+      .summary("run a prompt with any model")
+      .description("Runs a prompt with any model and the tools of the skills. Never asks: calls that are not allowed are denied.")
+      .argument("<prompt>", "the task; -: read it from stdin")
+      .option("--agent <name>", "agent of the project (.github/agents, .claude/agents, agents), or an agent file")
+      .option("--model <name>", "the endpoint's name of the model (default: OPENAI_MODEL)")
+      .option("--base-url <url>", "OpenAI-compatible endpoint (default: OPENAI_BASE_URL; key: OPENAI_API_KEY)")
+      .option("--system <text>", "extra instructions, appended to the system message")
+      .option("--export <file>", "write the session to a .md file (for reading) or a .jsonl file (every event)")
+      .option("--no-stream", "print the answer only when it is complete"),
+  ).action((prompt: string, options: RunCommandOptions) =>
+    choose("run", async (context) => (await import("./commands/run.ts")).run(context, prompt, options), { agent: options.agent }),
+  );
+  addAgentCommand(program, choose);
 }
 
-function addAgent(program: Command, choose: Choose): void {
-  program
-    .command("agent")
-    .summary("run a prompt with GitHub's Copilot language server")
-    .description(
-      "Runs a prompt with GitHub's Copilot language server and the tools of the skills and of an editor. Never asks: calls that are not allowed are denied.",
-    )
-    .argument("<prompt>", "the task; -: read it from stdin")
-    .option("-w, --workspace <folder>", "working directory (default: current directory)")
-    .option(
-      "--server <file>",
-      "path of the language server (default: from the npm package @github/copilot-language-server, else from PATH)",
-    )
-    .option("--model <name>", "the model, as the server lists it (default: the server's default)")
-    .option("--allow <rule>", 'rule for calls to allow, such as "lint" or "shell(git status)"; repeatable', collect)
-    .option("--deny <rule>", "rule for calls to block; wins over --allow; repeatable", collect)
-    .option("--yes", "allow all calls that no rule blocks")
-    .option("--available <pattern>", "only these tools; repeatable", collect)
-    .option("--excluded <pattern>", "all tools but these; repeatable", collect)
-    .action((prompt: string, options: AgentCommandOptions) =>
-      // It may work elsewhere, so it asks by itself when it knows where.
-      choose("agent", async (context) => (await import("./commands/agent.ts")).agent(context, prompt, options)),
-    );
+function addAgentCommand(program: Command, choose: Choose): void {
+  withFilters(
+    program
+      .command("agent")
+      .summary("run a prompt with GitHub's Copilot language server")
+      .description(
+        "Runs a prompt with GitHub's Copilot language server and the tools of the skills and of an editor. Never asks: calls that are not allowed are denied.",
+      )
+      .argument("<prompt>", "the task; -: read it from stdin")
+      .option("-w, --workspace <folder>", "working directory (default: current directory)")
+      .option(
+        "--server <file>",
+        "path of the language server (default: from the npm package @github/copilot-language-server, else from PATH)",
+      )
+      .option("--model <name>", "the model, as the server lists it (default: the server's default)"),
+  ).action((prompt: string, options: AgentCommandOptions) =>
+    // It may work in another folder, so it asks for consent itself.
+    choose("agent", async (context) => (await import("./commands/agent.ts")).agent(context, prompt, options)),
+  );
 }
 
-function addLooking(program: Command, choose: Choose): void {
+function addInspectCommands(program: Command, choose: Choose): void {
   program
     .command("list")
     .description("list skills, tools and MCP servers, with their problems")
@@ -202,7 +192,7 @@ function addLooking(program: Command, choose: Choose): void {
     );
 }
 
-function addExamining(program: Command, choose: Choose): void {
+function addDoctorCommand(program: Command, choose: Choose): void {
   program
     .command("doctor")
     .summary("find problems of this machine and configuration")
@@ -213,7 +203,7 @@ function addExamining(program: Command, choose: Choose): void {
     );
 }
 
-function addMaking(program: Command, choose: Choose): void {
+function addScaffoldCommands(program: Command, choose: Choose): void {
   const make = program.command("new").description("create a skill, tool or plugin from a template, with a test");
   make
     .command("skill")
@@ -235,11 +225,21 @@ function addMaking(program: Command, choose: Choose): void {
     .action((name: string) => choose("new plugin", async (context) => (await import("./commands/new.ts")).newPlugin(context, name)));
 }
 
+/** Adds the options that decide which tools a session has and which calls it allows. */
+function withFilters(command: Command): Command {
+  return command
+    .option("--allow <rule>", 'rule for calls to allow, such as "lint" or "shell(git status)"; repeatable', collect)
+    .option("--deny <rule>", "rule for calls to block; wins over --allow; repeatable", collect)
+    .option("--yes", "allow all calls that no rule blocks")
+    .option("--available <pattern>", "only these tools; repeatable", collect)
+    .option("--excluded <pattern>", "all tools but these; repeatable", collect);
+}
+
 function collect(value: string, before: string[] = []): string[] {
   return [...before, value];
 }
 
-function addSigningIn(program: Command, choose: Choose): void {
+function addAccessCommands(program: Command, choose: Choose): void {
   program
     .command("approve")
     .description("show which definitions of an MCP server or skill changed since they were approved, and approve them")
@@ -306,17 +306,17 @@ function endOf({ exitCode, message }: CommanderError, io: CliIo, json: boolean):
   return 2;
 }
 
-/** The commands for skills that travel as npm packages. What they are made of is loaded when one of them runs. */
+/** The commands for skills in npm packages. Their modules are loaded when a command runs. */
 function addPackageCommands(program: Command, choose: Choose): void {
-  addChanges(program, choose);
-  addLocks(program, choose);
-  addPublishing(program, choose);
+  addChangeCommands(program, choose);
+  addLockCommands(program, choose);
+  addPublishCommands(program, choose);
 }
 
 const user = ["-g, --user", "install for this user, for every project"] as const;
 const yes = ["-y, --yes", "do not ask for confirmation"] as const;
 
-function addChanges(program: Command, choose: Choose): void {
+function addChangeCommands(program: Command, choose: Choose): void {
   const change = (name: "add" | "remove" | "update", names: readonly string[], options: ChangeCommandOptions): void =>
     choose(name, async (context) => (await import("./commands/change-packages.ts")).changeCommand(context, name, names, options));
   program
@@ -348,7 +348,7 @@ function addChanges(program: Command, choose: Choose): void {
     .action((names: string[], options: ChangeCommandOptions) => change("update", names, options));
 }
 
-function addLocks(program: Command, choose: Choose): void {
+function addLockCommands(program: Command, choose: Choose): void {
   program
     .command("lock")
     .summary("record the versions, files and tools of all skills")
@@ -377,7 +377,7 @@ function addLocks(program: Command, choose: Choose): void {
     .action(() => choose("ci", async (context) => (await import("./commands/change-packages.ts")).ci(context)));
 }
 
-function addPublishing(program: Command, choose: Choose): void {
+function addPublishCommands(program: Command, choose: Choose): void {
   program
     .command("pack")
     .summary("create an npm package of skills")
@@ -403,8 +403,8 @@ function addPublishing(program: Command, choose: Choose): void {
     );
 }
 
-/** The commands about whose skills are believed. */
-function addTrust(program: Command, choose: Choose): void {
+/** The commands about trusted folders and keys. */
+function addTrustCommands(program: Command, choose: Choose): void {
   program
     .command("sign")
     .summary("sign a skill so that others can verify that it is unchanged")
@@ -418,11 +418,11 @@ function addTrust(program: Command, choose: Choose): void {
     .action((skill: string, options: SignOptions) =>
       choose("sign", async (context) => (await import("./commands/sign.ts")).sign(context, skill, options), {}),
     );
-  addFolders(program.command("trust").description("manage the folders whose code may run"), choose);
-  addKeys(program.command("keys").description("manage signing keys: yours, and the ones you trust"), choose);
+  addFolderCommands(program.command("trust").description("manage the folders whose code may run"), choose);
+  addKeyCommands(program.command("keys").description("manage signing keys: yours, and the ones you trust"), choose);
 }
 
-function addFolders(trust: Command, choose: Choose): void {
+function addFolderCommands(trust: Command, choose: Choose): void {
   const load = () => import("./commands/trust-folders.ts");
   trust
     .command("add")
@@ -440,7 +440,7 @@ function addFolders(trust: Command, choose: Choose): void {
     .action((folder: string | undefined) => choose("trust remove", async (context) => (await load()).distrustFolder(context, folder)));
 }
 
-function addKeys(keys: Command, choose: Choose): void {
+function addKeyCommands(keys: Command, choose: Choose): void {
   const load = () => import("./commands/keys.ts");
   keys
     .command("list")

@@ -13,13 +13,13 @@ import { CliError } from "./cli-error.ts";
 import type { CommandContext } from "./command-context.ts";
 import { didYouMean } from "./did-you-mean.ts";
 
-/** Where clients look for the agents of a project; of one name the first counts. */
+/** The folders in which clients look for agents of a project; the first agent of a name wins. */
 const folders = [".github/agents", ".claude/agents", "agents"];
 
 type AgentOptions = Pick<SessionOptions, "customAgents" | "agent" | "excludedTools">;
 
 export interface ChosenAgent {
-  /** With the other agents of the project, which it may start. */
+  /** Includes the other agents of the project, which it may start. */
   readonly options: AgentOptions;
   readonly diagnostics: readonly Diagnostic[];
 }
@@ -30,9 +30,9 @@ interface ProjectAgent extends ParsedAgent {
 }
 
 /**
- * Finds an agent by its name or title among those of the project, or reads it from the file that is named.
- * @throws CliError `AGENT_UNKNOWN`; `AGENT_FILE` for a file that describes none; `AGENT_NOT_INVOCABLE` for one that only
- * other agents may start.
+ * Finds a project agent by its name or title, or reads it from the named file.
+ * @throws CliError `AGENT_UNKNOWN`; `AGENT_FILE` for a file without an agent; `AGENT_NOT_INVOCABLE` for an agent that only other agents
+ * may start.
  */
 export function chooseAgent({ io, config, consent }: CommandContext, name: string): ChosenAgent {
   const directory = config.workingDirectory ?? io.cwd;
@@ -41,7 +41,7 @@ export function chooseAgent({ io, config, consent }: CommandContext, name: strin
     places: { folder: directory, workspace: directory, home: homedir(), separator: sep },
   });
   const outside = folders.flatMap((folder) => linkOut(directory, folder));
-  // Agents may bring MCP servers: of a project that is not trusted there is only the one whose file was named.
+  // Agents may configure MCP servers: of an untrusted project only an agent whose file was named is read.
   const agents = consent.isTrusted ? readProject(directory, variables) : [];
   const isFile = /\.md$/i.test(name) || /[\\/]/.test(name);
   const chosen = isFile ? readOne(resolve(io.cwd, name), variables) : find(name, agents, directory);
@@ -52,7 +52,7 @@ export function chooseAgent({ io, config, consent }: CommandContext, name: strin
   return { options, diagnostics: [...outside, ...diagnostics] };
 }
 
-/** Why the agents of a folder are not read. */
+/** The diagnostic for a folder whose agents are not read. */
 function linkOut(directory: string, folder: string): readonly Diagnostic[] {
   const confined = confinePath(directory, folder);
   return confined.ok ? [] : [{ severity: "warning", code: "PATH_OUTSIDE", message: confined.message, file: join(directory, folder) }];
@@ -60,7 +60,7 @@ function linkOut(directory: string, folder: string): readonly Diagnostic[] {
 
 function toOptions(chosen: ProjectAgent, agents: readonly ProjectAgent[]): ChosenAgent {
   const others = agents.filter(({ agent }) => agent.name !== chosen.agent.name);
-  // What an agent must not have can be kept from a session as a whole, so only from the agent that it is.
+  // Tools can be excluded only from a whole session, so only for the main agent.
   const startable = others.filter(({ excludedTools }) => excludedTools.length === 0);
   const leftOut = others.filter(({ excludedTools }) => excludedTools.length > 0).map(leftOutDiagnostic);
   return {
@@ -121,7 +121,7 @@ function entriesOf(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true });
   } catch {
-    // A project need not have such a folder.
+    // The folder is optional.
     return [];
   }
 }

@@ -18,17 +18,17 @@ import { named } from "./describe.ts";
 import type { CliIo } from "./process-io.ts";
 import { visibleLine } from "./terminal-style.ts";
 
-/** What a command would run. */
+/** The project code that a command runs. */
 export interface CodeUse {
-  /** Skill directories that its arguments name. */
+  /** Skill directories from its arguments. */
   readonly directories?: readonly string[];
-  /** An agent, by its name or file. */
+  /** An agent, by name or file. */
   readonly agent?: string | undefined;
-  /** Whether it runs programs of the folder that cannot be listed beforehand. */
+  /** Whether it runs programs of the folder that cannot be listed in advance. */
   readonly always?: boolean;
 }
 
-/** Looks up whether the project around a folder is trusted. Asks nobody. */
+/** Looks up whether the project around a folder is trusted, without asking the user. */
 export function readConsent(io: Pick<CliIo, "cwd" | "env">, options: Pick<CommonOptions, "trust">): ProjectConsent {
   const folder = locationOf(io.cwd);
   const ofUser = options.trust === true ? true : readTrustVariable(io.env["SKILLHOST_TRUST"]);
@@ -39,8 +39,8 @@ export function readConsent(io: Pick<CliIo, "cwd" | "env">, options: Pick<Common
 }
 
 /**
- * Lets a command run code: gives its context once the project is trusted, or when it has nothing of the project to run. On
- * a terminal somebody is asked, and the answer is kept.
+ * Lets a command run code: returns its context once the project is trusted, or when it runs nothing of the project. At a terminal the
+ * user is asked, and the answer is stored.
  * @throws CliError `FOLDER_UNTRUSTED`; HostError `FOLDER_TOO_WIDE`.
  */
 export async function requireConsent(context: CommandContext, use: CodeUse): Promise<CommandContext> {
@@ -50,31 +50,33 @@ export async function requireConsent(context: CommandContext, use: CodeUse): Pro
   if (found.length === 0 && use.always !== true) return context;
   const canAsk = io.ask !== undefined && io.stdin.isTTY && io.stderr.isTTY && !out.isJson;
   if (!canAsk) throw refusal(consent, found);
-  // Before the question: what cannot be trusted is not asked for.
+  // Runs before the question: there is no question about a folder that cannot be trusted.
   describeFolder(consent.folder);
   if (!(await isAgreed(context, found))) throw refusal(consent, found);
   await trustFolderIn(trustFileIn(skillhostHome()), consent.folder);
   return { ...context, consent: { ...consent, standing: "trusted", isTrusted: true } };
 }
 
-/** What a command does not run, for those that go on without it. */
+/** The code that a command skips when it continues without trust. */
 export function withheldCode(context: CommandContext, use: CodeUse = {}): Diagnostic | undefined {
   if (context.consent.isTrusted) return undefined;
   const found = findCode(context, use);
   return found.length === 0 ? undefined : untrustedFolder(context.consent.folder);
 }
 
-/** The folders whose code a host may run, beside those that the user trusts. */
+/** The folders whose code a host may run, in addition to those that the user trusts. */
 export function runnableFolders(context: CommandContext, directories: readonly string[], roots: readonly string[]): FolderChoice {
   const { consent, options, config } = context;
   if (consent.ofUser === true) return true;
   const isOnCommandLine = directories.length > 0 || options.skills !== undefined;
   const areNamed = isOnCommandLine || consent.isTrusted || namesSkills(config);
-  const ofConfig = countsAsNamed(context) ? [...(listedProjects(config) ?? []), ...pluginPaths(config)] : [];
+  const ofConfig = countsAsNamed(context)
+    ? [...(listedProjects(config) ?? []), ...pluginNames(config).filter((use) => /^(?:[/\\]|[a-zA-Z]:)/.test(use))]
+    : [];
   return [...consent.ofUser, ...(consent.isTrusted ? [consent.folder] : []), ...(areNamed ? roots.map(fixedPart) : []), ...ofConfig];
 }
 
-/** Lines for people: what of the project would run. */
+/** Describes the project code that would run, one line each. */
 function findCode(context: CommandContext, { directories = [], agent }: CodeUse): readonly string[] {
   const { config, options, io, consent } = context;
   const isConfigNamed = config.origin?.isNamed === true;
@@ -106,10 +108,6 @@ function pluginNames({ plugins = [] }: ConfiguredOptions): readonly string[] {
   return plugins.map((plugin) => (typeof plugin === "string" ? plugin : plugin.use));
 }
 
-function pluginPaths(config: ConfiguredOptions): readonly string[] {
-  return pluginNames(config).filter((use) => /^(?:[/\\]|[a-zA-Z]:)/.test(use));
-}
-
 function listedProjects({ packageSkills }: ConfiguredOptions): readonly string[] | undefined {
   return Array.isArray(packageSkills) ? packageSkills : undefined;
 }
@@ -136,8 +134,8 @@ function refusal({ folder, standing }: ProjectConsent, found: readonly string[])
 }
 
 /**
- * What a configuration asks of signatures. It comes with a project, so that it may ask for more than the user does and
- * never for less, and cannot have anybody trusted: keys that it names narrow down those that the user trusts.
+ * The trust settings of a configuration. It comes with a project, so it may be stricter than the user's settings but never weaker, and
+ * cannot add trusted keys: the keys that it names restrict those that the user trusts.
  */
 export function readConfiguredTrust(fields: FieldReader): TrustOptions | undefined {
   const value = fields.raw("trust");

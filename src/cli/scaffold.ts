@@ -15,10 +15,10 @@ import { didYouMean } from "./did-you-mean.ts";
 import { skillDirectories } from "./open-host.ts";
 import { withheldCode } from "./project-consent.ts";
 
-/** Files to be made, by their paths relative to the skill, with forward slashes. */
+/** The files to create, by path relative to the skill, with forward slashes. */
 type ScaffoldFiles = Readonly<Record<string, string>>;
 
-/** A skill with one tool, which works as it is, and a test of it. */
+/** A working skill with one tool and its test. */
 export function skillFiles(name: string, schema: string | undefined): ScaffoldFiles {
   const tool = nearestToolName(name.replaceAll("-", "_"));
   const manifest = { ...(schema && { $schema: schema }), name, version: "0.1.0" };
@@ -101,7 +101,7 @@ function titleOf(name: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** A plugin with one tool and a configuration, which works as it is, and a test of it. */
+/** A working plugin with one tool, a configuration and its test. */
 export function pluginFiles(name: string): ScaffoldFiles {
   const tool = nearestToolName(name.replaceAll("-", "_"));
   return { "plugin.ts": pluginModule(name, tool), "test/plugin.test.mjs": pluginTest(tool) };
@@ -183,7 +183,7 @@ test("does not start with an invalid configuration", async () => {
 `;
 }
 
-/** Writes files below a folder and gives their paths. One that is there already is left alone, and then so is everything else. */
+/** Writes files below a folder and returns their paths. If one already exists, nothing is written. */
 export function writeScaffold(folder: string, files: ScaffoldFiles): readonly string[] {
   const planned = Object.entries(files).map(([path, text]) => ({ file: join(folder, path), text }));
   const taken = planned.find(({ file }) => existsSync(file));
@@ -198,8 +198,8 @@ export function writeScaffold(folder: string, files: ScaffoldFiles): readonly st
 }
 
 /**
- * Writes the files of a new folder, and trusts what was made: the project, when there is nothing of anybody else in it that
- * would run by that, else the new folder only.
+ * Writes the files of a new folder and trusts it: the whole project if it contains no other code that would run, otherwise only the new
+ * folder.
  */
 export async function writeTrusted(context: CommandContext, folder: string, files: ScaffoldFiles): Promise<readonly string[]> {
   const { consent } = context;
@@ -211,7 +211,7 @@ export async function writeTrusted(context: CommandContext, folder: string, file
 }
 
 /**
- * Nothing is written outside of the project because a link or a configuration in it leads there.
+ * Refuses to write outside of the project through a link or a configuration.
  * @throws CliError `PATH_OUTSIDE`
  */
 export function assertOwnPlace({ consent, options, out }: CommandContext, folder: string): void {
@@ -223,7 +223,7 @@ export function assertOwnPlace({ consent, options, out }: CommandContext, folder
 function write(file: string, text: string): void {
   try {
     mkdirSync(dirname(file), { recursive: true });
-    // Also when somebody made it since we looked.
+    // Fails too if the file was created since the check.
     writeFileSync(file, text, { flag: "wx" });
   } catch (error) {
     throw new CliError(
@@ -234,7 +234,7 @@ function write(file: string, text: string): void {
   }
 }
 
-/** Where the schema of skill.json lies as seen from a skill, if this package is installed above it. */
+/** The path from a skill to the schema of skill.json, if this package is installed above it. */
 export function schemaPath(folder: string): string | undefined {
   const installed = installedAbove(folder);
   return (
@@ -245,7 +245,7 @@ export function schemaPath(folder: string): string | undefined {
   );
 }
 
-/** How to run a test that imports `skillhost/testing`. A global installation is not found by imports. */
+/** How to run a test that imports `skillhost/testing`, which imports do not find in a global installation. */
 export function testHint({ out }: CommandContext, test: string): string {
   const command = `node --test ${out.path(test)}`;
   return installedAbove(dirname(test)) === undefined
@@ -268,7 +268,7 @@ export function isBundledName(name: string): boolean {
   return name.startsWith(prefix);
 }
 
-/** Copies skills that come with skillhost into the project, or into the user's own folder, to be used and changed there. */
+/** Copies bundled skills into the project or the user's own folder, to be used and changed there. */
 export async function addBundled(
   context: CommandContext,
   names: readonly string[],

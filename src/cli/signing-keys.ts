@@ -7,12 +7,12 @@ import { CliError } from "./cli-error.ts";
 import type { CommandContext } from "./command-context.ts";
 import { visibleLine } from "./terminal-style.ts";
 
-/** The user's keys to sign with. */
+/** The user's signing keys. */
 export function ownKeys(): readonly StoredKey[] {
   return listPrivateKeys(keysFolderIn(skillhostHome()));
 }
 
-/** The key that is named, or the only one that there is. @throws CliError `KEY_UNKNOWN`, `KEY_AMBIGUOUS`. */
+/** The named key, or the only one. @throws CliError `KEY_UNKNOWN`, `KEY_AMBIGUOUS`. */
 export function chooseKey(wanted: string | undefined): StoredKey {
   const all = ownKeys();
   const found = all.filter(({ id, name }) => wanted === undefined || id === wanted || name === wanted);
@@ -25,7 +25,7 @@ export function chooseKey(wanted: string | undefined): StoredKey {
   throw new CliError("KEY_AMBIGUOUS", `You have several keys. Choose one by its id: ${known}.`, 1);
 }
 
-/** The passphrase that a file or the environment gives: on a command line, others could read it. */
+/** The passphrase from a file or the environment: other users can read command lines. */
 export function readPassphrase({ io }: CommandContext, file: string | undefined): string | undefined {
   const given = file === undefined ? io.env["SKILLHOST_KEY_PASSPHRASE"] : readFirstLine(resolve(io.cwd, file));
   if (given !== "") return given;

@@ -1,14 +1,14 @@
 import { setFlagsFromString } from "node:v8";
 
 /**
- * Keeps the heap for new objects at the size that it begins with. Loading is a burst of objects that live a moment, for
- * which V8 would make room many times as large, and keep it: 40 MB of a runtime that mostly waits.
+ * Keeps the young generation of the heap at its initial size. Loading creates many short-lived objects, for which V8 would enlarge it
+ * permanently: 40 MB for a runtime that mostly waits.
  */
 export function keepHeapSmall(): void {
   setFlagsFromString("--semi-space-growth-factor=1");
 }
 
-/** Lets the heap grow as V8 sees fit: for work that goes on and on, that is quicker. */
+/** Lets V8 grow the young generation: faster for continuous work. */
 export function letHeapGrow(): void {
   setFlagsFromString("--semi-space-growth-factor=2");
 }

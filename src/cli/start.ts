@@ -3,7 +3,7 @@ import { keepHeapSmall } from "./small-heap.ts";
 
 const { io, leave } = createProcessIo(process);
 const argv = process.argv.slice(2);
-// Clients of the Copilot SDK start their runtime like this, and wait for it: nothing is loaded that they do not need.
+// Copilot SDK clients start their runtime this way and wait for it, so only needed modules are loaded.
 const isRuntime = argv.includes("--headless");
 if (isRuntime) keepHeapSmall();
 const run = isRuntime ? (await import("./commands/headless.ts")).headless : (await import("./main.ts")).main;

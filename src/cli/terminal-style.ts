@@ -4,7 +4,7 @@ import type { CliIo, CliStream } from "./process-io.ts";
 
 type Paint = (text: string) => string;
 
-/** How text looks on one stream: colours where they are wanted, marks that its fonts have. */
+/** The text style of one stream: colours if wanted, and marks that its fonts have. */
 export interface Style {
   readonly bold: Paint;
   readonly dim: Paint;
@@ -57,17 +57,17 @@ function hasUnicode(env: CliIo["env"]): boolean {
   return /utf-?8/i.test(env["LC_ALL"] || env["LC_CTYPE"] || env["LANG"] || "");
 }
 
-/** Text of strangers as one line for a terminal: white space is a blank, what cannot be seen is written as an escape. */
+/** Untrusted text as one line for a terminal: white space becomes a blank, invisible characters become escapes. */
 export function visibleLine(text: string): string {
   return escapeHidden(text.replace(/[ \t]*[\r\n]+[ \t]*|\t/g, " "));
 }
 
-/** The same for text of several lines, whose lines and tabs stay. */
+/** Untrusted text for a terminal with its line breaks and tabs; other invisible characters become escapes. */
 export function visibleText(text: string): string {
   return escapeHidden(text.replace(/\r\n?/g, "\n"));
 }
 
-/** A path as it is best read and clicked: relative when it lies below. */
+/** A readable, clickable path: relative if it lies below `from`. */
 export function shownPath(path: string, from: string): string {
   const way = relative(from, path);
   if (way === "") return ".";

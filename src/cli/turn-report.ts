@@ -3,12 +3,12 @@ import type { Output } from "./output.ts";
 import type { CliIo } from "./process-io.ts";
 import { visibleLine, visibleText } from "./terminal-style.ts";
 
-/** Shows a turn while it runs: what the model says on stdout, the calls with their time on stderr. */
+/** Shows a running turn: the model's text on stdout, calls with their duration on stderr. */
 export interface TurnReport {
-  hear(event: SessionEvent): void;
-  /** The tools whose calls were denied because nobody had allowed them. */
+  onEvent(event: SessionEvent): void;
+  /** The tools whose calls were denied for lack of permission. */
   readonly unallowed: ReadonlySet<string>;
-  /** Whether the turn was stopped because it went on too long. */
+  /** Whether the turn was stopped at its limit of steps. */
   readonly hitLimit: boolean;
 }
 
@@ -29,7 +29,7 @@ class Report implements TurnReport {
   readonly #io: CliIo;
   readonly #out: Output;
   readonly #calls = new Map<unknown, Call>();
-  /** Of the message that is being shown piece by piece. */
+  /** The shown part of the message that is being streamed. */
   #streamed = "";
 
   constructor(io: CliIo, out: Output) {
@@ -37,14 +37,26 @@ class Report implements TurnReport {
     this.#out = out;
   }
 
-  hear({ type, data, agentId }: SessionEvent): void {
+  onEvent({ type, data, agentId }: SessionEvent): void {
     if (type === "session.info" && data["infoType"] === "iteration_limit") this.hitLimit = true;
-    if (type === "permission.completed") this.#judge(data);
-    if (type === "tool.execution_start") this.#begin(data, agentId);
+    if (type === "permission.completed") {
+      const result = data["result"] as { readonly kind?: unknown } | undefined;
+      const call = this.#calls.get(data["toolCallId"]);
+      if (call !== undefined && result?.kind === "denied-no-approval-rule-and-could-not-request-from-user") this.unallowed.add(call.name);
+    }
+    if (type === "tool.execution_start") {
+      const name = String(data["toolName"]);
+      this.#calls.set(data["toolCallId"], { name, since: performance.now() });
+      this.#out.note(`> ${who(agentId)}${visibleLine(name)} ${visibleLine(shortened(JSON.stringify(data["arguments"]) ?? ""))}`);
+    }
     if (type === "tool.execution_complete") this.#end(data, agentId);
     if (this.#out.isJson || agentId !== undefined) return;
     if (type === "assistant.message_delta") this.#stream(String(data["deltaContent"]));
-    if (type === "assistant.message") this.#say(String(data["content"]));
+    if (type === "assistant.message") {
+      const content = String(data["content"]);
+      if (this.#streamed === "") this.#stream(content);
+      this.#endLine();
+    }
     if (type === "session.error") this.#endLine();
     if (type === "session.info" || type === "session.warning") this.#out.note(visibleText(String(data["message"])));
   }
@@ -54,25 +66,14 @@ class Report implements TurnReport {
     this.#write(text);
   }
 
-  #say(content: string): void {
-    if (this.#streamed === "") this.#stream(content);
-    this.#endLine();
-  }
-
   #endLine(): void {
     if (this.#streamed !== "" && !this.#streamed.endsWith("\n")) this.#write("\n");
     this.#streamed = "";
   }
 
-  // A terminal obeys what it is sent; a pipe or a file gets the text as it is.
+  // A terminal interprets control characters; a pipe or file gets the text unchanged.
   #write(text: string): void {
     this.#io.stdout.write(this.#io.stdout.isTTY ? visibleText(text) : text);
-  }
-
-  #begin(data: Data, agentId: string | undefined): void {
-    const name = String(data["toolName"]);
-    this.#calls.set(data["toolCallId"], { name, since: performance.now() });
-    this.#out.note(`> ${who(agentId)}${visibleLine(name)} ${visibleLine(shortened(jsonOf(data["arguments"])))}`);
   }
 
   #end(data: Data, agentId: string | undefined): void {
@@ -87,12 +88,6 @@ class Report implements TurnReport {
       `${data["success"] === true ? style.marks.added : style.marks.failed} ${who(agentId)}${visibleLine(call.name)} ${outcome}`,
     );
   }
-
-  #judge(data: Data): void {
-    const result = data["result"] as { readonly kind?: unknown } | undefined;
-    const call = this.#calls.get(data["toolCallId"]);
-    if (call !== undefined && result?.kind === "denied-no-approval-rule-and-could-not-request-from-user") this.unallowed.add(call.name);
-  }
 }
 
 function who(agentId: string | undefined): string {
@@ -101,8 +96,4 @@ function who(agentId: string | undefined): string {
 
 function shortened(text: string): string {
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
-}
-
-function jsonOf(value: unknown): string {
-  return JSON.stringify(value) ?? "";
 }

@@ -141,16 +141,15 @@ async function takeBack(project: string, journal: Journal, { onStep }: CommitOpt
       onStep?.({ kind: "returned", path: change.path });
     }
   }
-  for (const [name, text] of Object.entries(journal.manifests)) await restore(join(project, name), text, project);
+  for (const [name, text] of Object.entries(journal.manifests)) {
+    const file = join(project, name);
+    if (text === null) await rm(file, { force: true });
+    else if (!existsSync(file) || readFileSync(file, "utf8") !== text) await writeFileAtomic(file, text, { inside: project });
+  }
   onStep?.({ kind: "restored" });
   await rm(journalOf(project), { force: true });
   onStep?.({ kind: "settled" });
   await rm(folder, { recursive: true, force: true });
-}
-
-async function restore(file: string, text: string | null, project: string): Promise<void> {
-  if (text === null) await rm(file, { force: true });
-  else if (!existsSync(file) || readFileSync(file, "utf8") !== text) await writeFileAtomic(file, text, { inside: project });
 }
 
 function readManifests(project: string): Record<string, string | null> {

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { HostError } from "../base/errors.ts";
 import { type LockedPackage, type LockedSkill, lockFileName, type PackagesLock, readLock } from "./lock-file.ts";
 import { type LockOptions, lockProject, sameRecord } from "./lock-project.ts";
-import type { LockedTool } from "./read-skill-folder.ts";
 
 /** Something that is not as the lock has it. */
 export interface Drift {
@@ -22,12 +21,7 @@ interface CompareOptions {
 
 /** What differs, in the order of names. Empty: nothing does. */
 export function compareLocks(locked: PackagesLock, found: PackagesLock, { isUnrun = false }: CompareOptions = {}): readonly Drift[] {
-  const all = compareAll(locked, found);
-  return isUnrun ? all.filter(({ kind, diff }) => kind !== "tool" || diff !== undefined) : all;
-}
-
-function compareAll(locked: PackagesLock, found: PackagesLock): readonly Drift[] {
-  return [
+  const all: readonly Drift[] = [
     ...compareNames(locked.packages, found.packages).flatMap(([name, before, now]) =>
       before === undefined || now === undefined ? [presence("package", name, before !== undefined)] : comparePackage(name, before, now),
     ),
@@ -37,6 +31,7 @@ function compareAll(locked: PackagesLock, found: PackagesLock): readonly Drift[]
         : [...compareSkill(path, before, now), ...compareFiles(path, before.files, now.files)],
     ),
   ];
+  return isUnrun ? all.filter(({ kind, diff }) => kind !== "tool" || diff !== undefined) : all;
 }
 
 function comparePackage(name: string, before: LockedPackage, now: LockedPackage): readonly Drift[] {
@@ -63,7 +58,12 @@ export function compareSkill(subject: string, before: LockedSkill, now: LockedSk
     const tool = `${subject} ${name}`;
     if (one === undefined || other === undefined) found.push(presence("tool", tool, one !== undefined));
     else if (one.signature !== undefined && other.signature !== undefined && one.signature !== other.signature) {
-      found.push({ kind: "tool", subject: tool, message: "is defined differently", diff: diffTool(one, other) });
+      found.push({
+        kind: "tool",
+        subject: tool,
+        message: "is defined differently",
+        diff: diffLines([...one.definition, ...(one.uses ?? [])], [...other.definition, ...(other.uses ?? [])]),
+      });
     } else {
       // A lock that was written before uses were recorded does not know them; the digests of the files do.
       const uses = one.uses === undefined ? [] : diffLines(one.uses, other.uses ?? []);
@@ -71,10 +71,6 @@ export function compareSkill(subject: string, before: LockedSkill, now: LockedSk
     }
   }
   return found;
-}
-
-function diffTool(before: LockedTool, now: LockedTool): readonly string[] {
-  return diffLines([...before.definition, ...(before.uses ?? [])], [...now.definition, ...(now.uses ?? [])]);
 }
 
 /** The lines that only one of two lists has. */

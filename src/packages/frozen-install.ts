@@ -5,7 +5,7 @@ import { findPackageSkills, readManifest, usedPackages } from "../skills/store/p
 import { type Change, closeStaging, commitChanges, openStaging, type Staging } from "./commit.ts";
 import { compareFiles, compareLocks, countsOf, type Drift, needLock, type VerifyOutcome } from "./compare-locks.ts";
 import { type InstallContext, judgeAll, progressOf, waitingText } from "./install.ts";
-import type { LockedPackage, PackagesLock } from "./lock-file.ts";
+import type { PackagesLock } from "./lock-file.ts";
 import { filesOf, lockProject } from "./lock-project.ts";
 import { claimProject } from "./package-project.ts";
 import { previewTree } from "./preview.ts";
@@ -45,7 +45,14 @@ async function install(lock: PackagesLock, context: InstallContext): Promise<Fro
     const used = usedPackages(readManifest(folder));
     const stagedDrift = staged.flatMap((each) => driftOfStaged(each, lock, used));
     if (stagedDrift.length > 0) return { drift: stagedDrift, installed: [], ...countsOf(lock) };
-    await judgeStaged(missing, staged, context);
+    const tree = { wanted: missing, missing, surplus: [], save: async () => {} };
+    const preview = await previewTree(tree, staged, {
+      project: context.project.folder,
+      reader: context.reader,
+      signal: context.signal,
+      lock: undefined,
+    });
+    await judgeAll({ ...preview, packages: preview.packages.filter(({ skills }) => skills.length > 0) }, context);
     return await commit(missing, staging, lock, context);
   } finally {
     if (existsSync(staging.folder)) await closeStaging(staging);
@@ -125,14 +132,10 @@ function lockDrift(project: string, lock: PackagesLock): readonly Drift[] {
       const diff = [`- ${String(known[differs])}`, `+ ${String(now[differs])}`];
       return [{ kind: "source", subject: name, message: `has another ${differs} in package-lock.json`, diff }];
     }
-    return driftOfInstalled(project, name, known);
+    const folder = join(project, "node_modules", name);
+    if (readManifest(folder)["version"] !== known.version) return [];
+    return compareFiles(name, known.files, filesOf(folder));
   });
-}
-
-function driftOfInstalled(project: string, name: string, known: LockedPackage): readonly Drift[] {
-  const folder = join(project, "node_modules", name);
-  if (readManifest(folder)["version"] !== known.version) return [];
-  return compareFiles(name, known.files, filesOf(folder));
 }
 
 function driftOfStaged({ wanted, folder }: StagedPackage, lock: PackagesLock, used: readonly string[]): readonly Drift[] {
@@ -170,17 +173,6 @@ function isThere(project: string, { path, version, target }: WantedPackage): boo
   const stat = lstatSync(at, { throwIfNoEntry: false });
   if (stat === undefined) return false;
   return target === undefined ? readManifest(at)["version"] === version : stat.isSymbolicLink();
-}
-
-async function judgeStaged(missing: readonly WantedPackage[], staged: readonly StagedPackage[], context: InstallContext): Promise<void> {
-  const tree = { wanted: missing, missing, surplus: [], save: async () => {} };
-  const preview = await previewTree(tree, staged, {
-    project: context.project.folder,
-    reader: context.reader,
-    signal: context.signal,
-    lock: undefined,
-  });
-  await judgeAll({ ...preview, packages: preview.packages.filter(({ skills }) => skills.length > 0) }, context);
 }
 
 async function linkBins(project: string, missing: readonly WantedPackage[], { npm }: InstallContext): Promise<void> {

@@ -59,24 +59,26 @@ export function readLock(project: string): PackagesLock | undefined {
     const { lockfileVersion, ...rest } = isPlainRecord(value) ? value : mustBe("the lock", "an object");
     if (lockfileVersion !== version)
       throw unusable(file, `Its lockfileVersion is ${JSON.stringify(lockfileVersion)}, but this version of skillhost supports ${version}.`);
-    return complete(readFields<Partial<PackagesLock>>(rest, "lock", "PACKAGES_LOCK", readers as FieldReaders<Partial<PackagesLock>>));
+    // What a hand left out of the file reads as empty: the comparison will say so.
+    const { packages = {}, skills = {} } = readFields<Partial<PackagesLock>>(
+      rest,
+      "lock",
+      "PACKAGES_LOCK",
+      readers as FieldReaders<Partial<PackagesLock>>,
+    );
+    const whole = <T extends LockedSkill>(skill: T): T => ({ ...skill, name: skill.name ?? "", tools: skill.tools ?? {} });
+    return {
+      packages: mapValues(packages, (each) => ({
+        ...each,
+        version: each.version ?? "",
+        files: each.files ?? {},
+        skills: mapValues(each.skills ?? {}, whole),
+      })),
+      skills: mapValues(skills, (each) => ({ ...whole(each), files: each.files ?? {} })),
+    };
   } catch (error) {
     throw error instanceof HostError && error.message.includes(file) ? error : unusable(file, (error as Error).message);
   }
-}
-
-/** What a hand left out of the file reads as empty: the comparison will say so. */
-function complete({ packages = {}, skills = {} }: Partial<PackagesLock>): PackagesLock {
-  const whole = <T extends LockedSkill>(skill: T): T => ({ ...skill, name: skill.name ?? "", tools: skill.tools ?? {} });
-  return {
-    packages: mapValues(packages, (each) => ({
-      ...each,
-      version: each.version ?? "",
-      files: each.files ?? {},
-      skills: mapValues(each.skills ?? {}, whole),
-    })),
-    skills: mapValues(skills, (each) => ({ ...whole(each), files: each.files ?? {} })),
-  };
 }
 
 function mapValues<T>(record: Readonly<Record<string, T>>, to: (value: T) => T): Readonly<Record<string, T>> {

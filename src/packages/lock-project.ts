@@ -157,7 +157,15 @@ export async function recordPackages(project: string, { add = [], remove = [] }:
   for (const name of [...remove, ...[...wanted].filter((name) => !dependencies.includes(name))]) wanted.delete(name);
   const packages = [...wanted].sort();
   if (JSON.stringify(packages) === JSON.stringify(usedPackages(manifest))) return;
-  await writeRecord(project, manifest, packages);
+  const file = join(project, "package.json");
+  const own = isPlainRecord(manifest["skillhost"]) ? manifest["skillhost"] : {};
+  const { packages: _, ...rest } = own;
+  const skillhost = packages.length > 0 ? { ...rest, packages } : rest;
+  const { skillhost: _before, ...others } = manifest;
+  const changed = Object.keys(skillhost).length > 0 ? { ...manifest, skillhost } : others;
+  const text = readTextFile(file, maxBytes);
+  const indent = (text.ok ? /^[ \t]+(?=")/m.exec(text.text)?.[0] : undefined) ?? "  ";
+  await writeFileAtomic(file, `${JSON.stringify(changed, undefined, indent)}\n`, { inside: project });
 }
 
 /** The dependency that a specification names. */
@@ -169,18 +177,6 @@ function nameOf(spec: string, project: string, manifest: Readonly<Record<string,
   const isSame = (value: unknown): boolean =>
     typeof value === "string" && value.startsWith("file:") && resolve(project, value.slice(5)) === path;
   return Object.keys(dependencies).find((name) => isSame(dependencies[name]));
-}
-
-async function writeRecord(project: string, manifest: Readonly<Record<string, unknown>>, packages: readonly string[]): Promise<void> {
-  const file = join(project, "package.json");
-  const own = isPlainRecord(manifest["skillhost"]) ? manifest["skillhost"] : {};
-  const { packages: _, ...rest } = own;
-  const skillhost = packages.length > 0 ? { ...rest, packages } : rest;
-  const { skillhost: _before, ...others } = manifest;
-  const changed = Object.keys(skillhost).length > 0 ? { ...manifest, skillhost } : others;
-  const text = readTextFile(file, maxBytes);
-  const indent = (text.ok ? /^[ \t]+(?=")/m.exec(text.text)?.[0] : undefined) ?? "  ";
-  await writeFileAtomic(file, `${JSON.stringify(changed, undefined, indent)}\n`, { inside: project });
 }
 
 const maxBytes = 16 * 1024 * 1024;

@@ -16,7 +16,14 @@ export interface NpmPlace {
  * scripts are off, and nothing in a configuration turns them on.
  */
 export function readNpmOptions({ project, env }: NpmPlace): NpmOptions {
-  const fromEnv = environmentOptions(env);
+  const fromEnv = new Map<string, string>();
+  for (const [name, value] of Object.entries(env)) {
+    const match = /^npm_config_(.+)$/i.exec(name);
+    if (match === null || value === undefined || value === "") continue;
+    const key = match[1]!;
+    // Keys that name a registry are written as they are; the others with underscores for hyphens.
+    fromEnv.set(key.startsWith("//") || key.startsWith("@") ? key : key.toLowerCase().replaceAll("_", "-"), value);
+  }
   const user = fromEnv.get("userconfig") ?? join(homedir(), ".npmrc");
   const machine = fromEnv.get("globalconfig") ?? join(resolve(process.execPath, "../.."), "etc/npmrc");
   const all = new Map([
@@ -66,18 +73,6 @@ function readNpmrc(file: string, env: NpmPlace["env"]): ReadonlyMap<string, stri
 /** `${NAME}` is a variable of the environment; one that is not there stays as it is written. */
 function expand(text: string, env: NpmPlace["env"]): string {
   return text.replace(/\$\{([^}?]+)(\?)?\}/g, (whole, name: string, isOptional?: string) => env[name] ?? (isOptional ? "" : whole));
-}
-
-function environmentOptions(env: NpmPlace["env"]): ReadonlyMap<string, string> {
-  const found = new Map<string, string>();
-  for (const [name, value] of Object.entries(env)) {
-    const match = /^npm_config_(.+)$/i.exec(name);
-    if (match === null || value === undefined || value === "") continue;
-    const key = match[1]!;
-    // Keys that name a registry are written as they are; the others with underscores for hyphens.
-    found.set(key.startsWith("//") || key.startsWith("@") ? key : key.toLowerCase().replaceAll("_", "-"), value);
-  }
-  return found;
 }
 
 /** What belongs to one registry or scope: `//host/:_authToken`, `@scope:registry`. The libraries send it nowhere else. */

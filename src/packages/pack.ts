@@ -68,7 +68,11 @@ export async function packSkills(folder: string, options: PackOptions): Promise<
       diagnostics: all,
     };
   } catch (error) {
-    if (isChanged && options.writes && !isToBeSigned(error)) await restore(join(source, "package.json"), before);
+    if (isChanged && options.writes && !isToBeSigned(error)) {
+      const file = join(source, "package.json");
+      if (before === undefined) await rm(file, { force: true });
+      else await writeFileAtomic(file, before);
+    }
     throw error;
   } finally {
     unpacked?.[Symbol.dispose]();
@@ -149,11 +153,6 @@ function isToBeSigned(error: unknown): boolean {
   if (!(error instanceof PackRefused)) return false;
   const errors = error.diagnostics.filter(({ severity }) => severity === "error");
   return errors.every(({ code }) => code === "PACK_SIGNED");
-}
-
-async function restore(file: string, before: string | undefined): Promise<void> {
-  if (before === undefined) await rm(file, { force: true });
-  else await writeFileAtomic(file, before);
 }
 
 function noSkills(folder: string, diagnostics: readonly Diagnostic[]): HostError {

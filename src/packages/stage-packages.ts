@@ -91,7 +91,9 @@ async function stage(wanted: WantedPackage, staging: Staging, { npm }: StageOpti
       ...locked,
     });
     const summary = await inspectTarball(chunks);
-    const integrity = integrityOf(chunks);
+    const hash = createHash("sha512");
+    for (const chunk of chunks) hash.update(chunk);
+    const integrity = `sha512-${hash.digest("base64")}`;
     await mkdir(folder, { recursive: true });
     // With the integrity of what was looked through, nothing else can be unpacked.
     await pacote.extract(spec, folder, { ...place, integrity });
@@ -111,12 +113,6 @@ async function collect(stream: AsyncIterable<Uint8Array>): Promise<readonly Uint
     chunks.push(chunk);
   }
   return chunks;
-}
-
-function integrityOf(chunks: readonly Uint8Array[]): string {
-  const hash = createHash("sha512");
-  for (const chunk of chunks) hash.update(chunk);
-  return `sha512-${hash.digest("base64")}`;
 }
 
 function tooLarge(): HostError {

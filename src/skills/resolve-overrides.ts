@@ -12,38 +12,38 @@ import { type ResolvedRequires, resolveRequires, type SkillRequirement } from ".
 import type { LoadedFolder, Skill, SkillsSnapshot } from "./skill.ts";
 import { rootMissingCode } from "./store/skill-roots.ts";
 
-/** What happens when two skills, or tools of two skills, have one name. */
+/** What happens when two skills, or tools of two skills, have the same name. */
 export type ConflictPolicy = "override" | "keep-first" | "rename" | "error";
 
-/** One policy for all clashes, or one by name with a default. */
+/** One policy for all clashes, or one per name with a default. */
 export type ConflictRules =
   | ConflictPolicy
   | { readonly default?: ConflictPolicy; readonly names?: Readonly<Record<string, ConflictPolicy>> };
 
-/** Which skills a session looks at: its roots in order of precedence, lowest first, and what it has switched off. */
+/** The skills that a session uses: its roots in order of precedence, lowest first, and what it disables. */
 interface SkillsView {
   readonly roots: readonly string[];
-  /** Roots that need not exist: the default ones. */
+  /** Roots that may be missing: the default ones. */
   readonly optionalRoots?: ReadonlySet<string>;
   readonly disabledSkills: ReadonlySet<string>;
   readonly conflicts: ConflictRules;
 }
 
-/** `refused`: what it requires is not there. `untrusted`: its folder is not trusted, so nothing of it was run. */
+/** `refused`: a requirement is not met. `untrusted`: its folder is not trusted, so its code was not run. */
 export type SkillState = "active" | "disabled" | "shadowed" | "refused" | "untrusted";
 
 /** A skill in a view, with the rule that decided its state. */
-interface SkillStanding {
+interface SkillStatus {
   readonly skill: Skill;
   readonly state: SkillState;
   readonly rule: string;
   /** The folder of the skill that won, if this one lost. */
   readonly winner?: string;
-  /** What it requires, if anything, and whether it has it. */
+  /** Its requirements, and whether they are met. */
   readonly requires?: readonly SkillRequirement[];
 }
 
-/** A tool that lost its name, with the rule that decided. Renamed: it is offered under `renamedTo`. */
+/** A tool that lost its name, with the rule that decided. If renamed, it is offered under `renamedTo`. */
 interface ShadowedTool {
   readonly tool: Tool;
   readonly winner: Tool;
@@ -52,19 +52,19 @@ interface ShadowedTool {
 }
 
 export interface ResolvedSkills {
-  readonly standings: readonly SkillStanding[];
-  /** The skills that are active, in order of precedence. */
+  readonly standings: readonly SkillStatus[];
+  /** The active skills in order of precedence. */
   readonly skills: readonly Skill[];
   readonly tools: readonly Tool[];
   readonly shadowed: readonly ShadowedTool[];
-  /** What they offer beside tools. */
+  /** Their prompts and resources. */
   readonly offers: ResolvedOffers;
-  /** Folders of which nothing could be loaded. */
+  /** Folders that could not be loaded at all. */
   readonly failed: readonly LoadedFolder[];
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** Decides, for one view, which skills and which of their tools count. Pure: equal input gives equal output, in the same order. */
+/** Decides, for one view, which skills and tools are used. Pure: equal input gives equal output, in the same order. */
 export function resolveOverrides(loaded: SkillsSnapshot, view: SkillsView): ResolvedSkills {
   const diagnostics = view.roots.flatMap((root) => {
     const found = loaded.roots.get(root)?.diagnostics ?? [];
@@ -93,7 +93,7 @@ export function resolveOverrides(loaded: SkillsSnapshot, view: SkillsView): Reso
   return { standings: settled, skills, tools, shadowed, offers, failed, diagnostics };
 }
 
-/** The folders of the roots in order; one that several roots bring counts where it comes last. */
+/** The folders of the roots in order; a folder of several roots counts at its last position. */
 function foldersOf(loaded: SkillsSnapshot, roots: readonly string[]): LoadedFolder[] {
   const order = new Set<string>();
   for (const root of roots) {
@@ -139,7 +139,7 @@ function chooseSkills(skills: readonly Skill[], rules: ConflictRules, diagnostic
   return winners;
 }
 
-type Chosen = SkillStanding & { readonly state: Exclude<SkillState, "refused"> };
+type Chosen = SkillStatus & { readonly state: Exclude<SkillState, "refused"> };
 
 function settle(skill: Skill, winners: ReadonlyMap<string, Winner>): Chosen {
   const winner = winners.get(skill.name) as Winner;
@@ -147,14 +147,14 @@ function settle(skill: Skill, winners: ReadonlyMap<string, Winner>): Chosen {
   return { skill, state: "shadowed", rule: winner.rule, winner: winner.skill.folder };
 }
 
-function withRequires(standing: Chosen, { requirements, refused }: ResolvedRequires): SkillStanding {
+function withRequires(standing: Chosen, { requirements, refused }: ResolvedRequires): SkillStatus {
   const requires = requirements.get(standing.skill);
   if (requires === undefined) return standing;
   const rule = refused.get(standing.skill);
   return rule === undefined ? { ...standing, requires } : { ...standing, requires, state: "refused", rule };
 }
 
-/** The name that a folder's skill would have, as far as that is known. */
+/** The presumed name of the skill in a folder that failed to load. */
 export function nameOfFailed({ folder, diagnostics }: LoadedFolder): string {
   return diagnostics.find(({ source }) => source !== undefined)?.source ?? basename(folder);
 }
@@ -221,21 +221,21 @@ function toolClash(winner: Tool, loser: Tool, policy: ConflictPolicy, renamed: T
   return { severity: policy === "error" ? "error" : "warning", code: "TOOL_NAME_CLASH", ...file, source: loser.origin.source, message };
 }
 
-/** What some skills offer together, beside tools. */
+/** The prompts and resources of several skills. */
 interface ResolvedOffers {
   readonly prompts: readonly Prompt[];
   readonly resourceTemplates: readonly ResourceTemplate[];
-  /** The files of the skills among them, which are not looked for before this is read. */
+  /** Includes the files of the skills, which are listed only when this is read. */
   readonly resources: ResourceSet;
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** Decides which of several skills has a prompt's name or a resource's address. Skills come lowest precedence first. */
+/** Decides which of several skills gets a prompt's name or a resource's URI. Skills come lowest precedence first. */
 function resolveOffers(skills: readonly Skill[], policyFor: (name: string) => ConflictPolicy): ResolvedOffers {
   const diagnostics: Diagnostic[] = [];
   const report: Report = (winner, loser, fate, name, policy) => void diagnostics.push(clash(winner, loser, fate, name, policy));
   const chosen = { policyFor, report };
-  // What is listed later tells of itself to nobody: its author has been told of the rest when the skill was loaded.
+  // Later lists report nothing here: the author saw the other diagnostics when the skill was loaded.
   choose(
     skills.flatMap((skill) => skill.resources),
     ({ definition }) => definition.uri,

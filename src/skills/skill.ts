@@ -7,86 +7,86 @@ import type { ResourceSet, SkillEntry } from "../tools/tool-source.ts";
 import type { TrustState } from "../trust/skill-trust.ts";
 import type { HeldTool } from "./load/skill-definitions.ts";
 
-/** A prompt file of a skill, as text, with `{baseDir}` and the like already expanded. */
+/** A text prompt of a skill, with `{baseDir}` and similar placeholders expanded. */
 export interface SkillPrompt {
   /** Relative to the skill, with forward slashes. */
   readonly path: string;
   readonly text: string;
 }
 
-/** One generation of a loaded skill folder. Immutable: a reload makes another. */
+/** One generation of a loaded skill folder. Immutable: a reload creates another. */
 export interface Skill extends SkillEntry {
   readonly folder: string;
   readonly displayName?: string;
   readonly version?: string;
   readonly author?: unknown;
-  /** `eager`: its prompts belong to every turn. `on-demand`: they are given when the skill is used. */
+  /** `eager`: its prompts are part of every turn. `on-demand`: they are added when the skill is used. */
   readonly promptMode: "eager" | "on-demand";
   readonly prompts: readonly SkillPrompt[];
-  /** False: `enabled: false` in its manifest. It is listed and contributes nothing. */
+  /** False for `enabled: false` in its manifest: it is listed but contributes nothing. */
   readonly enabled: boolean;
-  /** False: its folder is not trusted. Nothing of it was run, it is listed as far as its files tell, and it contributes nothing. */
+  /** False: its folder is not trusted. Its code was not run; it is listed as far as its files show, and contributes nothing. */
   readonly mayRun: boolean;
-  /** The model is not told of it; a person may still use it. */
+  /** The model does not see the skill; a user may still invoke it. */
   readonly hiddenFromModel: boolean;
   readonly tools: readonly Tool[];
-  /** What a person may call up: its instructions, its prompt files, and what its modules define. */
+  /** The prompts that users may invoke: its instructions, its prompt files, and those of its modules. */
   readonly offeredPrompts: readonly Prompt[];
-  /** What its modules define. */
+  /** The resources that its modules define. */
   readonly resources: readonly Resource[];
   readonly resourceTemplates: readonly ResourceTemplate[];
   readonly files: ResourceSet;
-  /** As written in the manifest; whoever connects MCP servers parses them. */
+  /** As written in the manifest; parsed when the servers are connected. */
   readonly mcpServers: Readonly<Record<string, unknown>>;
   readonly requires: Readonly<Record<string, string>>;
   readonly engines: Readonly<Record<string, string>>;
-  /** What its manifest declares that its tools reach. */
+  /** The permissions that its manifest declares for its tools. */
   readonly permissions?: SkillPermissions;
-  /** What its tools that are written in JSON use of the machine, a fact a line, by their names. */
+  /** What its declarative tools use on the machine, one line per resource, by tool name. */
   readonly uses: ReadonlyMap<string, readonly string[]>;
   /** Counts the reloads of this folder, from 1. */
   readonly generation: number;
-  /** Changes when the text, prompts, tools or description of the skill do. */
+  /** Changes with the text, prompts, tools or description of the skill. */
   readonly signature: string;
 }
 
-/** What is known of a folder: the skill that serves, and what is wrong with what stands there now. */
+/** The state of a folder: the active skill, and the diagnostics of its current files. */
 export interface LoadedFolder {
   readonly folder: string;
-  /** Absent: nothing of it can be served yet. */
+  /** Absent: nothing of it has loaded yet. */
   readonly skill?: Skill;
-  /** Everything found in the latest attempt, whether or not it was taken. */
+  /** All diagnostics of the latest attempt, successful or not. */
   readonly diagnostics: readonly Diagnostic[];
-  /** True: the latest attempt failed, and `skill` is the last generation that worked. */
+  /** True: the latest attempt failed, and `skill` is the last working generation. */
   readonly stale: boolean;
-  /** How its signature stands; absent: nobody asked for it to be looked at. */
+  /** The state of its signature; absent if it was not checked. */
   readonly trust?: TrustState;
-  /** Tools that wait for somebody to approve how they are defined. */
+  /** Tools whose definitions wait for approval. */
   readonly held?: readonly HeldTool[];
 }
 
-/** All that is loaded, for every session. Roots are given in the order of their folders' names. */
+/** Everything that is loaded, for all sessions. Roots are in the order of their folders' names. */
 export interface SkillsSnapshot {
   readonly roots: ReadonlyMap<string, RootListing>;
   readonly folders: ReadonlyMap<string, LoadedFolder>;
 }
 
-/** What a configured directory turned out to be, and the skill folders it brings, in order of precedence. */
+/** A configured directory and its skill folders, in order of precedence. */
 export interface RootListing {
   readonly root: string;
   readonly folders: readonly string[];
   readonly diagnostics: readonly Diagnostic[];
-  /** Of skills that came with packages: which package, by the skill's folder. */
+  /** The package of each skill from a package, by the skill's folder. */
   readonly packages?: ReadonlyMap<string, SkillPackage>;
-  /** What must be watched beside the root itself. */
+  /** Further folders to watch. */
   readonly watched?: readonly WatchedFolder[];
-  /** Packages, by their folders, that a package manager is replacing at this moment. */
-  readonly inFlux?: readonly string[];
-  /** Whether no more files could be opened when the root was to be listed: the folders are those from before. */
+  /** The folders of packages that a package manager is replacing right now. */
+  readonly beingReplaced?: readonly string[];
+  /** Whether the process was out of file handles when the root was listed: the folders are the previous ones. */
   readonly isOutdated?: boolean;
 }
 
-/** The npm package that a skill came with. */
+/** The npm package that contains a skill. */
 export interface SkillPackage {
   readonly name: string;
   readonly version?: string;
@@ -98,18 +98,18 @@ export interface WatchedFolder {
   readonly isWhole: boolean;
 }
 
-/** What one reload changed. Durations are milliseconds. */
+/** The changes of one reload. Durations are in milliseconds. */
 export interface SkillsChange {
   readonly added: readonly SkillChange[];
   readonly updated: readonly SkillChange[];
   readonly removed: readonly SkillChange[];
-  /** Attempts that were not taken: the last good generation serves on, where there was one. */
+  /** Failed attempts: the last working generation stays active, if there was one. */
   readonly failed: readonly FailedChange[];
-  /** The files whose change caused this; empty for the first load. */
+  /** The changed files that caused this; empty for the first load. */
   readonly files: readonly string[];
 }
 
-/** The names of what came, became another, and went. */
+/** The names that were added, changed and removed. */
 export interface NamesChange {
   readonly added: readonly string[];
   readonly updated: readonly string[];
@@ -121,7 +121,7 @@ export interface SkillChange {
   readonly folder: string;
   readonly tools: NamesChange;
   readonly prompts: NamesChange;
-  /** What its modules define, by address or template. Its files are no part of this. */
+  /** The resources of its modules, by URI or template. Its files are not included. */
   readonly resources: NamesChange;
   readonly durationMs: number;
 }
@@ -130,7 +130,7 @@ export interface FailedChange {
   readonly name: string;
   readonly folder: string;
   readonly diagnostics: readonly Diagnostic[];
-  /** Whether an earlier generation of it serves on. */
+  /** Whether an earlier generation stays active. */
   readonly lastGoodServes: boolean;
   readonly durationMs: number;
 }

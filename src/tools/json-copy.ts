@@ -1,4 +1,4 @@
-/** A copy that is plain, frozen JSON, or where and why there cannot be one. */
+/** A plain, frozen JSON copy, or where and why the value cannot be copied. */
 export type JsonCopy =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly path: string; readonly reason: string };
@@ -7,7 +7,7 @@ const maxDepth = 100;
 const maxNodes = 1_000_000;
 
 const fewNodes = 1_000;
-/** By large copies themselves, and by what was copied ahead: nothing large is copied twice. */
+/** Keyed by large copies themselves and by values copied ahead: nothing large is copied twice. */
 const knownCopies = new WeakMap<object, JsonCopy>();
 
 function rememberCopy(copy: JsonCopy, nodes: number): JsonCopy {
@@ -16,7 +16,7 @@ function rememberCopy(copy: JsonCopy, nodes: number): JsonCopy {
 }
 
 interface Copying {
-  /** The keys that lead to the value being copied; it stays where it was when a value is refused. */
+  /** The keys that lead to the value being copied. Not popped when a value is refused, so that it names the place. */
   readonly trail: (string | number)[];
   nodes: number;
 }
@@ -26,9 +26,9 @@ const tooDeep = "is nested too deeply, or contains itself";
 class Refusal extends Error {}
 
 /**
- * Deep-copies data into frozen plain objects and arrays, each member read once. As JSON does, it drops undefined
- * members and turns NaN into null; what JSON would lose silently or choke on (functions, symbols, BigInt, maps, cycles,
- * getters that throw) refuses the whole, with the path. `__proto__` members are left out. Never throws.
+ * Deep-copies data into frozen plain objects and arrays, reading each member once. As JSON does, it drops undefined members and turns NaN
+ * into null. Whatever JSON would lose silently or fail on (functions, symbols, BigInt, maps, cycles, throwing getters) refuses the whole
+ * copy, with the path. `__proto__` members are left out. Never throws.
  */
 export function copyJson(value: unknown): JsonCopy {
   const known = typeof value === "object" && value !== null ? knownCopies.get(value) : undefined;
@@ -87,7 +87,7 @@ function copyArray(value: readonly unknown[], copying: Copying): unknown {
 function copyJsonForm(value: { toJSON(): unknown }, copying: Copying): unknown {
   const form = value.toJSON();
   if (form === null || typeof form !== "object") return copyValue(form, copying);
-  // A toJSON that answers with something that has a toJSON again is read as data, as JSON.stringify does.
+  // A toJSON result that has a toJSON of its own is read as data, as JSON.stringify does.
   const data = Array.isArray(form) ? form : Object.fromEntries(Object.entries(form).filter(([key]) => key !== "toJSON"));
   return copyObject(data, copying);
 }
@@ -100,8 +100,8 @@ function describe(value: unknown): string {
 const membersPerSlice = 5_000;
 
 /**
- * Copies parsed JSON that does not change any more, in slices between which the event loop runs. `copyJson` of the same object then
- * gives that copy. A promise only for what is large.
+ * Copies parsed, immutable JSON in slices between which the event loop runs; `copyJson` of the same object then returns that copy.
+ * Returns a promise only for large values.
  */
 export function copyAhead(parsed: unknown, perSlice: number = membersPerSlice): Promise<void> | undefined {
   if (typeof parsed !== "object" || parsed === null) return undefined;
@@ -120,13 +120,13 @@ async function finish(parsed: object, copying: SlicedCopy, perSlice: number): Pr
 interface Frame {
   readonly source: Readonly<Record<string | number, unknown>>;
   readonly copy: Record<string | number, unknown>;
-  /** Undefined: a list. */
+  /** Undefined for an array. */
   readonly keys: readonly string[] | undefined;
   readonly length: number;
   next: number;
 }
 
-/** Without recursion, so that it can pause within any list or object. */
+/** Copies without recursion, so that it can pause within any array or object. */
 class SlicedCopy {
   readonly #root: Frame;
   readonly #open: Frame[];
@@ -143,7 +143,7 @@ class SlicedCopy {
     return { ok: false, path: trail.join("."), reason: this.#reason };
   }
 
-  /** Copies so many members at most. True: it is done. */
+  /** Copies at most this many members. Returns true when the copy is complete. */
   advance(members: number): boolean {
     for (let left = members; left > 0; ) {
       const frame = this.#open.at(-1);
@@ -153,7 +153,7 @@ class SlicedCopy {
     return this.#open.length === 0;
   }
 
-  /** Gives what is left of the members. */
+  /** Returns how many members may still be copied in this slice. */
   #fill(frame: Frame, members: number): number {
     let left = members;
     while (frame.next < frame.length && left > 0) {
@@ -164,7 +164,10 @@ class SlicedCopy {
       if (key === "__proto__") continue;
       if (typeof member !== "object" || member === null) frame.copy[key] = typeof member === "number" ? finiteOrNull(member) : member;
       else {
-        this.#enter(frame, key, member);
+        if (this.#open.length >= maxDepth) this.#reason = tooDeep;
+        const inner = frameOf(member);
+        frame.copy[key] = inner.copy;
+        this.#open.push(inner);
         return left;
       }
     }
@@ -173,13 +176,6 @@ class SlicedCopy {
       this.#open.pop();
     }
     return left;
-  }
-
-  #enter(frame: Frame, key: string | number, member: object): void {
-    if (this.#open.length >= maxDepth) this.#reason = tooDeep;
-    const inner = frameOf(member);
-    frame.copy[key] = inner.copy;
-    this.#open.push(inner);
   }
 }
 

@@ -1,4 +1,4 @@
-/** The media type that the extension of a file's name or of an address stands for; undefined: an unknown one, or none. */
+/** The media type for the extension of a file name or URI; undefined when the extension is absent or unknown. */
 export function mediaTypeOf(path: string): string | undefined {
   const name = path.replace(/[?#].*$/s, "").replace(/^.*[\\/]/s, "");
   const extension = /[^.]\.([A-Za-z0-9]{1,10})$/.exec(name)?.[1]?.toLowerCase();

@@ -3,14 +3,14 @@ import { sha256 } from "../base/canonical-json.ts";
 const maxLength = 128;
 const legalName = /^[A-Za-z0-9_.-]{1,128}$/;
 
-/** Whether a prompt may be offered by this name. */
+/** Whether clients accept this prompt name. */
 export function isPromptName(name: unknown): name is string {
   return typeof name === "string" && legalName.test(name);
 }
 
 /**
- * The name under which a prompt of that name is offered: legal ones stay; in others a hyphen takes the place of what is
- * not legal, and a part of a hash of the whole name follows, so that different names stay different.
+ * The name under which a prompt is offered: a legal name stays; otherwise hyphens replace illegal characters, and part of a hash of the
+ * whole name follows, so that different names stay different.
  */
 export function promptName(name: string): string {
   if (legalName.test(name)) return name;

@@ -10,7 +10,7 @@ export interface PromptArgument {
   readonly required?: boolean;
 }
 
-/** What there is to know about a prompt without making it. All of it can be written as JSON. */
+/** A prompt as plain JSON data. */
 export interface PromptDefinition {
   readonly name: string;
   readonly title?: string;
@@ -28,35 +28,35 @@ export interface PromptResult {
   readonly messages: readonly PromptMessage[];
 }
 
-/** What making a prompt or reading a resource may need of whoever wants it. */
+/** What the code of a prompt or resource may use while it answers a client. */
 export interface OfferContext {
-  /** Fires when nobody waits for the answer any more. */
+  /** Fires when no client waits for the answer any longer. */
   readonly signal: AbortSignal;
-  /** Asks whoever is attached; rejects when nobody can answer. */
+  /** Asks an attached client; rejects when none can answer. */
   ask<K extends keyof Asks>(kind: K, data: Asks[K]["data"], options?: AskOptions): Promise<Asks[K]["answer"]>;
 }
 
-/** Suggestions for an argument, best first; at most 100 of them count. */
+/** Suggestions for an argument, best first; at most 100 are used. */
 export interface Completion {
   readonly values: readonly string[];
   readonly total?: number;
   readonly hasMore?: boolean;
 }
 
-/** What else is filled in where a completion is wanted. */
+/** The other arguments that are already filled in. */
 export interface CompletionContext {
   readonly arguments: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
 }
 
-/** A prompt that can be had by name, wherever it comes from. Frozen; it knows no session. */
+/** A prompt of any source. Frozen; independent of sessions. */
 export interface Prompt {
   readonly definition: PromptDefinition;
   readonly origin: ToolOrigin;
-  /** Changes with the definition and with what is behind it. */
+  /** Changes with the definition and with the code behind it. */
   readonly revision: string;
-  /** Rejects with HostError `PROMPT_ARGUMENTS` when a required argument is missing, and with what making it throws. */
+  /** Rejects with HostError `PROMPT_ARGUMENTS` when a required argument is missing, and with errors of the prompt's code. */
   get(args: Readonly<Record<string, string>>, context: OfferContext): Promise<PromptResult>;
-  /** Absent: it has no suggestions. */
+  /** Absent: there are no suggestions. */
   complete?(argument: string, value: string, context: CompletionContext): Promise<Completion>;
 }

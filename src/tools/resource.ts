@@ -6,13 +6,13 @@ interface ResourceFacts {
   readonly title?: string;
   readonly description?: string;
   readonly mimeType?: string;
-  /** As MCP has it: audience, priority, lastModified. */
+  /** As in MCP: audience, priority, lastModified. */
   readonly annotations?: Readonly<Record<string, unknown>>;
 }
 
 export interface ResourceDefinition extends ResourceFacts {
   readonly uri: string;
-  /** In bytes, where it is known. */
+  /** In bytes, if known. */
   readonly size?: number;
 }
 
@@ -29,26 +29,26 @@ export interface ResourceContents {
   readonly blob?: string;
 }
 
-/** Something that can be read by its address. Frozen; it knows no session. */
+/** A resource that can be read by its URI. Frozen; independent of sessions. */
 export interface Resource {
   readonly definition: ResourceDefinition;
   readonly origin: ToolOrigin;
-  /** Changes with the definition, with what is behind it, and, where that is known, with what a read gives. */
+  /** Changes with the definition, with the code behind it and, if known, with the content. */
   readonly revision: string;
   read(uri: string, context: OfferContext): Promise<readonly ResourceContents[]>;
-  /** Tells of changes until it is disposed of. Absent: only its revision tells. */
+  /** Reports changes until it is disposed of. Absent: only `revision` shows them. */
   watch?(uri: string, changed: () => void): Disposable | Promise<Disposable | AsyncDisposable>;
 }
 
-/** Many resources whose addresses follow a pattern. */
+/** Resources whose URIs follow a template. */
 export interface ResourceTemplate {
   readonly definition: ResourceTemplateDefinition;
   readonly origin: ToolOrigin;
   readonly revision: string;
-  /** The values of the variables in an address that fits; undefined: it does not. */
+  /** The variable values in a matching URI; undefined when it does not match. */
   match(uri: string): Readonly<Record<string, string>> | undefined;
   read(uri: string, context: OfferContext): Promise<readonly ResourceContents[]>;
   watch?(uri: string, changed: () => void): Disposable | Promise<Disposable | AsyncDisposable>;
-  /** Suggestions for a variable. Absent: it has none. */
+  /** Suggestions for a variable. Absent: there are none. */
   complete?(variable: string, value: string, context: CompletionContext): Promise<Completion>;
 }

@@ -6,15 +6,15 @@ import type { ToolLike } from "./define/define-tool.ts";
 import type { ToolDefinition } from "./tool.ts";
 
 /**
- * The contract of a tool as a hash: name, title, description, parameters and the two flags, where an absent flag is
- * `false`. The order of keys and white space make no difference; any other change of these six does.
+ * A hash of the tool's contract: name, title, description, parameters and the two flags, where an absent flag counts as `false`. Key
+ * order and white space make no difference; any other change of these six does.
  */
 export function signatureOf(definition: ToolDefinition): string {
   const { name, title, description, parameters, overridesBuiltInTool = false, skipPermission = false } = definition;
   return sha256(canonicalJson({ name, title, description, parameters, overridesBuiltInTool, skipPermission }));
 }
 
-/** A hash over every field of a definition and the generation of the code behind it: equal means nothing changed. */
+/** A hash of every field of a definition and the generation of the code behind it: equal hashes mean nothing changed. */
 export function revisionOf(definition: ToolDefinition, generation: string | number): string {
   return sha256(canonicalJson({ definition, generation }));
 }
@@ -22,13 +22,13 @@ export function revisionOf(definition: ToolDefinition, generation: string | numb
 export interface SignToolOptions {
   /** An Ed25519 key, or its PEM. */
   readonly privateKey: KeyObject | string;
-  /** Until when the signature is good. Default: for ever. */
+  /** When the signature expires. Default: never. */
   readonly expires?: Date | undefined;
 }
 
 /**
- * The tool with a signature of its contract in its `metadata`, for hosts that want those of pushed tools
- * (`trust.policy.external`). Sign it last: another name, title, description, schema or flag needs another signature.
+ * Returns the tool with a signature of its contract in its `metadata`, for hosts that require signatures of pushed tools
+ * (`trust.policy.external`). Sign last: a changed name, title, description, schema or flag needs a new signature.
  * @throws HostError `TOOL_INVALID`, `KEY_INVALID`.
  */
 export function signTool<T extends ToolLike>(tool: T, { privateKey, expires }: SignToolOptions): T {

@@ -1,10 +1,10 @@
-/** What `checkToolName` found: the name can be used, or the nearest one that can. */
+/** The result of `checkToolName`: the name is usable, or the nearest usable one. */
 export type ToolNameCheck = { readonly ok: true } | { readonly ok: false; readonly nearest: string; readonly message: string };
 
 const maxLength = 64;
 const legalName = /^[a-zA-Z0-9_-]{1,64}$/;
 
-/** Says whether models can call a tool by this name. If not, `nearest` is the closest one they can. */
+/** Whether models can call a tool by this name. If not, `nearest` is the closest usable name. */
 export function checkToolName(name: unknown): ToolNameCheck {
   if (typeof name === "string" && legalName.test(name)) return { ok: true };
   const nearest = nearestToolName(typeof name === "string" ? name : "");
@@ -13,7 +13,7 @@ export function checkToolName(name: unknown): ToolNameCheck {
   return { ok: false, nearest, message: `${rule}; this one is ${given}. Name it "${nearest}".` };
 }
 
-/** The nearest name that models can call: without accents, `_` for other characters, cut at 64. Legal names stay as they are. */
+/** The nearest name that models can call: without accents, `_` for other characters, at most 64 characters. Legal names stay unchanged. */
 export function nearestToolName(name: string): string {
   if (legalName.test(name)) return name;
   const plain = name

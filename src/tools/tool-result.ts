@@ -8,29 +8,38 @@ import type { BinaryResult, ResultType, ToolResult } from "./tool.ts";
 
 export interface NormalizeOptions {
   /**
-   * Who answered: a `handler`, an `execute` module (its text parts and `{ result, message }` have a meaning too), or a
-   * client over a `wire`. The empty string is a success from all of them.
+   * Who answered: a `handler`, an `execute` module (whose text parts and `{ result, message }` have a meaning too), or a client over a
+   * `wire`. An empty string is a success from all of them.
    */
   readonly form?: "handler" | "execute" | "wire";
-  /** Told what was left out of a result because it could not be used; the same goes to the result's `sessionLog`. */
+  /** Receives what was removed from a result because it was invalid; `sessionLog` of the result lists the same. */
   readonly onDiagnostic?: (diagnostic: Diagnostic) => void;
 }
 
 /**
- * Turns whatever a tool answered with into a result: text is a success as it stands, other data its JSON, nothing a
- * failure; a tool result object is checked field by field; an MCP `CallToolResult` is converted and kept beside. What
- * JSON cannot hold is a failure that says so. Never throws, whatever it is given.
+ * Converts any answer of a tool to a result. Text is a success as it is, other data becomes its JSON, and no value is a failure. A tool
+ * result object is checked field by field; an MCP `CallToolResult` is converted and kept. A value that JSON cannot represent is a failure
+ * that says so. Never throws.
  */
 export function normalizeResult(raw: unknown, options: NormalizeOptions = {}): ToolResult {
   try {
-    return normalize(raw, options);
+    if (typeof raw === "string") return successResult(raw);
+    if (raw === null || raw === undefined) return failureResult(resultText.noResult);
+    if (raw instanceof Error) return resultOfThrow(raw);
+    if (options.form === "execute") {
+      const result = fromExecute(raw);
+      if (result !== undefined) return result;
+    }
+    if (!isRecord(raw)) return fromJson(raw);
+    if (typeof raw["textResultForLlm"] === "string") return toolResultObject(raw, options.onDiagnostic);
+    return isCallToolResult(raw) ? callToolResult(raw, options.onDiagnostic) : fromJson(raw);
   } catch (error) {
     // A getter, proxy or toJSON that throws.
     return failureResult(resultText.unreadable, { error: errorMessage(error) });
   }
 }
 
-/** What a thrown error comes to. What it says is for the log; the model learns only that there was one. */
+/** The result for a thrown error. Its message goes to the log; the model learns only that there was an error. */
 export function resultOfThrow(error: unknown): ToolResult {
   return failureResult(resultText.threw, { error: errorMessage(error) });
 }
@@ -45,19 +54,6 @@ export function failureResult(
   details: { readonly resultType?: Exclude<ResultType, "success">; readonly error?: string; readonly sessionLog?: string } = {},
 ): ToolResult {
   return { resultType: "failure", textResultForLlm: text, ...details };
-}
-
-function normalize(raw: unknown, options: NormalizeOptions): ToolResult {
-  if (typeof raw === "string") return successResult(raw);
-  if (raw === null || raw === undefined) return failureResult(resultText.noResult);
-  if (raw instanceof Error) return resultOfThrow(raw);
-  if (options.form === "execute") {
-    const result = fromExecute(raw);
-    if (result !== undefined) return result;
-  }
-  if (!isRecord(raw)) return fromJson(raw);
-  if (typeof raw["textResultForLlm"] === "string") return toolResultObject(raw, options.onDiagnostic);
-  return isCallToolResult(raw) ? callToolResult(raw, options.onDiagnostic) : fromJson(raw);
 }
 
 /** The two forms of a language server's tool module: a list of text parts, or an outcome with a message. */
@@ -89,7 +85,7 @@ function fromJson(raw: unknown): ToolResult {
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** Collects what had to be left out of a result: for the session log, and as diagnostics. */
+/** Collects what was removed from a result, for the session log and as diagnostics. */
 interface ResultNotes {
   readonly texts: string[];
   add(code: string, text: string): void;
@@ -107,8 +103,8 @@ function createNotes(onDiagnostic: ((diagnostic: Diagnostic) => void) | undefine
 }
 
 /**
- * Takes over an object with a `textResultForLlm`, field by field. A field that cannot be used is left out with a note;
- * an unknown result type is a failure, because nobody can say that it was a success.
+ * Reads an object with a `textResultForLlm`, field by field. An invalid field is removed with a note; an unknown result type is a
+ * failure, because success cannot be assumed.
  */
 function toolResultObject(raw: Readonly<Record<string, unknown>>, onDiagnostic?: (diagnostic: Diagnostic) => void): ToolResult {
   const notes = createNotes(onDiagnostic);
@@ -120,14 +116,23 @@ function toolResultObject(raw: Readonly<Record<string, unknown>>, onDiagnostic?:
   if (binaries.length > 0) result.binaryResultsForLlm = binaries;
   const error = logText(raw["error"]);
   if (error !== undefined) result.error = error;
-  keepData(raw, result, notes);
+  const telemetry = keep(raw, "toolTelemetry", isRecord, notes);
+  if (isRecord(telemetry)) result.toolTelemetry = telemetry;
+  const references = keep(raw, "toolReferences", Array.isArray, notes);
+  if (Array.isArray(references)) result.toolReferences = references;
+  const contents = keep(raw, "contents", Array.isArray, notes);
+  if (Array.isArray(contents)) result.contents = contents;
+  const meta = keep(raw, "meta", isRecord, notes);
+  if (isRecord(meta)) result.meta = meta;
+  const structured = keep(raw, "structuredContent", () => true, notes);
+  if (structured !== undefined) result.structuredContent = structured;
   const log = logText(raw["sessionLog"]);
   const lines = log === undefined ? notes.texts : [log, ...notes.texts];
   if (lines.length > 0) result.sessionLog = lines.join("\n");
   return result;
 }
 
-/** A checked binary, or null with a note that says what is wrong with it. */
+/** A checked binary, or null with a note about the problem. */
 function toBinary(raw: unknown, notes: ResultNotes): BinaryResult | null {
   if (!isRecord(raw)) return refuse(notes, "A binary result that is not an object was removed.");
   const { data, mimeType, type, description } = raw;
@@ -160,20 +165,7 @@ function binariesOf(value: unknown, notes: ResultNotes): readonly BinaryResult[]
   return [];
 }
 
-function keepData(raw: Readonly<Record<string, unknown>>, result: Writable<ToolResult>, notes: ResultNotes): void {
-  const telemetry = keep(raw, "toolTelemetry", isRecord, notes);
-  if (isRecord(telemetry)) result.toolTelemetry = telemetry;
-  const references = keep(raw, "toolReferences", Array.isArray, notes);
-  if (Array.isArray(references)) result.toolReferences = references;
-  const contents = keep(raw, "contents", Array.isArray, notes);
-  if (Array.isArray(contents)) result.contents = contents;
-  const meta = keep(raw, "meta", isRecord, notes);
-  if (isRecord(meta)) result.meta = meta;
-  const structured = keep(raw, "structuredContent", () => true, notes);
-  if (structured !== undefined) result.structuredContent = structured;
-}
-
-/** A frozen JSON copy of a member, so that what is sent and logged later can no longer change or fail. */
+/** A frozen JSON copy of a member, so that later uses cannot see it change or fail. */
 function keep(raw: Readonly<Record<string, unknown>>, key: string, isExpected: (value: unknown) => boolean, notes: ResultNotes): unknown {
   const value = raw[key];
   if (value === undefined || value === null) return undefined;
@@ -201,7 +193,7 @@ function shown(value: unknown): string {
   return typeof value === "string" ? JSON.stringify(value.slice(0, 60)) : `of type ${typeof value}`;
 }
 
-/** The sentences a model reads when a tool's answer itself has nothing to show. One table, so that none is written twice. */
+/** What a model reads when the tool's answer has no text of its own. */
 export const resultText = {
   noResult: "Tool returned no result",
   threw: "Invoking this tool produced an error. Detailed information is not available.",
@@ -222,9 +214,9 @@ function isCallToolResult(raw: Block): boolean {
 }
 
 /**
- * Converts an MCP `CallToolResult`: text blocks joined by line breaks (the structured content when there is no text),
- * images, audio and embedded files as binaries, `isError` as a failure. Blocks, structured content and `_meta` are kept
- * as they came. A missing `content` is empty.
+ * Converts an MCP `CallToolResult`: text blocks joined by line breaks (the structured content when there is no text), images, audio and
+ * embedded files as binaries, `isError` as a failure. Blocks, structured content and `_meta` are kept unchanged. A missing `content`
+ * counts as empty.
  */
 export function callToolResult(raw: Block, onDiagnostic?: (diagnostic: Diagnostic) => void): ToolResult {
   const notes = createNotes(onDiagnostic);
@@ -263,7 +255,7 @@ function isKnownBlock(block: Block): boolean {
   }
 }
 
-/** What a model reads of blocks and structured content. */
+/** The text of blocks and structured content for a model. */
 function textFor(blocks: readonly Block[], structuredContent: unknown, isFailure: boolean): string {
   const texts = blocks.map(textOf).filter((text) => text !== undefined);
   if (texts.length > 0) return texts.join("\n");
@@ -273,17 +265,16 @@ function textFor(blocks: readonly Block[], structuredContent: unknown, isFailure
 
 function textOf(block: Block): string | undefined {
   if (block["type"] === "text" && typeof block["text"] === "string") return block["text"];
-  if (block["type"] === "resource_link" && typeof block["uri"] === "string") return linkText(block);
+  if (block["type"] === "resource_link" && typeof block["uri"] === "string") {
+    // A link is useful to a model only with its target.
+    const { uri, name, title, description } = block;
+    const label = [title, name].find((text) => typeof text === "string" && text !== "");
+    const about = typeof description === "string" && description !== "" ? `: ${description}` : "";
+    return `${label === undefined ? "" : `${label} `}<${uri}>${about}`;
+  }
   const { resource } = block;
   if (block["type"] !== "resource" || !isRecord(resource)) return undefined;
   return typeof resource["text"] === "string" && resource["text"] !== "" ? resource["text"] : undefined;
-}
-
-/** A link is only of use to a model that reads where it leads. */
-function linkText({ uri, name, title, description }: Block): string {
-  const label = [title, name].find((text) => typeof text === "string" && text !== "");
-  const about = typeof description === "string" && description !== "" ? `: ${description}` : "";
-  return `${label === undefined ? "" : `${label} `}<${uri}>${about}`;
 }
 
 function binaryOf(block: Block, notes: ResultNotes): BinaryResult | null {
@@ -306,15 +297,15 @@ export interface CallToolResultBlocks {
 }
 
 /**
- * Converts a result into a `CallToolResult`, the other way than `callToolResult`: blocks, structured content and meta
- * data that came from a server go out as they came, unless a hook has changed what the model reads; otherwise the text is
- * a text block and the binaries are images, audio and embedded files. With `hasOutputSchema` the JSON that a tool answered
- * with is its structured content too. Nothing that is only for the log goes out.
+ * Converts a result to a `CallToolResult`, the inverse of `callToolResult`. Blocks, structured content and metadata from a server go out
+ * unchanged, unless a hook has changed the text for the model; otherwise the text becomes a text block and the binaries become images,
+ * audio and embedded files. With `hasOutputSchema`, a JSON answer of the tool becomes its structured content too. Data for the log stays
+ * here.
  */
 export function toCallToolResult(result: ToolResult, options: { readonly hasOutputSchema?: boolean } = {}): CallToolResultBlocks {
   const isError = result.resultType !== "success";
   const isChanged = wasChanged(result, isError);
-  // What a hook took out of the text must not go out beside it.
+  // Text that a hook removed must not go out as structured content.
   const structured = isChanged ? undefined : result.structuredContent;
   const structuredContent = structured === undefined && options.hasOutputSchema === true ? jsonOf(result) : structured;
   return {
@@ -325,19 +316,19 @@ export function toCallToolResult(result: ToolResult, options: { readonly hasOutp
   };
 }
 
-/** Whether the text is another than the one that the blocks gave when they came. */
+/** Whether the text differs from what the blocks said originally. */
 function wasChanged({ contents, structuredContent, textResultForLlm }: ToolResult, isError: boolean): boolean {
   return contents !== undefined && textFor(contents.filter(isRecord), structuredContent, isError) !== textResultForLlm;
 }
 
-/** The blocks as they came. Undefined: there are none, one is faulty, or a binary of them is not part of the result (any more). */
+/** The original blocks. Undefined: there are none, one is invalid, or one of their binaries was removed from the result. */
 function keptBlocks({ contents, binaryResultsForLlm = [] }: ToolResult): readonly ContentBlock[] | undefined {
   if (!contents?.every(isBlock)) return undefined;
   const shown = new Set<unknown>(binaryResultsForLlm.map(({ data }) => data));
   return contents.map(dataOf).every((data) => data === undefined || shown.has(data)) ? contents : undefined;
 }
 
-/** Whether a block has what the protocol demands of its type. Whoever sent it may have left things out. */
+/** Whether a block has the fields that the protocol requires for its type; servers may omit some. */
 function isBlock(block: unknown): block is ContentBlock {
   if (!isRecord(block)) return false;
   const { type, text, data, mimeType, uri, name, resource } = block;
@@ -355,7 +346,7 @@ function dataOf({ type, data, resource }: ContentBlock): unknown {
 
 function blocksOf({ textResultForLlm, binaryResultsForLlm = [] }: ToolResult): readonly ContentBlock[] {
   const binaries = binaryResultsForLlm.map(toBlock);
-  // A result without any block would look like one that was lost.
+  // A result without any block would look lost.
   return textResultForLlm === "" && binaries.length > 0 ? binaries : [{ type: "text", text: textResultForLlm }, ...binaries];
 }
 
@@ -371,7 +362,7 @@ function jsonOf({ textResultForLlm, resultType }: ToolResult): unknown {
   try {
     return JSON.parse(textResultForLlm);
   } catch {
-    // The tool answered with a text, whatever its schema says: whoever asked sees that.
+    // The tool answered with plain text despite its schema, which the client can see.
     return undefined;
   }
 }

@@ -3,9 +3,9 @@ import type { Prompt } from "./prompt.ts";
 import type { Resource, ResourceTemplate } from "./resource.ts";
 import type { Tool, ToolContext } from "./tool.ts";
 
-/** Resources that come and go while whoever offers them stays the same. */
+/** Resources that may change while their provider stays the same. */
 export interface ResourceSet {
-  /** Found when it is first read. The same array until something about them changes. */
+  /** Computed on first read. The same array until a resource changes. */
   readonly resources: readonly Resource[];
 }
 
@@ -13,25 +13,25 @@ export interface ResourceSet {
 export interface SkillEntry {
   readonly name: string;
   readonly description: string;
-  /** The folder it lies in, where there is one. */
+  /** The skill's folder, if it has one. */
   readonly folder?: string;
-  /** `eager`: its prompts are context for every turn. Default: `on-demand`, they are given when the skill is used. */
+  /** `eager`: its prompts are part of the context of every turn. Default: `on-demand`, they are added when the skill is used. */
   readonly promptMode?: "eager" | "on-demand";
   readonly prompts?: readonly { readonly path: string; readonly text: string }[];
-  /** Its files, as resources `skill://<skill>/<path>`. Absent: none of them are offered. */
+  /** Its files as resources `skill://<skill>/<path>`. Absent: they are not offered. */
   readonly files?: ResourceSet;
-  /** The model is not told of it; a person may still use it. */
+  /** The model does not see the skill; a user may still invoke it. */
   readonly hiddenFromModel?: boolean;
-  /** False: it has nothing to give when it is used, such as one that only brings tools. */
+  /** False: the skill has no instructions, for example because it only provides tools. */
   readonly hasInstructions?: boolean;
-  /** False: a person may not call it up by `/name`; only a model may use it. */
+  /** False: users cannot invoke it by `/name`; only a model may use it. */
   readonly userInvocable?: boolean;
   /**
-   * The body to give a model when the skill is used. `argumentsText` is what a person wrote after the skill's name: it
-   * takes the place of `$ARGUMENTS` and the positional and named arguments, or follows the body.
+   * The instructions for a model when the skill is used. `argumentsText` is what a user wrote after the skill's name: it replaces
+   * `$ARGUMENTS` and the positional and named arguments, or follows the body.
    */
   instructions(argumentsText?: string): Promise<string>;
-  /** Reads a file of the skill by its path relative to the skill. Rejects with `PATH_OUTSIDE` when it leads out of it. */
+  /** Reads a file of the skill by its relative path. Rejects with `PATH_OUTSIDE` for a path outside of the skill. */
   read(path: string): Promise<Uint8Array>;
 }
 
@@ -45,8 +45,8 @@ export interface SourceSnapshot {
 }
 
 /**
- * Anything that provides tools or skills. Its snapshot is immutable and replaced as a whole; `subscribe` tells that a
- * new one is there, after it is. Errors of the source are diagnostics of its snapshot, never thrown.
+ * Anything that provides tools or skills. Its snapshot is immutable and replaced as a whole; subscribers are called after a new one is in
+ * place. Errors of the source are diagnostics of its snapshot and are never thrown.
  */
 export interface ToolSource extends AsyncDisposable {
   readonly id: string;
@@ -60,12 +60,12 @@ type Meta = Readonly<Record<string, unknown>>;
 
 const metaOfCalls = new WeakMap<ToolContext, Meta>();
 
-/** Says what a call of a remote tool takes along, such as what a hook added and where the call stands in a trace. */
+/** Sets the metadata that a call of a remote tool carries, such as what a hook added and the trace context. */
 export function setCallMeta(context: ToolContext, meta: Meta): void {
   metaOfCalls.set(context, meta);
 }
 
-/** What was set for this call; undefined: nothing. */
+/** The metadata set for this call, if any. */
 export function callMetaOf(context: ToolContext): Meta | undefined {
   return metaOfCalls.get(context);
 }

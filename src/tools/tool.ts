@@ -4,7 +4,7 @@ import type { ProcessLimits } from "../io/process/confine-process.ts";
 /** A JSON Schema document (draft 2020-12 unless it says otherwise). */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
-/** Hints about a tool, as MCP defines them (specification 2025-11-25, ToolAnnotations). They promise nothing. */
+/** Hints about a tool, as MCP defines them (specification 2025-11-25, ToolAnnotations). They guarantee nothing. */
 export interface ToolAnnotations {
   readonly title?: string;
   readonly readOnlyHint?: boolean;
@@ -13,9 +13,9 @@ export interface ToolAnnotations {
   readonly openWorldHint?: boolean;
 }
 
-/** What there is to know about a tool without running it. All of it can be written as JSON. */
+/** A tool as plain JSON data. */
 export interface ToolDefinition {
-  /** `^[a-zA-Z0-9_-]{1,64}$`: what a model calls it by. */
+  /** `^[a-zA-Z0-9_-]{1,64}$`: the name by which models call the tool. */
   readonly name: string;
   readonly title?: string;
   readonly description?: string;
@@ -23,13 +23,13 @@ export interface ToolDefinition {
   readonly parameters?: JsonSchema;
   readonly outputSchema?: JsonSchema;
   readonly annotations?: ToolAnnotations;
-  /** The tool means to take the name of a built-in tool. Without it such a name is refused. */
+  /** The tool replaces the built-in tool with the same name. Without this flag such a name is refused. */
   readonly overridesBuiltInTool?: boolean;
   /** Calls run without asking for permission. */
   readonly skipPermission?: boolean;
   /** `never`: always advertised, however many tools there are. */
   readonly defer?: "auto" | "never";
-  /** A call of it ends the turn. */
+  /** A call of this tool ends the turn. */
   readonly isTerminal?: boolean;
   readonly metadata?: Readonly<Record<string, unknown>>;
   /** Deadline of one call in milliseconds. */
@@ -43,20 +43,20 @@ export interface ToolOrigin {
   readonly kind: ToolKind;
   /** The skill's, server's, plugin's or attachment's name. */
   readonly source: string;
-  /** What the tool is called there, before any renaming. */
+  /** The name of the tool at its source, before any renaming. */
   readonly nativeName: string;
   /** The attachment or plugin that pushed it. */
   readonly owner?: string;
-  /** The file that defines it, where there is one. */
+  /** The file that defines the tool, if there is one. */
   readonly file?: string;
   /**
-   * What makes the source this one, whatever it calls itself: an opaque text. Approvals are bound to it. Absent: nothing
-   * tells it apart from another source of its name, so an approval covers this contract of this tool only.
+   * An opaque text that identifies the source, whatever its name. Approvals are bound to it. Absent: another source with the same name
+   * cannot be distinguished, so an approval covers only this contract of this tool.
    */
   readonly identity?: string;
 }
 
-/** What a handler gets as its second argument: exactly these keys; the trace keys only while tracing is on. */
+/** The second argument of a handler: exactly these keys; the trace keys only while tracing is on. */
 export interface ToolInvocation {
   readonly sessionId: string;
   readonly toolCallId: string;
@@ -75,13 +75,13 @@ export interface Progress {
   readonly message?: string;
   readonly progress?: number;
   readonly total?: number;
-  /** Makes the message a line for a log, at one of the levels of RFC 5424; no progress is told then. */
+  /** Makes the message a log line, at one of the levels of RFC 5424; it is then not sent as progress. */
   readonly level?: "debug" | "info" | "notice" | "warning" | "error" | "critical" | "alert" | "emergency";
-  /** What a log line holds beside, or instead of, its message. Plain JSON. */
+  /** The data of a log line, beside or instead of its message. Plain JSON. */
   readonly data?: unknown;
 }
 
-/** What may be asked of whoever is attached: the kind, what is sent, and what an answer looks like. */
+/** The questions for attached clients: the kind, the data sent, and the form of the answer. */
 export interface Asks {
   permission: { data: PermissionAsk; answer: PermissionDecision };
   tool: { data: ToolAsk; answer: ToolAnswer };
@@ -93,32 +93,32 @@ export interface Asks {
     data: { message: string; requestedSchema?: JsonSchema; url?: string };
     answer: { action: "accept" | "decline" | "cancel"; content?: Readonly<Record<string, unknown>> };
   };
-  /** A server wants a model to write something: the parameters and result of MCP's `sampling/createMessage`. */
+  /** An MCP server requests a model's answer: the parameters and result of MCP's `sampling/createMessage`. */
   sampling: { data: Readonly<Record<string, unknown>>; answer: Readonly<Record<string, unknown>> };
-  /** Which folders are worked in, as MCP's `roots/list` has it. */
+  /** The workspace folders, as in MCP's `roots/list`. */
   roots: {
     data: Readonly<Record<string, never>>;
     answer: { readonly roots: readonly { readonly uri: string; readonly name?: string }[] };
   };
-  /** A plan that somebody may have carried out. */
+  /** A plan for the user to approve. */
   exitPlanMode: {
     data: { summary: string; planContent: string; actions: readonly string[]; recommendedAction: string };
     answer: { approved: boolean; selectedAction?: string; autoApproveEdits?: boolean; feedback?: string };
   };
-  /** A server wants a token that somebody has, or can get. */
+  /** A server needs an access token that the client has or can get. */
   accessToken: {
     data: {
       serverName: string;
       serverUrl: string;
-      /** `reauth`: whoever was asked to refresh a token would not, and another sign-in may be wanted. */
+      /** `reauth`: the token could not be refreshed, so a new sign-in may be needed. */
       reason: "initial" | "refresh" | "reauth" | "upscope";
       wwwAuthenticateParams?: { scope?: string; resourceMetadataUrl?: string; error?: string };
-      /** The document at `resourceMetadataUrl`, as the server wrote it. */
+      /** The document at `resourceMetadataUrl`, unchanged. */
       resourceMetadata?: string;
     };
     answer: { kind: "token"; accessToken: string; expiresIn?: number } | { kind: "cancelled" };
   };
-  /** Somebody must sign in at an address; the answer is the address that the browser came back to. */
+  /** The user must sign in at a URL; the answer is the URL to which the browser was redirected. */
   authorization: {
     data: { serverName: string; serverUrl?: string; url: string; redirectUrl: string };
     answer: { callbackUrl: string };
@@ -135,10 +135,10 @@ export interface ToolAsk {
   readonly tracestate?: string;
 }
 
-/** The answer to a call of a tool without a handler: what a handler would have returned, or why it failed. */
+/** The answer to a call of a client tool: what a handler would have returned, or why it failed. */
 export type ToolAnswer = { readonly result: unknown } | { readonly error: string };
 
-/** What a tool says it is about to do, for whoever must allow it. `kind` names which fields follow. */
+/** What a tool is about to do, for the permission decision. `kind` determines the other fields. */
 export interface PermissionRequest {
   readonly kind: string;
   readonly [field: string]: unknown;
@@ -162,11 +162,11 @@ export type PermissionDecision =
   | { readonly decision: "allow" | "deny"; readonly reason?: string };
 
 export interface AskOptions {
-  /** What the answer is filed under where several are asked for at once. Default: the kind and a number. */
+  /** The key of the answer when several questions are asked at once. Default: the kind and a number. */
   readonly key?: string;
 }
 
-/** What a call of a tool that is written in JSON reaches of the machine, with its arguments filled in. Never shown: it may hold secrets. */
+/** What a call of a declarative tool reaches on this machine, with its arguments filled in. Never shown: it may contain secrets. */
 export type CallReach =
   | { readonly kind: "url"; readonly url: string }
   | {
@@ -174,40 +174,40 @@ export type CallReach =
       readonly command: string;
       readonly args: readonly string[];
       readonly cwd: string;
-      /** What is added to the environment of the program. */
+      /** Added to the environment of the program. */
       readonly env: Readonly<Record<string, string>>;
       readonly stdin?: string;
     };
 
 /** Rules about addresses, for calls that are already allowed. */
 export interface AddressRules {
-  /** Whether a call that was allowed for one address may go on to another one. */
+  /** Whether a call that was allowed for one URL may follow a redirect to another. */
   mayFollow(from: string, to: string): boolean;
   /** Whether a rule allows this host by its name. */
   names(url: string): boolean;
 }
 
-/** What a handler gets as its third argument: the ways back into the session. */
+/** The third argument of a handler: its access to the session. */
 export interface ToolContext {
   readonly invocation: ToolInvocation;
-  /** Asks whoever is attached; the call's clock stops while it waits. Rejects when nobody can answer or the call ends. */
+  /** Asks an attached client; the call's deadline pauses while it waits. Rejects when no client can answer or the call ends. */
   ask<K extends keyof Asks>(kind: K, data: Asks[K]["data"], options?: AskOptions): Promise<Asks[K]["answer"]>;
-  /** What the rules of the session say about addresses that a call meets while it runs. Undefined: they say nothing. @internal */
+  /** The session's rules about URLs that a call reaches while it runs. Undefined: there are none. @internal */
   readonly addressRules?: AddressRules | undefined;
-  /** What the program of this call must run with, so that the rules of the session hold. @internal */
+  /** The limits of this call's program that enforce the rules of the session. @internal */
   readonly limits?: ProcessLimits | undefined;
-  /** Calls another tool of the session by name or `server/tool`, through every gate. Never rejects for what that tool does. */
+  /** Calls another tool of the session by name or `server/tool`, through every gate. Never rejects for a failure of that tool. */
   callTool(ref: string, args: unknown): Promise<ToolResult>;
   /** Reports progress and restarts the deadline. */
   progress(update: Progress): void;
   /**
-   * Says that the tool wrote a file, with its new content, so that editors and servers see the same. `languageId` is what
-   * editors call the file's language by, where its name does not tell.
+   * Reports that the tool wrote a file, with its new content, so that editors and servers see the same text. `languageId` is the language
+   * as editors name it, if the file name does not determine it.
    */
   fileChanged(path: string, content: string, options?: { readonly languageId?: string }): void;
   /**
-   * Says that work which the call started goes on after its result, such as a process: the session tells `session.idle`
-   * only when it has settled. How it settles is for the tool to handle.
+   * Reports that work of the call, such as a process, continues after its result: the session emits `session.idle` only when it has
+   * settled. The tool handles its outcome.
    */
   background(work: PromiseLike<unknown>): void;
 }
@@ -223,8 +223,8 @@ export interface BinaryResult {
 }
 
 /**
- * What a call came to. `textResultForLlm` and `binaryResultsForLlm` go to the model; `error`, `sessionLog` and
- * `toolTelemetry` never do. `structuredContent`, `contents` and `meta` keep what an MCP server sent as it came.
+ * The result of a call. `textResultForLlm` and `binaryResultsForLlm` go to the model; `error`, `sessionLog` and `toolTelemetry` never do.
+ * `structuredContent`, `contents` and `meta` keep what an MCP server sent, unchanged.
  */
 export interface ToolResult {
   readonly resultType: ResultType;
@@ -239,7 +239,7 @@ export interface ToolResult {
   readonly toolReferences?: readonly unknown[];
 }
 
-/** The outcome of checking arguments: the value to run with (defaults applied), or what is wrong with them. */
+/** The outcome of validation: the value to run with (defaults applied), or the issues. */
 export type Validated = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly issues: readonly ArgumentIssue[] };
 
 export interface ArgumentIssue {
@@ -248,39 +248,36 @@ export interface ArgumentIssue {
   readonly message: string;
 }
 
-/**
- * The only thing that is ever called. Frozen; shared by every catalog that offers it. It knows no session: what it
- * needs of one comes with the call.
- */
+/** A callable tool. Frozen and shared by every catalog that offers it. Independent of sessions: each call passes what it needs of one. */
 export interface Tool {
   readonly definition: ToolDefinition;
   readonly origin: ToolOrigin;
-  /** sha256 over the canonical JSON of name, title, description, parameters and the two flags: the contract. */
+  /** The contract: sha256 of the canonical JSON of name, title, description, parameters and the two flags. */
   readonly signature: string;
-  /** Changes with any field and with the generation of the code behind it: "did anything change?" */
+  /** Changes with any field and with the generation of the code behind it. */
   readonly revision: string;
-  /** False: a declaration. Its calls stay open until somebody who is attached answers them. */
+  /** False: a client tool. Its calls stay open until an attached client answers them. */
   readonly hasHandler: boolean;
   /**
-   * What the tool says of permission allows nothing: neither `skipPermission`, nor a `permission` that returns null, nor the kind
-   * that this gives a call. Its source may not decide that.
+   * The tool's own statements cannot allow a call: neither `skipPermission`, nor a `permission` that returns null, nor the kind that it
+   * gives a call. Its source may not decide that.
    */
   readonly isAlwaysAsked?: boolean;
   validate(args: unknown): Validated | Promise<Validated>;
-  /** The tool's own description of what this call would do; null: nothing that needs permission. */
+  /** The tool's own description of what this call would do; null when it needs no permission. */
   permission?(args: unknown, context: ToolContext): PermissionRequest | null | Promise<PermissionRequest | null>;
-  /** What this call would reach, for rules about addresses, commands and paths. Absent: nobody can tell. @internal */
+  /** What this call would reach, for rules about URLs, commands and paths. Absent: unknown. @internal */
   reach?(args: unknown, context: ToolContext): CallReach;
   /**
-   * Keeps what is behind the tool as it is until the hold is disposed of. Taken for a call that waits between its gates
-   * and its execution, which may be long: somebody is asked.
+   * Keeps the code behind the tool unchanged until the hold is disposed of. Taken for a call that waits between its gates and its
+   * execution, for example for the user's answer.
    */
   hold?(): Disposable;
   /** Runs the handler and returns what it returned, raw. */
   execute(args: unknown, context: ToolContext): unknown;
 }
 
-/** Tools that could be made of something, and what was wrong with the rest. */
+/** The tools that could be created, and the problems of the rest. */
 export interface ToolsFound {
   readonly tools: readonly Tool[];
   readonly diagnostics: readonly Diagnostic[];

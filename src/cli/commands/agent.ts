@@ -27,7 +27,7 @@ export interface AgentCommandOptions {
   readonly excluded?: readonly string[];
 }
 
-/** What the plugin for the language server offers, as far as this command uses it. */
+/** The part of the language-server plugin that this command uses. */
 interface LanguageServerModule {
   readonly languageServer: {
     connect(session: Session, options: object): Promise<AgentServer>;
@@ -52,7 +52,7 @@ interface AgentTurn {
 const serverPlugin = "skillhost/plugins/language-server";
 const editorPlugin = { use: "skillhost/plugins/workspace-tools", config: { presentation: "editor" } };
 
-/** Has GitHub's Copilot language server work on one prompt with the tools of the skills and of an editor. Nobody is asked. */
+/** Lets GitHub's Copilot language server work on one prompt with the tools of the skills and of an editor, without asking the user. */
 export async function agent(context: CommandContext, given: string, options: AgentCommandOptions): Promise<number> {
   const { io, out } = context;
   const prompt = given === "-" ? await io.stdin.read(io.signal) : given;
@@ -63,7 +63,7 @@ export async function agent(context: CommandContext, given: string, options: Age
     const report = createTurnReport(io, out);
     session.on((event) => {
       if (out.isJson) out.json(event);
-      report.hear(event);
+      report.onEvent(event);
     });
     return converse(context, { host, session, report, prompt, options });
   });
@@ -89,17 +89,17 @@ async function converse(context: CommandContext, { host, session, report, prompt
   const server = await connect(context, host, session, options);
   try {
     for (const { severity, message } of server.diagnostics) if (severity === "error") out.note(visibleLine(message));
-    const tell = (type: string, data: SessionEvent["data"]): void => {
+    const show = (type: string, data: SessionEvent["data"]): void => {
       if (out.isJson) out.json({ type, data });
-      report.hear({ type, data } as SessionEvent);
+      report.onEvent({ type, data } as SessionEvent);
     };
     const turn = await server.send(prompt, {
       model: options.model,
       signal: io.signal,
-      onText: (text: string) => tell("assistant.message_delta", { deltaContent: text }),
+      onText: (text: string) => show("assistant.message_delta", { deltaContent: text }),
       onNotice: (message: string) => out.note(visibleLine(message)),
     });
-    tell("assistant.message", { content: turn.text });
+    show("assistant.message", { content: turn.text });
     adviseOnDenied(context, turn, report);
     if (io.signal.aborted) throw new CliError("STOPPED", toError(io.signal.reason).message, 1);
     return turn;
@@ -113,12 +113,12 @@ async function connect({ io }: CommandContext, host: Host, session: Session, { s
   const failed = host.plugins.find(({ name, state }) => name === "language-server" && state !== "active");
   const why = host.diagnostics.find(({ source }) => source === "language-server")?.message;
   if (failed !== undefined) throw new HostError("PLUGIN_ACTIVATION", why ?? "The language-server plugin could not be activated.");
-  // A path is relative to where it was typed.
+  // A path is relative to the folder in which it was typed.
   const path = server === undefined ? {} : { server: resolve(io.cwd, server) };
   return languageServer.connect(session, { ...path, hostEnvironment: io.env });
 }
 
-/** As if the command had been given in the workspace, except that what was typed stays relative to where it was typed. */
+/** Runs the command as if it had been started in the workspace; typed paths stay relative to the original folder. */
 function inWorkspace(context: CommandContext, given: string | undefined): CommandContext {
   const { io, options } = context;
   const workspace = resolve(io.cwd, given ?? ".");
@@ -149,7 +149,7 @@ function withServer(configured: NonNullable<ConfiguredOptions["plugins"]>): NonN
 
 function toSessionOptions({ available, excluded, allow, deny, yes }: AgentCommandOptions): SessionOptions {
   return {
-    // The conversation is the server's.
+    // The server stores the conversation.
     persist: false,
     toolSearch: { enabled: false },
     availableTools: available,

@@ -15,7 +15,7 @@ export interface ApproveOptions {
   readonly yes?: boolean;
 }
 
-/** Shows what is held back of an MCP server or a skill, all of it or one tool, and has it offered once somebody agrees. */
+/** Shows held-back tools of an MCP server or a skill, all or one, and offers them again after approval. */
 export function approve(context: CommandContext, name: string, tool: string | undefined, options: ApproveOptions): Promise<number> {
   return withHost(context, {}, async (host) => {
     await host.connectServers({ signal: context.io.signal });
@@ -28,7 +28,7 @@ export function approve(context: CommandContext, name: string, tool: string | un
   });
 }
 
-/** What is held back, of whom, and how it is approved. */
+/** The held-back tools, their owner, and how to approve them. */
 interface Held {
   readonly about: Readonly<Record<string, string>>;
   readonly held: readonly Pick<HeldBack, "kind" | "name" | "reason" | "diff">[];
@@ -75,7 +75,7 @@ function approveSkill(
   return settle(context, options, { about: { skill: name }, held, approve: () => host.approveSkill(name, tool) });
 }
 
-/** What programs and clients pushed into sessions, here or elsewhere. */
+/** Tools that programs and clients pushed into sessions, here or elsewhere. */
 async function approvePushed(context: CommandContext, host: Host, tool: string | undefined, options: ApproveOptions): Promise<number> {
   const held = (await host.heldTools()).filter((each) => tool === undefined || each.name === tool);
   return settle(context, options, { about: { pushed: "external" }, held: held.map(toHeld), approve: () => host.approveTools(tool) });
@@ -100,7 +100,7 @@ function reportNothing({ out }: CommandContext, { name, status, error }: ServerI
   return isKnown ? 0 : 1;
 }
 
-/** Whether all of it was shown. */
+/** Returns whether everything was shown. */
 function show({ out }: CommandContext, { kind, name, reason, diff }: Pick<HeldBack, "kind" | "name" | "reason" | "diff">): boolean {
   out.line(`${out.style.bold(visibleLine(`${kind} ${name}`.trim()))}: ${visibleLine(reason)}`);
   if (diff === undefined) return true;

@@ -15,7 +15,7 @@ export interface CallCommandOptions {
   readonly timeout?: number;
 }
 
-/** Calls a tool through the whole pipeline of a session. The exit code is 0 when the result is a success. */
+/** Calls a tool through the complete pipeline of a session. The exit code is 0 for a successful result. */
 export async function call(context: CommandContext, name: string, json: string | undefined, options: CallCommandOptions): Promise<number> {
   const { io, out } = context;
   const waits = (): void => out.note("Waiting for arguments as JSON on stdin. To call without arguments, pass '{}'.");
@@ -27,13 +27,13 @@ export async function call(context: CommandContext, name: string, json: string |
     const session = await host.createSession({
       persist: false,
       toolTimeout: options.timeout,
-      // Nobody's context is at stake here.
+      // There is no model whose context a large result could fill.
       largeOutput: { enabled: false },
-      // The time a person takes to answer is not the tool's.
+      // The user's time to answer does not count towards the tool's limit.
       onPermissionRequest: (data, invocation) => limit.pausedWhile(() => permission.handler(data, invocation)),
       onUserInputRequest: userInput && ((data, invocation) => limit.pausedWhile(() => userInput(data, invocation))),
     });
-    // A tool of an MCP server is known when the server has been started.
+    // Tools of an MCP server are known only after it has started.
     if (findTool(session, name) === undefined) await session.ready(io.signal);
     const tool = findTool(session, name) ?? unknownTool(name, session, host, out.isJson);
     if (session.catalog.executables.get(tool.name)?.hasHandler === false) throw withoutHandler(tool);
@@ -68,7 +68,7 @@ function unknownTool(name: string, session: Session, host: Host, isJson: boolean
     ? ` It exists but is not available: run "skillhost explain ${name}" to see why.`
     : (heldHint(name, host) ?? didYouMean(name, tools));
   const errors = host.diagnostics.filter(({ severity }) => severity === "error");
-  // Without --json they are on stderr since the host has started.
+  // Without --json the diagnostics are already on stderr.
   throw new CliError(
     "TOOL_UNKNOWN",
     `Tool "${name}" does not exist.${hint} Run "skillhost list" to see all tools.`,
@@ -77,7 +77,7 @@ function unknownTool(name: string, session: Session, host: Host, isJson: boolean
   );
 }
 
-/** Of a tool that its server has changed. */
+/** The hint for a tool that is held back because its server changed it. */
 function heldHint(name: string, host: Host): string | undefined {
   for (const { name: server, held } of host.listServers()) {
     const tool = held.find((each) => name === `${server}/${each.name}` || name === `${server}-${each.name}`);
@@ -93,7 +93,7 @@ function report({ io, out }: CommandContext, tool: ListedTool, result: ToolResul
     return;
   }
   const text = result.textResultForLlm;
-  // A terminal obeys what it is sent; a pipe or a file gets the text as it is.
+  // A terminal interprets control characters; a pipe or file gets the text unchanged.
   const shown = io.stdout.isTTY ? visibleText(text) : text;
   io.stdout.write(shown === "" || shown.endsWith("\n") ? shown : `${shown}\n`);
   for (const { mimeType, data } of result.binaryResultsForLlm ?? []) {

@@ -27,7 +27,7 @@ export interface ChangeCommandOptions extends PackageScopeOptions {
 
 type Command = "add" | "remove" | "update";
 
-/** Adds, removes or updates packages: shows what that brings, asks, and does all of it or nothing. */
+/** Adds, removes or updates packages: shows the effects, asks for confirmation, and applies all changes or none. */
 export async function changeCommand(
   context: CommandContext,
   command: Command,
@@ -83,7 +83,7 @@ function toRequest(
   return latest === true ? { add: chosen.map((name) => `${name}@latest`) } : { update: chosen };
 }
 
-/** As npm reads it: what begins like a path is one. */
+/** Interprets a specification as npm does: text that begins like a path is a path. */
 function toSpec(given: string, cwd: string): string {
   const isPath = /^(?:\.{1,2}(?:[\\/]|$)|~[\\/]|file:)/.test(given) || isAbsolute(given) || /\.t(?:ar\.)?gz$/.test(given);
   if (!isPath || /^https?:/.test(given)) return given;
@@ -97,7 +97,7 @@ function toSpec(given: string, cwd: string): string {
   return `file:${path}`;
 }
 
-/** npm links a folder by the name in its package.json. */
+/** npm links a folder under the name in its package.json. */
 function assertNamed(path: string): void {
   const { name } = readManifest(path);
   if (typeof name === "string" && name.trim() !== "") return;
@@ -143,7 +143,7 @@ function done({ packages, dependencies, removed }: Preview): readonly string[] {
   ];
 }
 
-/** Installs what the locks say. With any difference nothing is installed, and the exit code is 1. */
+/** Installs exactly what the lock files state. Any difference prevents the installation, with exit code 1. */
 export async function ci(context: CommandContext): Promise<number> {
   const outcome = await withPackages(context, {}, installFrozen);
   const { installed } = outcome;

@@ -23,11 +23,11 @@ import { requireConsent } from "../project-consent.ts";
 
 interface CheckCommandOptions {
   readonly strict?: boolean;
-  /** Loads modules, too, which runs their code. */
+  /** Also loads modules, which runs their code. */
   readonly run?: boolean;
 }
 
-/** Checks skills, without running them unless `run` is set. The exit code is 1 when something is wrong; with `strict` also for warnings. */
+/** Checks skills; runs their code only with `run`. The exit code is 1 for errors, with `strict` also for warnings. */
 export async function check(
   given: CommandContext,
   directories: readonly string[],
@@ -83,19 +83,19 @@ export async function check(
   }
 }
 
-/** Parses Python where a configuration names the plugin that runs it. Nothing of the plugin's configuration counts. */
+/** Parses Python if the configuration names the plugin that runs it. The plugin's own configuration is ignored. */
 async function pythonInspector({ config }: CommandContext): Promise<InspectPython | undefined> {
   const isNamed = (config.plugins ?? []).some((plugin) => (typeof plugin === "string" ? plugin : plugin.use) === pythonPlugin);
   if (!isNamed) return undefined;
   return (await importBundled(pythonPlugin))["inspectPython"] as InspectPython;
 }
 
-/** Nobody has to have the folder that is looked at when none is named. */
+/** Whether directories are named. The default folder need not exist. */
 function isNamed({ options, config }: CommandContext, directories: readonly string[]): boolean {
   return directories.length > 0 || options.skills !== undefined || config.skillDirectories !== undefined;
 }
 
-/** A check that looked at nothing must not pass: somebody relies on it. */
+/** A check of nothing must fail: users rely on a passed check. */
 function missingRoots(roots: readonly string[], looked: number, out: Output): readonly Diagnostic[] {
   const found = roots.flatMap((root) => rootFault(fixedPart(root)) ?? []);
   if (found.length > 0 || looked > 0) return found;
@@ -170,7 +170,7 @@ function count(diagnostics: readonly Diagnostic[]): { readonly errors: number; r
 interface BundlesToCheck {
   readonly bundles: readonly Bundle[];
   readonly marketplaces: readonly ReadMarketplace[];
-  /** What is to be checked for skills: the folders themselves, and those of their bundles. */
+  /** The folders to check for skills: the named ones, and those of their bundles. */
   readonly roots: readonly string[];
   readonly diagnostics: readonly Diagnostic[];
 }
@@ -178,9 +178,8 @@ interface BundlesToCheck {
 type Options = Pick<ResolvedHostOptions, "roots" | "plugins" | "workingDirectory" | "pluginDataDirectory" | "log">;
 
 /**
- * Finds the bundles among folders that are to be checked, and those that the configuration names as plugins; of a
- * marketplace, those that lie in it. Reads them, and makes and runs nothing. A folder may be several of that, and hold
- * skills besides.
+ * Finds bundles among the folders to check, those that the configuration names as plugins, and those inside a marketplace. Reads them
+ * without writing or running anything. A folder may match several of these and contain skills too.
  */
 function findBundles({ roots, plugins, workingDirectory, pluginDataDirectory, log }: Options): BundlesToCheck {
   const options = { workingDirectory, dataDirectory: pluginDataDirectory, log, isDry: true };
@@ -202,7 +201,7 @@ function findBundles({ roots, plugins, workingDirectory, pluginDataDirectory, lo
   };
 }
 
-/** Of plugins that share a folder, each has what is wrong with it. */
+/** Plugins that share a folder repeat its diagnostics. */
 function distinct(diagnostics: readonly Diagnostic[]): readonly Diagnostic[] {
   const keyOf = ({ source: _source, ...rest }: Diagnostic): string => JSON.stringify(rest);
   return [...new Map(diagnostics.map((diagnostic) => [keyOf(diagnostic), diagnostic])).values()];

@@ -14,15 +14,15 @@ interface DevOptions {
   readonly watch: "always" | "auto" | "never";
 }
 
-/** Loads skills, says what they are, and then what each save changes, until it is told to stop. */
+/** Loads skills, lists them, and reports the effect of each save until it is stopped. */
 export function dev(context: CommandContext, directories: readonly string[], { watch }: DevOptions): Promise<number> {
   const { io, out } = context;
   const watches = watch === "always" || (watch === "auto" && io.stdout.isTTY);
   const started = performance.now();
   return withHost(context, { directories, watch: watches, listsDiagnostics: true }, async (host) => {
-    // Whoever reads "ready" may save at once and must be heard.
+    // A user who reads "ready" may save immediately, so watching must already work.
     await host.idle();
-    const report = createDevReport(out);
+    const report: DevReport = out.isJson ? jsonReport(out) : textReport(out);
     report.ready({ skills: host.skills, diagnostics: host.diagnostics, durationMs: performance.now() - started, watches });
     if (!watches) return hasErrors(host.diagnostics) ? 1 : 0;
     await follow(host, report, io.signal);
@@ -32,25 +32,21 @@ export function dev(context: CommandContext, directories: readonly string[], { w
 }
 
 function follow(host: Host, report: DevReport, signal: AbortSignal): Promise<void> {
-  const news = createNews(host.diagnostics);
-  host.on("skills.changed", (change: SkillsChange) => report.changed(change, host.skills, news(host.diagnostics)));
-  host.on("plugins.changed", (change) => report.pluginsChanged(change, news(host.diagnostics)));
-  host.on("diagnostic", (diagnostic) => {
-    for (const fresh of news([...host.diagnostics, diagnostic])) report.problem(fresh);
-  });
-  return whenAborted(signal);
-}
-
-/** Gives of all diagnostics those that the time before did not have. */
-function createNews(first: readonly Diagnostic[]): (now: readonly Diagnostic[]) => readonly Diagnostic[] {
+  // Returns the diagnostics that the previous call did not have.
   const keyOf = (diagnostic: Diagnostic): string => JSON.stringify(diagnostic);
-  let known = new Set(first.map(keyOf));
-  return (now) => {
+  let known = new Set(host.diagnostics.map(keyOf));
+  const findNew: (now: readonly Diagnostic[]) => readonly Diagnostic[] = (now) => {
     const fresh = new Map(now.map((diagnostic) => [keyOf(diagnostic), diagnostic]));
     const before = known;
     known = new Set(fresh.keys());
     return [...fresh].filter(([key]) => !before.has(key)).map(([, diagnostic]) => diagnostic);
   };
+  host.on("skills.changed", (change: SkillsChange) => report.changed(change, host.skills, findNew(host.diagnostics)));
+  host.on("plugins.changed", (change) => report.pluginsChanged(change, findNew(host.diagnostics)));
+  host.on("diagnostic", (diagnostic) => {
+    for (const fresh of findNew([...host.diagnostics, diagnostic])) report.problem(fresh);
+  });
+  return whenAborted(signal);
 }
 
 function hasErrors(diagnostics: readonly Diagnostic[]): boolean {
@@ -64,18 +60,14 @@ interface ReadyState {
   readonly watches: boolean;
 }
 
-/** Tells of what a host loads: to people in lines, to programs as one JSON object a line. */
+/** Reports what a host loads: readable lines, or one JSON object per line. */
 interface DevReport {
   ready(state: ReadyState): void;
-  /** `skills` are as they are now, `fresh` the diagnostics that were not there before. */
+  /** `skills` is the current list, `fresh` the new diagnostics. */
   changed(change: SkillsChange, skills: readonly SkillInfo[], fresh: readonly Diagnostic[]): void;
-  /** The same for plugins. */
+  /** Reports a change of plugins. */
   pluginsChanged(change: PluginsChange, fresh: readonly Diagnostic[]): void;
   problem(diagnostic: Diagnostic): void;
-}
-
-function createDevReport(out: Output): DevReport {
-  return out.isJson ? jsonReport(out) : textReport(out);
 }
 
 function jsonReport(out: Output): DevReport {
@@ -126,27 +118,27 @@ function printReady({ skills, diagnostics, durationMs, watches }: ReadyState, ou
   if (watches) out.note("Watching for changes. Save a file to reload it; press Ctrl-C to stop.");
 }
 
-/** Those that sessions can call. */
+/** Counts the tools that sessions can call. */
 function countTools(skills: readonly SkillInfo[]): number {
   return new Set(skills.filter(({ state }) => state === "active").flatMap(({ tools }) => tools)).size;
 }
 
-/** What a change came to, beside what it says itself. */
+/** The effects of a change that the event does not contain. */
 interface ChangeOutcome {
-  /** The diagnostics that were not there before. */
+  /** The new diagnostics. */
   readonly fresh: readonly Diagnostic[];
-  /** The folders that held a fault before, and those that hold one now. */
+  /** The folders with errors before the change, and those with errors now. */
   readonly wasFaulty: ReadonlySet<string>;
   readonly isFaulty: ReadonlySet<string>;
 }
 
-/** The folders in which something is wrong that keeps the skill, or a part of it, from being what its files say. */
+/** The folders with a problem that keeps a skill, or a part of it, from being used as written. */
 function faultyFolders(skills: readonly SkillInfo[]): ReadonlySet<string> {
   const isFaulty = ({ stale, state, diagnostics }: SkillInfo): boolean => stale || state === "failed" || diagnostics.some(isError);
   return new Set(skills.filter(isFaulty).map(({ folder }) => folder));
 }
 
-/** One line per skill that a load changed: when, what, why, how long; what is wrong stands indented below. */
+/** One line per changed skill: time, kind of change, cause, duration; diagnostics follow indented. */
 function changeLines(change: SkillsChange, outcome: ChangeOutcome, out: Output, now: Date): readonly string[] {
   const { style } = out;
   const { fresh } = outcome;
@@ -203,15 +195,15 @@ function lineFor(change: SkillsChange, out: Output, now: Date): Line {
   };
 }
 
-/** The changed files of this skill; those elsewhere (a shared helper) when there are none. */
+/** The changed files of this skill; without any, the changed files elsewhere (a shared helper). */
 function cause(files: readonly string[], folder: string, out: Output): readonly string[] {
   const inside = files.filter((file) => file === folder || file.startsWith(`${folder}/`) || file.startsWith(`${folder}\\`));
   const paths = (inside.length > 0 ? inside : files).map(out.path);
-  // A folder that came as a whole has no file of its own to blame.
+  // A newly added folder has no single changed file.
   return paths.length === 0 ? [out.path(folder)] : [named(paths, 2)];
 }
 
-/** Prompts that became others are the skill's text, as a rule. */
+/** Changed prompts are usually the skill's text. */
 function updates({ tools, prompts, resources }: SkillChange): string | undefined {
   const parts = [
     tools.updated.length > 0 && `updated ${named(tools.updated)}`,
@@ -234,7 +226,7 @@ function failure({ lastGoodServes }: FailedChange): string {
   return lastGoodServes ? "reload failed; still serving the last working version" : "could not be loaded; its tools are not available";
 }
 
-/** Of a duration, as many digits as anybody reads. */
+/** A duration with a readable number of digits. */
 function milliseconds(duration: number): string {
   return duration < 10 ? duration.toFixed(1) : String(Math.round(duration));
 }
@@ -244,7 +236,7 @@ function clock(now: Date): string {
   return [now.getHours(), now.getMinutes(), now.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
 }
 
-/** One line per plugin that a load changed: when, what, why, how long; what is wrong stands indented below. */
+/** One line per changed plugin: time, kind of change, cause, duration; diagnostics follow indented. */
 function pluginLines(change: PluginsChange, fresh: readonly Diagnostic[], out: Output, now: Date): readonly string[] {
   const { style } = out;
   const files = change.files.length === 0 ? [] : [named(change.files.map(out.path), 2)];
@@ -263,12 +255,12 @@ function pluginLines(change: PluginsChange, fresh: readonly Diagnostic[], out: O
       : "could not be activated; nothing that it adds is available";
     return [line(style.red(style.marks.failed), plugin, what), ...below(plugin.diagnostics)];
   });
-  const told = new Set(change.failed.flatMap(({ diagnostics }) => diagnostics.map(({ message }) => message)));
+  const seen = new Set(change.failed.flatMap(({ diagnostics }) => diagnostics.map(({ message }) => message)));
   return [
     ...change.added.map((plugin) => line(style.green(style.marks.added), plugin, `activated${toolsOf(plugin)}`)),
     ...change.updated.map((plugin) => line(style.cyan(style.marks.updated), plugin, `replaced${toolsOf(plugin)}`)),
     ...failed,
-    ...below(fresh.filter(({ message }) => !told.has(message))),
+    ...below(fresh.filter(({ message }) => !seen.has(message))),
   ];
 }
 

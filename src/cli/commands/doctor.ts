@@ -26,7 +26,7 @@ interface DoctorOptions {
   readonly timeout?: number;
 }
 
-/** Says what is wrong with this machine and this set-up. The exit code is 1 when something is. */
+/** Reports problems of this machine and configuration. The exit code is 1 when there are any. */
 export async function doctor(context: CommandContext, { timeout = 20_000 }: DoctorOptions): Promise<number> {
   const { out } = context;
   const report = await withHost(context, { listsDiagnostics: true }, (host) => examine(context, host, timeout));
@@ -101,7 +101,7 @@ async function checkServers(
   return gathered.map((server) => ({ ...checked.get(server)!, server }));
 }
 
-/** With sign-in tokens before; nobody is asked to now. */
+/** Uses stored sign-in tokens; does not ask the user to sign in. */
 function openConnector({ log, mcp }: ResolvedHostOptions): OwnedConnector {
   const askToSignIn = () => () => Promise.reject(new Error("Interactive sign-in is not available here."));
   const policy = { elicitation: "deny", sampling: "deny" } as const;
@@ -115,7 +115,7 @@ function summarize({ skills }: Host): DoctorReport["skills"] {
   return { loaded: skills.filter(({ state }) => state !== "failed").length, tools, errors: count("error"), warnings: count("warning") };
 }
 
-/** One line for each skill that has errors: what they are, `list` says. */
+/** One finding per skill with errors; `list` shows the errors. */
 function skillFindings({ skills }: Host): readonly Diagnostic[] {
   return skills.flatMap(({ name, folder, diagnostics }): readonly Diagnostic[] => {
     const errors = diagnostics.filter(({ severity }) => severity === "error");
@@ -136,15 +136,15 @@ function skillFindings({ skills }: Host): readonly Diagnostic[] {
   });
 }
 
-/** What keeps plugins, or parts of them, from being used. */
+/** The problems that keep plugins, or parts of them, from being used. */
 function pluginFindings({ plugins }: Host): readonly Diagnostic[] {
   return plugins.flatMap(({ diagnostics }) => diagnostics.filter(({ severity, code }) => severity !== "info" && !code.startsWith("MCP_")));
 }
 
-/** What is wrong with servers of skills and plugins; those of files are told with their place already. */
+/** Problems of servers of skills and plugins; those of configuration files are already reported with their place. */
 function ofOtherServers({ diagnostics }: Host, configured: readonly Diagnostic[]): readonly Diagnostic[] {
-  const told = new Set(configured.map(({ message }) => message));
-  return diagnostics.filter(({ code, message }) => code.startsWith("MCP_") && !told.has(message));
+  const seen = new Set(configured.map(({ message }) => message));
+  return diagnostics.filter(({ code, message }) => code.startsWith("MCP_") && !seen.has(message));
 }
 
 function toData({ machine, project, skills, servers }: DoctorReport): object {
@@ -164,7 +164,7 @@ const words: Readonly<Record<CheckedServer["status"], string>> = {
   not_started: "not checked",
 };
 
-/** The report for people: what was looked at, then what was found. */
+/** Prints the report: the checks, then the findings. */
 function printReport({ machine, project, skills, servers, findings }: DoctorReport, out: Output): void {
   const { style } = out;
   const isTrusted = project.standing !== "untrusted" && project.standing !== "changed";
@@ -208,7 +208,7 @@ function verdict(severities: readonly string[]): string {
   return parts.length === 0 ? "No problems found." : `Found ${parts.join(", ")}.`;
 }
 
-/** Everything that was looked at. */
+/** The results of all checks. */
 interface DoctorReport {
   readonly machine: MachineFacts;
   /** The project, and whether its code may run. */

@@ -1,6 +1,5 @@
 import type { ExplainedSkill, ExplainedTool, Explanation } from "../../host/explain.ts";
 import type { Host, SkillInfo } from "../../host/host.ts";
-import type { Session } from "../../session/session.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { packageWords, permissionLines, printPlugin, trustWords } from "../describe.ts";
@@ -14,13 +13,13 @@ export interface ExplainOptions {
   readonly excluded?: readonly string[];
 }
 
-/** What keeps a tool out of a session. */
+/** The filter that keeps a tool out of a session. */
 interface Filtered {
   readonly filter: string;
   readonly pattern?: string;
 }
 
-/** Says why a name means what it means. */
+/** Explains how a name was resolved. */
 export function explain(context: CommandContext, name: string, options: ExplainOptions): Promise<number> {
   const { out } = context;
   return withHost(context, {}, async (host) => {
@@ -34,7 +33,8 @@ export function explain(context: CommandContext, name: string, options: ExplainO
     const explanation = host.explain(name);
     const plugin = host.plugins.find((one) => one.name === name);
     if (isUnknown(explanation) && plugin === undefined) throw unknownName(name, host);
-    const filtered = filterOf(name, session);
+    const hidden = session.catalog.hidden.get(name);
+    const filtered = hidden && { filter: hidden.filter, ...(hidden.pattern !== undefined && { pattern: hidden.pattern }) };
     const filters = session.catalog.notices.map(({ message }) => message);
     if (out.isJson)
       out.envelope({
@@ -51,14 +51,9 @@ export function explain(context: CommandContext, name: string, options: ExplainO
   });
 }
 
-/** The tools of MCP servers are known when those have been started. */
+/** Whether no skill or tool has the name. Tools of MCP servers are known only after their servers have started. */
 function isUnknown({ skills, tools }: Explanation): boolean {
   return skills.length + tools.length === 0;
-}
-
-function filterOf(name: string, session: Session): Filtered | undefined {
-  const hidden = session.catalog.hidden.get(name);
-  return hidden && { filter: hidden.filter, ...(hidden.pattern !== undefined && { pattern: hidden.pattern }) };
 }
 
 function unknownName(name: string, host: Host): CliError {

@@ -14,8 +14,8 @@ import type { CliIo } from "../process-io.ts";
 import { letHeapGrow } from "../small-heap.ts";
 
 /**
- * Serves clients of the Copilot SDK, over stdin and stdout or on a port, until they have gone or want it to end. Settles
- * with the exit code and never rejects. The host is made when a client first needs it, so that clients are answered at once.
+ * Serves clients of the Copilot SDK over stdin and stdout or on a port, until they disconnect or stop it. Settles with the exit code and
+ * never rejects. The host is created when a client first needs it, so that clients get their first answers immediately.
  */
 export async function headless(argv: readonly string[], io: CliIo): Promise<number> {
   const parsed = parseHeadlessArguments(argv);
@@ -37,7 +37,7 @@ async function logStray(error: Error, log: Logger): Promise<void> {
 }
 
 async function serve(options: HeadlessArguments, io: CliIo): Promise<number> {
-  // Before anything else is loaded: what other code prints must not get into the protocol.
+  // Must run before other code is loaded, whose output must not get into the protocol.
   const streams = options.transport.kind === "stdio" ? io.takeStreams?.() : undefined;
   const opened = openLog({ level: options.logLevel, file: options.logFile }, io);
   const token = tokenOf(options, io);
@@ -66,7 +66,7 @@ interface ConnectionToken {
   readonly isMadeUp: boolean;
 }
 
-/** Undefined: none is needed, since the client at the other end of stdin started this process, or since the user said so. */
+/** Undefined when no token is needed: the client at the other end of stdin started this process, or the user disabled tokens. */
 function tokenOf({ transport, allowsNoToken }: HeadlessArguments, { env }: CliIo): ConnectionToken | undefined {
   const known = env["COPILOT_CONNECTION_TOKEN"];
   if (known) return { text: known, isMadeUp: false };
@@ -99,7 +99,7 @@ function createServer(options: HeadlessArguments, io: CliIo, log: Logger, secret
   });
 }
 
-/** Where everything is kept that outlives the process. Clients name a folder of their own by COPILOT_HOME. */
+/** The folder for everything that outlives the process. Clients choose their own with COPILOT_HOME. */
 function homeOf(env: CliIo["env"]): string {
   const copilotHome = env["COPILOT_HOME"];
   if (copilotHome) return join(resolve(copilotHome), "skillhost");
@@ -120,7 +120,7 @@ async function listen(
   if (transport.kind !== "tcp") throw new Error("Standard input and output are not available to serve on. Use --port.");
   const { listenForClients } = await import("../../servers/copilot/connection/listen.ts");
   const listening = await listenForClients(server, transport);
-  // Before the port: whoever waits for that has the token then.
+  // Written before the port, so that a program that waits for the port already has the token.
   if (token?.isMadeUp === true) {
     io.stderr.write(`Clients must send this token. Set COPILOT_CONNECTION_TOKEN to choose another, or use --no-token.\n`);
     io.stderr.write(`COPILOT_CONNECTION_TOKEN=${token.text}\n`);
@@ -132,7 +132,7 @@ async function listen(
 
 const closingMs = 2_000;
 
-/** A tool that ignores that its call was cancelled may run for ever; whoever waits for this process should not. */
+/** A tool that ignores cancellation may run forever; the process must end nevertheless. */
 async function closeInTime(server: CopilotServer, log: Logger): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((settle) => {

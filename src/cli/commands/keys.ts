@@ -16,7 +16,7 @@ export interface KeyOptions {
   readonly reason?: string;
 }
 
-/** Lists the keys to sign with, those that are trusted, and those that were revoked. */
+/** Lists signing keys, trusted keys and revoked keys. */
 export async function listKeys({ out }: CommandContext): Promise<number> {
   const own = ownKeys();
   const { keys = [], revoked = [] } = trustFile();
@@ -45,7 +45,7 @@ export async function listKeys({ out }: CommandContext): Promise<number> {
   return 0;
 }
 
-/** Makes a key pair, and has its owner trust it. */
+/** Creates a key pair and trusts it. */
 export async function newKey(context: CommandContext, name = "", { passphraseFile }: KeyOptions): Promise<number> {
   const { out } = context;
   if (/[\r\n]/.test(name) || name.length > 200)
@@ -64,7 +64,7 @@ export async function newKey(context: CommandContext, name = "", { passphraseFil
   return 0;
 }
 
-/** Trusts the keys of a text or a file. */
+/** Trusts the keys in a text or a file. */
 export async function trustKeys({ io, out }: CommandContext, given: string): Promise<number> {
   const path = resolve(io.cwd, given);
   const keys = existsSync(path) ? keysInFile(path) : parseKeys(given);
@@ -83,7 +83,7 @@ export async function trustKeys({ io, out }: CommandContext, given: string): Pro
   return 0;
 }
 
-/** Has nothing believed that was ever signed with a key. */
+/** Revokes a key: everything that was signed with it becomes untrusted. */
 export async function revokeKey({ out }: CommandContext, wanted: string, { reason }: KeyOptions): Promise<number> {
   const { keys = [] } = trustFile();
   const found = [...keys, ...ownKeys()].filter(({ id, name }) => id === wanted || name === wanted);
@@ -130,7 +130,7 @@ function withKeys(before: TrustFile, keys: readonly PublicKey[]): TrustFile {
   return { ...before, keys: [...known, ...keys.map(({ id, name, bytes }) => ({ id, name, bytes, trustedAt }))] };
 }
 
-/** A line each, PEM, or the configuration of a project with the keys that it expects. */
+/** Reads keys from lines, from PEM, or from a project's configuration with its expected keys. */
 function keysInFile(file: string): readonly PublicKey[] {
   const read = readTextFile(file, 1024 * 1024);
   if (!read.ok) throw new CliError("FILE_UNREADABLE", `${file}: ${read.diagnostic.message}`, 1);
@@ -147,7 +147,7 @@ function parseJson(text: string, file: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The configuration's own reader says where; here it is only looked into.
+    // The configuration reader reports the place; here only the keys are read.
     throw new CliError("KEY_INVALID", `${file} is not valid JSON. Fix it, or pass the key itself.`, 1);
   }
 }

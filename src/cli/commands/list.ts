@@ -11,7 +11,7 @@ import { toHostOptions, withHost } from "../open-host.ts";
 import type { Output } from "../output.ts";
 import { visibleLine } from "../terminal-style.ts";
 
-/** Lists skills with their tools and prompts, MCP servers without starting them, and every diagnostic where it belongs. */
+/** Lists skills with their tools and prompts, MCP servers without starting them, and each diagnostic beside its subject. */
 export function list(context: CommandContext): Promise<number> {
   const { out } = context;
   return withHost(context, { listsDiagnostics: true }, async (host) => {
@@ -19,48 +19,43 @@ export function list(context: CommandContext): Promise<number> {
     const servers = withFiles(host.listServers(), configured);
     const session = await host.createSession({ onPermissionRequest: approveAll, persist: false });
     const tools = session.listTools();
-    // Looks for the files of the skills, so that a folder that holds too many is told.
+    // Lists the files of the skills, so that a folder with too many is reported.
     session.listResources();
     const { skills, plugins } = host;
-    const diagnostics = distinct([...configured.diagnostics, ...host.diagnostics]);
+    // The host reads the configured servers again and may report the same diagnostics.
+    const diagnostics: readonly Diagnostic[] = [
+      ...new Map([...configured.diagnostics, ...host.diagnostics].map((diagnostic) => [JSON.stringify(diagnostic), diagnostic])).values(),
+    ];
     if (out.isJson) {
       out.envelope({ ok: true, data: { skills, tools, servers, plugins }, diagnostics });
       return 0;
     }
-    for (const skill of skills) printSkill(skill, out);
-    printPlugins(plugins, out);
+    for (const skill of skills) {
+      const { style } = out;
+      out.line(skillHeading(skill, out));
+      if (skill.description !== "") out.line(`  ${visibleLine(shortened(skill.description))}`);
+      if (skill.state !== "active") out.line(`  ${style.dim("because")} ${visibleLine(skill.rule)}`);
+      if (skill.tools.length > 0) out.line(`  ${style.dim("tools")}    ${skill.tools.map(visibleLine).join(", ")}`);
+      for (const line of permissionLines(skill.permissions)) out.line(`  ${style.yellow(line)}`);
+      const prompts = skill.prompts.map((prompt) => visibleLine(prompt.path)).join(", ");
+      if (prompts !== "") out.line(`  ${style.dim("prompts")}  ${prompts} (${skill.promptMode})`);
+      for (const diagnostic of skill.diagnostics) out.line(`  ${out.diagnostic(diagnostic)}`);
+      out.line();
+    }
+    if (plugins.length > 0) out.line(out.style.bold("plugins"));
+    for (const plugin of plugins) printPlugin(plugin, out);
+    if (plugins.length > 0) out.line();
     printServers(servers, diagnostics, out);
     printRest({ skills, servers, plugins }, diagnostics, out);
     out.line(totals(skills, tools.length, servers));
-    if (skills.length === 0) tellNone(context);
+    if (skills.length === 0) {
+      const { roots } = resolveHostOptions(toHostOptions(context, [], false));
+      const deeper = deeperSkillsIn(roots, context.out);
+      for (const { message } of deeper) context.out.note(message);
+      if (deeper.length === 0) context.out.note('Create one with "skillhost new skill <name>", or choose a directory with --skills.');
+    }
     return 0;
   });
-}
-
-function tellNone(context: CommandContext): void {
-  const { roots } = resolveHostOptions(toHostOptions(context, [], false));
-  const deeper = deeperSkillsIn(roots, context.out);
-  for (const { message } of deeper) context.out.note(message);
-  if (deeper.length === 0) context.out.note('Create one with "skillhost new skill <name>", or choose a directory with --skills.');
-}
-
-function printSkill(skill: SkillInfo, out: Output): void {
-  const { style } = out;
-  out.line(skillHeading(skill, out));
-  if (skill.description !== "") out.line(`  ${visibleLine(shortened(skill.description))}`);
-  if (skill.state !== "active") out.line(`  ${style.dim("because")} ${visibleLine(skill.rule)}`);
-  if (skill.tools.length > 0) out.line(`  ${style.dim("tools")}    ${skill.tools.map(visibleLine).join(", ")}`);
-  for (const line of permissionLines(skill.permissions)) out.line(`  ${style.yellow(line)}`);
-  const prompts = skill.prompts.map((prompt) => visibleLine(prompt.path)).join(", ");
-  if (prompts !== "") out.line(`  ${style.dim("prompts")}  ${prompts} (${skill.promptMode})`);
-  for (const diagnostic of skill.diagnostics) out.line(`  ${out.diagnostic(diagnostic)}`);
-  out.line();
-}
-
-function printPlugins(plugins: Host["plugins"], out: Output): void {
-  if (plugins.length > 0) out.line(out.style.bold("plugins"));
-  for (const plugin of plugins) printPlugin(plugin, out);
-  if (plugins.length > 0) out.line();
 }
 
 function printServers(servers: readonly ListedServer[], diagnostics: readonly Diagnostic[], out: Output): void {
@@ -68,9 +63,9 @@ function printServers(servers: readonly ListedServer[], diagnostics: readonly Di
   for (const server of servers) {
     out.line(`  ${serverHeading(server, out)}`);
     const own = diagnostics.filter((diagnostic) => isOf(diagnostic, server));
-    // What is wrong is said once: with its place, where there is one.
-    const isToTell = server.error !== undefined && server.status !== "disabled";
-    if (isToTell && !own.some(({ severity }) => severity === "error")) out.line(`    ${visibleLine(server.error)}`);
+    // Each problem is shown once, with its place if it has one.
+    const isShown = server.error !== undefined && server.status !== "disabled";
+    if (isShown && !own.some(({ severity }) => severity === "error")) out.line(`    ${visibleLine(server.error)}`);
     for (const diagnostic of own) out.line(`    ${out.diagnostic(diagnostic)}`);
   }
   if (servers.length > 0) out.line();
@@ -86,7 +81,7 @@ interface Printed {
   readonly plugins: Host["plugins"];
 }
 
-/** What concerns no skill, plugin or server alone: clashes of names, directories that cannot be read. */
+/** Prints diagnostics of no single skill, plugin or server: name clashes, unreadable directories. */
 function printRest({ skills, servers, plugins }: Printed, diagnostics: readonly Diagnostic[], out: Output): void {
   const printed = new Set([...skills, ...plugins].flatMap((one) => one.diagnostics).map((diagnostic) => JSON.stringify(diagnostic)));
   const rest = diagnostics.filter(
@@ -99,11 +94,6 @@ function printRest({ skills, servers, plugins }: Printed, diagnostics: readonly 
 function totals(skills: readonly SkillInfo[], tools: number, servers: readonly ListedServer[]): string {
   const ofServers = servers.length > 0 ? `, ${counted(servers.length, "MCP server")}` : "";
   return `${counted(skills.length, "skill")}, ${counted(tools, "tool")}${ofServers}.`;
-}
-
-/** The host reads a configuration's servers again, and may find the same. */
-function distinct(diagnostics: readonly Diagnostic[]): readonly Diagnostic[] {
-  return [...new Map(diagnostics.map((diagnostic) => [JSON.stringify(diagnostic), diagnostic])).values()];
 }
 
 function shortened(text: string): string {

@@ -10,7 +10,7 @@ import { settleFolder } from "../open-host.ts";
 import type { Output } from "../output.ts";
 import { type PackageOptions, withPackages } from "../package-context.ts";
 
-/** Writes down what there is, and says what is different from the lock before. */
+/** Writes the lock file, and reports the differences from the previous one. */
 export function lock(context: CommandContext, options: PackageOptions): Promise<number> {
   return withPackages(context, options, async (packages) => {
     const claim = await claimProject(packages.project, {
@@ -30,7 +30,7 @@ async function writeDown(context: CommandContext, packages: InstallContext, opti
   const { out } = context;
   const { folder } = packages.project;
   const before = readLock(folder);
-  // With --run, all is read anew: what could not be known before may be known now.
+  // With --run everything is read again, because running modules may reveal more.
   const after = await lockProject(folder, { ...packages, before: options.run === true ? undefined : before, onRead: progress(context) });
   await writeLock(folder, after);
   const changes = compareLocks(before ?? { packages: {}, skills: {} }, after);
@@ -44,7 +44,7 @@ async function writeDown(context: CommandContext, packages: InstallContext, opti
   return 0;
 }
 
-/** Compares what there is with the lock. The exit code is 1 when anything is different. */
+/** Compares the project with the lock file. The exit code is 1 when anything differs. */
 export async function verify(context: CommandContext, options: PackageOptions): Promise<number> {
   const outcome = await withPackages(context, options, async (packages) => {
     const { folder } = packages.project;
@@ -54,7 +54,7 @@ export async function verify(context: CommandContext, options: PackageOptions): 
   return reportDrift(context, outcome, `${totals(outcome)} verified against skillhost-lock.json.`, {});
 }
 
-/** Tells what is not as the lock has it, or that all is. */
+/** Reports the differences from the lock file, or success. */
 export function reportDrift({ out }: CommandContext, outcome: VerifyOutcome, success: string, data: object): number {
   const { drift, ...counts } = outcome;
   const ok = drift.length === 0;
@@ -72,13 +72,13 @@ export function totals({ packages, skills, files }: Pick<VerifyOutcome, "package
   return `${counted(skills, "skill")} (${counted(packages, "package")}, ${counted(files, "file")})`;
 }
 
-/** Says now and then how far it is, when there is much to read. */
+/** Reports progress from time to time while much is read. */
 function progress({ out }: { readonly out: Output }): () => void {
-  let [done, told] = [0, performance.now()];
+  let [done, reportedAt] = [0, performance.now()];
   return () => {
     done++;
-    if (performance.now() - told < 1_000) return;
-    told = performance.now();
+    if (performance.now() - reportedAt < 1_000) return;
+    reportedAt = performance.now();
     out.note(`${done} read…`);
   };
 }

@@ -14,7 +14,7 @@ export interface LoginOptions {
   readonly browser?: boolean;
 }
 
-/** Signs in to a remote MCP server, and says whether it can be used. */
+/** Signs in to a remote MCP server, and reports whether it can be used. */
 export function login(context: CommandContext, server: string, options: LoginOptions): Promise<number> {
   return withHost(context, {}, async (host) => {
     let isAsked = false;
@@ -38,7 +38,7 @@ export function logout(context: CommandContext, server: string): Promise<number>
   });
 }
 
-/** The address goes to stderr, whatever else is left out: without it nothing goes on. */
+/** The URL always goes to stderr, even with --quiet: without it the user cannot sign in. */
 async function authorize(
   { io, out }: CommandContext,
   { browser }: LoginOptions,
@@ -53,7 +53,7 @@ async function authorize(
   if (ask === undefined || !io.stdin.isTTY || !io.stderr.isTTY) return waitFor(never, { signal });
   const question = "If the browser is on another machine, paste the address of the last page here:\n> ";
   const callbackUrl = (await ask(question, signal)).trim();
-  // Only Enter: they go on in the browser.
+  // An empty answer: the user continues in the browser.
   return callbackUrl === "" ? waitFor(never, { signal }) : { callbackUrl };
 }
 
@@ -81,10 +81,10 @@ function report({ out }: CommandContext, info: ServerInfo, isAsked: boolean): nu
   return isConnected ? 0 : 1;
 }
 
-/** Shows an address in the person's browser, by what the system has for it. False: there is nothing that could. */
+/** Opens a URL in the user's browser with the system's opener. False: no opener worked. */
 async function openBrowser(address: string, { cwd, env }: Pick<CliIo, "cwd" | "env">): Promise<boolean> {
   const [command, ...args] = openers[process.platform] ?? ["xdg-open"];
-  // What leads to the person's desktop is in the environment.
+  // The environment contains the connection to the user's desktop.
   const environment = Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined));
   const spawned = await spawnProcess({ command: command!, args: [...args, address], cwd, environment });
   if (spawned.kind !== "spawned") return false;
@@ -94,6 +94,6 @@ async function openBrowser(address: string, { cwd, env }: Pick<CliIo, "cwd" | "e
 
 const openers: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = {
   darwin: ["open"],
-  // Unlike "start" it takes the address as it is: no shell reads it.
+  // Unlike "start", it takes the URL literally, without a shell.
   win32: ["rundll32", "url.dll,FileProtocolHandler"],
 };

@@ -13,10 +13,10 @@ import { skillDirectories, withHost } from "../open-host.ts";
 import { chooseAgent } from "../project-agents.ts";
 
 export interface McpCommandOptions {
-  /** True: without a port. */
+  /** True: on the default port. */
   readonly http?: number | true;
   readonly host: string;
-  /** False: none is needed. */
+  /** False: no token is required. */
   readonly token?: string | false;
   readonly allowHost?: readonly string[];
   readonly allowOrigin?: readonly string[];
@@ -28,7 +28,7 @@ export interface McpCommandOptions {
   readonly excluded?: readonly string[];
 }
 
-/** Serves MCP clients until their end of the line is closed, or, over HTTP, until it is told to stop. */
+/** Serves MCP clients until stdin closes, or, over HTTP, until it is stopped. */
 export function mcp(context: CommandContext, options: McpCommandOptions): Promise<number> {
   return options.http === undefined ? overStdio(context, options) : overHttp(context, options, options.http);
 }
@@ -37,7 +37,7 @@ async function overStdio(context: CommandContext, options: McpCommandOptions): P
   const { io, log } = context;
   const serving = servingOptions(context, options);
   if (io.takeStreams === undefined) throw usageError("Standard input and output are not available to serve MCP on. Use --http.");
-  // Before any skill is loaded: what its code prints must not get into the protocol.
+  // Must run before skills are loaded, whose output must not get into the protocol.
   const streams = io.takeStreams();
   try {
     return await withHost(context, { watch: true }, async (host) => {
@@ -54,7 +54,7 @@ async function overStdio(context: CommandContext, options: McpCommandOptions): P
   }
 }
 
-/** For a user who typed the command: says what it waits for, and how a client starts it instead. */
+/** For a user who typed the command: explains what it waits for, and how a client starts it. */
 function explainTerminal(context: CommandContext, host: Host, { allow, yes }: McpCommandOptions): void {
   const { io, out } = context;
   const active = host.skills.filter(({ state }) => state === "active");
@@ -121,7 +121,7 @@ function servingOptions(
 function announce({ io, out }: CommandContext, { url, token }: McpHttpServer, isMadeUp: boolean): void {
   if (out.isJson) out.envelope({ ok: true, data: { url }, diagnostics: [] });
   else out.line(`Serving MCP at ${url}`);
-  // Not on stdout: that may be a file that others read.
+  // Not on stdout, which may be a file that others read.
   if (!isMadeUp || token === undefined) return;
   const client = { mcpServers: { skillhost: { type: "http", url, headers: { Authorization: `Bearer ${token}` } } } };
   io.stderr.write(`Requests must have this header:\nAuthorization: Bearer ${token}\n`);

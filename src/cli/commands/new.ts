@@ -13,7 +13,7 @@ import { skillDirectories } from "../open-host.ts";
 import { assertOwnPlace, pluginFiles, schemaPath, skillFiles, testHint, toolFiles, writeScaffold, writeTrusted } from "../scaffold.ts";
 import { visibleLine } from "../terminal-style.ts";
 
-/** Makes a skill in the first skill directory. */
+/** Creates a skill in the first skill directory. */
 export async function newSkill(context: CommandContext, name: string): Promise<number> {
   checkSkillName(name);
   const root = rootsOf(context)[0]!;
@@ -23,17 +23,17 @@ export async function newSkill(context: CommandContext, name: string): Promise<n
   if (existsSync(folder))
     throw new CliError("FILE_EXISTS", `${folder} already exists, so nothing was written. Choose another name, or move the folder away.`, 1);
   assertOwnPlace(context, folder);
-  return tell(context, await writeTrusted(context, folder, skillFiles(name, schemaPath(folder))), folder, []);
+  return printCreated(context, await writeTrusted(context, folder, skillFiles(name, schemaPath(folder))), folder, []);
 }
 
-/** Makes a tool in a skill: the one that is named, or the only one there is. */
+/** Creates a tool in the named skill, or in the only one. */
 export async function newTool(context: CommandContext, name: string, options: { readonly skill?: string }): Promise<number> {
   const check = checkToolName(name);
   if (!check.ok) throw usageError(visibleLine(check.message));
   const skill = chooseSkill(context, options.skill);
   assertOwnPlace(context, skill.folder);
   const written = writeScaffold(skill.folder, toolFiles(name));
-  return tell(
+  return printCreated(
     context,
     written,
     skill.folder,
@@ -41,7 +41,7 @@ export async function newTool(context: CommandContext, name: string, options: { 
   );
 }
 
-/** The specification's own words; its validator is more lenient. */
+/** The rule as the specification words it; its validator is more lenient. */
 function checkSkillName(name: string): void {
   if (/^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(name) && name.length <= 64) return;
   const words =
@@ -71,7 +71,7 @@ function chooseSkill(context: CommandContext, wanted: string | undefined): Found
   if (skills.length === 0) throw new CliError("SKILL_UNKNOWN", 'No skills found. Create one with "skillhost new skill <name>".', 1);
   if (wanted === undefined && skills.length > 1)
     throw usageError(`There are several skills. Choose one with --skill: ${names.map(visibleLine).join(", ")}.`);
-  // As elsewhere, the later of two skills with one name has it.
+  // As elsewhere, the later of two skills with the same name wins.
   const found =
     wanted === undefined ? skills[0] : skills.findLast(({ text, folder }) => text.name === wanted || basename(folder) === wanted);
   if (found === undefined) throw new CliError("SKILL_UNKNOWN", `Skill "${wanted}" does not exist.${didYouMean(wanted!, names)}`, 1);
@@ -87,7 +87,7 @@ function rootsOf(context: CommandContext): readonly string[] {
   return skillDirectories(context).map((entry) => resolveRoot(entry, context.io.cwd));
 }
 
-function tell(context: CommandContext, files: readonly string[], folder: string, hints: readonly string[]): number {
+function printCreated(context: CommandContext, files: readonly string[], folder: string, hints: readonly string[]): number {
   const { out } = context;
   const test = files.find((file) => file.endsWith(".test.mjs"))!;
   const next = [...hints, testHint(context, test), `Load it: skillhost dev ${out.path(folder)}`];
@@ -97,7 +97,7 @@ function tell(context: CommandContext, files: readonly string[], folder: string,
   return 0;
 }
 
-/** Makes a plugin below `plugins`, with a test. */
+/** Creates a plugin below `plugins`, with a test. */
 export async function newPlugin(context: CommandContext, name: string): Promise<number> {
   const { io, out } = context;
   if (!isPluginName(name)) {

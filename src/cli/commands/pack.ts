@@ -51,7 +51,7 @@ export async function pack(
   return 0;
 }
 
-/** Packs a folder, and publishes the tarball once somebody agrees. */
+/** Packs a folder, and publishes the tarball after confirmation. */
 export function publish(context: CommandContext, folder: string, options: PublishCommandOptions): Promise<number> {
   return withPackages(context, {}, async (packages) => {
     const packed = await packFolder(context, packages, folder, options.dryRun === true);
@@ -100,7 +100,7 @@ async function packFolder(context: CommandContext, packages: InstallContext, fol
   }
 }
 
-/** What "skillhost check --strict" has against SKILL.md; other hosts are stricter than this one. */
+/** The findings of "skillhost check --strict" about SKILL.md; other hosts are stricter than this one. */
 async function lint(roots: readonly string[], signal: AbortSignal): Promise<readonly Diagnostic[]> {
   const loader = createModuleLoader(providedModules);
   try {
@@ -129,7 +129,7 @@ function dataOf({ name, version, fileName, integrity, files, left, added, tarbal
   return { name, version, fileName, integrity, size: tarball.length, files, left, added, manifest };
 }
 
-/** The reader of skills and the linter may say the same. */
+/** The skill reader and the linter may report the same. */
 function distinct(diagnostics: readonly Diagnostic[]): readonly Diagnostic[] {
   return [
     ...new Map(diagnostics.map((diagnostic) => [`${diagnostic.code} ${diagnostic.file} ${diagnostic.message}`, diagnostic])).values(),

@@ -29,7 +29,7 @@ export interface RunCommandOptions {
   readonly stream: boolean;
 }
 
-/** Has a model work on one prompt with the tools of the skills. Nobody is asked: what was not allowed is denied. */
+/** Lets a model work on one prompt with the tools of the skills. The user is not asked: calls that are not allowed are denied. */
 export async function run(context: CommandContext, given: string, options: RunCommandOptions): Promise<number> {
   const { io, out } = context;
   const exported = options.export === undefined ? undefined : { file: resolve(io.cwd, options.export), format: formatOf(options.export) };
@@ -43,7 +43,7 @@ export async function run(context: CommandContext, given: string, options: RunCo
     const report = createTurnReport(io, out);
     session.on((event) => {
       if (out.isJson) out.json(event);
-      report.hear(event);
+      report.onEvent(event);
     });
     try {
       return await converse(context, session, prompt, report);
@@ -60,7 +60,7 @@ function toSessionOptions(options: RunCommandOptions, { io }: CommandContext, ch
   return {
     ...chosen?.options,
     ...modelFrom(options, io.env),
-    // Nobody can go on with it: there is no command for that.
+    // No command can resume this session.
     persist: false,
     streaming: options.stream,
     systemMessage: options.system === undefined ? undefined : { content: options.system },
@@ -115,7 +115,10 @@ async function exportTo(session: Session, file: string, format: ExportFormat): P
   }
 }
 
-/** The model and its place, as the command line and the environment name them. The key comes from the environment only: others can read command lines. */
+/**
+ * The model and its endpoint from the command line and the environment. The key comes only from the environment: other users can read
+ * command lines.
+ */
 function modelFrom(
   given: { readonly model?: string; readonly baseUrl?: string },
   env: CliIo["env"],

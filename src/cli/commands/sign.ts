@@ -24,7 +24,7 @@ export interface SignOptions {
   readonly passphraseFile?: string;
 }
 
-/** Signs a skill as it is now: its files, and the definitions that its tools have when it is loaded. */
+/** Signs the current state of a skill: its files, and the definitions of its loaded tools. */
 export async function sign(
   context: CommandContext,
   wanted: string,
@@ -73,12 +73,12 @@ function describeLeft({ out }: CommandContext, left: readonly string[]): void {
 
 interface SignedPacked {
   readonly signed: Extract<Signed, { ok: true }>;
-  /** What of the folder is neither packed nor signed. */
+  /** The files that are neither packed nor signed. */
   readonly left: readonly string[];
   readonly notes: readonly string[];
 }
 
-/** Signs what `pack` would take of the folder, and makes sure that it takes the signature, too. */
+/** Signs the files that `pack` would take, and verifies that it takes the signature too. */
 async function signPacked(folder: string, request: SignRequest, key: SigningKey): Promise<SignedPacked> {
   const { isSignaturePacked, listPackedFiles, packSignature } = await import("../../packages/packed-files.ts");
   const { files, left } = await listPackedFiles(folder);
@@ -90,7 +90,7 @@ async function signPacked(folder: string, request: SignRequest, key: SigningKey)
     const note = `The signature will not be packed with the skill. Check .npmignore, .gitignore and "files" in ${join(after.root, "package.json")}.`;
     return { signed, left, notes: [note] };
   }
-  // package.json may be one of the files that are signed.
+  // package.json may be one of the signed files.
   const again = await signOnly(folder, { ...request, only: files }, key);
   return { signed: again, left, notes: [`Added the signature to "files" in ${changed}, so that it is packed.`] };
 }
@@ -122,7 +122,7 @@ function findFolder(context: CommandContext, wanted: string): string {
   return folder;
 }
 
-/** Its signature is about to be replaced, so it is not asked for. What has a fault is not signed. */
+/** Loads a skill for signing. Its old signature is ignored because it will be replaced. A skill with errors is not signed. */
 async function loadToSign(
   context: CommandContext,
   folder: string,
@@ -134,7 +134,7 @@ async function loadToSign(
     workingDirectory: io.cwd,
     skillDirectories: [folder],
     packageSkills: false,
-    // They may be what runs its tools.
+    // Plugins may run the skill's tools.
     plugins: config.plugins ?? [],
     watch: false,
     logger: log,
@@ -153,7 +153,7 @@ async function loadToSign(
   }
 }
 
-/** So many days from now, or the end of a day. */
+/** Parses an expiry: a number of days, or the end of a date. */
 function readExpiry(text: string): Date {
   const days = /^(\d{1,5})d$/.exec(text)?.[1];
   const date =

@@ -8,7 +8,7 @@ import { skillhostHome } from "../../trust/trust-policy.ts";
 import type { CommandContext } from "../command-context.ts";
 import { visibleLine } from "../terminal-style.ts";
 
-/** Lets the code of a folder run from now on. */
+/** Trusts a folder: its code may run from now on. */
 export async function trustFolder(context: CommandContext, given: string | undefined): Promise<number> {
   const { out } = context;
   const described = await trustFolderIn(trustFile(), folderOf(context, given));
@@ -17,7 +17,7 @@ export async function trustFolder(context: CommandContext, given: string | undef
   return 0;
 }
 
-/** Lists the folders whose code may run, and whether they are still the ones that were trusted. */
+/** Lists trusted folders, and whether they are still the folders that were trusted. */
 export async function listFolders({ out }: CommandContext): Promise<number> {
   const folders = kept().map((folder) => ({ ...folder, state: stateOf(folder) }));
   if (out.isJson) out.envelope({ ok: true, data: { folders }, diagnostics: [] });
@@ -26,7 +26,7 @@ export async function listFolders({ out }: CommandContext): Promise<number> {
   return 0;
 }
 
-/** Has nobody run the code of a folder without asking again. */
+/** Removes trust: the code of the folder does not run again without a question. */
 export async function distrustFolder(context: CommandContext, given: string | undefined): Promise<number> {
   const { out } = context;
   const folder = folderOf(context, given);

@@ -9,8 +9,8 @@ import type { CheckedFolder } from "../../trust/checked-folder.ts";
 export type OpenedPrograms = { readonly ok: true; readonly folder: string } | { readonly ok: false; readonly diagnostic: Diagnostic };
 
 /**
- * A private copy of a checked folder, for programs: the system opens these, and what they read, by name. Made at the first
- * call, shared by the tools of the skill, and deleted with the last of them.
+ * A private copy of a checked folder for programs, because the system opens them, and what they read, by name. Created at the first call,
+ * shared by the tools of the skill, and deleted with the last of them.
  */
 export class CheckedPrograms {
   static readonly #known = new WeakMap<CheckedFolder, CheckedPrograms>();
@@ -22,7 +22,7 @@ export class CheckedPrograms {
     this.#tree = tree;
   }
 
-  /** The copy of a folder, which stays until the scopes of all its users have ended. */
+  /** Returns the copy of a folder, which lives until the scopes of all its users have ended. */
   static of(tree: CheckedFolder, scope: Scope): CheckedPrograms {
     const programs = CheckedPrograms.#known.get(tree) ?? new CheckedPrograms(tree);
     CheckedPrograms.#known.set(tree, programs);
@@ -31,7 +31,7 @@ export class CheckedPrograms {
     return programs;
   }
 
-  /** Looks at the skill's folder again: what is no longer as it was signed starts no program, though the copy could. */
+  /** Checks the skill's folder again: a folder that no longer matches its signature must not start a program, though the copy could. */
   open(): OpenedPrograms {
     const diagnostic = this.#tree.recheck();
     if (diagnostic !== undefined) return { ok: false, diagnostic };
@@ -63,7 +63,7 @@ function copyFiles(tree: CheckedFolder, target: string): Diagnostic | undefined 
       const file = join(target, path);
       mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
       writeFileSync(file, read.bytes);
-      // No signature covers the mode, and a file that may be executed holds the same bytes.
+      // No signature covers the mode, and it does not change the bytes of the file.
       chmodSync(file, 0o600 | (statSync(source, { throwIfNoEntry: false })?.mode ?? 0));
     }
     return undefined;

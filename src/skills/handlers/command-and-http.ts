@@ -17,17 +17,16 @@ interface CommandSpec {
 const maxOutputBytes = 10 * 1024 * 1024;
 
 /**
- * A handler that runs a program with an argument vector: never a shell, a minimal environment and what `env` adds.
- * The working directory is the session's unless `cwd` names one relative to the skill. What the program writes to
- * stdout is the result; stderr goes to the log only. The program and its children end with the call. An argument that the
- * program could take for an option is refused. With `checked`, `{baseDir}`, `./` and `cwd` are in a private copy of the skill's
- * folder.
+ * A handler that runs a program with an argument vector: never in a shell, with a minimal environment plus `env`. The working directory
+ * is the session's unless `cwd` names a folder relative to the skill. The program's stdout is the result; stderr goes only to the log.
+ * The program and its children end with the call. An argument that the program could take for an option is refused. With `checked`,
+ * `{baseDir}`, `./` and `cwd` refer to a private copy of the skill's folder.
  */
 export function createCommandHandler(spec: CommandSpec, skillFolder: string, checked?: Pick<CheckedPrograms, "open">) {
   return async (args: Arguments, invocation: ToolInvocation, context?: Pick<ToolContext, "limits">): Promise<object> => {
     const option = optionArgument(spec.args, args);
     if (option !== undefined) return optionRefused(option);
-    // Programs open the skill's files by name, so they get a folder whose names lead to what was checked.
+    // Programs open the skill's files by name, so they get a copy that contains the checked bytes.
     const opened = checked?.open();
     if (opened?.ok === false) return failure("The program of this tool is not allowed to run.", formatDiagnostic(opened.diagnostic));
     const folder = opened?.folder ?? skillFolder;
@@ -51,7 +50,7 @@ export function createCommandHandler(spec: CommandSpec, skillFolder: string, che
   };
 }
 
-/** The program of a call, with its arguments filled in. `folder` is the skill's, or a copy of it. */
+/** The program of a call with its arguments filled in. `folder` is the skill's folder, or a copy of it. */
 export function programReach(
   spec: CommandSpec,
   args: Arguments,
@@ -68,7 +67,7 @@ export function programReach(
   };
 }
 
-/** `./x` and `{baseDir}/x` are files of the skill; a bare word is looked up on the PATH. */
+/** `./x` and `{baseDir}/x` are files of the skill; a bare name is looked up on the PATH. */
 function commandPath(command: string, folder: string): string {
   const expanded = command.replaceAll("{baseDir}", folder);
   return expanded.startsWith(".") && !isAbsolute(expanded) ? resolve(folder, expanded) : expanded;
@@ -94,16 +93,13 @@ interface HttpSpec {
 const maxBytes = 10 * 1024 * 1024;
 
 interface HttpHandlerOptions {
-  /**
-   * A name of the public internet must not stand for an address of a private network, unless a rule of the session allows that
-   * host by its name. Default: false.
-   */
+  /** A public host name must not resolve to a private address, unless a rule of the session allows that host by name. Default: false. */
   readonly guardsPrivateNetworks?: boolean;
 }
 
 /**
- * A handler that makes one HTTP request. Arguments cannot leave the place in the address where they stand; redirects
- * stay on the same host and within the rules of the session; the answer's body is the result, and a status of 400 or more a failure.
+ * A handler that makes one HTTP request. Arguments cannot change the structure of the URL; redirects stay on the same host and within the
+ * rules of the session. The response body is the result, and a status of 400 or more is a failure.
  */
 export function createHttpHandler(spec: HttpSpec, { guardsPrivateNetworks = false }: HttpHandlerOptions = {}) {
   return async (args: Arguments, invocation: ToolInvocation, context?: Pick<ToolContext, "addressRules">): Promise<object> => {
@@ -134,21 +130,21 @@ export function createHttpHandler(spec: HttpSpec, { guardsPrivateNetworks = fals
   };
 }
 
-/** The address of a call, with its arguments and variables filled in. */
+/** The URL of a call with its arguments and variables filled in. */
 export function httpReach(spec: HttpSpec, args: Arguments): Extract<CallReach, { kind: "url" }> {
   return { kind: "url", url: fillAddress(spec.url, args, process.env) };
 }
 
 type AddressLimits = Pick<FetchRequest, "allowRedirect" | "guardsPrivateNetworks" | "allowAddress">;
 
-/** Without rules, and without a guard, nothing is asked: the runtime keeps connections open then. */
+/** Without rules and without a guard there is no check, which lets the runtime keep connections open. */
 function addressLimits(url: string, rules: AddressRules | undefined, guardsPrivateNetworks: boolean): AddressLimits {
   const guard = guardsPrivateNetworks && rules?.names(url) !== true ? { guardsPrivateNetworks } : {};
   if (rules === undefined) return guard;
   return {
     ...guard,
     allowRedirect: ({ href }) => rules.mayFollow(url, href),
-    // What rules say of an address holds for every name that stands for it.
+    // Rules about an IP address apply to every name that resolves to it.
     allowAddress: (address, { protocol, port }) => rules.mayFollow(url, addressUrl(address, protocol, port)),
   };
 }
@@ -168,7 +164,7 @@ function failureOf({ reason, message }: Extract<FetchOutcome, { kind: "failed" }
   return { textResultForLlm, resultType: "failure", error: message };
 }
 
-/** Whether a path segment came out as one that URLs resolve away, written plainly or as %2e: it would lead to another path. */
+/** Whether a path contains a `.` or `..` segment, plain or as %2e, which would lead to another path. */
 function leavesItsPlace(url: string): boolean {
   const path = url.replace(/[?#].*$/s, "").replaceAll(/%2e/gi, ".");
   return path.split(/[\\/]/).some((segment) => segment === "." || segment === "..");

@@ -2,14 +2,14 @@ import { errorMessage } from "../../base/errors.ts";
 
 export type Arguments = Readonly<Record<string, unknown>>;
 
-/** Text that is nothing but one placeholder of an argument. */
+/** A text that consists of one argument placeholder. */
 export const wholePlaceholder: RegExp = /^\$\{([A-Za-z_][\w-]*)\}$/;
 const placeholder = /\$\{(env:)?([A-Za-z_][\w-]*)(?::-([^}]{0,200}))?\}/g;
 
 /**
- * Fills a list of strings in which `${param}` may stand for one whole element: its value as text (JSON for lists and
- * objects). An element whose parameter was not given is left out. Anything else in an element stays as it is, so no
- * value can ever become a second element or part of another.
+ * Fills an array of strings in which `${param}` may be a whole element: it becomes the value as text (JSON for arrays and objects). An
+ * element whose parameter is absent is left out. All other text stays unchanged, so a value can never become a second element or part of
+ * another.
  */
 export function fillElements(elements: readonly string[], args: Arguments, baseDir: string): readonly string[] {
   return elements.flatMap((element) => {
@@ -21,8 +21,8 @@ export function fillElements(elements: readonly string[], args: Arguments, baseD
 }
 
 /**
- * The parameter whose value a program would take for an option: its element is just a placeholder, the value begins with a hyphen
- * and is no number, and no element before it is `--`.
+ * The parameter whose value a program would take for an option: its element is one placeholder, the value begins with a hyphen and is not
+ * a number, and no earlier element is `--`.
  */
 export function optionArgument(elements: readonly string[], args: Arguments): string | undefined {
   const end = elements.indexOf("--");
@@ -33,20 +33,20 @@ export function optionArgument(elements: readonly string[], args: Arguments): st
   });
 }
 
-/** One string that may be a whole placeholder; absent if its parameter was not given. */
+/** Fills a string that may be one placeholder; undefined if its parameter is absent. */
 export function fillElement(element: string, args: Arguments, baseDir: string): string | undefined {
   return fillElements([element], args, baseDir)[0];
 }
 
 /**
- * Fills an address: `${param}` is percent-encoded, so that it stays inside the path segment or query value where it
- * stands; `${env:NAME}` and `${env:NAME:-default}` are the host's own settings and go in as they are.
+ * Fills a URL: `${param}` is percent-encoded, so that it stays inside its path segment or query value; `${env:NAME}` and
+ * `${env:NAME:-default}` are the host's own settings and are inserted unchanged.
  */
 export function fillAddress(template: string, args: Arguments, environment: NodeJS.ProcessEnv): string {
   return fillUrl(template, args, (_whole, name, fallback) => environment[name] || (fallback ?? ""));
 }
 
-/** The same to be shown to people: variables stay the placeholders that they are. */
+/** Fills a URL for display: variables stay placeholders. */
 export function fillVisibleAddress(template: string, args: Arguments): string {
   return fillUrl(template, args, (whole) => whole);
 }
@@ -61,7 +61,7 @@ function fillUrl(template: string, args: Arguments, variable: Variable): string 
   });
 }
 
-/** Fills a header or text: values go in as they are, without line breaks. */
+/** Fills a header or text: values are inserted without line breaks. */
 export function fillText(template: string, args: Arguments, environment: NodeJS.ProcessEnv): string {
   const filled = template.replace(placeholder, (_whole, env: string | undefined, name: string, fallback: string | undefined) =>
     env ? environment[name] || (fallback ?? "") : asText(own(args, name) ?? fallback ?? ""),
@@ -69,7 +69,7 @@ export function fillText(template: string, args: Arguments, environment: NodeJS.
   return filled.replace(/[\r\n\0]+/g, " ");
 }
 
-/** Fills JSON: a string that is one whole placeholder becomes the argument's own value, of whatever type. */
+/** Fills JSON: a string that is one placeholder becomes the argument's value with its type. */
 export function fillJson(template: unknown, args: Arguments): unknown {
   if (typeof template === "string") {
     const name = wholePlaceholder.exec(template)?.[1];
@@ -100,11 +100,11 @@ interface Program {
 }
 
 /**
- * Programs that run text, the options after which that text stands, and where: right after the option, as the first operand after
- * it, or as the first operand even without it.
+ * Programs that run text, the options that introduce it, and its position: right after the option, as the first operand after it, or as
+ * the first operand without it.
  */
 const interpreters: readonly (readonly [program: RegExp, option: RegExp, form: "next" | "operand" | "first"])[] = [
-  // Options of shells can be joined (-ec, -lic), and others may stand between them and the script.
+  // Shell options can be combined (-ec, -lic), and others may stand between them and the script.
   [/^(?:(?:ba|z|da|k|mk|a|fi|c|tc|ya)?sh|busybox|toybox)$/, /^-[A-Za-z]*c[A-Za-z]*$|^--command$/, "operand"],
   [/^(?:node|nodejs|bun|tsx|ts-node|electron)$/, /^-(?:e|p|pe|ep)$|^--(?:eval|print)$/, "next"],
   [/^deno$/, /^eval$/, "operand"],
@@ -117,10 +117,10 @@ const interpreters: readonly (readonly [program: RegExp, option: RegExp, form: "
   [/^(?:[gmn]?awk|g?sed|watch|eval)$/, /^-e$|^--expression$|^--source$/, "first"],
 ];
 
-/** The placeholder of a command that would be run as a script; undefined: there is none. */
+/** The placeholder of a command that would run as a script, if any. */
 export function scriptPlaceholder({ command, args, stdin }: Program): string | undefined {
   const words = [command, ...args];
-  // Not only the command itself: env, sudo, timeout, nice and their like run what follows them.
+  // Every word is examined: env, sudo, timeout, nice and similar programs run what follows them.
   for (const [index, word] of words.entries()) {
     const name = word.replace(/^.*[\\/]/, "").replace(/\.(?:exe|cmd|bat|com)$/i, "");
     const found = interpreters.find(([program]) => program.test(name));
@@ -141,7 +141,7 @@ function scriptAfter(words: readonly string[], [, option, form]: Interpreter): s
   return script !== undefined && wholePlaceholder.test(script) ? script : undefined;
 }
 
-/** Without a file to run, they run what they read; others read data. */
+/** Interpreters without a script file run their stdin; other programs read it as data. */
 function scriptOnInput(words: readonly string[], [, option, form]: Interpreter, stdin: string | undefined): string | undefined {
   if (form === "first") return undefined;
   if (stdin === undefined || !wholePlaceholder.test(stdin) || words.some((word) => option.test(word))) return undefined;

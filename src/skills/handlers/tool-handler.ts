@@ -18,7 +18,7 @@ export type Handler = (args: Arguments, invocation: ToolInvocation, context: Too
 
 export interface HandlerPlace {
   readonly folder: string;
-  /** Gets the files that the handler is made of, now and when it runs. */
+  /** Receives the files of the handler, now and when it runs. */
   readonly files: Set<string>;
   readonly loader: ModuleLoader;
   readonly scope: Scope;
@@ -26,13 +26,13 @@ export interface HandlerPlace {
   /** See `ToolRights`. */
   readonly isUnrestricted: boolean;
   readonly view?: FolderView | undefined;
-  /** Where the signature is required: the only files that may be used. */
+  /** If a signature is required: the only files that may be used. */
   readonly tree?: CheckedFolder | undefined;
 }
 
 /**
- * The handler of a tool JSON: what its `handler` says, else the module beside it of the same name, else none.
- * Throws `HostError` for a module that is not there or does not parse.
+ * The handler of a tool JSON: its `handler`, otherwise the module of the same name beside it, otherwise none. Throws `HostError` for a
+ * module that is missing or does not parse.
  */
 export function handlerOf(tool: ToolJson, entry: ToolEntry, place: HandlerPlace): Handler | undefined {
   const spec = tool.handler;
@@ -48,7 +48,7 @@ function programsOf({ tree, scope }: HandlerPlace): CheckedPrograms | undefined 
   return tree && CheckedPrograms.of(tree, scope);
 }
 
-/** A path in a tool JSON is relative to that file; in a manifest, to the skill. */
+/** A path is relative to its tool JSON; in a manifest, to the skill. */
 function moduleFile(path: string, entry: ToolEntry, { folder, view }: HandlerPlace): string {
   const directory = entry.kind === "inline" ? "" : entry.path.replace(/[^/]*$/, "");
   const within = pathInSkill(folder, directory + path, entry.file, view);
@@ -57,8 +57,8 @@ function moduleFile(path: string, entry: ToolEntry, { folder, view }: HandlerPla
 }
 
 /**
- * Captures the module's sources now, so that faults show at once and what was published can run later whatever becomes
- * of the files; runs it at the first call. First calls share one run; one that fails is not kept.
+ * Captures the module's sources now, so that errors show immediately and the published version can run later even if the files change.
+ * Runs the module at the first call; concurrent first calls share one run, and a failed run is not kept.
  */
 function moduleHandler(file: string, toolName: string, exportName: string | undefined, place: HandlerPlace): Handler {
   const prepared = place.loader.prepare(file, place.tree);
@@ -86,7 +86,9 @@ function moduleHandler(file: string, toolName: string, exportName: string | unde
   };
 }
 
-/** The named export; else the default one, `handler`, one of the tool's name, or `execute`. A tool stands for its handler. */
+/**
+ * The named export; otherwise the default export, `handler`, an export with the tool's name, or `execute`. A tool counts as its handler.
+ */
 function pickHandler(exports: Readonly<Record<string, unknown>>, toolName: string, exportName: string | undefined, file: string): Handler {
   const names = exportName === undefined ? ["default", "handler", toolName, "execute"] : [exportName];
   for (const name of names) {

@@ -9,7 +9,7 @@ import { type Arguments, fillElement, fillElements, fillVisibleAddress, scriptPl
 
 type DeclarativeSpec = Extract<ToolHandlerSpec, { kind: "command" | "http" }>;
 
-/** What a tool that is written in JSON uses of the machine: a fact a line, in full, to be compared and agreed to. */
+/** What a declarative tool uses on the machine, one complete line per resource, for comparison and approval. */
 export function usesOf(spec: ToolHandlerSpec | undefined): readonly string[] {
   if (spec?.kind === "command") {
     return [
@@ -31,14 +31,17 @@ export function usesOf(spec: ToolHandlerSpec | undefined): readonly string[] {
   return spec?.kind === "mcp" ? [`calls: ${spec.server}/${spec.tool}`] : [];
 }
 
-/** The variables of the host's environment that a handler reads. */
+/** The host's environment variables that a handler reads. */
 function variablesOf(spec: ToolHandlerSpec): readonly string[] {
   if (spec.kind !== "http") return [];
   const texts = [spec.url, ...Object.values(spec.headers ?? {})];
   return [...new Set(texts.flatMap((text) => [...text.matchAll(/\$\{env:([A-Za-z_][\w-]*)/g)].map(([, name]) => name!)))];
 }
 
-/** How a call of it is described to whoever must allow it: the program, or the address and the variables, in full. No value of a variable is in it. */
+/**
+ * Describes a call for the permission decision: the program, or the URL and the variables, in full. Never contains the value of a
+ * variable.
+ */
 export function describeUse(spec: DeclarativeSpec, description: string | undefined, folder: string) {
   const names = variablesOf(spec);
   return (args: Arguments): PermissionRequest => ({
@@ -52,7 +55,7 @@ export function describeUse(spec: DeclarativeSpec, description: string | undefin
   });
 }
 
-/** What a call of it reaches, for rules: the address with the values of variables, or the program with its argument vector. */
+/** What a call reaches, for rules: the URL with the values of variables, or the program with its argument vector. */
 export function reachOfUse(spec: DeclarativeSpec, folder: string) {
   return (args: Arguments, { invocation }: ToolContext): CallReach =>
     spec.kind === "http" ? httpReach(spec, args) : programReach(spec, args, { folder, workingDirectory: invocation.workingDirectory });
@@ -68,7 +71,7 @@ function quoted(word: string): string {
   return /^[\w@%+=:,./{}$-]+$/.test(word) ? word : JSON.stringify(word);
 }
 
-/** Why a tool must not be used as it is: what its handler reaches is not declared, or cannot be known before it is called. */
+/** Why a tool must not be used: its handler reaches something undeclared, or something that is unknown before the call. */
 export function useFaults(
   { definition, handler }: ToolJson,
   file: string,
@@ -99,7 +102,7 @@ function restrictionFaults(spec: ToolHandlerSpec, permissions: SkillPermissions 
   ];
 }
 
-/** A list that is there holds everywhere. */
+/** A declared list restricts every kind of skill. */
 function listFaults(spec: ToolHandlerSpec, permissions: SkillPermissions | undefined): readonly Fault[] {
   const host = spec.kind === "http" ? hostnameOf(spec.url) : undefined;
   const { hosts, programs } = permissions ?? {};
@@ -109,7 +112,7 @@ function listFaults(spec: ToolHandlerSpec, permissions: SkillPermissions | undef
   return [];
 }
 
-/** Undefined: it depends on a variable. Arguments cannot stand in it. */
+/** Undefined when the host depends on a variable. Arguments are not allowed there. */
 function hostnameOf(url: string): string | undefined {
   const authority = /^https?:\/\/([^/?#\\]*)/i.exec(url)?.[1];
   if (authority === undefined || authority.includes("${")) return undefined;

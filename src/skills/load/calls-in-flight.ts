@@ -4,13 +4,13 @@ import type { Resource, ResourceTemplate } from "../../tools/resource.ts";
 import type { ResourceSet } from "../../tools/tool-source.ts";
 import type { LoadedTools } from "./tool-runner.ts";
 
-/** Counts the calls that run on one generation of code, so that it is not taken from under them. */
+/** Counts the running calls of one generation of code, which must not end before them. */
 export interface CallsInFlight {
-  /** Runs `execute` and counts it until what it returned has settled. Throws and rejects just as it does. */
+  /** Runs `execute` and counts it until its result has settled. Throws and rejects as it does. */
   track<A extends readonly unknown[]>(execute: (...args: A) => unknown): (...args: A) => unknown;
-  /** Counts a call that will run, until the hold is disposed of. */
+  /** Counts a pending call until the hold is disposed of. */
   hold(): Disposable;
-  /** Settles when no call runs or will. */
+  /** Settles when no call is running or pending. */
   ended(): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ interface CountedOffers {
   readonly resourceLists: readonly ResourceSet[];
 }
 
-/** The prompts and resources of a file, whose use counts as calls of it: it is not ended before they have. */
+/** Wraps the prompts and resources of a file so that their use counts as calls, which delay the end of its generation. */
 export function countOffers(
   { prompts, resources, resourceTemplates, resourceLists }: Partial<LoadedTools>,
   calls: CallsInFlight,
@@ -70,7 +70,11 @@ export function countOffers(
   return {
     prompts: prompts?.map((prompt) => countPrompt(prompt, calls)) ?? [],
     resources: resources?.map((resource) => countReads(resource, calls)) ?? [],
-    resourceTemplates: resourceTemplates?.map((template) => countTemplate(template, calls)) ?? [],
+    resourceTemplates:
+      resourceTemplates?.map((template) => {
+        const { read, complete } = template;
+        return Object.freeze({ ...template, read: track(read, calls), ...(complete && { complete: track(complete, calls) }) });
+      }) ?? [],
     resourceLists: resourceLists?.map((list) => countList(list, calls)) ?? [],
   };
 }
@@ -80,7 +84,7 @@ function countPrompt(prompt: Prompt, calls: CallsInFlight): Prompt {
   return Object.freeze({
     definition,
     origin,
-    // Made when it is first read.
+    // Computed on first read.
     get revision() {
       return prompt.revision;
     },
@@ -93,12 +97,7 @@ function countReads(source: Resource, calls: CallsInFlight): Resource {
   return Object.freeze({ ...source, read: track(source.read, calls) });
 }
 
-function countTemplate(template: ResourceTemplate, calls: CallsInFlight): ResourceTemplate {
-  const { read, complete } = template;
-  return Object.freeze({ ...template, read: track(read, calls), ...(complete && { complete: track(complete, calls) }) });
-}
-
-/** One that is still listed is the same object as before. */
+/** A resource that stays listed keeps its object. */
 function countList(list: ResourceSet, calls: CallsInFlight): ResourceSet {
   let of: readonly Resource[] | undefined;
   let counted = new Map<Resource, Resource>();

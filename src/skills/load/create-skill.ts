@@ -21,11 +21,11 @@ export interface SkillParts {
   readonly listing: FolderListing;
   readonly generation: number;
   readonly mayRun: boolean;
-  /** Where the signature is required: the only files that may be used. */
+  /** If a signature is required: the only files that may be used. */
   readonly tree?: CheckedTree | undefined;
 }
 
-/** Puts a generation of a skill together from its text, its tools, and what else it offers. */
+/** Assembles a generation of a skill from its text, its tools, its prompts and its resources. */
 export function createSkill(folder: string, { text, tools, uses, offers, listing, generation, mayRun, tree }: SkillParts): Skill {
   const { manifest, document } = text;
   const read = (path: string): Promise<Uint8Array> => readResource(folder, path, tree);
@@ -60,7 +60,7 @@ export function createSkill(folder: string, { text, tools, uses, offers, listing
       signature ??= signatureOf(text, tools);
       return signature;
     },
-    // Without a body, the prompts are the instructions; those of an eager skill the model has already.
+    // Without a body, the prompts are the instructions; the model already has those of an eager skill.
     hasInstructions: text.body === undefined ? promptMode === "on-demand" && text.prompts.length > 0 : text.body.trim() !== "",
     userInvocable: document?.userInvocable ?? true,
     instructions: (argumentsText?: string) => Promise.resolve(instructionsOf(folder, text, argumentsText)),
@@ -68,7 +68,7 @@ export function createSkill(folder: string, { text, tools, uses, offers, listing
   });
 }
 
-/** In one pass over what the author wrote: what is filled in is never read again. */
+/** Expands placeholders in one pass: inserted text is never expanded again. */
 function instructionsOf(folder: string, { document, body, prompts }: SkillText, argumentsText: string | undefined): string {
   if (body === undefined || document === undefined) {
     const given = argumentsText ? [`ARGUMENTS: ${argumentsText}`] : [];

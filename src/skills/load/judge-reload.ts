@@ -8,18 +8,18 @@ import type { SkillText } from "./read-skill.ts";
 import type { ToolUnit } from "./stage-tool.ts";
 import type { ToolEntries } from "./tool-entries.ts";
 
-/** What an attempt to load a skill anew has come to. */
+/** The outcome of an attempt to reload a skill. */
 interface Attempt {
   readonly text: SkillText;
   readonly listed: ToolEntries;
   readonly units: readonly ToolUnit[];
   readonly tools: readonly Tool[];
-  /** Tools that are there and must not be offered, by name. */
+  /** The names of existing tools that must not be offered. */
   readonly leftOut: ReadonlySet<string>;
   readonly offers: SkillOffers;
 }
 
-/** Whether a fault would take away something that works now. What the author took out on purpose is no loss. */
+/** Whether an error would remove something that works now. What the author removed on purpose is not a loss. */
 export function losesSomething(before: Generation, attempt: Attempt): boolean {
   return losesText(before, attempt.text) || before.units.some((unit) => losesOfUnit(before, unit, attempt));
 }
@@ -46,12 +46,12 @@ function listedBy({ resources, resourceLists }: ToolUnit): readonly Resource[] {
   return [...resources, ...resourceLists.flatMap((list) => list.resources)];
 }
 
-/** Whether something of the unit that serves has nothing of its name in its place. */
+/** Whether something of the active unit has no successor of the same name. */
 function loses<T>(own: readonly T[], serving: readonly T[], next: readonly T[], nameOf: (item: T) => string): boolean {
   return serving.some((item) => own.includes(item) && !next.some((other) => nameOf(other) === nameOf(item)));
 }
 
-/** Whether what took a unit's place has a fault. Tools written into the manifest have no place that they could be known by. */
+/** Whether the successor of a unit has an error. Tools in the manifest have no path that identifies a successor. */
 function isFaulty(unit: ToolUnit, units: readonly ToolUnit[]): boolean {
   return units.some((other) => {
     const isSuccessor = unit.path === undefined ? other.path === undefined : other.key === unit.key;
@@ -63,7 +63,7 @@ function isError({ severity }: Diagnostic): boolean {
   return severity === "error";
 }
 
-/** What a reload changed in what a skill offers; before or after may be absent. */
+/** The changes of a reload to what a skill offers; `before` or `after` may be absent. */
 export function diffSkill(before: Skill | undefined, after: Skill | undefined, durationMs: number): SkillChange {
   const skill = (after ?? before) as Skill;
   const diff = <T>(itemsOf: (skill: Skill) => ReadonlyMap<string, T>, isSame: (a: T, b: T) => boolean): NamesChange =>
@@ -78,7 +78,7 @@ export function diffSkill(before: Skill | undefined, after: Skill | undefined, d
   };
 }
 
-/** Whether a fresh load came to the same: the same units behind the same text. */
+/** Whether a fresh load produced the same skill: the same units and the same text. */
 export function isSameSkill(before: Skill, after: Skill): boolean {
   return (
     before.tools.length === after.tools.length &&
@@ -106,7 +106,7 @@ function isSameList(before: readonly Revised[], after: readonly Revised[]): bool
   return before.length === after.length && before.every((item, index) => hasSameRevision(item, after[index]!));
 }
 
-/** The texts of a skill are read anew each time, so that equal offers may be two objects. */
+/** A skill's texts are read again each time, so equal prompts may be two objects. */
 function hasSameRevision(a: Revised, b: Revised): boolean {
   return a === b || a.revision === b.revision;
 }
@@ -133,16 +133,16 @@ function resourcesOf({ resources, resourceTemplates }: Skill): ReadonlyMap<strin
   return byAddress;
 }
 
-/** A loaded skill with what it takes to replace or end it. */
+/** A loaded skill with everything needed to replace or end it. */
 export interface Generation {
   readonly skill: Skill;
-  /** Of its source: what approvals of its tools are bound to. */
+  /** The identity of its source, to which approvals of its tools are bound. */
   readonly identity: string;
   readonly text: SkillText;
   readonly units: readonly ToolUnit[];
-  /** The files of its text; those of its code are the units'. */
+  /** The files of its text; the units hold those of its code. */
   readonly files: ReadonlySet<string>;
   readonly diagnostics: readonly Diagnostic[];
-  /** What it was made of, where its signature is required. */
+  /** The checked files it was built from, if its signature is required. */
   readonly tree?: CheckedFolder | undefined;
 }

@@ -25,59 +25,59 @@ import { listToolEntries, type ToolEntries, type ToolEntry } from "./tool-entrie
 import { isScript } from "./tool-module.ts";
 import type { ToolRunner } from "./tool-runner.ts";
 
-/** What an attempt tells of trust: how the folder stands, and which of its tools wait for somebody to approve them. */
+/** The trust result of an attempt: the state of the folder, and the tools that wait for approval. */
 export interface TrustFindings {
   readonly trust?: TrustState | undefined;
   readonly held?: readonly HeldTool[] | undefined;
 }
 
-/** How an attempt to load a folder ended. What a rejected one had made has been ended. */
+/** The outcome of an attempt to load a folder. A rejected attempt has already disposed of what it created. */
 export type Staged =
   | { readonly kind: "absent" }
-  /** To be taken; `replaced` are the units of the generation before that have no place in this one. */
+  /** Ready to be used; `replaced` are the units of the previous generation that this one does not contain. */
   | ({
       readonly kind: "ready";
       readonly generation: Generation;
       readonly replaced: readonly ToolUnit[];
-      /** What was found of the folder when it was checked, where it was; to be released. */
+      /** The checked view of the folder, if it was checked; must be released. */
       readonly view?: FolderView | undefined;
     } & TrustFindings)
   | ({
       readonly kind: "rejected";
       readonly diagnostics: readonly Diagnostic[];
       readonly files: ReadonlySet<string>;
-      /** Whether the folder must not be trusted: nothing of it may serve, what was loaded before included. */
+      /** Whether the folder is untrusted: nothing of it may be used, including what was loaded before. */
       readonly isUntrusted?: boolean | undefined;
-      /** Whether the reason has nothing to do with the folder, so that the same files may load later. */
+      /** Whether the reason lies outside of the folder, so that the same files may load later. */
       readonly isPassing?: boolean | undefined;
     } & TrustFindings);
 
 interface LoadSkillOptions {
   readonly loader: ModuleLoader;
   readonly runners: readonly ToolRunner[];
-  /** False: the runners only find what modules define, and nothing that could run is made. Default: true. */
+  /** False: runners only find what modules define, and no handler is created. Default: true. */
   readonly mayRun?: boolean | undefined;
   readonly hostVersion: string;
   readonly importTimeout: number;
   readonly signal: AbortSignal;
-  /** The number of the latest generation of the folder, whether it serves or not. Absent: there was none. */
+  /** The number of the folder's latest generation, active or not. Absent: there was none. */
   readonly lastGeneration?: number;
   /** The files of the folder. */
   readonly listing: FolderListing;
-  /** Another list of resources has taken the place of one that a module of the skill gave. */
+  /** Called when a resource list of one of the skill's modules was replaced. */
   onResourcesChanged?(): void;
-  /** Told of each text file that was read, with what it contained, and its hash where that is known. */
+  /** Called for each text file that was read, with its content, and its hash if known. */
   seen(file: string, bytes: Uint8Array, hash?: string): void;
-  /** Has the say about what may be loaded. Absent: everything may. */
+  /** Decides what may be loaded. Absent: everything may. */
   readonly trust?: SkillTrust | undefined;
-  /** Has the say about which definitions of tools are offered. */
+  /** Decides which definitions of tools are offered. */
   pinsOf?(folder: string): Pins | undefined;
 }
 
 /**
- * Loads a folder, beside the generation that serves now. Units none of whose files are in `changed` are carried over as
- * they are. The outcome is all or nothing: when something that works now would be lost to a fault, the attempt is
- * rejected and what was made for it is ended. On a first load there is nothing to lose, so what works of it is taken.
+ * Loads a folder beside the active generation. Units without changed files are carried over. The outcome is all or nothing: if an error
+ * would remove something that works now, the attempt is rejected and what it created is disposed of. A first load has nothing to lose, so
+ * its working parts are used.
  */
 export async function loadSkill(
   folder: string,
@@ -132,9 +132,9 @@ async function stageSkill(
   const identity = sourceIdentity(folder, { signedBy: signerOf(admission) });
   const permissions = text.manifest?.permissions;
   const mayRun = options.mayRun ?? true;
-  // What was made under another consent is made again, and cannot be what this one is measured by.
+  // Units created under another consent are created again and are not compared.
   const comparable = before?.skill.mayRun === mayRun ? before : undefined;
-  // What was made of other signed files is not a part of these, and what a tool may do depends on what is declared.
+  // Units from other signed files cannot be reused, and the declared permissions decide what a tool may do.
   const isSameSource =
     comparable?.skill.name === text.name &&
     comparable.identity === identity &&
@@ -183,11 +183,11 @@ function usesByTool(units: readonly ToolUnit[]): ReadonlyMap<string, readonly st
   return new Map(used.flatMap(({ tools, uses }) => tools.map(({ definition }) => [definition.name, uses] as const)));
 }
 
-/** Without a policy nobody looks at signatures, so that none counts. */
+/** Without a policy signatures are not checked, so none counts. */
 function standingOf(folder: string, admission: Admission | undefined): SkillStanding {
   const real = realPathOf(folder);
   const scope = scopeOfFolder(real);
-  // What other package managers than npm installed is no work of the project either.
+  // Packages of other package managers than npm are not the project's own work either.
   return { scope: scope === "project" && isBelowNodeModules(real) ? "package" : scope, isSigned: signerOf(admission) !== undefined };
 }
 
@@ -195,12 +195,12 @@ function realPathOf(folder: string): string {
   try {
     return realpathSync.native(folder);
   } catch {
-    // It went meanwhile: reading it reports that.
+    // The folder was removed; reading it reports that.
     return folder;
   }
 }
 
-/** The key that vouches for the folder, if one does. */
+/** The key that signed the folder, if any. */
 function signerOf(admission: Admission | undefined): string | undefined {
   return admission?.state.status === "signed" ? admission.state.key?.id : undefined;
 }
@@ -212,34 +212,30 @@ function listEntries(
   { refused, view }: { readonly refused: Diagnostic | undefined; readonly view: FolderView | undefined },
 ): ToolEntries {
   if (refused) return { entries: [], diagnostics: [refused], lost: [] };
-  // A manifest that cannot be read may have said which tools there are, or that there are none; and what is switched off
-  // does not run.
+  // An unreadable manifest may have listed the tools, or none, and a disabled skill does not run.
   if (text.lost.manifest || text.manifest?.enabled === false) return { entries: [], diagnostics: [], lost: [] };
   const listed = listToolEntries(folder, text.manifest ?? {}, extensions, text.manifestFile, view);
   return { ...listed, diagnostics: listed.diagnostics.map((diagnostic) => ({ source: text.name, ...diagnostic })) };
 }
 
-/**
- * Without a manifest nobody has said that what lies in `tools/` are tools: many skills keep scripts there that a model is to run.
- * Those are left to it, as files.
- */
+/** Without a manifest, files in `tools/` may be scripts that a model is to run, as in many skills. They stay files. */
 function withoutScripts(
   { entries, diagnostics, lost }: ToolEntries,
   before: Generation | undefined,
   { source, guard }: { readonly source: string; readonly guard: FileGuard | undefined },
 ): ToolEntries {
-  // What had tools before is no script now because of one save.
+  // A file that had tools before does not become a script by one save.
   const wasTool = (key: string): boolean => before?.units.some((unit) => unit.key === key && unit.tools.length > 0) === true;
   const scripts = entries.filter((entry) => entry.kind === "module" && !wasTool(entry.key) && isScript(entry.file, guard));
-  const told = scripts.map((entry): Diagnostic => {
+  const hints = scripts.map((entry): Diagnostic => {
     const message =
       "This file exports no tool, so it is treated as a script and was not run. If it is a tool, export it with defineTool(…), or add a skill.json.";
     return { severity: "info", code: "TOOL_FILE_SCRIPT", file: entry.file, source, message };
   });
-  return { entries: entries.filter((entry) => !scripts.includes(entry)), diagnostics: [...diagnostics, ...told], lost };
+  return { entries: entries.filter((entry) => !scripts.includes(entry)), diagnostics: [...diagnostics, ...hints], lost };
 }
 
-/** A folder in `changed` stands for everything in it: it was replaced by another. */
+/** A folder in `changed` includes everything in it, because it was replaced. */
 function isUntouched(unit: ToolUnit, changed: ReadonlySet<string>): boolean {
   for (const file of unit.files) {
     for (const path of changed) if (path === file || (file.startsWith(path) && /^[\\/]/.test(file.slice(path.length)))) return false;
@@ -247,7 +243,10 @@ function isUntouched(unit: ToolUnit, changed: ReadonlySet<string>): boolean {
   return true;
 }
 
-/** One after the other: modules share the one thread, and their order is what they see of each other. */
+/**
+ * Stages units one after the other, so that modules see each other's effects in a fixed order. Yields in between, because a folder can
+ * contain thousands of tools.
+ */
 /** Others run in between: a folder can hold thousands of tools. */
 async function stageUnits(entries: readonly ToolEntry[], kept: readonly ToolUnit[], context: StageContext): Promise<ToolUnit[]> {
   const units: ToolUnit[] = [];
@@ -255,7 +254,7 @@ async function stageUnits(entries: readonly ToolEntry[], kept: readonly ToolUnit
   for (const unit of kept) reusable.set(sameness(unit), [...(reusable.get(sameness(unit)) ?? []), unit]);
   const slices = new WorkSlices(entriesPerSlice);
   for (const entry of entries) {
-    // Whoever wanted this wants something newer by now.
+    // A newer load has superseded this one.
     if (context.signal.aborted) break;
     units.push(reusable.get(sameness(entry))?.shift() ?? (await stageTool(entry, context)));
     await slices.spend(1);
@@ -265,17 +264,17 @@ async function stageUnits(entries: readonly ToolEntry[], kept: readonly ToolUnit
 
 const entriesPerSlice = 20;
 
-/** Equal for an entry and what was made of it. A tool in the manifest is known by what it says, whatever its place in the list. */
+/** A key that is equal for an entry and its unit. A tool in the manifest is identified by its content, not by its position. */
 function sameness({ key, state }: { readonly key: string; readonly state: string }): string {
   return JSON.stringify([key.startsWith("inline:") ? "inline" : key, state]);
 }
 
-/** Whether a file says it all: what a module defines may be another thing each time it runs. */
+/** Whether the files determine the tool completely: a module may define something else each time it runs. */
 function isWritten({ key }: ToolUnit): boolean {
   return !key.startsWith("module:");
 }
 
-/** The first of two tools of one name keeps it. */
+/** The first of two tools with the same name keeps it. */
 function withoutTwins(units: readonly ToolUnit[], source: string): { tools: Tool[]; twins: Diagnostic[] } {
   const byName = new Map<string, Tool>();
   const twins: Diagnostic[] = [];
@@ -298,7 +297,7 @@ function nameTwice(tool: Tool, first: Tool, source: string): Diagnostic {
   return { severity: "error", code: "TOOL_NAME_TWICE", ...file, source, message };
 }
 
-/** Says why a skill cannot run on this host: `engines.skillhost` names a range of versions that it does not meet. */
+/** Reports that a skill cannot run on this host, which does not match the range in `engines.skillhost`. */
 function checkEngines({ manifest, manifestFile, name }: SkillText, hostVersion: string): Diagnostic | undefined {
   const range = manifest?.engines?.["skillhost"];
   const verdict = range === undefined ? "met" : judgeRange(range, hostVersion);

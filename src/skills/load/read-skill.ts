@@ -14,38 +14,38 @@ import type { SkillPrompt } from "../skill.ts";
 import { defaultSkillName, documentInSkill, existsAt, namesAt, pathInSkill, pluginRootOf } from "./skill-path.ts";
 import { moduleExtensions, type ToolEntry } from "./tool-entries.ts";
 
-/** A skill as it is written: all of it but the code. */
+/** A skill without its code. */
 export interface SkillText {
   readonly name: string;
   readonly description: string;
   readonly document?: SkillDocument;
-  /** What its file is called: `SKILL.md` in some spelling. */
+  /** The name of its document: `SKILL.md` in any case. */
   readonly documentName?: string;
   readonly manifest?: SkillManifest;
   readonly manifestFile: string;
   readonly prompts: readonly SkillPrompt[];
-  /** The same, with what their front matter says. */
+  /** The prompts with their front matter. */
   readonly promptFiles: readonly ReadPrompt[];
   /** The body of SKILL.md with its placeholders expanded. */
   readonly body?: string;
-  /** The files it was read from. */
+  /** The files that were read. */
   readonly files: ReadonlySet<string>;
-  /** What is meant to be there and could not be had. */
+  /** Parts that should exist but could not be read. */
   readonly lost: LostText;
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** The parts of a skill's text that are there and cannot be read, or are named and not there. */
+/** Parts of a skill's text that exist but cannot be read, or are named but missing. */
 interface LostText {
   readonly manifest: boolean;
-  /** Also when SKILL.md has become empty: editors empty a file before they write it. */
+  /** True also for an empty SKILL.md: editors empty a file before they write it. */
   readonly document: boolean;
   readonly prompts: readonly string[];
 }
 
 /**
- * Reads the manifest, the SKILL.md and the prompts of a folder; absent when it holds no skill (any more). With both files
- * SKILL.md gives name, description and instructions, as every other host reads them, and skill.json the machinery.
+ * Reads the manifest, the SKILL.md and the prompts of a folder; undefined when it contains no skill (any longer). If both files exist,
+ * SKILL.md gives name, description and instructions, as in every other host, and skill.json the rest.
  */
 export function readSkill(
   folder: string,
@@ -90,7 +90,7 @@ function readManifest(file: string, reading: Reading): SkillManifest | undefined
   const text = readOwnText(file, maxManifestBytes, reading);
   const { manifest, diagnostics: found } = text === undefined ? { diagnostics: [] } : parseSkillManifest(text, file);
   reading.diagnostics.push(...found);
-  // A manifest of another product is none of ours, and no fault.
+  // A skill.json of another product is ignored without an error.
   reading.lost.manifest = text === undefined || (manifest === undefined && found.some(({ severity }) => severity === "error"));
   return manifest;
 }
@@ -116,13 +116,13 @@ function readOwnText(file: string, maxBytes: number, reading: Reading): string |
   return undefined;
 }
 
-/** The exact name if it is there (file systems that ignore case make any spelling exist), else the first other spelling. */
+/** The exact name if it exists (case-insensitive file systems accept any spelling), otherwise the first other spelling. */
 function documentName(folder: string, view: FolderView | undefined): string | undefined {
   let names: string[];
   try {
     names = namesAt(folder, view).filter((name) => name.toLowerCase() === "skill.md");
   } catch {
-    // The folder went away: it holds no skill.
+    // The folder was removed: it contains no skill.
     return undefined;
   }
   return names.includes("SKILL.md") ? "SKILL.md" : names.sort()[0];
@@ -158,14 +158,14 @@ function namesDiffer(document: string, manifest: string, file: string): Diagnost
 
 const promptExtensions = new Set([".md", ".txt", ".markdown"]);
 
-/** A prompt file as it was read. */
+/** A prompt file with its content. */
 interface ReadPrompt extends SkillPrompt {
   readonly prompt: PromptFile;
 }
 
 /**
- * Reads a skill's prompts: without a list those in `prompts/`, by name; with one what it names, in its order. A folder
- * stands for the prompts in it, a pattern for its matches by name. Modules among them are left to whoever runs them.
+ * Reads a skill's prompts: without a list, those in `prompts/` by name; with one, what it names, in its order. A folder means the prompts
+ * in it, a pattern its matches by name. Modules are left to the module runner.
  */
 function readPrompts(
   listed: readonly string[] | undefined,
@@ -205,7 +205,7 @@ function readPrompt(path: string, manifestFile: string, reading: Reading): [Read
 function matchesOf(folder: string, item: string, view: Reading["view"]): string[] {
   const path = item.replace(/^\.\//, "");
   if (isDynamicPattern(path)) return globSync(path, { cwd: folder, expandDirectories: false, followSymbolicLinks: false }).sort();
-  // A folder that is called like a prompt file stands where a file was meant.
+  // A folder with the name of a prompt file is an error, not a folder of prompts.
   const isFolder = !promptExtensions.has(extname(path)) && statSync(join(folder, path), { throwIfNoEntry: false })?.isDirectory();
   return isFolder ? promptsIn(folder, view, path.replace(/\/+$/, "")) : [path];
 }
@@ -217,7 +217,7 @@ function promptsIn(folder: string, view: Reading["view"], directory = "prompts")
     );
     return names.sort().map((name) => `${directory}/${name}`);
   } catch {
-    // No such folder: a skill without prompts.
+    // The folder does not exist: a skill without prompts.
     return [];
   }
 }
@@ -231,7 +231,7 @@ function promptMissing(path: string, file: string): Diagnostic {
   };
 }
 
-/** What has been read of a folder so far, and what was wrong with it. */
+/** What has been read of a folder so far, with its diagnostics. */
 interface Reading {
   readonly folder: string;
   readonly files: Set<string>;
@@ -242,7 +242,7 @@ interface Reading {
   seen(file: string, bytes: Uint8Array): void;
 }
 
-/** The text of a file of the skill; absent, with a diagnostic, if it cannot be read. */
+/** The text of a file of the skill; undefined, with a diagnostic, if it cannot be read. */
 function readText(file: string, maxBytes: number, { files, diagnostics, seen, guard }: Reading): string | undefined {
   files.add(file);
   const read = readTextFile(file, maxBytes, guard);
@@ -256,7 +256,7 @@ function readText(file: string, maxBytes: number, { files, diagnostics, seen, gu
   return text;
 }
 
-/** Reads the tool JSON of an entry, from its file or from the manifest. What is wrong with it becomes diagnostics. */
+/** Reads the tool JSON of an entry, from its file or from the manifest. Problems become diagnostics. */
 export function readToolJson(
   entry: Exclude<ToolEntry, { kind: "module" }>,
   seen: (file: string, bytes: Uint8Array) => void,

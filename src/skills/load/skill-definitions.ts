@@ -8,22 +8,22 @@ import { ownerId, type PinSubject } from "../../trust/pins/seen-pins.ts";
 import type { Admission } from "../../trust/skill-trust.ts";
 import type { SkillScope } from "../../trust/trust-policy.ts";
 
-/** A tool of a skill that is not offered until somebody approves how it is defined. */
+/** A tool of a skill that is not offered until its definition is approved. */
 export interface HeldTool {
   readonly name: string;
-  /** `changed`: it is not what was seen or approved before. `new`: nobody approved any version of it, and somebody must. */
+  /** `changed`: it differs from the recorded or approved definition. `new`: no version of it is approved, and approval is required. */
   readonly reason: "changed" | "new";
   readonly digest: string;
-  /** What changed, a line each; the whole definition where nothing is known to compare with. */
+  /** The changed lines; the whole definition if there is nothing to compare with. */
   readonly diff: readonly string[];
-  /** Whether what it was before is known. */
+  /** Whether the previous definition is known. */
   readonly hasBefore: boolean;
   readonly subject: PinSubject;
 }
 
 interface JudgedTools {
   readonly tools: readonly Tool[];
-  /** The names of those that are left out, whatever for. */
+  /** The names of all tools that are left out. */
   readonly leftOut: ReadonlySet<string>;
   readonly held: readonly HeldTool[];
   readonly diagnostics: readonly Diagnostic[];
@@ -33,15 +33,15 @@ interface DefinitionsPlace {
   readonly folder: string;
   readonly name: string;
   readonly admission: Admission | undefined;
-  /** Tools that were just read from signed files: these cannot be defined otherwise than the files say. */
+  /** Tools just read from signed files, whose definitions the signature covers. */
   readonly written: ReadonlySet<Tool>;
-  /** What the tools that are written in JSON use of the machine. It is approved with their definitions. */
+  /** What the declarative tools use on the machine. It is approved with their definitions. */
   readonly uses: ReadonlyMap<string, readonly string[]>;
-  /** Undefined: definitions are believed as they come. */
+  /** Undefined: definitions are accepted without approval. */
   readonly pins: Pins | undefined;
 }
 
-/** Leaves out the tools whose definitions are not the signed ones, where they must be, or not the approved ones. */
+/** Removes tools whose definitions differ from the signed ones, where a signature is required, or from the approved ones. */
 export async function judgeTools(tools: readonly Tool[], place: DefinitionsPlace): Promise<JudgedTools> {
   const { admission, pins, name, written } = place;
   const faults = new Map<Tool, Diagnostic>();
@@ -77,7 +77,7 @@ async function hold(tools: readonly Tool[], place: DefinitionsPlace, pins: Pins)
   return { held, diagnostics: held.map((each) => heldDiagnostic(each, name, folder)) };
 }
 
-/** What cannot be read approves nothing. */
+/** Unreadable approvals approve nothing. */
 async function verdictsOn(subjects: readonly PinSubject[], skill: string, folder: string, pins: Pins): Promise<readonly PinVerdict[]> {
   try {
     return await pins.judge(ownerOf(skill, folder), subjects);
@@ -92,7 +92,7 @@ function subjectOf({ definition }: Tool, { name, folder, uses }: DefinitionsPlac
   return { kind: "skill-tool", owner: ownerOf(name, folder), name: definition.name, digest: digestOf(content), content };
 }
 
-/** Skills of one name in two places are two: what was approved of one says nothing of the other. */
+/** Skills with the same name in two folders are different: an approval of one does not cover the other. */
 function ownerOf(skill: string, folder: string): string {
   return ownerId(skill, [folder]);
 }
@@ -107,30 +107,30 @@ function heldDiagnostic({ name, reason, diff, hasBefore }: HeldTool, skill: stri
   return { ...shared, code: "SKILL_TOOL_CHANGED", message: `${what}\n${changes.map((line) => `  ${line}`).join("\n")}\n${how}` };
 }
 
-/** Whose a skill is, and whether somebody who is trusted signed it as it is. */
+/** The scope of a skill, and whether a trusted key signed its current state. */
 export interface SkillStanding {
-  /** Undefined: it came with skillhost itself. */
+  /** Undefined: it is bundled with skillhost. */
   readonly scope: SkillScope | undefined;
   readonly isSigned: boolean;
 }
 
-/** What the tools of a skill may decide for themselves. */
+/** What the tools of a skill may decide themselves. */
 export interface ToolRights {
   /**
-   * Whether what a tool says of permission counts: `skipPermission`, a `permission()` that returns null, and the kind that
-   * it gives its own calls, by which rules such as `read` allow them. If not, each call is asked for as that of an unknown tool.
+   * Whether the tool's own permission statements count: `skipPermission`, a `permission()` that returns null, and the kind of its calls,
+   * by which rules such as `read` allow them. If not, each call needs the permission of an unknown tool.
    */
   readonly decidesPermission: boolean;
-  /** Whether a tool that is written in JSON may read variables that the manifest does not declare, take its host from one, and have a model write scripts. */
+  /** Whether a declarative tool may read undeclared variables, take its host from one, and let a model write scripts. */
   readonly isUnrestricted: boolean;
 }
 
 /**
- * The one place where this is decided, when a tool is published. People's own skills and those of skillhost may both. A skill
- * that somebody trusted signed decides about permission: he answers for it. In a project's folder only code does. Its code runs
- * with all rights of this process once the folder is trusted, so that asking about its calls protects nobody from it; but a
- * tool JSON runs nothing until it is called, and a question is then the first time that somebody sees what it does. What a
- * package brought was installed for one of its tools, and is not the word of whoever installed it.
+ * Decides the rights of tools, once, when they are published. The user's own skills and bundled ones have all rights. A skill signed by a
+ * trusted key decides about permission: the signer answers for it. In a project's folder only code does: once the folder is trusted, its
+ * code has all rights of this process, so asking about its calls would protect nothing. A tool JSON runs nothing until it is called, and
+ * the question is the first time that the user sees what it does. A package was installed for one of its tools, so it does not speak for
+ * the user.
  */
 export function rightsOf({ scope, isSigned }: SkillStanding, form: "code" | "json"): ToolRights {
   const isOwn = scope === undefined || scope === "user";

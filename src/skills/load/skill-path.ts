@@ -10,7 +10,7 @@ import type { FolderView } from "../../trust/folder-view.ts";
 
 type SkillPath = { readonly ok: true; readonly path: string } | { readonly ok: false; readonly diagnostic: Diagnostic };
 
-/** Where a path leads that must stay inside a skill's folder, or `PATH_OUTSIDE` in words for the author of `file`. */
+/** Resolves a path that must stay inside a skill's folder; otherwise `PATH_OUTSIDE` in words for the author of `file`. */
 export function pathInSkill(folder: string, path: string, file: string, view?: PathKinds): SkillPath {
   const confined = confinePath(folder, path, view && ((target) => isPlain(target, view)));
   if (confined.ok) return confined;
@@ -18,12 +18,12 @@ export function pathInSkill(folder: string, path: string, file: string, view?: P
 }
 
 /**
- * The same for `SKILL.md` and `skill.json`, which stand in the folder itself: what they contain is given to models without
- * anybody being asked. Skills of one plugin may share such a file by a link to a file of the same name in the plugin.
+ * Resolves `SKILL.md` and `skill.json` in the skill's folder, whose content models get without a question. Skills of one plugin may share
+ * such a file by a link to a file of the same name in the plugin.
  */
 export function documentInSkill(folder: string, name: string, view?: FolderView): SkillPath {
   const file = join(folder, name);
-  // Nearly always: then neither it nor its folder need be resolved.
+  // The usual case, without resolving the file or its folder.
   if (view?.kindOf(file) === "file" || isRegularFile(file)) return { ok: true, path: file };
   const within = pathInSkill(folder, name, file, view);
   return within.ok || !isSharedInBundle(folder, file) ? within : { ok: true, path: file };
@@ -33,7 +33,7 @@ function isRegularFile(file: string): boolean {
   try {
     return lstatSync(file, { throwIfNoEntry: false })?.isFile() === true;
   } catch {
-    // A folder that must not be searched: reading the file will tell.
+    // A folder without search permission: reading the file reports that.
     return false;
   }
 }
@@ -44,7 +44,7 @@ function isSharedInBundle(folder: string, file: string): boolean {
   return basename(realpathSync.native(file)).toLowerCase() === basename(file).toLowerCase();
 }
 
-/** Knows what was reached by folders alone. */
+/** The part of a folder view that path checks need. */
 type PathKinds = Pick<FolderView, "kindOf"> | Pick<CheckedTree, "kindOf">;
 
 function isPlain(target: string, view: PathKinds): boolean {
@@ -52,37 +52,37 @@ function isPlain(target: string, view: PathKinds): boolean {
   return kind === "file" || kind === "folder";
 }
 
-/** Whether there is anything at a path. */
+/** Whether a path exists. */
 export function existsAt(path: string, view: FolderView | undefined): boolean {
   const kind = view?.kindOf(path);
   return kind === undefined ? existsSync(path) : kind !== "nothing";
 }
 
-/** Throws the system's error where nothing is. */
+/** Whether a path is a folder. Throws the system's error if it does not exist. */
 export function isFolderAt(path: string, view: FolderView | undefined): boolean {
   const kind = view?.kindOf(path);
   return kind === undefined || kind === "nothing" ? statSync(path).isDirectory() : kind === "folder";
 }
 
-/** The names in a folder. Throws the system's error for what is none. */
+/** The names in a folder. Throws the system's error if it is not a folder. */
 export function namesAt(folder: string, view: FolderView | undefined): readonly string[] {
   return view?.entriesOf(folder)?.map(({ name }) => name) ?? readdirSync(folder);
 }
 
-/** Likewise, with what each of them is. */
+/** The entries of a folder. Throws the system's error if it is not a folder. */
 export function entriesAt(folder: string, view: FolderView | undefined): readonly Dirent[] {
   return view?.entriesOf(folder) ?? readdirSync(folder, { withFileTypes: true });
 }
 
-// `skills/name` of a plugin, or one folder deeper, where skills are sorted by subject.
+// `skills/name` in a plugin, or one folder deeper if skills are grouped by subject.
 const mostLevels = 4;
 
-/** The folder of the plugin that a skill comes with, for a body that asks for it; undefined: it comes with none, or does not ask. */
+/** The folder of the plugin that contains a skill, for a body that uses it; undefined without a plugin or without such a use. */
 export function pluginRootOf(folder: string, body: string): string | undefined {
   return body.includes("${CLAUDE_PLUGIN_ROOT}") ? bundleOf(folder) : undefined;
 }
 
-/** The folder of the plugin that a skill comes with. */
+/** The folder of the plugin that contains a skill. */
 function bundleOf(folder: string): string | undefined {
   for (let at = folder, level = 0; level < mostLevels; at = dirname(at), level++) {
     if (manifestPlaces.some(({ path }) => existsSync(join(at, path)))) return at;
@@ -90,7 +90,7 @@ function bundleOf(folder: string): string | undefined {
   return undefined;
 }
 
-/** The name of a skill that does not give one: its folder's, or its plugin's where the folder is the plugin or its `skills`. */
+/** The default name of a skill: its folder's, or its plugin's if the folder is the plugin or its `skills`. */
 export function defaultSkillName(folder: string): string {
   const name = basename(folder);
   const plugins = name === "skills" ? [folder, dirname(folder)] : [folder];
@@ -108,12 +108,12 @@ function pluginName(folder: string): string | undefined {
   return undefined;
 }
 
-/** Whether a folder holds `SKILL.md` in any case, or `skill.json`. */
+/** Whether a folder contains `SKILL.md` in any case, or `skill.json`. */
 export function isSkillFolder(folder: string): boolean {
   return existsSync(join(folder, "skill.json")) || hasSkillDocument(folder);
 }
 
-/** Whether a folder holds `SKILL.md` in any case. */
+/** Whether a folder contains `SKILL.md` in any case. */
 export function hasSkillDocument(folder: string): boolean {
   return existsSync(join(folder, "SKILL.md")) || namesIn(folder).some((name) => name.toLowerCase() === "skill.md");
 }
@@ -122,7 +122,7 @@ function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch {
-    // Gone or unreadable since it was listed: it holds no skill now.
+    // Removed or unreadable since it was listed: it contains no skill now.
     return [];
   }
 }

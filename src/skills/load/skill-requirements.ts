@@ -4,19 +4,19 @@ import type { Diagnostic } from "../../base/diagnostic.ts";
 import { explainRange } from "../../base/version-range.ts";
 import type { Skill } from "../skill.ts";
 
-/** What a skill requires, and whether it has it. */
+/** A requirement of a skill, and whether it is met. */
 export interface SkillRequirement {
   readonly name: string;
   readonly range: string;
   readonly isMet: boolean;
-  /** Of the skill that has the name. */
+  /** The version of the skill with this name. */
   readonly version?: string;
   readonly folder?: string;
-  /** Why not, in words that go on from what is required. */
+  /** Why it is not met, as a continuation of the requirement's text. */
   readonly problem?: string;
 }
 
-/** A skill of a view, before what it requires is looked at. */
+/** A skill of a view, before its requirements are checked. */
 interface Standing {
   readonly skill: Skill;
   readonly state: "active" | "disabled" | "shadowed" | "untrusted";
@@ -24,17 +24,17 @@ interface Standing {
 }
 
 export interface ResolvedRequires {
-  /** What skills require, of those that require something and would be active. */
+  /** The requirements of the skills that have some and would be active. */
   readonly requirements: ReadonlyMap<Skill, readonly SkillRequirement[]>;
-  /** Skills that do not have what they require, with the rule that says so. */
+  /** Skills with unmet requirements, and the rule that refuses them. */
   readonly refused: ReadonlyMap<Skill, string>;
   readonly diagnostics: readonly Diagnostic[];
 }
 
 /**
- * Decides which skills have what they require. Only what is active counts, and whoever is refused is not there for others:
- * the outcome does not depend on the order. Skills that require each other are there for each other, which is told.
- * `failed`: names of folders of which nothing could be loaded.
+ * Decides which skills have their requirements met. Only active skills count, and a refused skill is not available to others: the outcome
+ * does not depend on the order. Skills that require each other are available to each other. `failed`: names of folders that could not be
+ * loaded at all.
  */
 export function resolveRequires(standings: readonly Standing[], failed: ReadonlySet<string>): ResolvedRequires {
   const active = new Map(standings.flatMap(({ skill, state }) => (state === "active" ? [[skill.name, skill] as const] : [])));
@@ -55,7 +55,7 @@ const nothing: ResolvedRequires = { requirements: new Map(), refused: new Map(),
 
 interface Place {
   readonly active: ReadonlyMap<string, Skill>;
-  /** By name, the rule that says so. */
+  /** The rule that disables each name. */
   readonly disabled: ReadonlyMap<string, string>;
   readonly shadowed: ReadonlyMap<string, readonly Standing[]>;
   readonly failed: ReadonlySet<string>;
@@ -72,7 +72,7 @@ function sortOut(standings: readonly Standing[]): Pick<Place, "disabled" | "shad
   return { disabled, shadowed };
 }
 
-/** Each by itself: whether what has the name will do, whatever becomes of that. */
+/** Checks each requirement alone: whether the skill of that name matches, even if it is refused later. */
 function requirementsOf({ requires }: Skill, place: Place): readonly SkillRequirement[] {
   return Object.entries(requires).map(([name, range]) => {
     const found = place.active.get(name);
@@ -102,7 +102,7 @@ function mismatch(range: string, found: Skill, { shadowed }: Place): string | un
   return `${problem}, in ${found.folder}; version ${other.skill.version} in ${other.skill.folder} would match, but is not used because ${other.rule}`;
 }
 
-/** A requirement that a skill lacks, and what it all comes from. */
+/** An unmet requirement, and its root cause. */
 interface Lack {
   readonly item: SkillRequirement;
   readonly problem: string;
@@ -110,8 +110,8 @@ interface Lack {
 }
 
 /**
- * Who is refused, and why: first those that lack something by themselves, then those that require these, and so on. Within
- * a round by name, so that the same reason is given whatever the order.
+ * Finds refused skills and the reasons: first those with unmet requirements of their own, then those that require these, and so on.
+ * Sorted by name within a round, so that the reason does not depend on the order.
  */
 function spread(needy: readonly Skill[], own: ReadonlyMap<Skill, readonly SkillRequirement[]>): ReadonlyMap<Skill, Lack> {
   const users = new Map<string, { readonly user: Skill; readonly item: SkillRequirement }[]>();
@@ -152,7 +152,7 @@ function byName(a: Skill, b: Skill): number {
 }
 
 function unmet({ name, folder }: Skill, item: SkillRequirement, rule: string, { active, disabled }: Place): Diagnostic {
-  // Who switches a skill off knows what that means; the rest is a mistake of somebody.
+  // Disabling a skill is a deliberate choice; any other unmet requirement is a mistake.
   const isChosen = !active.has(item.name) && disabled.has(item.name);
   const message = `Skill "${name}" is not used: ${rule}.`;
   return {
@@ -167,10 +167,10 @@ function unmet({ name, folder }: Skill, item: SkillRequirement, rule: string, { 
 function circles(needy: readonly Skill[], refused: ReadonlyMap<Skill, unknown>): readonly Diagnostic[] {
   const serving = needy.filter((skill) => !refused.has(skill)).sort(byName);
   const items = serving.map(({ name, requires }) => ({ name, requires: Object.keys(requires).map((required) => ({ name: required })) }));
-  const told = new Set<readonly string[]>();
+  const reported = new Set<readonly string[]>();
   return [...orderByRequirements(items).cycles].flatMap(([index, way]): Diagnostic[] => {
-    if (told.has(way)) return [];
-    told.add(way);
+    if (reported.has(way)) return [];
+    reported.add(way);
     const { name, folder } = serving[index]!;
     const shown = way.length <= 12 ? way : [...way.slice(0, 10), `… ${way.length - 11} more`, way.at(-1)!];
     const message = `Skills require each other in a cycle: ${shown.join(" → ")}. They work, but none can be used without the others.`;

@@ -28,12 +28,12 @@ import { moduleExtensions, type ToolEntry } from "./tool-entries.ts";
 import { definitionsOfModule, moduleFailure } from "./tool-module.ts";
 import type { LoadedTools, RunnerTarget, ToolRunner } from "./tool-runner.ts";
 
-/** What one entry came to. It is carried from generation to generation for as long as none of its files changes. */
+/** The result of one entry. It is carried over to later generations as long as none of its files changes. */
 export interface ToolUnit {
-  /** The place of the entry that it was made of, and what that was made of: see `ToolEntry`. */
+  /** The key and the state of its entry: see `ToolEntry`. */
   readonly key: string;
   readonly state: string;
-  /** Absent for a tool that is written into the manifest. */
+  /** Absent for a tool in the manifest. */
   readonly path?: string;
   readonly tools: readonly Tool[];
   readonly prompts: readonly Prompt[];
@@ -41,50 +41,52 @@ export interface ToolUnit {
   readonly resourceTemplates: readonly ResourceTemplate[];
   readonly resourceLists: readonly ResourceSet[];
   readonly diagnostics: readonly Diagnostic[];
-  /** What a tool that is written in JSON uses of the machine, a fact a line. */
+  /** What a declarative tool uses on the machine, one line per resource. */
   readonly uses: readonly string[];
-  /** Every file it is made of; a lazily loaded handler adds its own when it runs. */
+  /** All files of the unit; a lazily loaded handler adds its own when it runs. */
   readonly files: ReadonlySet<string>;
-  /** Ends this unit: its scope is disposed of once its calls have ended. Returns what disposers threw. */
+  /** Ends this unit: disposes of its scope once its calls have ended. Returns the errors of disposers. */
   retire(): Promise<readonly Error[]>;
-  /** Ends it though calls of it still run. */
+  /** Ends this unit even while its calls are running. */
   abandon(): Promise<readonly Error[]>;
 }
 
 export interface StageContext {
   readonly loader: ModuleLoader;
   readonly runners: readonly ToolRunner[];
-  /** False: tools get no handler. Default: true. */
+  /** False: tools get no handlers. Default: true. */
   readonly mayRun?: boolean | undefined;
   readonly target: RunnerTarget;
-  /** Milliseconds that a module may take to load. */
+  /** The time limit for loading a module, in milliseconds. */
   readonly importTimeout: number;
   readonly signal: AbortSignal;
   seen(file: string, bytes: Uint8Array): void;
   readonly guard?: FileGuard | undefined;
   readonly view?: FolderView | undefined;
-  /** Where the signature is required: the only files that may be used. */
+  /** If a signature is required: the only files that may be used. */
   readonly tree?: CheckedFolder | undefined;
   readonly standing: SkillStanding;
-  /** What the manifest declares. */
+  /** The permissions in the manifest. */
   readonly permissions: SkillPermissions | undefined;
 }
 
-/** Makes tools of an entry. Never rejects for what the entry's files do: that becomes diagnostics of the unit. */
+/** Creates the tools of an entry. Never rejects for errors of the entry's files, which become diagnostics of the unit. */
 export async function stageTool(entry: ToolEntry, context: StageContext): Promise<ToolUnit> {
   const scope = createScope();
   const calls = countCalls();
-  // The manifest is no file of a tool that is written into it: other lines of it may change.
+  // The manifest does not belong to a tool in it: its other lines may change.
   const files = new Set(entry.kind === "inline" ? [] : [entry.file]);
   const staged = entry.kind === "module" ? await stageModule(entry.file, files, context, scope) : stageJson(entry, files, context, scope);
   const { name: source } = context.target.skill;
   const { uses = [], rights = rightsOf(context.standing, "code") } = staged;
   const identity = identityOf(context.target.skill.identity, uses);
-  // Whatever runs the file, its tools are those of the skill.
+  // Whichever runner loads the file, its tools belong to the skill.
   const owned = staged.tools
     .map((tool) => withOrigin(tool, { ...tool.origin, kind: "skill", source, ...(identity && { identity }) }))
     .map((tool) => (rights.decidesPermission ? tool : alwaysAsked(tool)));
-  const asked = rights.decidesPermission ? [] : owned.flatMap((tool) => toldAsAsked(tool, context.standing, uses.length === 0));
+  const asked = rights.decidesPermission
+    ? []
+    : owned.flatMap((tool) => reportIgnoredPermissions(tool, context.standing, uses.length === 0));
   return {
     key: entry.key,
     state: entry.state,
@@ -104,11 +106,11 @@ export async function stageTool(entry: ToolEntry, context: StageContext): Promis
 
 interface Staged extends Omit<LoadedTools, "files"> {
   readonly uses?: readonly string[];
-  /** Absent: those of code. */
+  /** Absent: the rights of code. */
   readonly rights?: ToolRights;
 }
 
-/** What was approved of a tool that runs a program or calls a service was approved of that program or service. */
+/** An approval of a declarative tool covers only the program or service that it uses now. */
 function identityOf(skill: string | undefined, uses: readonly string[]): string | undefined {
   return skill === undefined || uses.length === 0 ? skill : `${skill} ${sha256(canonicalJson(uses))}`;
 }
@@ -168,8 +170,12 @@ function reaching(tool: Tool, handler: ToolJson["handler"], folder: string): Too
   return withReach(tool, (args, context) => reach(args as Arguments, context));
 }
 
-/** Says what of a tool does not count here. */
-function toldAsAsked({ definition, origin, permission }: Tool, { scope }: SkillStanding, describesItself: boolean): readonly Diagnostic[] {
+/** Reports which permission statements of a tool are ignored here. */
+function reportIgnoredPermissions(
+  { definition, origin, permission }: Tool,
+  { scope }: SkillStanding,
+  describesItself: boolean,
+): readonly Diagnostic[] {
   const says =
     definition.skipPermission === true ? "skipPermission" : permission !== undefined && describesItself ? "permission()" : undefined;
   if (says === undefined || origin.file === undefined) return [];
@@ -181,7 +187,7 @@ function toldAsAsked({ definition, origin, permission }: Tool, { scope }: SkillS
   return [{ severity, code: "TOOL_ALWAYS_ASKED", file: origin.file, message }];
 }
 
-/** What may mend it: the error tells, or what the module imports. */
+/** The files that may fix an error: those it names, or those the module imports. */
 function filesOf(error: unknown, file: string, { loader, tree }: StageContext): Iterable<string> {
   if (error instanceof ModuleError) return error.files;
   try {
@@ -203,11 +209,11 @@ function diagnosticOf(file: string, error: unknown): Diagnostic {
 }
 
 interface MakeToolsOptions {
-  /** It stands in a JSON file: no code of the skill says what its schemas are. */
+  /** The tool comes from a JSON file, so its schemas are data. */
   readonly isDeclared?: boolean;
 }
 
-/** Makes tools of what a file of a skill defines. One that cannot be a tool becomes a diagnostic and keeps no other back. */
+/** Creates tools from the definitions of a skill file. An invalid definition becomes a diagnostic and does not affect the others. */
 export function makeTools(
   definitions: readonly ToolLike[],
   file: string,
@@ -229,7 +235,7 @@ export function makeTools(
   return { tools, diagnostics };
 }
 
-/** Runs TypeScript and JavaScript in this process. A module that never stops computing stops the host: nothing here can end it. */
+/** Runs TypeScript and JavaScript in this process. A module with an endless loop stops the host: nothing here can end it. */
 export function createModuleRunner(loader: ModuleLoader): ToolRunner {
   return {
     extensions: moduleExtensions,

@@ -8,8 +8,8 @@ import type { FolderView } from "../../trust/folder-view.ts";
 import { entriesAt, existsAt, isFolderAt, pathInSkill } from "./skill-path.ts";
 
 /**
- * One thing that tools are made of: a tool JSON file, an object in the manifest, or a module that defines tools. `key` is
- * its place in the skill; `state` is what it is made of, as far as that can be told without reading its files.
+ * A source of tools: a tool JSON file, an object in the manifest, or a module that defines tools. `key` is its place in the skill;
+ * `state` is its content, as far as it is known without reading files.
  */
 export type ToolEntry =
   | (ToolFile & { readonly kind: "json"; readonly sibling?: string })
@@ -27,13 +27,13 @@ interface ToolFile {
 export interface ToolEntries {
   readonly entries: readonly ToolEntry[];
   readonly diagnostics: readonly Diagnostic[];
-  /** The paths that are listed and cannot be used. */
+  /** Listed paths that cannot be used. */
   readonly lost: readonly string[];
 }
 
 const notTools = /\.d\.[cm]?ts$|\.(test|spec)\.[cm]?[jt]sx?$/;
 
-/** The lists of a manifest that may name modules. */
+/** The manifest's lists that may name modules. */
 interface ListedFiles {
   readonly tools?: readonly unknown[];
   readonly prompts?: readonly string[];
@@ -41,12 +41,12 @@ interface ListedFiles {
 }
 
 /**
- * Decides what a skill's tools are made of. Without a list in the manifest: every tool JSON and every module in
- * `tools/`, by name, except helpers (`_name`), tests and type declarations. With one: what it names, in its order;
- * a pattern's matches by name. A module beside a tool JSON of the same name is that tool's handler, not an entry.
+ * Finds the tool entries of a skill. Without a list in the manifest: every tool JSON and every module in `tools/`, by name, except
+ * helpers (`_name`), tests and type declarations. With one: what it names, in its order; the matches of a pattern by name. A module
+ * beside a tool JSON of the same name is that tool's handler, not an entry.
  *
- * Modules that define prompts are found the same way in `prompts/` and its list, beside the prompts that are text. Those
- * that define resources are only found by their list: a folder `resources/` holds files of any kind in other skills.
+ * Modules that define prompts are found in the same way in `prompts/` and its list, beside text prompts. Modules that define resources
+ * are found only by their list: in other skills a folder `resources/` contains files of any kind.
  */
 export function listToolEntries(
   folder: string,
@@ -83,14 +83,14 @@ interface Listing {
   readonly manifest: string;
   readonly extensions: readonly string[];
   readonly key: keyof ListedFiles;
-  /** Whether the manifest names them. */
+  /** Whether the manifest lists the files. */
   readonly isListed: boolean;
   readonly diagnostics: Diagnostic[];
   readonly lost: string[];
   readonly view: FolderView | undefined;
 }
 
-/** Whoever reads the prompts that are text tells what is wrong with the rest of the list. */
+/** The reader of text prompts reports the errors of the rest of the list. */
 function promptModules(item: string, listing: Listing): string[] {
   if (isModule(item, listing)) return expandItem(item, listing);
   return expandItem(item, { ...listing, diagnostics: [], lost: [] }).filter((path) => isModule(path, listing));
@@ -104,7 +104,7 @@ function inlineEntry(value: unknown, index: number, file: string): ToolEntry {
   return { kind: "inline", key: `inline:${index}`, state: canonicalJson(value), file, value };
 }
 
-/** The files an item of the list stands for, relative to the skill, with forward slashes. */
+/** The files that an item of the list means, relative to the skill, with forward slashes. */
 function expandItem(item: string, listing: Listing): string[] {
   const { folder, diagnostics } = listing;
   if (isDynamicPattern(item)) {
@@ -117,16 +117,16 @@ function expandItem(item: string, listing: Listing): string[] {
   return isConfined(path, listing) ? filesAt(path, listing) : [];
 }
 
-/** The file itself, or the tools in the folder. */
+/** The file itself, or the tools in a folder. */
 function filesAt(path: string, listing: Listing): string[] {
   const { folder, isListed, diagnostics, lost, view } = listing;
   try {
-    // A folder that is called like a tool's file stands where a file was meant.
+    // A folder with the name of a tool file is an error, not a folder of tools.
     if (isFolderAt(join(folder, path), view) && !isRunnable(path, listing)) return toolFilesIn(path, listing);
     if (isListed) return [path];
     diagnostics.push(noFolder(join(folder, path)));
   } catch (error) {
-    // Without a list a skill need not have tools.
+    // Without a list the folder is optional.
     if (!isListed) return [];
     diagnostics.push(missing(path, error, listing));
   }
@@ -157,13 +157,13 @@ function isPython(name: string, { extensions, key }: Listing): boolean {
   return key === "tools" && extname(name) === ".py" && !extensions.includes(".py") && !/^(?:_|\.|test_)|_test\.py$/.test(name);
 }
 
-/** In a folder without a manifest they may well be scripts that a model is to run. */
+/** Without a manifest they may be scripts that a model is to run, so the severity is only "info". */
 function unrunPython(folder: string, names: readonly string[], { manifest, view }: Listing): Diagnostic {
   const message = `No runner for ${names.slice(0, 5).join(", ")}${names.length > 5 ? " and more" : ""}. If these are tools in Python, add the plugin that runs them: "plugins": ["skillhost/plugins/python-tools"] in skillhost.json, or in the options of createHost().`;
   return { severity: existsAt(manifest, view) ? "warning" : "info", code: "TOOL_PYTHON_PLUGIN", file: folder, message };
 }
 
-/** Tools are the skill's own files; what they import may lie anywhere. */
+/** Tool files must lie in the skill; their imports may lie anywhere. */
 function isConfined(path: string, { folder, manifest, isListed, diagnostics, lost, view }: Listing): boolean {
   const confined = pathInSkill(folder, path, isListed ? manifest : join(folder, path), view);
   if (confined.ok) return true;
@@ -172,7 +172,7 @@ function isConfined(path: string, { folder, manifest, isListed, diagnostics, los
   return false;
 }
 
-/** Whether a file that nobody named is meant to be a tool. */
+/** Whether an unlisted file is a tool. */
 function isTool(path: string, listing: Listing): boolean {
   const name = basename(path);
   return !name.startsWith("_") && !name.startsWith(".") && !notTools.test(name) && isRunnable(path, listing);
@@ -188,7 +188,7 @@ function toEntry(path: string, jsonBases: ReadonlySet<string>, listing: Listing)
   const extension = extname(path);
   if (extension === ".json" && key === "tools") {
     const sibling = siblingOf(path, listing);
-    // Without its module the tool would be a declaration, which is another tool than was meant.
+    // Without its module the tool would become a client tool, which is not what its author meant.
     if (sibling !== undefined && !isConfined(relative(folder, sibling), listing)) return undefined;
     return { kind: "json", key: `json:${path}`, state: sibling ?? "", file, path, ...(sibling === undefined ? {} : { sibling }) };
   }
@@ -198,10 +198,10 @@ function toEntry(path: string, jsonBases: ReadonlySet<string>, listing: Listing)
   return undefined;
 }
 
-/** The module beside a tool JSON. What only a plugin runs defines tools itself, and handles none for a JSON. */
+/** The module beside a tool JSON. Files that only a plugin runs define tools themselves and are not handlers for a JSON. */
 function siblingOf(path: string, { folder, view }: Listing): string | undefined {
   const candidates = moduleExtensions.map((extension) => withoutExtension(path) + extension);
-  // Not only a regular file: what else is there must not turn the tool into a declaration.
+  // Not only regular files count: any other entry must not turn the tool into a client tool.
   return candidates.map((candidate) => join(folder, candidate)).find((file) => existsAt(file, view) && !isFolderAt(file, view));
 }
 

@@ -16,26 +16,26 @@ import type { ToolContext } from "../../tools/tool.ts";
 import { normalizeResult } from "../../tools/tool-result.ts";
 import { moduleExtensions } from "./tool-entries.ts";
 
-/** What a module's default function gets: the skill it belongs to, and the life of this generation of it. */
+/** The argument of a module's default function: its skill, and the lifetime of this generation. */
 export interface SkillApi {
   readonly skill: { readonly name: string; readonly folder: string };
-  /** Fires when this generation is replaced or its skill goes. */
+  /** Fires when this generation is replaced or its skill is removed. */
   readonly signal: AbortSignal;
-  /** Runs `end` when this generation ends, after its last call; last registered, first run. */
+  /** Runs `end` when this generation ends, after its last call, in reverse order of registration. */
   onDispose(end: () => void | Promise<void>): void;
 }
 
-/** What the `execute(input, context)` of a `SCHEMA` module gets beside the usual context. */
+/** The context of the `execute(input, context)` of a `SCHEMA` module. */
 export interface ExecuteContext extends ToolContext {
   /** The session's working directory. */
   readonly workspaceRoot: string;
-  /** As `fileChanged`: says that you wrote a file. */
+  /** Like `fileChanged`: reports that the tool wrote a file. */
   syncFileToServer(path: string, content: string): void;
-  /** Has editors and servers open a document with a text: its address, and what editors call its language by. */
+  /** Asks editors and servers to open a document with a text: its URI, and the language as editors name it. */
   openDocument(uri: string, languageId: string, text: string): void;
 }
 
-/** What a module defines, each once, in the order of its kind. */
+/** The definitions of a module, each once, grouped by kind. */
 interface ModuleDefinitions {
   readonly tools: readonly ToolLike[];
   readonly prompts: readonly DefinedPrompt[];
@@ -47,9 +47,9 @@ type Exports = Readonly<Record<string, unknown>>;
 type Definition = ToolLike | DefinedPrompt | DefinedResource;
 
 /**
- * Finds the tools, prompts and resources that a module defines: `SCHEMA` with `execute`, a default export that is one, a
- * list of them or a function that returns them, and named exports. A `dispose` export, and one in what the function
- * returns, runs when the generation ends. What cannot be used becomes a diagnostic. Rejects with what the function throws.
+ * Finds the tools, prompts and resources that a module defines: `SCHEMA` with `execute`, a default export that is a definition, an array
+ * of them or a function that returns them, and named exports. A `dispose` export, or a `dispose` in the function's result, runs when the
+ * generation ends. Invalid definitions become diagnostics. Rejects with errors of the function.
  */
 export async function definitionsOfModule(exports: Exports, file: string, api: SkillApi, scope: Scope): Promise<ModuleDefinitions> {
   const collected: Collected = { file, found: [], diagnostics: [] };
@@ -92,7 +92,7 @@ function collectExecute(exports: Exports, { file, found, diagnostics }: Collecte
   found.push({ ...definition, ...(parameters === undefined ? {} : { parameters }), handler: adaptExecute(execute) } as ToolLike);
 }
 
-/** Makes a usual handler of an `execute(input, context)` function, whose results have a form of their own. */
+/** Adapts an `execute(input, context)` function, whose results have their own form, to a handler. */
 export function adaptExecute(execute: (input: unknown, context: ExecuteContext) => unknown) {
   return (args: unknown, _invocation: unknown, context: ToolContext): unknown => {
     const raw = execute(args, executeContext(context));
@@ -118,7 +118,7 @@ function executeContext(context: ToolContext): ExecuteContext {
   };
 }
 
-/** Documents that are no files go by their address. */
+/** Documents that are not files keep their URI. */
 function toPath(uri: string): string {
   return uri.startsWith("file:") ? fileURLToPath(uri) : uri;
 }
@@ -145,7 +145,7 @@ async function collectDefault(
   }
 }
 
-/** What CommonJS exports by name is also its default export, as one object. */
+/** CommonJS repeats its named exports as one default object. */
 function repeatsNames(exports: Exports): boolean {
   const whole = exports["default"];
   if (typeof whole !== "object" || whole === null || Array.isArray(whole) || isDefinition(whole)) return false;
@@ -162,10 +162,10 @@ function isBundle(value: unknown): value is Exports {
 
 type Disposer = () => void | Promise<void>;
 
-/** How many scopes share a disposer: a module that nobody edited is carried over when the skill around it is loaded anew. */
+/** How many scopes share a disposer: an unchanged module is carried over when its skill is reloaded. */
 const holders = new WeakMap<Disposer, number>();
 
-/** Has a disposer, if it is one, run when the scope ends, or the last of the scopes that it was registered for. */
+/** Registers a disposer, if the value is one, to run when the last scope that it was registered for ends. */
 export function registerDisposer(value: unknown, scope: Scope): void {
   if (typeof value !== "function") return;
   const disposer = value as Disposer;
@@ -206,12 +206,12 @@ function isNothing(file: string, what: string, item: unknown): Diagnostic {
   };
 }
 
-/** Whether a failure of the module's own code can be named in a diagnostic: the message, never the stack. */
+/** The diagnostic for a failure of the module's own code: its message, never its stack. */
 export function moduleFailure(file: string, error: unknown): Diagnostic {
   return { severity: "error", code: "MODULE_THREW", file, message: `This module failed while it loaded: ${errorMessage(error)}` };
 }
 
-/** What the modules of skills and plugins can import without anybody having installed it. */
+/** What modules of skills and plugins can import without an installation. */
 export const providedModules: Pick<ModuleLoaderOptions, "hostModules" | "fallbackPackages"> = {
   hostModules: { skillhost: () => import("skillhost"), "skillhost/testing": () => import("skillhost/testing") },
   fallbackPackages: ["zod"],
@@ -220,8 +220,8 @@ export const providedModules: Pick<ModuleLoaderOptions, "hostModules" | "fallbac
 const meant = [/["']skillhost["'/]/, /\bSCHEMA\b/, /^[ \t]{0,20}export\b[^;\n]{0,500}\bfrom\s{0,20}["']/m];
 
 /**
- * Whether a module's text shows no tool that it exports. One that imports skillhost, has the names of the SCHEMA form, or passes on
- * what another file exports is meant as a tool, and loading it says what is wrong; so does loading what does not parse.
+ * Whether a module is a script: its text shows no exported tool. A module that imports skillhost, uses the names of the SCHEMA form, or
+ * re-exports another file is meant as a tool, and loading it reports its errors; so does loading a module that does not parse.
  */
 export function isScript(file: string, guard: FileGuard | undefined): boolean {
   if (!moduleExtensions.includes(extname(file))) return false;

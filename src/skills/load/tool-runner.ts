@@ -6,35 +6,35 @@ import type { Resource, ResourceTemplate } from "../../tools/resource.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { ResourceSet } from "../../tools/tool-source.ts";
 
-/** Where tools are being loaded for: what their origin says, and which generation of the skill they belong to. */
+/** The target of a load: the origin of the tools, and the generation of the skill. */
 export interface RunnerTarget {
   readonly skill: { readonly name: string; readonly folder: string; readonly identity?: string };
   readonly generation: number;
-  /** To be called when what a `resourceLists` of it holds has become another list. */
+  /** Must be called when one of the `resourceLists` changes. */
   onResourcesChanged?(): void;
   /**
-   * The files of the skill whose bytes were checked, where its signature is required. Run only what these are: a file's path may
-   * lead to something else by the time that it is opened.
+   * The checked files of the skill, if its signature is required. Run only these bytes: the path of a file may lead elsewhere by the time
+   * it is opened.
    */
   readonly checked?: CheckedTree | undefined;
 }
 
-/** The tools of one file, and what else it defines, every file they are made of, and advice about them. */
+/** The definitions of one file, all files that they depend on, and advice about them. */
 export interface LoadedTools {
   readonly tools: readonly Tool[];
   readonly prompts?: readonly Prompt[];
   readonly resources?: readonly Resource[];
   readonly resourceTemplates?: readonly ResourceTemplate[];
-  /** Resources that come and go without the file being loaded again. */
+  /** Resources that change without a reload of the file. */
   readonly resourceLists?: readonly ResourceSet[];
   readonly files: ReadonlySet<string>;
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** Runs the files of one language. Rejects with what the file threw, or with the scope's reason when that ends first. */
+/** Runs the files of one language. Rejects with errors of the file, or with the scope's reason if that ends first. */
 export interface ToolRunner {
   readonly extensions: readonly string[];
-  /** Whether it keeps to `target.checked`. Other runners get no files of skills whose signature is required. */
+  /** Whether it runs only `target.checked`. Other runners get no files of skills whose signature is required. */
   readonly runsCheckedFiles?: boolean | undefined;
   load(file: string, target: RunnerTarget, scope: Scope): Promise<LoadedTools>;
 }

@@ -12,7 +12,7 @@ import type { ResourceSet } from "../../tools/tool-source.ts";
 import type { RunnerTarget } from "../load/tool-runner.ts";
 import { createResourceList } from "./resource-list.ts";
 
-/** What a file of a skill offers beside tools. */
+/** The prompts and resources of a skill file. */
 export interface Offered {
   readonly prompts: readonly Prompt[];
   readonly resources: readonly Resource[];
@@ -26,7 +26,7 @@ export interface OfferDefinitions {
   readonly resources: readonly DefinedResource[];
 }
 
-/** Makes prompts and resources of what a file of a skill defines, and asks its templates for what they list. */
+/** Creates prompts and resources from the definitions of a skill file, and asks its templates for their lists. */
 export async function makeOffers(definitions: OfferDefinitions, file: string, target: RunnerTarget, scope: Scope): Promise<Offered> {
   const { skill } = target;
   const diagnostics: Diagnostic[] = [];

@@ -11,16 +11,16 @@ import type { ResourceSet } from "../../tools/tool-source.ts";
 import type { FolderListing, ListedFile } from "../store/folder-listing.ts";
 
 interface ResourceListOptions {
-  /** Fires when the generation ends: nothing is listed after that. */
+  /** Fires when the generation ends, which stops listing. */
   readonly signal: AbortSignal;
-  /** Another list has taken the place of the one before. */
+  /** Called when the list was replaced. */
   onChange(): void;
 }
 
 const most = 10_000;
 const pause = 20;
 
-/** What a template lists, once `refresh` has settled and again whenever its author says so; undefined: it lists nothing. */
+/** The resources that a template lists after `refresh`, and after each change its author reports; undefined without a `list`. */
 export function createResourceList(
   defined: DefinedResource,
   place: ResourcePlace,
@@ -43,7 +43,7 @@ class TemplateList implements ResourceSet {
     this.#options = options;
   }
 
-  /** Rejects with what the author's function throws, or a HostError `RESOURCE_LIST` for what is no list. */
+  /** Rejects with errors of the author's function, or with HostError `RESOURCE_LIST` for an invalid list. */
   async refresh(): Promise<void> {
     const { signal } = this.#options;
     const given: unknown = await this.#defined.list?.({ signal, changed: () => this.#changed() });
@@ -72,7 +72,7 @@ class TemplateList implements ResourceSet {
     }
   }
 
-  /** Once for all that is said within a short time, also by the list itself while it is being made. */
+  /** Coalesces reports within a short time, including those of the list function itself. */
   #changed(): void {
     this.#isWanted = true;
     if (this.#isScheduled || this.#options.signal.aborted) return;
@@ -87,7 +87,7 @@ class TemplateList implements ResourceSet {
       await this.refresh();
       if (this.resources !== before) this.#options.onChange();
     } catch {
-      // The list from before stays; a fault that lasts is told when the module is loaded again.
+      // The previous list stays; a lasting error is reported when the module is loaded again.
     }
     this.#isScheduled = false;
     if (this.#isWanted) this.#changed();
@@ -98,11 +98,11 @@ interface SkillOfFiles {
   readonly name: string;
   readonly description: string;
   read(path: string): Promise<Uint8Array>;
-  /** Where the signature is required: the only files that are listed. */
+  /** If a signature is required: the only files that are listed. */
   readonly tree?: CheckedTree | undefined;
 }
 
-/** The files of a skill as resources, made when they are first asked for: `skill://<name>/<path>`. */
+/** The files of a skill as resources `skill://<name>/<path>`, created on first use. */
 export function createFileResources(listing: FolderListing, skill: SkillOfFiles): ResourceSet {
   let of: readonly ListedFile[] | undefined;
   let made = new Map<ListedFile, Resource>();
@@ -120,14 +120,10 @@ export function createFileResources(listing: FolderListing, skill: SkillOfFiles)
   });
 }
 
-/** The address of a file of a skill. */
-function skillUri(skill: string, path: string): string {
-  return `skill://${[skill, ...path.split("/")].map(encodeURIComponent).join("/")}`;
-}
-
 function createFileResource(file: ListedFile, listing: FolderListing, skill: SkillOfFiles): Resource {
   const { path, size, stamp } = file;
-  const uri = skillUri(skill.name, path);
+  // The URI of a skill file.
+  const uri = `skill://${[skill.name, ...path.split("/")].map(encodeURIComponent).join("/")}`;
   const mimeType = mediaTypeOf(path);
   const about = path.toLowerCase() === "skill.md" ? { name: skill.name, description: skill.description } : { name: path };
   const definition: ResourceDefinition = Object.freeze({ uri, ...about, ...(mimeType !== undefined && { mimeType }), size });
@@ -149,7 +145,7 @@ async function readFile(skill: SkillOfFiles, path: string, uri: string): Promise
   }
 }
 
-/** By what the file holds, not by what it is called: a text may have any extension. */
+/** Decides by the content, not by the name: a text may have any extension. */
 function toContents(uri: string, mimeType: string | undefined, bytes: Uint8Array): ResourceContents {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return isUtf8(buffer) && !buffer.includes(0)

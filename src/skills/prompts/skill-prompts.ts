@@ -10,16 +10,19 @@ import type { ResourceSet } from "../../tools/tool-source.ts";
 import type { SkillText } from "../load/read-skill.ts";
 import type { ToolUnit } from "../load/stage-tool.ts";
 
-/** What a generation of a skill offers beside its tools. */
+/** The prompts and resources of a generation of a skill. */
 export interface SkillOffers {
   readonly prompts: readonly Prompt[];
   readonly resources: ResourceSet;
   readonly resourceTemplates: readonly ResourceTemplate[];
-  /** About what two of them have in common. */
+  /** Reports duplicate names. */
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** Puts together what a skill's modules and texts offer. The first of two of one name or address has it; modules come first. */
+/**
+ * Assembles the prompts and resources of a skill's modules and texts. The first of two with the same name or URI wins; modules come
+ * first.
+ */
 export function assembleSkillOffers(folder: string, text: SkillText, units: readonly ToolUnit[]): SkillOffers {
   const diagnostics: Diagnostic[] = [];
   const distinct = <T extends { readonly origin: ToolOrigin }>(items: readonly T[], what: string, keyOf: (item: T) => string): T[] => {
@@ -72,8 +75,8 @@ function thereTwice(what: string, key: string, origin: ToolOrigin, first: ToolOr
 }
 
 /**
- * What a person can call up of a skill's text: its instructions under the skill's name, and each prompt file under
- * `<skill>-<file>` or the name in its front matter. None of a skill that says `user-invocable: false`.
+ * The prompts that users can invoke from a skill's text: its instructions under the skill's name, and each prompt file under
+ * `<skill>-<file>` or the name in its front matter. None for a skill with `user-invocable: false`.
  */
 function createTextPrompts(folder: string, text: SkillText): readonly Prompt[] {
   const { document, body, name, description, promptFiles } = text;
@@ -102,7 +105,7 @@ interface Declared {
   readonly argumentHint?: string;
 }
 
-// Of both kinds of text; a prompt of MCP is called with named arguments only.
+// The argument for `$ARGUMENTS`, because MCP prompts have only named arguments.
 const rest = "arguments";
 
 function ofDocument({ arguments: declared, argumentHint }: Declared): readonly PromptArgument[] {
@@ -137,7 +140,7 @@ function textPrompt({ folder, skill, path, name, title, description, arguments: 
   return assemblePrompt({
     definition,
     origin: { kind: "skill", source: skill, nativeName: name, file: `${folder}/${path}` },
-    // Hashed when somebody compares: most skills are loaded and never changed.
+    // Hashed on demand: most skills never change after loading.
     generation: `${folder}\0${body}`,
     async make(args) {
       const given: Expansion = isOneText ? { argumentsText: args[rest] ?? "" } : { argumentNames, argumentValues: args };

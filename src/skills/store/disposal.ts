@@ -1,7 +1,7 @@
 import type { Logger } from "../../base/logger.ts";
 import type { ToolUnit } from "../load/stage-tool.ts";
 
-/** Ends what was replaced, as soon as its calls have ended, and knows when all of it has. */
+/** Ends replaced units as soon as their calls have ended, and reports when all have. */
 export class Retirement {
   readonly #retiring = new Map<ToolUnit, Promise<void>>();
   readonly #log: Logger;
@@ -21,8 +21,8 @@ export class Retirement {
   }
 
   /**
-   * Settles when everything that was retired so far has ended. What a call still uses after `grace` milliseconds, though
-   * its signal fired, is ended all the same: a handler that never returns cannot keep the host open.
+   * Settles when everything retired so far has ended. Units that a call still uses `grace` milliseconds after its signal fired are ended
+   * anyway: a handler that never returns cannot keep the host open.
    */
   async ended(grace: number): Promise<void> {
     let timer: NodeJS.Timeout | undefined;

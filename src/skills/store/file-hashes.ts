@@ -2,21 +2,21 @@ import { hash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 
 const largest = 16 * 1024 * 1024;
-// File systems keep times in steps of up to ten milliseconds, behind our clock.
+// File systems store times in steps of up to ten milliseconds, rounded down.
 const clockStep = 12;
 
-/** Remembers what files contained when they were read, to tell an edit from a touch. */
+/** Remembers the hashes of files when they were read, to distinguish an edit from a touch. */
 export class FileHashes {
   readonly #known = new Map<string, string>();
 
-  /** `known`: the hash of these bytes, where somebody has made it already. */
+  /** `known`: the hash of these bytes if it is already computed. */
   record(file: string, bytes: Uint8Array, known?: string): void {
     this.#known.set(file, known ?? digest(bytes));
   }
 
   /**
-   * For a file that a module loader read at some time since `start` (milliseconds of `Date.now()`): records the hash that
-   * the loader knows. Without one, what the file holds now if it has held that since before; else it counts as changed.
+   * For a file that a module loader read after `start` (milliseconds of `Date.now()`): records the hash that the loader knows. Without
+   * one, records the current content if it is older than `start`; otherwise the file counts as changed.
    */
   recordRead(file: string, known: string | undefined, start: number): void {
     const now = known ?? contentHash(file);
@@ -25,7 +25,7 @@ export class FileHashes {
     else this.#known.delete(file);
   }
 
-  /** Whether a file differs from what was recorded of it; what was recorded is brought up to date. Unknown files differ. */
+  /** Whether a file differs from its recorded hash, which is updated. Unknown files count as changed. */
   changed(file: string): boolean {
     const before = this.#known.get(file);
     if (before === undefined) return true;
@@ -45,7 +45,7 @@ function contentHash(file: string): string | undefined {
     const stat = statSync(file);
     return stat.isFile() && stat.size <= largest ? digest(readFileSync(file)) : undefined;
   } catch {
-    // Not there any more.
+    // The file no longer exists.
     return undefined;
   }
 }
@@ -54,7 +54,7 @@ function ctimeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.ctimeMs ?? Number.POSITIVE_INFINITY;
 }
 
-/** As module loaders do it: sha256 of the text, for which a byte order mark does not count. */
+/** As module loaders compute it: sha256 of the text without a byte order mark. */
 function digest(bytes: Uint8Array): string {
   const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
   return hash("sha256", hasMark ? bytes.subarray(3) : bytes, "hex");

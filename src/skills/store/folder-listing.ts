@@ -3,31 +3,31 @@ import { join, sep } from "node:path";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { Emitter } from "../../base/emitter.ts";
 
-/** A file in a skill's folder. The same object for as long as the file looks the same. */
+/** A file in a skill's folder. The same object as long as the file looks unchanged. */
 export interface ListedFile {
   /** Relative to the folder, with forward slashes. */
   readonly path: string;
   /** In bytes. */
   readonly size: number;
-  /** Another one: the file was written. */
+  /** Changes when the file is written. */
   readonly stamp: string;
 }
 
 export interface FolderListingOptions {
-  /** Told of a folder that holds more than is listed; undefined: it does not, or not any more. */
+  /** Called when a folder contains more than is listed; undefined when it no longer does. */
   readonly onLimit?: (problem: Diagnostic | undefined) => void;
   readonly onError?: (error: Error) => void;
 }
 
-// What hosts support at least (MCP Skills extension, SEP-2640).
+// The minimum that hosts support (MCP Skills extension, SEP-2640).
 const maxFiles = 512;
 const maxBytes = 16 * 1024 * 1024;
 const maxEntries = 20_000;
 const maxDepth = 32;
 
 /**
- * The files of a skill's folder, which is not looked at before somebody wants to know. Hidden files, `node_modules` and
- * links are none of them. Whoever watches the folder says what changed.
+ * The files of a skill's folder, listed on demand. Hidden files, `node_modules` and links are excluded. The owner of the watcher reports
+ * changes.
  */
 export class FolderListing {
   readonly folder: string;
@@ -43,13 +43,13 @@ export class FolderListing {
     this.#changed = new Emitter((error) => options.onError?.(error));
   }
 
-  /** By path. The same array until something about them changes. */
+  /** Sorted by path. The same array until a file changes. */
   get files(): readonly ListedFile[] {
     if (this.#files === undefined || this.#isStale) this.#files = this.#list(this.#files ?? []);
     return this.#files;
   }
 
-  /** Notes that a path in the folder, or everything below it, may be another now. True: somebody may want to know. */
+  /** Records that a path in the folder, or everything below it, may have changed. True: the listing is in use. */
   note(path: string): boolean {
     this.#isStale = true;
     for (const watched of [...this.#watched.keys()])
@@ -57,7 +57,7 @@ export class FolderListing {
     return this.#files !== undefined || this.#watched.size > 0;
   }
 
-  /** Hears of changes of one file. */
+  /** Watches one file. */
   watch(path: string, listener: () => void): Disposable {
     const file = join(this.folder, path);
     const subscription = this.#changed.on(file, listener);
@@ -100,7 +100,7 @@ export class FolderListing {
 }
 
 interface Walk {
-  /** In order; the skill's own document comes first, so that no limit can take it. */
+  /** Sorted; the skill's own document comes first, so that no limit can exclude it. */
   readonly paths: string[];
   isCut: boolean;
 }
@@ -130,14 +130,14 @@ interface Entry {
   isDirectory(): boolean;
 }
 
-/** One by one: a folder may hold millions of files. */
+/** Reads entries one by one: a folder may contain millions of files. */
 function* entriesOf(directory: string): Generator<Entry> {
   let handle: Dir | undefined;
   try {
     handle = opendirSync(directory);
     for (let entry = handle.readSync(); entry !== null; entry = handle.readSync()) yield entry;
   } catch {
-    // Gone or unreadable since its parent was listed: nothing of it can be read.
+    // Removed or unreadable since its parent was listed: it contributes nothing.
   } finally {
     handle?.closeSync();
   }
@@ -147,7 +147,7 @@ function statOf(file: string): Stats | undefined {
   try {
     return lstatSync(file, { throwIfNoEntry: false });
   } catch {
-    // In a folder that has become a file, or may not be looked into.
+    // The parent has become a file, or may not be searched.
     return undefined;
   }
 }

@@ -3,7 +3,7 @@ import { KeyedQueue } from "../../base/keyed-queue.ts";
 import type { Logger } from "../../base/logger.ts";
 import { SnapshotStore } from "../../base/snapshot-store.ts";
 import type { SkillsChange, SkillsSnapshot } from "../skill.ts";
-import { type FolderNews, type FolderParts, SkillFolder, toSkillsChange } from "./skill-folder.ts";
+import { type FolderChanges, type FolderParts, SkillFolder, toSkillsChange } from "./skill-folder.ts";
 import type { SkillRoots } from "./skill-roots.ts";
 import type { SkillWatch } from "./watched-paths.ts";
 
@@ -15,17 +15,17 @@ interface FolderLoadsOptions {
   readonly log: Logger;
 }
 
-/** Which folders something has happened to, and by which files. */
+/** The changed folders, with the changed files of each. */
 export type ChangedFolders = ReadonlyMap<string, ReadonlySet<string>>;
 
-// How long one skill keeps the next from starting at the first load: one that waits for something may do so by itself.
-const patience = 50;
-// Longer than it takes the watcher to report a change.
-const secondLook = 250;
-// Timers take no longer delays. Who looks too early plans another look.
-const longestTimer = 2 ** 31 - 1;
+// How long one skill delays the next at the first load: a skill that waits for something continues on its own.
+const initialLoadGraceMs = 50;
+// Longer than the watcher takes to report a change.
+const secondCheckMs = 250;
+// The longest delay of a timer. A check that runs too early schedules another.
+const longestTimerMs = 2 ** 31 - 1;
 
-/** The skill folders that the roots bring, and the loads of them: of one folder never two at a time, and the latest wins. */
+/** The skill folders of the roots and their loads: never two loads of one folder at a time, and the latest wins. */
 export class FolderLoads {
   readonly #options: FolderLoadsOptions;
   readonly #folders = new Map<string, SkillFolder>();
@@ -43,21 +43,21 @@ export class FolderLoads {
     return this.#folders;
   }
 
-  /** The first load of all folders that were not there: published and told as one. */
+  /** Loads all new folders for the first time, as one publication and one event. */
   async loadNew(): Promise<void> {
     const paths = this.#openNew();
-    const news = new Map<string, FolderNews>();
+    const changes = new Map<string, FolderChanges>();
     for (const [index, path] of paths.entries()) {
-      // Between bursts others get a turn: timers, sockets, the user's keys.
+      // Lets the event loop run between bursts, for timers, sockets and input.
       if (index % 32 === 31) await new Promise(setImmediate);
-      this.#schedule(path, nothing, (item) => news.set(path, item));
-      await atMost(patience, this.#folders.get(path)?.settled);
+      this.#schedule(path, nothing, (item) => changes.set(path, item));
+      await waitUpTo(initialLoadGraceMs, this.#folders.get(path)?.settled);
     }
     await this.settled();
-    this.#options.publisher.announce(paths.flatMap((path) => news.get(path) ?? []));
+    this.#options.publisher.announce(paths.flatMap((path) => changes.get(path) ?? []));
   }
 
-  /** Loads these folders and those that were not there, and lets go of those that are not any more. */
+  /** Loads these folders and new ones, and removes folders that no longer exist. */
   bring(wanted: Iterable<string>, changed: ChangedFolders = new Map()): void {
     const fresh = this.#openNew();
     const gone = [...this.#folders.keys()].filter((path) => !this.#options.roots.folders.has(path));
@@ -73,7 +73,7 @@ export class FolderLoads {
     return this.#queue.idle();
   }
 
-  /** Ends the loads that run, and everything that serves. */
+  /** Ends running loads and all active skills. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const timer of this.#looks.values()) clearTimeout(timer);
@@ -88,37 +88,41 @@ export class FolderLoads {
     return fresh;
   }
 
-  #schedule(path: string, files: ReadonlySet<string>, tell = (news: FolderNews): void => this.#options.publisher.announce([news])): void {
+  #schedule(
+    path: string,
+    files: ReadonlySet<string>,
+    publish = (changes: FolderChanges): void => this.#options.publisher.announce([changes]),
+  ): void {
     if (this.#isClosed) return;
     const started = performance.now();
     this.#folders.get(path)?.note(files);
     this.#queue.add(path, async (signal) => {
-      const news = await this.#load(path, started, signal);
-      if (news === undefined) return;
+      const changes = await this.#load(path, started, signal);
+      if (changes === undefined) return;
       this.#options.publisher.touch();
-      tell(news);
+      publish(changes);
     });
   }
 
-  async #load(path: string, started: number, signal: AbortSignal): Promise<FolderNews | undefined> {
+  async #load(path: string, started: number, signal: AbortSignal): Promise<FolderChanges | undefined> {
     const { roots, watch } = this.#options;
     const folder = this.#folders.get(path);
     if (folder === undefined) return undefined;
-    const news = roots.folders.has(path) ? await folder.load(started, signal) : folder.remove(started);
+    const changes = roots.folders.has(path) ? await folder.load(started, signal) : folder.remove(started);
     const isGone = folder.current === undefined && !signal.aborted;
     clearTimeout(this.#looks.get(path));
     this.#looks.delete(path);
     if (isGone) this.#folders.delete(path);
     watch.setFiles(path, isGone ? [] : folder.files);
-    if (folder.isUnconfirmed && watch.isWatching) this.#lookAgain(path, secondLook);
-    else if (folder.expires !== undefined) this.#lookAgain(path, folder.expires - Date.now());
-    return news;
+    if (folder.isUnconfirmed && watch.isWatching) this.#checkAgain(path, secondCheckMs);
+    else if (folder.expires !== undefined) this.#checkAgain(path, folder.expires - Date.now());
+    return changes;
   }
 
-  /** One look at a time is planned for a folder. */
-  #lookAgain(path: string, delay: number): void {
+  /** Schedules one check at a time for a folder. */
+  #checkAgain(path: string, delay: number): void {
     clearTimeout(this.#looks.get(path));
-    const timer = setTimeout(() => this.#schedule(path, nothing), Math.min(Math.max(delay, 0), longestTimer));
+    const timer = setTimeout(() => this.#schedule(path, nothing), Math.min(Math.max(delay, 0), longestTimerMs));
     timer.unref();
     this.#looks.set(path, timer);
   }
@@ -126,8 +130,8 @@ export class FolderLoads {
 
 const nothing: ReadonlySet<string> = new Set();
 
-/** Waits for something, but not for long. */
-async function atMost(milliseconds: number, work: Promise<void> | undefined): Promise<void> {
+/** Waits for work, up to a limit. */
+async function waitUpTo(milliseconds: number, work: Promise<void> | undefined): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, milliseconds);
@@ -136,14 +140,14 @@ async function atMost(milliseconds: number, work: Promise<void> | undefined): Pr
   clearTimeout(timer);
 }
 
-/** Holds the snapshot that everybody reads, and tells what became different. */
+/** Holds the published snapshot and notifies listeners of changes. */
 export class Publisher {
   readonly #store: SnapshotStore<SkillsSnapshot>;
   readonly #events: Emitter<{ change: SkillsChange }>;
   readonly #take: () => SkillsSnapshot;
   #isDirty = false;
 
-  /** `take` makes a snapshot of what is now. */
+  /** `take` creates a snapshot of the current state. */
   constructor(take: () => SkillsSnapshot, onError: (error: Error) => void) {
     this.#take = take;
     this.#store = new SnapshotStore<SkillsSnapshot>({ roots: new Map(), folders: new Map() }, onError);
@@ -162,7 +166,7 @@ export class Publisher {
     return this.#events.on("change", listener);
   }
 
-  /** Something is different from what was published. */
+  /** Marks the published snapshot as outdated. */
   touch(): void {
     this.#isDirty = true;
   }
@@ -173,10 +177,10 @@ export class Publisher {
     this.#store.publish(this.#take());
   }
 
-  /** Publishes, then tells. */
-  announce(news: readonly FolderNews[]): void {
+  /** Publishes the snapshot, then notifies listeners. */
+  announce(changes: readonly FolderChanges[]): void {
     this.publish();
-    const change = toSkillsChange(news);
+    const change = toSkillsChange(changes);
     if (change !== undefined) this.#events.emit("change", change);
   }
 

@@ -11,27 +11,27 @@ import type { RootListing, SkillPackage, WatchedFolder } from "../skill.ts";
 
 const prefix = "packages:";
 
-/** The root that stands for the skills which a project uses of its direct dependencies. */
+/** The root that represents the skills that a project uses of its direct dependencies. */
 export function packagesRoot(project: string): string {
   return `${prefix}${resolve(project)}`;
 }
 
-/** The project of such a root; undefined for any other root. */
+/** The project of a packages root; undefined for any other root. */
 export function projectOfRoot(root: string): string | undefined {
   return root.startsWith(prefix) ? root.slice(prefix.length) : undefined;
 }
 
-/** Lists the skills that a project uses of its direct dependencies, by the names of the packages. Nothing of them is run. */
+/** Lists the skills that a project uses of its direct dependencies, sorted by package name, without running anything. */
 export function listPackageSkills(root: string, project: string): RootListing {
   const { packages, searched } = listSkillSources(project);
   const folders: string[] = [];
   const diagnostics: Diagnostic[] = [];
   const byFolder = new Map<string, SkillPackage>();
-  const inFlux: string[] = [];
+  const beingReplaced: string[] = [];
   const watched: WatchedFolder[] = searched.map((path) => ({ path, isWhole: false }));
   for (const installed of packages) {
     const { name, version, folder } = installed;
-    if (installed.isInFlux) inFlux.push(folder);
+    if (installed.isBeingReplaced) beingReplaced.push(folder);
     const scope = dirname(folder);
     if (name.startsWith("@") && !watched.some(({ path }) => path === scope)) watched.push({ path: scope, isWhole: false });
     const found = findPackageSkills(folder, installed.manifest);
@@ -42,21 +42,21 @@ export function listPackageSkills(root: string, project: string): RootListing {
     }
     watched.push(...watchedOf(installed, found.bases, found.folders.length > 0));
   }
-  return { root, folders, diagnostics, packages: byFolder, watched, inFlux };
+  return { root, folders, diagnostics, packages: byFolder, watched, beingReplaced };
 }
 
 export interface PackageSkills {
-  /** Skill folders, by name. */
+  /** Skill folders, sorted by name. */
   readonly folders: readonly string[];
-  /** The folders that they were looked for in. */
+  /** The folders that were searched. */
   readonly bases: readonly string[];
   readonly diagnostics: readonly Diagnostic[];
 }
 
 /**
- * Finds the skills of one package: where its package.json says (`skillhost.skillDirectories`, `skills`, `agents.skills`,
- * `agentskills.skills`, `pi.skills`, the first of them that is there), else the package itself when it is a skill, else
- * every skill below its folder `skills`, three levels deep.
+ * Finds the skills of one package: in the folders that its package.json names (`skillhost.skillDirectories`, `skills`, `agents.skills`,
+ * `agentskills.skills`, `pi.skills`; the first that exists), otherwise the package itself if it is a skill, otherwise every skill below
+ * its folder `skills`, three levels deep.
  */
 export function findPackageSkills(folder: string, manifest: Readonly<Record<string, unknown>>): PackageSkills {
   const named = readKey(manifest);
@@ -66,7 +66,7 @@ export function findPackageSkills(folder: string, manifest: Readonly<Record<stri
   return { folders: skillsBelow(base, 3), bases: [base], diagnostics: [] };
 }
 
-/** A skill.json beside package.json may be anybody's; one that lists prompts or tools is a skill's. */
+/** A skill.json beside package.json may belong to another product; with prompts or tools it is a skill's. */
 function isSkill(folder: string): boolean {
   if (hasSkillDocument(folder)) return true;
   const { tools, prompts } = readManifest(folder, "skill.json");
@@ -96,7 +96,7 @@ function findNamed(folder: string, entries: readonly unknown[], key: string): Pa
   const excluded: string[] = [];
   for (const entry of entries.slice(0, 1_000)) {
     const path = typeof entry === "string" ? entry : isRecord(entry) && typeof entry["path"] === "string" ? entry["path"] : undefined;
-    // Other hosts name packages and repositories there, which are theirs to fetch.
+    // Other hosts name packages and repositories there, which they fetch.
     if (path === undefined || /^[a-z+]{2,}:/i.test(path)) continue;
     if (path.startsWith("!")) excluded.push(...expand(folder, path.slice(1)));
     else bases.push(...expand(folder, path).filter((at) => isConfined(folder, at, key, diagnostics)));
@@ -126,7 +126,7 @@ function isConfined(folder: string, path: string, key: string, diagnostics: Diag
   return false;
 }
 
-/** A skill folder is not looked into: what lies in it belongs to it. */
+/** Skill folders are not searched: their content belongs to the skill. */
 function skillsBelow(base: string, depth: number): readonly string[] {
   const found: string[] = [];
   for (const name of foldersIn(base)) {
@@ -149,58 +149,58 @@ function foldersIn(folder: string): readonly string[] {
       .sort()
       .slice(0, mostFolders);
   } catch {
-    // There is none, or none that can be read: nothing is in it for us.
+    // The folder is missing or unreadable: it contains no skills.
     return [];
   }
 }
 
 function isFolder(folder: string, entry: { readonly name: string; isDirectory(): boolean; isSymbolicLink(): boolean }): boolean {
   if (entry.isDirectory()) return true;
-  // A package has no business with what a link of it leads to elsewhere.
+  // A link of a package must not lead out of it.
   return entry.isSymbolicLink() && confinePath(folder, entry.name).ok && statSync(join(folder, entry.name)).isDirectory();
 }
 
-/** What must be watched of a package: its skills as a whole, and what tells that it got some. */
+/** The folders to watch for a package: its skills with everything below, and the folder where skills may appear. */
 function watchedOf({ folder, isLink }: InstalledPackage, bases: readonly string[], hasSkills: boolean): readonly WatchedFolder[] {
   if (!hasSkills && !isLink) return [];
   const whole = bases.map((path) => ({ path, isWhole: true }));
   return bases.includes(folder) ? whole : [{ path: folder, isWhole: false }, ...whole];
 }
 
-/** A package that a project names as its dependency and that is installed. */
+/** An installed dependency of a project. */
 export interface InstalledPackage {
   readonly name: string;
   readonly version: string | undefined;
-  /** Where it is installed, as the project sees it: links are not followed. */
+  /** Its folder as the project sees it, without resolving links. */
   readonly folder: string;
   /** Its package.json. */
   readonly manifest: Readonly<Record<string, unknown>>;
-  /** A workspace, or a folder that was linked: it is being worked on. */
+  /** True for a workspace or a linked folder, which may be under development. */
   readonly isLink: boolean;
-  /** A package manager is putting another version in its place at this moment. */
-  readonly isInFlux: boolean;
+  /** True while a package manager replaces it. */
+  readonly isBeingReplaced: boolean;
 }
 
 interface DirectDependencies {
   readonly packages: readonly InstalledPackage[];
-  /** The `node_modules` folders that were searched, whether or not they are there. */
+  /** The `node_modules` folders that were searched, existing or not. */
   readonly searched: readonly string[];
 }
 
 const groups = ["dependencies", "optionalDependencies", "devDependencies"];
 const mostDependencies = 5_000;
 
-/** The direct dependencies of the project in a folder that are installed, by name. What they depend on is none of them. */
+/** The installed direct dependencies of the project in a folder, sorted by name. Transitive dependencies are excluded. */
 export function listDirectDependencies(project: string): DirectDependencies {
   const searched = packagePlaces(project);
-  const names = dependencyNames(readManifest(project)).slice(0, mostDependencies);
-  const fluxOf = memo(namesInFlux);
+  const names = namesIn(readManifest(project), groups).slice(0, mostDependencies);
+  const fluxOf = memo(namesBeingReplaced);
   return { packages: names.flatMap((name) => findInstalled(name, searched, fluxOf) ?? []), searched };
 }
 
 /**
- * Those of a project's packages whose skills it uses: dependencies at run time that somebody has asked for by `skillhost
- * add`, which notes them in package.json. An installation alone brings no skills, and skillhost itself never does.
+ * The packages whose skills a project uses: runtime dependencies that `skillhost add` has recorded in package.json. An installation alone
+ * activates no skills, and skillhost itself never does.
  */
 export function listSkillSources(project: string): DirectDependencies {
   const { packages, searched } = listDirectDependencies(project);
@@ -211,18 +211,18 @@ export function listSkillSources(project: string): DirectDependencies {
 
 const ownName = "skillhost";
 
-/** What a package.json says of the packages whose skills are used. */
+/** The packages that a package.json lists as sources of skills. */
 export function usedPackages({ skillhost }: Readonly<Record<string, unknown>>): readonly string[] {
   const named = isRecord(skillhost) && Array.isArray(skillhost["packages"]) ? skillhost["packages"] : [];
   return named.filter((name): name is string => typeof name === "string");
 }
 
-/** The names of the dependencies that a package.json has for run time. */
+/** The names of the runtime dependencies in a package.json. */
 export function productionNames(manifest: Readonly<Record<string, unknown>>): readonly string[] {
   return namesIn(manifest, ["dependencies", "optionalDependencies"]);
 }
 
-/** A folder's package.json; an empty one where there is none that can be read. */
+/** A folder's package.json; empty if missing or unreadable. */
 export function readManifest(folder: string, file = "package.json"): Readonly<Record<string, unknown>> {
   const read = readTextFile(join(folder, file), maxJsonBytes);
   if (!read.ok) return {};
@@ -230,18 +230,14 @@ export function readManifest(folder: string, file = "package.json"): Readonly<Re
     const value: unknown = JSON.parse(read.text.replace(/^\ufeff/, ""));
     return isRecord(value) ? value : {};
   } catch {
-    // The package manager complains of it; there are no dependencies in it that we could know.
+    // The package manager reports the error; its dependencies are unknown here.
     return {};
   }
 }
 
-/** The nearest folder upwards with a package.json, within the checkout; else the folder itself. */
+/** The nearest ancestor with a package.json within the checkout; otherwise the folder itself. */
 export function findProject(folder: string): string {
   return upwards(folder).find((at) => existsSync(join(at, "package.json"))) ?? folder;
-}
-
-function dependencyNames(manifest: Readonly<Record<string, unknown>>): readonly string[] {
-  return namesIn(manifest, groups);
 }
 
 function namesIn(manifest: Readonly<Record<string, unknown>>, keys: readonly string[]): readonly string[] {
@@ -252,12 +248,12 @@ function namesIn(manifest: Readonly<Record<string, unknown>>, keys: readonly str
   return [...new Set(named)].filter(isPackageName).sort();
 }
 
-/** A name is part of a path here. */
+/** Validates the name, because it becomes part of a path. */
 function isPackageName(name: string): boolean {
   return name.length <= 214 && /^(?:@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/i.test(name) && name !== "node_modules";
 }
 
-/** As Node.js looks for packages, but not above the checkout or the workspace: what lies there may be anybody's. */
+/** Searches as Node.js does, but not above the checkout or the workspace, which another user may own. */
 export function packagePlaces(project: string): readonly string[] {
   return upwards(project).map((folder) => join(folder, "node_modules"));
 }
@@ -283,27 +279,27 @@ function findInstalled(
   for (const place of places) {
     const folder = join(place, name);
     const stat = lstatSync(folder, { throwIfNoEntry: false });
-    const isInFlux = fluxOf(dirname(folder)).has(basename(folder));
-    if (stat === undefined && !isInFlux) continue;
+    const isBeingReplaced = fluxOf(dirname(folder)).has(basename(folder));
+    if (stat === undefined && !isBeingReplaced) continue;
     const manifest = readManifest(folder);
     const version = typeof manifest["version"] === "string" ? manifest["version"] : undefined;
-    return { name, version, folder, manifest, isLink: stat?.isSymbolicLink() ?? false, isInFlux };
+    return { name, version, folder, manifest, isLink: stat?.isSymbolicLink() ?? false, isBeingReplaced };
   }
   return undefined;
 }
 
-// npm moves the old version to `.<name>-<8 characters>` beside it, and deletes that when it is done.
+// npm moves the old version to `.<name>-<8 characters>` beside it, and deletes that at the end.
 const retiredName = /^\.(.+)-[a-zA-Z0-9]{1,8}$/;
 const replacingMs = 60_000;
 
-/** What is being replaced in a `node_modules` folder, or in that of a scope. */
-function namesInFlux(folder: string): ReadonlySet<string> {
+/** The packages being replaced in a `node_modules` or scope folder. */
+function namesBeingReplaced(folder: string): ReadonlySet<string> {
   try {
     const retired = readdirSync(folder).filter((name) => retiredName.test(name));
     const fresh = retired.filter((name) => Date.now() - statSync(join(folder, name)).ctimeMs < replacingMs);
     return new Set(fresh.map((name) => retiredName.exec(name)![1]!));
   } catch {
-    // There is no such folder, or what was there has just gone.
+    // The folder is missing, or was just removed.
     return new Set();
   }
 }

@@ -13,7 +13,7 @@ import type { Retirement } from "./disposal.ts";
 import type { FileHashes } from "./file-hashes.ts";
 import { FolderListing } from "./folder-listing.ts";
 
-/** What the folders of one store share. */
+/** The parts that the folders of one store share. */
 export interface FolderParts {
   readonly loader: ModuleLoader;
   readonly runners: readonly ToolRunner[];
@@ -25,26 +25,25 @@ export interface FolderParts {
   readonly consent?: RunConsent | undefined;
   pinsOf?(folder: string): Pins | undefined;
   onEdited?(files: readonly string[]): void;
-  /** Told of trouble with a folder that loading it does not show. */
+  /** Receives problems of a folder that are not load diagnostics. */
   onProblem?(problem: Diagnostic): void;
-  /** What a skill lists as resources may be something else now, though its generation is the same. */
+  /** Called when the resources of a skill may have changed within one generation. */
   onResourcesChanged?(): void;
 }
 
 /**
- * One skill folder: the generation of it that serves, and what became of the latest attempt to load another. Attempts
- * must not overlap; that is up to the caller.
+ * One skill folder: its active generation, and the outcome of the latest attempt to load another. The caller must not overlap attempts.
  */
 export class SkillFolder {
   readonly path: string;
-  /** Settles when the folder has been loaded once, whatever came of it, or has ended. */
+  /** Settles when the first load has finished, successful or not, or the folder has ended. */
   readonly settled: Promise<void>;
   readonly listing: FolderListing;
   readonly #parts: FolderParts;
-  /** What changed since the generation that serves was made. */
+  /** The files changed since the active generation was created. */
   readonly #changed = new Set<string>();
-  /** What changed since listeners were last told of this folder. */
-  readonly #untold = new Set<string>();
+  /** The files changed since listeners were last notified. */
+  readonly #unreported = new Set<string>();
   #settle: () => void = () => {};
   #generation: Generation | undefined;
   #lastGeneration = 0;
@@ -53,7 +52,7 @@ export class SkillFolder {
   #isUnconfirmed = false;
   #findings: Pick<LoadedFolder, "trust" | "held"> = {};
   #isLoaded = false;
-  /** What the latest attempt was made of, if it was not taken: to mend one of these may mend the skill. */
+  /** The files of the latest attempt if it failed: fixing one of these may fix the skill. */
   #attempted: ReadonlySet<string> = new Set();
 
   constructor(path: string, parts: FolderParts) {
@@ -65,71 +64,71 @@ export class SkillFolder {
     });
   }
 
-  /** Undefined before the first attempt has ended. */
+  /** Undefined until the first attempt has finished. */
   get current(): LoadedFolder | undefined {
     if (!this.#isLoaded) return undefined;
     const skill = this.#generation === undefined ? {} : { skill: this.#generation.skill };
     return { folder: this.path, ...skill, diagnostics: this.#diagnostics, stale: this.#isStale, ...this.#findings };
   }
 
-  /** Everything that the skill is made of, and that the latest attempt was. */
+  /** All files of the active generation and of the latest attempt. */
   get files(): Set<string> {
     const { files = [], units = [] } = this.#generation ?? {};
     return new Set([...files, ...units.flatMap((unit) => [...unit.files]), ...this.#attempted]);
   }
 
   /**
-   * Whether the folder was refused for another reason than before, or for one that is not its own. It may have been looked at halfway
-   * through a change that was undone before anybody could report it.
+   * Whether the folder was refused for a new reason, or for one outside of itself. The attempt may have seen a half-finished change that
+   * was undone before the watcher could report it.
    */
   get isUnconfirmed(): boolean {
     return this.#isUnconfirmed;
   }
 
-  /** When the trust ends that the generation in service needs, in milliseconds since 1970. */
+  /** When the trust of the active generation expires, in milliseconds since 1970. */
   get expires(): number | undefined {
     const { trust } = this.#findings;
     const isNeeded = this.#generation?.tree !== undefined && trust?.expires !== undefined;
     return isNeeded ? Date.parse(trust.expires) : undefined;
   }
 
-  /** Notes what changed, for the next load. */
+  /** Records changed files for the next load. */
   note(files: Iterable<string>): void {
     for (const file of files) {
       this.#changed.add(file);
-      this.#untold.add(file);
+      this.#unreported.add(file);
     }
   }
 
-  /** Brings the folder to what its files say. Undefined: that changed nothing, or the signal ended it. `started`: by `performance.now()`. */
-  async load(started: number, signal: AbortSignal): Promise<FolderNews | undefined> {
+  /** Loads the current files. Undefined: nothing changed, or the signal ended it. `started` is in `performance.now()` time. */
+  async load(started: number, signal: AbortSignal): Promise<FolderChanges | undefined> {
     const changed = new Set(this.#changed);
     this.#changed.clear();
     const staged = await this.#stage(changed, signal);
     if (staged.kind === "rejected") for (const file of changed) this.#changed.add(file);
     if (staged.kind === "rejected" && signal.aborted) return undefined;
     if (staged.kind === "absent") return this.remove(started);
-    const files = [...this.#untold];
-    this.#untold.clear();
+    const files = [...this.#unreported];
+    this.#unreported.clear();
     const before = JSON.stringify(this.#findings);
     this.#findings = findingsOf(staged);
-    const news = staged.kind === "ready" ? this.#take(staged, files, started) : this.#reject(staged, files, started);
-    return news === undefined && before !== JSON.stringify(this.#findings) ? { kind: "unspoken", files } : news;
+    const changes = staged.kind === "ready" ? this.#take(staged, files, started) : this.#reject(staged, files, started);
+    return changes === undefined && before !== JSON.stringify(this.#findings) ? { kind: "silent", files } : changes;
   }
 
-  /** Takes the folder out of service: it is not there any more, or nobody wants it. */
-  remove(started: number): FolderNews {
+  /** Deactivates the folder: it no longer exists or is no longer needed. */
+  remove(started: number): FolderChanges {
     const generation = this.#generation;
     for (const file of this.files) this.#parts.hashes.forget(file);
     this.end();
     this.#parts.trust?.forget(this.path);
-    const files = [...this.#untold];
-    if (generation === undefined) return { kind: "unspoken", files };
+    const files = [...this.#unreported];
+    if (generation === undefined) return { kind: "silent", files };
     this.#parts.loader.invalidate(generation.units.flatMap((unit) => [...unit.files]));
     return { kind: "removed", files, change: diffSkill(generation.skill, undefined, performance.now() - started) };
   }
 
-  /** Ends what serves. */
+  /** Ends the active generation. */
   end(): void {
     this.#parts.retirement.retire(this.#generation?.units ?? []);
     this.#generation = undefined;
@@ -166,7 +165,7 @@ export class SkillFolder {
     }
   }
 
-  /** Modules are read by their loader. */
+  /** Records the hashes of modules, which their loader has read. */
   #recordCode({ generation: { units }, view }: Extract<Staged, { kind: "ready" }>, seen: ReadonlySet<string>, start: number): void {
     const { hashes, loader } = this.#parts;
     for (const unit of units) {
@@ -175,11 +174,15 @@ export class SkillFolder {
     }
   }
 
-  /** Swaps in a new generation and ends what it replaces. */
-  #take({ generation, replaced }: Extract<Staged, { kind: "ready" }>, files: readonly string[], started: number): FolderNews | undefined {
+  /** Activates a new generation and ends the units it replaces. */
+  #take(
+    { generation, replaced }: Extract<Staged, { kind: "ready" }>,
+    files: readonly string[],
+    started: number,
+  ): FolderChanges | undefined {
     const before = this.#generation?.skill;
     const isSame = before !== undefined && this.#generation?.tree === generation.tree && isSameSkill(before, generation.skill);
-    const isNews = !isSame || this.#isStale || !areEqual(this.#diagnostics, generation.diagnostics);
+    const isReportable = !isSame || this.#isStale || !areEqual(this.#diagnostics, generation.diagnostics);
     this.#generation = isSame ? { ...generation, skill: before } : generation;
     this.#lastGeneration = this.#generation.skill.generation;
     this.#parts.retirement.retire(replaced);
@@ -187,40 +190,41 @@ export class SkillFolder {
     this.#isUnconfirmed = false;
     this.#isStale = false;
     this.#conclude(generation.diagnostics);
-    if (!isNews) return undefined;
+    if (!isReportable) return undefined;
     const change = diffSkill(before, this.#generation.skill, performance.now() - started);
     return { kind: before === undefined ? "added" : "updated", files, change };
   }
 
-  /** What serves was signed, and its folder is not any more: it ends with its last call. */
-  #withdraw(): void {
-    const units = this.#generation?.units ?? [];
-    this.#parts.retirement.retire(units);
-    this.#parts.loader.invalidate(units.flatMap((unit) => [...unit.files]));
-    this.#generation = undefined;
-  }
-
-  /** Leaves what serves as it is, unless its trust has ended. The same fault is told again only to who changed one of the skill's own files. */
-  #reject(staged: Extract<Staged, { kind: "rejected" }>, files: readonly string[], started: number): FolderNews | undefined {
+  /**
+   * Keeps the active generation unless its trust has ended. An unchanged error is reported again only if one of the skill's own files
+   * changed.
+   */
+  #reject(staged: Extract<Staged, { kind: "rejected" }>, files: readonly string[], started: number): FolderChanges | undefined {
     const { diagnostics } = staged;
     const known = this.files;
     const name = this.#generation?.skill.name ?? basename(this.path);
     const isWithdrawn = staged.isUntrusted === true && this.#generation !== undefined;
-    if (isWithdrawn) this.#withdraw();
+    if (isWithdrawn) {
+      // The active generation was signed, but the folder no longer is: it ends with its last call.
+      const units = this.#generation?.units ?? [];
+      this.#parts.retirement.retire(units);
+      this.#parts.loader.invalidate(units.flatMap((unit) => [...unit.files]));
+      this.#generation = undefined;
+    }
     const hasGood = this.#generation !== undefined;
-    const isNews =
+    const isReportable =
       isWithdrawn ||
       !this.#isLoaded ||
       this.#isStale !== hasGood ||
       !areEqual(this.#diagnostics, diagnostics) ||
       files.some((file) => known.has(file));
     this.#attempted = staged.files;
-    // What the files held is not known: each change of one counts.
+    // The content of the files is unknown, so every change counts.
     if (staged.isUntrusted === true) for (const file of staged.files) this.#parts.hashes.forget(file);
     this.#isUnconfirmed = staged.isPassing === true || (staged.isUntrusted === true && !areEqual(this.#diagnostics, diagnostics));
     this.#isStale = hasGood;
     this.#conclude(diagnostics);
-    if (!isNews) return undefined;
+    if (!isReportable) return undefined;
     const durationMs = performance.now() - started;
     return { kind: "failed", files, change: { name, folder: this.path, diagnostics, lastGoodServes: hasGood, durationMs } };
   }
@@ -256,32 +260,32 @@ function loadFailed(folder: string, error: unknown): Diagnostic {
   return { severity: "error", code: "SKILL_LOAD_FAILED", file: folder, message };
 }
 
-/** What an attempt to load a folder came to, for those who listen, and the files whose change was the reason for it. */
-export type FolderNews = { readonly files: readonly string[] } & (
+/** The reportable outcome of an attempt to load a folder, and the changed files that caused it. */
+export type FolderChanges = { readonly files: readonly string[] } & (
   | { readonly kind: "added" | "updated" | "removed"; readonly change: SkillChange }
   | { readonly kind: "failed"; readonly change: FailedChange }
-  /** The snapshot is another one, and there is nothing to tell. */
-  | { readonly kind: "unspoken" }
+  /** The snapshot changed without anything to report. */
+  | { readonly kind: "silent" }
 );
 
-/** One change of all that happened to some folders, in their order; undefined: there is nothing to tell. */
-export function toSkillsChange(news: readonly FolderNews[]): SkillsChange | undefined {
-  if (news.every(({ kind }) => kind === "unspoken")) return undefined;
+/** Combines the outcomes of several folders into one change; undefined when there is nothing to report. */
+export function toSkillsChange(outcomes: readonly FolderChanges[]): SkillsChange | undefined {
+  if (outcomes.every(({ kind }) => kind === "silent")) return undefined;
   const changes = (wanted: "added" | "updated" | "removed"): SkillChange[] =>
-    news.flatMap((item) => (item.kind === wanted ? [item.change] : []));
+    outcomes.flatMap((item) => (item.kind === wanted ? [item.change] : []));
   return {
     added: changes("added"),
     updated: changes("updated"),
     removed: changes("removed"),
-    failed: news.flatMap((item) => (item.kind === "failed" ? [item.change] : [])),
-    files: [...new Set(news.flatMap(({ files }) => files))],
+    failed: outcomes.flatMap((item) => (item.kind === "failed" ? [item.change] : [])),
+    files: [...new Set(outcomes.flatMap(({ files }) => files))],
   };
 }
 
 export interface RunConsent {
   mayRun(folder: string): boolean;
-  /** Takes the place of the runners for a folder of which nothing may run: finds the tools in the texts of modules. */
+  /** Replaces the runners for a folder whose code may not run: finds tools in the text of modules. */
   inspect(): Promise<readonly ToolRunner[]>;
-  /** A folder was listed, and nothing of it was run. */
+  /** Called when a folder was listed without running its code. */
   onWithheld(folder: string): void;
 }

@@ -11,12 +11,12 @@ import { isSkillFolder } from "../load/skill-path.ts";
 import type { RootListing } from "../skill.ts";
 import { listPackageSkills, projectOfRoot } from "./package-skills.ts";
 
-/** The roots that somebody claims, and the skill folders that each brings at the moment. */
+/** The claimed roots, and the current skill folders of each. */
 export class SkillRoots {
   readonly #roots = new Map<string, { claims: number; listing: RootListing }>();
   #folders: ReadonlySet<string> | undefined;
 
-  /** All skill folders, in the order of their roots. */
+  /** All skill folders in the order of their roots. */
   get folders(): ReadonlySet<string> {
     this.#folders ??= new Set([...this.#roots.values()].flatMap(({ listing }) => listing.folders));
     return this.#folders;
@@ -26,18 +26,18 @@ export class SkillRoots {
     return new Map([...this.#roots].map(([root, { listing }]) => [root, listing]));
   }
 
-  /** What must be watched for them beside the roots themselves; false: only its own entries. */
+  /** Further folders to watch; false: only its own entries. */
   get watched(): ReadonlyMap<string, boolean> {
     const all = [...this.#roots.values()].flatMap(({ listing }) => listing.watched ?? []);
     return new Map(all.map(({ path, isWhole }) => [path, isWhole]));
   }
 
-  /** Whether a folder belongs to a package that is being replaced. */
-  isInFlux(folder: string): boolean {
-    return [...this.#roots.values()].some(({ listing }) => listing.inFlux?.some((path) => isInside(path, folder)) ?? false);
+  /** Whether a folder belongs to a package that is currently being replaced. */
+  isBeingReplaced(folder: string): boolean {
+    return [...this.#roots.values()].some(({ listing }) => listing.beingReplaced?.some((path) => isInside(path, folder)) ?? false);
   }
 
-  /** One more claim on a root; true: it is a new one. `begin` runs before it is looked at, so that it is watched from then on. */
+  /** Adds a claim on a root; returns true for a new root. `begin` runs before it is listed, so that it is watched from then on. */
   claim(root: string, begin: (base: string) => void): boolean {
     const known = this.#roots.get(root);
     if (known) {
@@ -50,7 +50,7 @@ export class SkillRoots {
     return true;
   }
 
-  /** One claim less. With the last one the root goes; `end` runs when nothing else needs its folder. */
+  /** Releases a claim. The last one removes the root; `end` runs when nothing else needs its folder. */
   release(root: string, end: (base: string) => void): void {
     const entry = this.#roots.get(root);
     if (entry === undefined || --entry.claims > 0) return;
@@ -60,7 +60,7 @@ export class SkillRoots {
     if (![...this.#roots.keys()].some((other) => fixedPart(other) === base)) end(base);
   }
 
-  /** Looks again at every root, or at those that these changes may concern. */
+  /** Lists all roots again, or those that these changes may affect. */
   rescan(changes?: readonly PathChange[]): void {
     for (const [root, entry] of this.#roots) {
       const isConcerned = entry.listing.isOutdated || changes === undefined || changes.some((change) => this.#concerns(root, change));
@@ -70,17 +70,15 @@ export class SkillRoots {
     }
   }
 
-  /** Something in one of the watched folders of packages. */
-  #concernsPackages(root: string, path: string): boolean {
-    const watched = this.#roots.get(root)?.listing.watched ?? [];
-    return watched.some((folder) => isInside(folder.path, path));
-  }
-
-  /** Whether a change may alter which folders a root brings. */
+  /** Whether a change may affect the skill folders of a root. */
   #concerns(root: string, { path, kind, directory }: PathChange): boolean {
     const base = fixedPart(root);
     if (isInside(path, base)) return true;
-    if (projectOfRoot(root) !== undefined) return this.#concernsPackages(root, path);
+    if (projectOfRoot(root) !== undefined) {
+      // A change in a watched folder of a package.
+      const watched = this.#roots.get(root)?.listing.watched ?? [];
+      return watched.some((folder) => isInside(folder.path, path));
+    }
     if (!isInside(base, path)) return false;
     if (base !== root) return kind !== "changed" || directory || isSkillFile(path);
     const parent = dirname(path);
@@ -89,10 +87,10 @@ export class SkillRoots {
   }
 }
 
-/** What a package manager is replacing has not gone: until the new version is there, the old one is listed. */
+/** A package being replaced is not removed: until the new version exists, the old one stays listed. */
 function keepReplaced(before: RootListing, now: RootListing): RootListing {
-  const inFlux = now.inFlux ?? [];
-  const isKept = (folder: string): boolean => inFlux.some((path) => isInside(path, folder));
+  const beingReplaced = now.beingReplaced ?? [];
+  const isKept = (folder: string): boolean => beingReplaced.some((path) => isInside(path, folder));
   const kept = before.folders.filter(isKept);
   if (kept.length === 0) return now;
   const packages = [...(now.packages ?? []), ...[...(before.packages ?? [])].filter(([folder]) => isKept(folder))];
@@ -103,19 +101,19 @@ function isSkillFile(path: string): boolean {
   return ["skill.md", "skill.json"].includes(basename(path).toLowerCase());
 }
 
-/** Folders in which nobody keeps skills. */
+/** Folders that never contain skills. */
 const skippedNames: ReadonlySet<string> = new Set(["node_modules", ".git"]);
 const mostFolders = 20_000;
 
-/** An entry of `skillDirectories` as an absolute path or absolute glob: `~` is the home folder. */
+/** Resolves an entry of `skillDirectories` to an absolute path or glob; `~` is the home folder. */
 export function resolveRoot(entry: string, workingDirectory: string): string {
   const expanded = entry === "~" || entry.startsWith("~/") || entry.startsWith("~\\") ? join(homedir(), entry.slice(1)) : entry;
   return isDynamicPattern(expanded) && !existsSync(expanded)
-    ? toGlob(resolve(workingDirectory, expanded))
+    ? resolve(workingDirectory, expanded).replaceAll("\\", "/")
     : resolve(workingDirectory, expanded);
 }
 
-/** The part of a root that is no pattern: the folder to watch. */
+/** The part of a root before any pattern: the folder to watch. */
 export function fixedPart(root: string): string {
   const project = projectOfRoot(root);
   if (project !== undefined) return join(project, "package.json");
@@ -126,9 +124,9 @@ export function fixedPart(root: string): string {
 }
 
 /**
- * Lists the skill folders of a root: the root itself when it holds a skill, else its immediate children that do, by
- * name. Links are followed; a folder that is reached twice counts once. A root that is not there is empty, with an error
- * that says so. While no file can be opened, it keeps the folders that it had before.
+ * Lists the skill folders of a root: the root itself if it is a skill, otherwise its direct children that are, sorted by name. Links are
+ * followed; a folder reached twice counts once. A missing root is empty, with an error. While the process is out of file handles, the
+ * root keeps its previous folders.
  */
 export function discoverRoot(root: string, before?: RootListing): RootListing {
   try {
@@ -148,17 +146,13 @@ function isGlobRoot(root: string): boolean {
   return isDynamicPattern(root) && !existsSync(root);
 }
 
-function toGlob(path: string): string {
-  return path.replaceAll("\\", "/");
-}
-
 function listFolder(root: string): RootListing {
   if (!existsSync(root)) return { root, folders: [], diagnostics: [missing(root)] };
   if (isSkillFolder(root)) return { root, folders: [root], diagnostics: [] };
   let entries: Dirent[];
   let realRoot: string;
   try {
-    // The folder may be renamed at any moment, also between these two.
+    // The folder may be renamed between these two calls.
     realRoot = realpathSync.native(root);
     entries = readdirSync(root, { withFileTypes: true }).filter(
       (entry) => !skippedNames.has(entry.name) && (entry.isDirectory() || entry.isSymbolicLink()),
@@ -172,7 +166,7 @@ function listFolder(root: string): RootListing {
   return { root, folders: folders.filter(isSkillFolder), diagnostics };
 }
 
-/** Leaves out links that lead to a folder that is listed anyway, and those that lead nowhere. */
+/** Removes links to folders that are listed anyway, and broken links. */
 function withoutRepeats(root: string, realRoot: string, entries: readonly Dirent[]): { folders: string[]; diagnostics: Diagnostic[] } {
   const seen = new Set(entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(realRoot, name)));
   const diagnostics: Diagnostic[] = [];
@@ -191,7 +185,7 @@ function withoutRepeats(root: string, realRoot: string, entries: readonly Dirent
   return { folders: entries.filter(isWanted).map(({ name }) => join(root, name)), diagnostics };
 }
 
-/** The code of what is said of a root that is not there. */
+/** The diagnostic code for a missing root. */
 export const rootMissingCode = "SKILLS_DIRECTORY_MISSING";
 
 function missing(root: string): Diagnostic {
@@ -222,20 +216,20 @@ function brokenLink(path: string, error: unknown): Diagnostic {
   };
 }
 
-/** Skills that lie deeper in a folder than a host looks when it is given the folder. */
+/** Skills in deeper folders than a host searches. */
 interface DeeperSkills {
-  /** The folders that hold them: what a host would have to be given. By path. */
+  /** The parent folders of these skills, which a host would need as roots. Sorted by path. */
   readonly parents: readonly string[];
   readonly count: number;
-  /** There is more in the folder than was looked at. */
+  /** The search was cut off. */
   readonly isCut: boolean;
 }
 
-// What other hosts search; no folder that somebody made for skills is deeper.
+// The depth that other hosts search.
 const maxDepth = 6;
 const maxFolders = 2_000;
 
-/** Looks for skills several levels below a folder. Links are not followed, and what is below a skill is part of it. */
+/** Searches for skills several levels below a folder. Links are not followed, and skill folders are not searched. */
 export function findDeeperSkills(root: string): DeeperSkills {
   const parents = new Set<string>();
   const waiting = [{ folder: root, depth: 0 }];
@@ -258,7 +252,7 @@ function foldersIn(folder: string): readonly Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory() && !skippedNames.has(entry.name));
   } catch {
-    // It cannot be read, so nothing in it can be used.
+    // An unreadable folder contributes nothing.
     return [];
   }
 }

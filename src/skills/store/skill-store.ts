@@ -21,33 +21,33 @@ interface SkillStoreOptions {
   readonly runners: readonly ToolRunner[];
   readonly hostVersion: string;
   readonly log: Logger;
-  /** Whether files are watched. Without it `reload` looks for what changed. */
+  /** Whether files are watched. Otherwise `reload` finds the changes. */
   readonly watch: boolean;
   readonly watchBackend?: WatchBackend | "auto";
-  /** Milliseconds that a module may take to load; 10 s when absent. */
+  /** The time limit for loading a module, in milliseconds. Default: 10 s. */
   readonly importTimeout?: number;
-  /** Has the say about what may be loaded. Absent: everything may. */
+  /** Decides what may be loaded. Absent: everything may. */
   readonly trust?: SkillTrust | undefined;
-  /** Has the say about which definitions of tools are offered; undefined: all are. */
+  /** Decides which definitions of tools are offered; undefined: all are. */
   pinsOf?(folder: string): Pins | undefined;
-  /** Told of files that have changed, before anything is made of them again. */
+  /** Called with changed files before they are loaded again. */
   onEdited?(files: readonly string[]): void;
-  /** Says of which skill folders code may run. Absent: of all. */
+  /** Decides of which skill folders code may run. Absent: of all. */
   readonly consent?: RunConsent | undefined;
 }
 
-/** A claim on some roots. They stay loaded until every claim on them is given back. */
+/** A claim on some roots, which stay loaded until every claim on them is released. */
 export interface RootsLease extends Disposable {
-  /** Settles when everything in the roots has been loaded once. */
+  /** Settles when all skills in the roots have been loaded once. */
   readonly ready: Promise<void>;
 }
 
-// Sessions have told their calls to stop by then.
+// Sessions have already cancelled their calls by then.
 const closingGrace = 2000;
 
 /**
- * Loads skill folders once for all sessions and keeps them as the files are. Each reload is a transaction of one folder:
- * it publishes a new snapshot, or leaves the last good generation serving and says why.
+ * Loads skill folders once for all sessions and keeps them up to date. Each reload is a transaction of one folder: it publishes a new
+ * snapshot, or keeps the last working generation and reports why.
  */
 export class SkillStore implements AsyncDisposable {
   readonly #parts: FolderParts;
@@ -58,7 +58,7 @@ export class SkillStore implements AsyncDisposable {
   readonly #problems: Emitter<{ problem: Diagnostic }>;
   readonly #lists: Emitter<{ changed: undefined }>;
   readonly #watcher: TreeWatcher | undefined;
-  /** What changed in packages that are being replaced. */
+  /** Changes in packages that are being replaced. */
   #held: ChangedFolders = new Map();
 
   constructor({ log, importTimeout = 10_000, ...options }: SkillStoreOptions) {
@@ -73,7 +73,10 @@ export class SkillStore implements AsyncDisposable {
       onProblem: (problem) => this.#problems.emit("problem", problem),
       onResourcesChanged: () => this.#lists.emit("changed", undefined),
     };
-    this.#publisher = new Publisher(() => this.#takeSnapshot(), report);
+    this.#publisher = new Publisher(() => {
+      const loaded = [...this.#loads.folders.values()].flatMap((folder) => folder.current ?? []);
+      return { roots: this.#roots.listings, folders: new Map(loaded.map((current) => [current.folder, current])) };
+    }, report);
     this.#watcher = options.watch ? this.#startWatching(options.watchBackend ?? "auto") : undefined;
     this.#watch = new SkillWatch(this.#watcher);
     this.#loads = new FolderLoads({ parts: this.#parts, roots: this.#roots, watch: this.#watch, publisher: this.#publisher, log });
@@ -87,27 +90,30 @@ export class SkillStore implements AsyncDisposable {
     return this.#watcher?.counts;
   }
 
-  /** Tells of each new snapshot, after it is there. */
+  /** Calls the listener after each new snapshot is in place. */
   subscribe(listener: (snapshot: SkillsSnapshot) => void): Disposable {
     return this.#publisher.subscribe(listener);
   }
 
-  /** Tells what each load changed, after its snapshot is there. */
+  /** Calls the listener with the changes of each load, after its snapshot is in place. */
   onChange(listener: (change: SkillsChange) => void): Disposable {
     return this.#publisher.onChange(listener);
   }
 
-  /** Tells that skills may list other resources, though the snapshot is the same: files came or went, or a module said so. */
+  /**
+   * Calls the listener when resources of skills may have changed within the same snapshot: files were added or removed, or a module
+   * reported it.
+   */
   onResources(listener: () => void): Disposable {
     return this.#lists.on("changed", listener);
   }
 
-  /** Tells of trouble with watching, and with folders beyond what loading them shows. */
+  /** Calls the listener with problems of watching, and of folders that are not load diagnostics. */
   onProblem(listener: (problem: Diagnostic) => void): Disposable {
     return this.#problems.on("problem", listener);
   }
 
-  /** Loads roots (absolute paths or patterns) that are not loaded yet, and keeps them until the lease is disposed of. */
+  /** Loads roots (absolute paths or patterns) and keeps them until the lease is disposed of. */
   acquire(roots: readonly string[]): RootsLease {
     const distinct = [...new Set(roots)];
     for (const root of distinct) {
@@ -120,12 +126,12 @@ export class SkillStore implements AsyncDisposable {
       if (isHeld) this.#release(distinct);
       isHeld = false;
     };
-    // Also what an earlier claim has begun to load.
+    // Includes loads that an earlier claim started.
     const ready = first.then(() => this.#loads.settled()).then(() => this.#publisher.publish());
     return { ready, [Symbol.dispose]: release };
   }
 
-  /** Looks at every file again and loads what changed. For hosts that do not watch, and on request. */
+  /** Checks every file and loads what changed. For hosts that do not watch, and on request. */
   async reload(): Promise<void> {
     const { folders } = this.#loads;
     const files = new Set([...folders.values()].flatMap((folder) => [...folder.files]));
@@ -133,12 +139,12 @@ export class SkillStore implements AsyncDisposable {
     this.#noteFiles([...folders.keys()]);
     this.#roots.rescan();
     this.#watch.setListed(this.#roots.watched);
-    // What is new in a folder is among no known files, so all are looked at.
+    // New files in a folder are unknown, so all folders are loaded.
     this.#loads.bring(folders.keys(), changed);
     await this.idle();
   }
 
-  /** Loads anew what has one of these extensions: something else runs such files now. */
+  /** Reloads files with these extensions, because another runner runs them now. */
   async reloadFiles(extensions: ReadonlySet<string>): Promise<void> {
     const { folders } = this.#loads;
     const changed = new Map<string, ReadonlySet<string>>();
@@ -146,24 +152,24 @@ export class SkillStore implements AsyncDisposable {
       const own = [...folder.files].filter((file) => extensions.has(extname(file)));
       if (own.length > 0) changed.set(path, new Set(own));
     }
-    // One that was run by nobody so far is among no known files, so all folders are looked at.
+    // Files without a runner so far are unknown, so all folders are loaded.
     this.#loads.bring(folders.keys(), changed);
     await this.#loads.idle();
   }
 
-  /** Loads folders again whose files are the same, because what is trusted of them is not. */
+  /** Reloads folders with unchanged files, because their trust has changed. */
   async reconsider(folders: Iterable<string>): Promise<void> {
     this.#loads.bring(folders);
     await this.#loads.idle();
   }
 
-  /** Settles when nothing is being loaded and everything that was added is watched. */
+  /** Settles when nothing is loading and all additions are watched. */
   async idle(): Promise<void> {
     await this.#watcher?.ready;
     await this.#loads.idle();
   }
 
-  /** Ends everything, once the calls that run have ended or some seconds have passed. */
+  /** Ends everything, once running calls have ended or some seconds have passed. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#watcher?.[Symbol.asyncDispose]();
     await this.#loads.close();
@@ -175,27 +181,27 @@ export class SkillStore implements AsyncDisposable {
 
   #startWatching(backend: WatchBackend | "auto"): TreeWatcher {
     const onProblem = (diagnostic: Diagnostic): void => this.#problems.emit("problem", diagnostic);
-    return watchTree({ roots: [], backend, onChange: (changes) => this.#onWatched(changes), onProblem });
+    return watchTree({
+      roots: [],
+      backend,
+      onChange: (changes) => {
+        this.#noteFiles(changes.map(({ path }) => path));
+        const changed = this.#findChanged(changes);
+        this.#roots.rescan(changes);
+        this.#watch.setListed(this.#roots.watched);
+        // Changes in a package that is being replaced are held back until the replacement is complete: until then the old version stays
+        // active.
+        const all = new Map(this.#held);
+        for (const [folder, files] of changed) all.set(folder, new Set([...(all.get(folder) ?? []), ...files]));
+        this.#held = new Map([...all].filter(([folder]) => this.#roots.isBeingReplaced(folder)));
+        const ready = new Map([...all].filter(([folder]) => !this.#held.has(folder)));
+        this.#loads.bring(ready.keys(), ready);
+      },
+      onProblem,
+    });
   }
 
-  #onWatched(changes: readonly PathChange[]): void {
-    this.#noteFiles(changes.map(({ path }) => path));
-    const changed = this.#findChanged(changes);
-    this.#roots.rescan(changes);
-    this.#watch.setListed(this.#roots.watched);
-    const ready = this.#withoutFlux(changed);
-    this.#loads.bring(ready.keys(), ready);
-  }
-
-  /** What happens to a package while it is being replaced is looked at when that is done: until then the old one serves. */
-  #withoutFlux(changed: ChangedFolders): ChangedFolders {
-    const all = new Map(this.#held);
-    for (const [folder, files] of changed) all.set(folder, new Set([...(all.get(folder) ?? []), ...files]));
-    this.#held = new Map([...all].filter(([folder]) => this.#roots.isInFlux(folder)));
-    return new Map([...all].filter(([folder]) => !this.#held.has(folder)));
-  }
-
-  /** What a skill is not made of belongs to it all the same, as a file that can be read. */
+  /** Any other file of the folder is a resource of the skill too. */
   #noteFiles(paths: readonly string[]): void {
     const isWanted = paths.map((path) => folderOf(path, this.#loads.folders)?.listing.note(path) ?? false);
     if (isWanted.includes(true)) this.#lists.emit("changed", undefined);
@@ -210,11 +216,6 @@ export class SkillStore implements AsyncDisposable {
     this.#watch.setListed(this.#roots.watched);
     this.#loads.bring([]);
   }
-
-  #takeSnapshot(): SkillsSnapshot {
-    const loaded = [...this.#loads.folders.values()].flatMap((folder) => folder.current ?? []);
-    return { roots: this.#roots.listings, folders: new Map(loaded.map((current) => [current.folder, current])) };
-  }
 }
 
 interface ChangedFoldersPlace {
@@ -224,8 +225,8 @@ interface ChangedFoldersPlace {
 }
 
 /**
- * Which skill folders these changes concern, and by which files. Touches are no changes. The module loader forgets what
- * was edited; what it had made of it counts as changed, too.
+ * Finds the skill folders that these changes affect, with the files. Touches do not count. The module loader forgets edited files;
+ * modules that used them count as changed too.
  */
 function findChangedFolders(changes: readonly PathChange[], place: ChangedFoldersPlace): ReadonlyMap<string, ReadonlySet<string>> {
   const { folders, watch, parts } = place;
@@ -244,25 +245,25 @@ function findChangedFolders(changes: readonly PathChange[], place: ChangedFolder
   return found;
 }
 
-/** A change under the name it was seen by, and under the real one of what it happened to. */
+/** A change under its reported path and under its real path. */
 function spellingsOf(change: PathChange, realFolders: Map<string, string | undefined>): PathChange[] {
   const real = realPathOf(change.path, realFolders);
   return real === undefined || real === change.path ? [change] : [change, { ...change, path: real }];
 }
 
-/** What a skill is not made of may become part of it when it appears or goes, but not when it changes, as logs do all the time. */
+/** A file that the skill does not use matters when it appears or disappears, but not when it changes, as logs constantly do. */
 function matters({ path, kind, directory }: PathChange, { folders, watch, parts }: ChangedFoldersPlace): boolean {
   if (kind !== "changed" || directory || watch.foldersOf(path).size > 0 || isCode(path, parts)) return true;
   return folderOf(path, folders)?.files.has(path) ?? false;
 }
 
-/** Code may be part of a module that never got as far as telling what it imports. */
+/** A code file may belong to a module that failed before its imports were known. */
 function isCode(path: string, { runners }: FolderParts): boolean {
   const extension = extname(path);
   return extension === ".json" || runners.some((runner) => runner.extensions.includes(extension));
 }
 
-/** The skill folder that a path lies in. */
+/** The skill folder that contains a path. */
 function folderOf(path: string, folders: ReadonlyMap<string, SkillFolder>): SkillFolder | undefined {
   for (let at = path; ; at = dirname(at)) {
     const folder = folders.get(at);
@@ -270,7 +271,7 @@ function folderOf(path: string, folders: ReadonlyMap<string, SkillFolder>): Skil
   }
 }
 
-/** Where a path really lies. What is gone is looked up by its folder; each folder once for all that changed in it. */
+/** The real path. A removed file is resolved through its folder; each folder is resolved once per batch. */
 function realPathOf(path: string, realFolders: Map<string, string | undefined>): string | undefined {
   const target = isLink(path) ? realOf(path) : undefined;
   if (target !== undefined) return target;
@@ -284,7 +285,7 @@ function isLink(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
   } catch {
-    // In a folder that became a file: it is gone.
+    // The parent became a file: the path no longer exists.
     return false;
   }
 }
@@ -293,7 +294,7 @@ function realOf(path: string): string | undefined {
   try {
     return realpathSync.native(path);
   } catch {
-    // Gone.
+    // The path no longer exists.
     return undefined;
   }
 }

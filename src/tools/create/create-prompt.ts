@@ -8,7 +8,7 @@ import type { DefinedPrompt } from "../define/define-prompt.ts";
 import type { OfferContext, Prompt, PromptDefinition, PromptMessage, PromptResult } from "../prompt.ts";
 import type { ToolOrigin } from "../tool.ts";
 
-/** Makes the prompt that a host offers of what `definePrompt` made. `generation` names the state of the code behind it. */
+/** Creates the prompt that a host offers from what `definePrompt` returned. `generation` identifies the version of the code behind it. */
 export function createPrompt(defined: DefinedPrompt, origin: ToolOrigin, generation: string): Prompt {
   const definition = definitionOf(defined);
   const completers = new Map(defined.arguments.map(({ name, complete: completer }) => [name, completer]));
@@ -25,13 +25,13 @@ export function createPrompt(defined: DefinedPrompt, origin: ToolOrigin, generat
 }
 
 export interface PromptParts extends Pick<Prompt, "definition" | "origin" | "complete"> {
-  /** The state of what is behind it. */
+  /** Identifies the version of the code behind the prompt. */
   readonly generation: string;
   /** Gets exactly the arguments that are declared and given. */
   make(args: Readonly<Record<string, string>>, context: OfferContext): Promise<PromptResult>;
 }
 
-/** A prompt whose arguments are checked before it is made. */
+/** Creates a prompt that checks its arguments before `make` runs. */
 export function assemblePrompt({ definition, origin, generation, make, complete: completion }: PromptParts): Prompt {
   let revision: string | undefined;
   return Object.freeze({
@@ -77,7 +77,7 @@ function definitionOf({ name, title, description, arguments: declared }: Defined
   });
 }
 
-/** What is not declared is left out, as a form leaves out what it has no field for. */
+/** Undeclared arguments are ignored, as in a form without a field for them. */
 function checkArguments({ name, arguments: declared = [] }: PromptDefinition, given: unknown): Readonly<Record<string, string>> {
   if (given !== undefined && given !== null && !isRecord(given)) throw wrong(`The arguments of prompt "${name}" must be an object.`);
   const args: Record<string, string> = Object.create(null);

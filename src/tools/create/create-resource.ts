@@ -3,25 +3,25 @@ import { errorMessage, HostError } from "../../base/errors.ts";
 import { isRecord } from "../../base/is-record.ts";
 import { complete } from "../define/completion.ts";
 import { kindOf, plain, toBlob } from "../define/content-block.ts";
-import { type DefinedResource, isAddress, type ListedResource, type WatchEnd } from "../define/define-resource.ts";
+import { type DefinedResource, isAddress, type ListedResource } from "../define/define-resource.ts";
 import { mediaTypeOf } from "../media-type.ts";
 import type { Resource, ResourceContents, ResourceDefinition, ResourceTemplate, ResourceTemplateDefinition } from "../resource.ts";
 import type { ToolOrigin } from "../tool.ts";
 
-/** Where resources are made for, and the state of the code behind them. */
+/** The origin of the resources, and the version of the code behind them. */
 export interface ResourcePlace {
   readonly origin: Omit<ToolOrigin, "nativeName">;
   readonly generation: string;
 }
 
-/** Makes the resource that a host offers of one that `defineResource` made and that is no template. */
+/** Creates the resource that a host offers from a `defineResource` result without variables. */
 export function createResource(defined: DefinedResource, place: ResourcePlace): Resource {
   const { uri, size } = defined;
   const facts = factsOf(defined, nameOf(uri));
   return assembleResource(Object.freeze({ uri, ...facts, ...(size !== undefined && { size }) }), defined, place);
 }
 
-/** Makes the template that a host offers of one that `defineResource` made with variables. */
+/** Creates the template that a host offers from a `defineResource` result with variables. */
 export function createResourceTemplate(defined: DefinedResource, place: ResourcePlace): ResourceTemplate {
   const template = defined.template!;
   const definition: ResourceTemplateDefinition = Object.freeze({
@@ -44,8 +44,8 @@ export function createResourceTemplate(defined: DefinedResource, place: Resource
 }
 
 /**
- * Makes one of the resources that the `list` of a template gives.
- * @throws TypeError for what cannot be one.
+ * Creates one of the resources that the `list` of a template returned.
+ * @throws TypeError for an invalid entry.
  */
 export function createListedResource(listed: ListedResource, defined: DefinedResource, place: ResourcePlace): Resource {
   if (!isRecord(listed)) throw new TypeError(`it must be an object with a uri, not ${kindOf(listed)}`);
@@ -54,7 +54,10 @@ export function createListedResource(listed: ListedResource, defined: DefinedRes
   if (defined.template?.match(uri) === undefined) throw new TypeError(`the URI ${uri} does not match the template ${defined.uri}`);
   for (const [key, value] of Object.entries({ name, title, description, mimeType }))
     if (value !== undefined && typeof value !== "string") throw new TypeError(`${key} of ${uri} must be a string, not ${kindOf(value)}`);
-  const facts = factsOf({ name, title, description, mimeType, annotations: annotations && plainObject(annotations) }, nameOf(uri));
+  const facts = factsOf(
+    { name, title, description, mimeType, annotations: annotations && (plain(annotations) as Readonly<Record<string, unknown>>) },
+    nameOf(uri),
+  );
   return assembleResource(Object.freeze({ uri, ...facts, ...(typeof size === "number" && { size }) }), defined, place);
 }
 
@@ -66,10 +69,6 @@ function assembleResource(definition: ResourceDefinition, defined: DefinedResour
     revision: revisionOf(definition, place),
     ...behaviourOf(defined, mimeType),
   });
-}
-
-function plainObject(value: object): Readonly<Record<string, unknown>> {
-  return plain(value) as Readonly<Record<string, unknown>>;
 }
 
 type Facts = Omit<ListedResource, "uri" | "size">;
@@ -102,7 +101,14 @@ function behaviourOf(defined: DefinedResource, mimeType: string | undefined): Pi
     async read(uri, context) {
       const variables = template === undefined ? noVariables : template.match(uri);
       if (variables === undefined) throw unknownResource(uri);
-      return toContents(await read(uri, variables, context), uri, mimeType);
+      const reply = await read(uri, variables, context);
+      if (reply === undefined || reply === null) throw unknownResource(uri);
+      try {
+        return Object.freeze((Array.isArray(reply) ? reply : [reply]).map((item) => toContent(item, uri, mimeType)));
+      } catch (cause) {
+        const message = `Reading ${uri} returned a value that is not content: ${errorMessage(cause)}. Return text, bytes, or { text } or { blob }.`;
+        throw new HostError("RESOURCE_RESULT", message, { cause });
+      }
     },
     ...(watch && {
       async watch(uri: string, changed: () => void) {
@@ -113,7 +119,9 @@ function behaviourOf(defined: DefinedResource, mimeType: string | undefined): Pi
         return {
           async [Symbol.asyncDispose]() {
             isOver = true;
-            await endWatch(end);
+            if (typeof end === "function") await end();
+            else if (end !== undefined && Symbol.asyncDispose in end) await end[Symbol.asyncDispose]();
+            else if (end !== undefined && Symbol.dispose in end) end[Symbol.dispose]();
           },
         };
       },
@@ -123,26 +131,10 @@ function behaviourOf(defined: DefinedResource, mimeType: string | undefined): Pi
 
 const noVariables: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
 
-/** Nothing can be read at this address. */
+/** The error for a URI that no resource has. */
 export function unknownResource(uri: string): HostError {
   const message = `Resource ${JSON.stringify(uri.slice(0, 300))} does not exist. List the resources and templates to see the available ones.`;
   return new HostError("RESOURCE_UNKNOWN", message);
-}
-
-async function endWatch(end: WatchEnd | undefined): Promise<void> {
-  if (typeof end === "function") await end();
-  else if (end !== undefined && Symbol.asyncDispose in end) await end[Symbol.asyncDispose]();
-  else if (end !== undefined && Symbol.dispose in end) end[Symbol.dispose]();
-}
-
-function toContents(reply: unknown, uri: string, mimeType: string | undefined): readonly ResourceContents[] {
-  if (reply === undefined || reply === null) throw unknownResource(uri);
-  try {
-    return Object.freeze((Array.isArray(reply) ? reply : [reply]).map((item) => toContent(item, uri, mimeType)));
-  } catch (cause) {
-    const message = `Reading ${uri} returned a value that is not content: ${errorMessage(cause)}. Return text, bytes, or { text } or { blob }.`;
-    throw new HostError("RESOURCE_RESULT", message, { cause });
-  }
 }
 
 function toContent(item: unknown, address: string, mimeType: string | undefined): ResourceContents {

@@ -11,23 +11,25 @@ import { readDefinition } from "./tool-definition.ts";
 
 export interface CreateToolOptions {
   /**
-   * Names the state of the code behind the tool, so that a reload changes the tool's revision. Absent: taken from the
-   * identity of the handler, the permission function and the schema object.
+   * Identifies the version of the code behind the tool, so that a reload changes the tool's revision. Absent: derived from the identity
+   * of the handler, the permission function and the schema object.
    */
   readonly generation?: string | number;
-  /** Told of what is wrong but not fatal: no description, a field that was left out, a doubtful schema. */
+  /** Receives non-fatal problems: a missing description, a field that was left out, a doubtful schema. */
   readonly onDiagnostic?: (diagnostic: Diagnostic) => void;
-  /** The schema was declared and not written in code: its patterns are matched in linear time, or not at all. Default: true for `mcp` and `external` tools. */
+  /**
+   * The schema comes from data, not from code: its patterns are matched in linear time, or not at all. Default: true for `mcp` and
+   * `external` tools.
+   */
   readonly untrustedSchema?: boolean;
   /** False: skips the check of the schemas against their meta-schema. */
   readonly checkSchemas?: boolean;
 }
 
 /**
- * Makes the tool that a host calls of a definition. Its definition is copied and frozen; hashes and validators are made
- * when first needed.
- * @throws HostError `TOOL_INVALID` when it cannot be a tool: an illegal name, a handler that is no function, parameters
- * that are not the schema of an object or have no JSON form. The message names the tool, the field and what to do.
+ * Creates the tool that a host calls from a definition, which is copied and frozen. Hashes and validators are created on first use.
+ * @throws HostError `TOOL_INVALID` for an illegal name, a handler that is not a function, or parameters that are not an object schema or
+ * have no JSON form. The message names the tool, the field and the fix.
  */
 export function createTool(source: ToolLike, origin: ToolOrigin, options: CreateToolOptions = {}): Tool {
   const report = reporterFor(origin, options.onDiagnostic);
@@ -60,27 +62,27 @@ export function renameTool(tool: Tool, name: string): Tool {
   return derive(tool, { definition, revision: () => revisionOf(definition, tool.revision) });
 }
 
-/** The same tool as one of somebody else: contract, revision and behaviour stay. */
+/** The same tool with another origin; contract, revision and behaviour stay. */
 export function withOrigin(tool: Tool, origin: ToolOrigin): Tool {
   return derive(tool, { origin: Object.freeze({ ...origin }) });
 }
 
-/** The same tool, contract and revision, with something around its `execute`, and a hold: for whoever counts calls. */
+/** The same tool, contract and revision, with a wrapper around `execute` and a hold. Used to count running calls. */
 export function wrapExecute(tool: Tool, wrap: (execute: Tool["execute"]) => Tool["execute"], hold?: () => Disposable): Tool {
   return derive(tool, { execute: wrap(tool.execute), ...(hold && { hold }) });
 }
 
-/** The same tool, contract and revision; what it says of permission allows nothing. */
+/** The same tool, contract and revision; its own permission statements cannot allow a call. */
 export function alwaysAsked(tool: Tool): Tool {
   return derive(tool, { isAlwaysAsked: true });
 }
 
-/** The same tool, contract and revision; rules about addresses, commands and paths are told what its calls reach. */
+/** The same tool, contract and revision; rules about URLs, commands and paths see what its calls reach. */
 export function withReach(tool: Tool, reach: NonNullable<Tool["reach"]>): Tool {
   return derive(tool, { reach });
 }
 
-/** A tool with other parts; what is not given stays. A spread of the tool itself would make its hashes. */
+/** A copy of the tool with some parts replaced. Spreading the tool itself would compute its hashes. */
 function derive(tool: Tool, changes: Partial<Parts>): Tool {
   const { definition, origin, hasHandler, isAlwaysAsked, validate, permission, reach, hold, execute } = tool;
   const revision = (): string => tool.revision;
@@ -95,7 +97,7 @@ function assemble(parts: Parts): Tool {
   return new AssembledTool(parts);
 }
 
-/** A class, so that thousands of tools have one shape: assembling a catalog of them takes half as long. */
+/** A class gives thousands of tools one hidden class, which halves the time to assemble a catalog of them. */
 class AssembledTool implements Tool {
   readonly definition: ToolDefinition;
   readonly origin: ToolOrigin;
@@ -106,7 +108,7 @@ class AssembledTool implements Tool {
   declare readonly reach?: NonNullable<Tool["reach"]>;
   declare readonly hold?: NonNullable<Tool["hold"]>;
   readonly execute: Tool["execute"];
-  // Each made when it is first read: most tools are loaded more often than compared.
+  // Computed on first read: most tools are loaded more often than compared.
   #signature: string | undefined;
   #revision: string | (() => string);
 
@@ -172,7 +174,7 @@ function validatorFor(
   return compileSchema(parameters, { untrustedPatterns, onDiagnostic });
 }
 
-/** Models write null for what they leave out; a schema that knows no null there means that it may be left out. */
+/** Models write null for omitted values. Where the schema does not allow null, it is treated as omitted. */
 function orWithoutNulls(validate: Tool["validate"], omitNulls: (args: unknown) => unknown): Tool["validate"] {
   const again = (checked: Validated, args: unknown): Validated | Promise<Validated> => {
     const repaired = checked.ok ? undefined : omitNulls(args);

@@ -22,16 +22,15 @@ interface ReadDefinition {
   readonly definition: ToolDefinition;
   /** The schema object of a library that `parameters` came from. */
   readonly library: LibrarySchema | undefined;
-  /** What the tool does, and what it says that a call would do: as read, each once. */
+  /** The handler and the permission function, each read once. */
   readonly functions: { readonly handler: ToolHandler<unknown> | undefined; readonly permission: ToolPermission<unknown> | undefined };
 }
 
 type Report = (diagnostic: Diagnostic) => void;
 
 /**
- * Reads what can be written as JSON of a tool, each field once. A field of the wrong type that the tool can do without
- * is left out with a diagnostic.
- * @throws HostError `TOOL_INVALID` for what it cannot do without: name, parameters, handler, permission.
+ * Reads the JSON part of a tool definition, each field once. An optional field of the wrong type is left out with a diagnostic.
+ * @throws HostError `TOOL_INVALID` for an invalid name, parameters, handler or permission.
  */
 export function readDefinition(source: ToolLike, report: Report): ReadDefinition {
   if (typeof source !== "object" || source === null) throw invalid("A tool must be an object with a name.");
@@ -55,7 +54,10 @@ export function readDefinition(source: ToolLike, report: Report): ReadDefinition
   return { definition: Object.freeze(definition) as unknown as ToolDefinition, library, functions };
 }
 
-/** What people cannot see, models do not get: not in the texts of a definition, nor in those of its schemas. */
+/**
+ * Removes characters that people cannot see from the definition's texts and from those in its schemas, so that models do not read hidden
+ * text.
+ */
 function takeOutHidden(definition: Record<string, unknown>, name: string, report: Report): void {
   const found = ["title", "description", "annotations", "parameters", "outputSchema"].flatMap((key) => {
     const visible = visibleValue(definition, key, name);
@@ -129,12 +131,12 @@ function readParameters(
   throw invalid(`Tool "${name}": parameters has the type ${JSON.stringify(type)}, but it must be "object".`);
 }
 
-/** What some libraries take for the schema of an object: its properties alone. */
+/** Whether this is only the properties of an object schema, which some libraries accept as the whole schema. */
 function isShape(parameters: object): boolean {
   try {
     return isRecord(parameters) && parameters["type"] === undefined && Object.values(parameters).some((value) => isSchemaObject(value));
   } catch {
-    // What cannot be read is reported where it is copied.
+    // Unreadable parameters are reported when they are copied.
     return false;
   }
 }
@@ -154,7 +156,7 @@ function convert(library: LibrarySchema, name: string, report: Report): JsonSche
   }
 }
 
-/** Gives what is to be kept, or throws what to say of it. */
+/** Returns the value to keep, or throws the complaint about it. */
 type Reader = (value: unknown) => unknown;
 
 const readers: readonly (readonly [key: string, read: Reader])[] = [
@@ -219,22 +221,22 @@ interface VisibleDefinition {
   readonly found: readonly { readonly path: string; readonly what: string }[];
 }
 
-/** What cannot be taken out without making it another: a name of a parameter, a value of an enum. */
+/** Hidden characters that cannot be removed without changing the meaning: in a parameter name or an enum value. */
 class HiddenInData extends Error {}
 
 interface Cleaning {
   readonly found: { path: string; what: string }[];
 }
 
-/** The text of a definition's field for models: without what people cannot see. */
+/** A text field of a definition without hidden characters. */
 function visibleField(text: string, path: string): VisibleDefinition {
   const cleaning: Cleaning = { found: [] };
   return { value: cleanText(text, [path], cleaning), found: cleaning.found };
 }
 
 /**
- * The same of a JSON Schema: its texts are cleaned, and its patterns get escapes. Names and values must be sent as they
- * are, so that these cannot be cleaned.
+ * A JSON Schema without hidden characters: texts are cleaned, patterns get escapes. Names and values must be sent unchanged, so they
+ * cannot be cleaned.
  * @throws HiddenInData naming the place.
  */
 function visibleSchema(schema: JsonSchema, path: string): VisibleDefinition {
@@ -250,23 +252,28 @@ function cleanSchema(schema: unknown, path: readonly string[], cleaning: Cleanin
     const at = [...path, key];
     assertVisible(key, path, "a keyword");
     if (data.has(key)) return assertVisibleData(value, at);
-    if (key === "pattern" && typeof value === "string") return visiblePattern(value);
+    if (key === "pattern" && typeof value === "string") {
+      // In a regular expression an escape means the same and is visible.
+      if (findHidden(value) === undefined) return value;
+      return value.replace(/\\?([^\\])|\\\\/gsu, (token, character: string | undefined) => {
+        if (character === undefined || findHidden(character) === undefined) return token;
+        const code = character.codePointAt(0)!.toString(16);
+        return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, "0")}`;
+      });
+    }
     const kind = schemaKeywords.get(key);
-    if (kind === "named" && isRecord(value)) return cleanNamed(value, at, cleaning);
+    if (kind === "named" && isRecord(value))
+      return mapped(value, (schema, name) => {
+        assertVisible(name, at, "a name");
+        return Array.isArray(schema) ? assertVisibleData(schema, [...at, name]) : cleanSchema(schema, [...at, name], cleaning);
+      });
     if (kind === "schema" && Array.isArray(value))
       return mappedList(value, (item, index) => cleanSchema(item, [...at, String(index)], cleaning));
     return kind === "schema" ? cleanSchema(value, at, cleaning) : cleanTexts(value, at, cleaning);
   });
 }
 
-function cleanNamed(schemas: Readonly<Record<string, unknown>>, path: readonly string[], cleaning: Cleaning): unknown {
-  return mapped(schemas, (schema, name) => {
-    assertVisible(name, path, "a name");
-    return Array.isArray(schema) ? assertVisibleData(schema, [...path, name]) : cleanSchema(schema, [...path, name], cleaning);
-  });
-}
-
-/** What no validator looks at: descriptions, examples, keywords of others. */
+/** Cleans what no validator reads: descriptions, examples, unknown keywords. */
 function cleanTexts(value: unknown, path: readonly string[], cleaning: Cleaning): unknown {
   if (typeof value === "string") return cleanText(value, path, cleaning);
   if (Array.isArray(value)) return mappedList(value, (item, index) => cleanTexts(item, [...path, String(index)], cleaning));
@@ -296,7 +303,7 @@ function assertVisibleData(value: unknown, path: readonly string[]): unknown {
 }
 
 function assertVisible(text: string, path: readonly string[], what: string): void {
-  // JSON writes the controls of ASCII as escapes, so these are seen: a separator may well be one.
+  // JSON writes ASCII control characters as escapes, so they are visible: one may be a separator.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it is about
   const hidden = findHidden(text.replace(/[\u0000-\u001f]/g, ""));
   if (hidden === undefined) return;
@@ -304,17 +311,7 @@ function assertVisible(text: string, path: readonly string[], what: string): voi
   throw new HiddenInData(`${where} has ${what} with ${hiddenWords(hidden)}, which look like a different name or value. Remove them`);
 }
 
-/** An escape means the same in a regular expression, and is seen. */
-function visiblePattern(pattern: string): string {
-  if (findHidden(pattern) === undefined) return pattern;
-  return pattern.replace(/\\?([^\\])|\\\\/gsu, (token, character: string | undefined) => {
-    if (character === undefined || findHidden(character) === undefined) return token;
-    const code = character.codePointAt(0)!.toString(16);
-    return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, "0")}`;
-  });
-}
-
-/** The same object unless a member became another. */
+/** Returns the same object unless a member changed. */
 function mapped(record: Readonly<Record<string, unknown>>, map: (value: unknown, key: string) => unknown): unknown {
   let isSame = true;
   const entries = Object.entries(record).map(([key, value]): [string, unknown] => {

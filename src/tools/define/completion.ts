@@ -2,18 +2,21 @@ import { isRecord } from "../../base/is-record.ts";
 import type { Completion, CompletionContext } from "../prompt.ts";
 import { kindOf } from "./content-block.ts";
 
-/** What an author's completion may give: the suggestions, best first, or a whole `Completion`. */
+/** What an author's completer may return: the suggestions, best first, or a whole `Completion`. */
 export type CompletionLike = readonly string[] | Completion;
 
-/** Suggests values: a function of what was typed so far, or a list that is searched by it. */
+/** Suggests values: a function of the text typed so far, or an array that is filtered by it. */
 export type Completer =
   | readonly string[]
   | ((value: string, context: CompletionContext) => CompletionLike | undefined | Promise<CompletionLike | undefined>);
 
-/** How many suggestions count (MCP specification 2025-11-25, completion). */
+/** The maximum number of suggestions (MCP specification 2025-11-25, completion). */
 const most = 100;
 
-/** Runs a completer; without one there are no suggestions. Rejects with what it throws, or a TypeError for what is no list of texts. */
+/**
+ * Runs a completer; without one there are no suggestions. Rejects with the completer's error, or with a TypeError when its result is not
+ * an array of strings.
+ */
 export async function complete(completer: Completer | undefined, value: string, context: CompletionContext): Promise<Completion> {
   if (completer === undefined) return none;
   return toCompletion(typeof completer === "function" ? await completer(value, context) : beginningWith(completer, value));

@@ -2,7 +2,7 @@ import { isRecord } from "../../base/is-record.ts";
 import { copyJson } from "../json-copy.ts";
 import type { ContentBlock } from "../prompt.ts";
 
-/** A block of content as an author may write it: as MCP has it, with bytes where MCP has base64. */
+/** A content block as an author may write it: as in MCP, with bytes allowed in place of base64. */
 export interface ContentLike {
   readonly type: string;
   readonly data?: string | Uint8Array;
@@ -10,8 +10,8 @@ export interface ContentLike {
 }
 
 /**
- * The block as MCP has it (specification 2025-11-25, ContentBlock), frozen; a text is a text block.
- * @throws TypeError saying what is wrong with it, to follow the place where it stands.
+ * Converts to a frozen MCP content block (specification 2025-11-25, ContentBlock); a string becomes a text block.
+ * @throws TypeError whose message follows the name of the field.
  */
 export function toContentBlock(value: unknown): ContentBlock {
   if (typeof value === "string") return Object.freeze({ type: "text", text: value });
@@ -23,7 +23,7 @@ export function toContentBlock(value: unknown): ContentBlock {
 }
 
 /**
- * Bytes as base64, and base64 as it should be.
+ * Converts bytes to base64, and normalizes base64.
  * @throws TypeError when it is neither.
  */
 export function toBlob(value: unknown, what: string): string {
@@ -33,14 +33,17 @@ export function toBlob(value: unknown, what: string): string {
   return base64;
 }
 
-/** What a value is, for people who must mend it. */
+/** Describes the type of a value for an error message: "an array", "a string". */
 export function kindOf(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";
   return value === undefined ? "undefined" : `${typeof value === "object" ? "an" : "a"} ${typeof value}`;
 }
 
-/** @throws TypeError when JSON cannot hold it. */
+/**
+ * A frozen JSON copy.
+ * @throws TypeError when JSON cannot represent the value.
+ */
 export function plain(value: unknown): unknown {
   const copy = copyJson(value);
   if (!copy.ok) throw new TypeError(`contains a value that JSON does not support: ${copy.path} ${copy.reason}`);
@@ -49,7 +52,7 @@ export function plain(value: unknown): unknown {
 
 type Block = Readonly<Record<string, unknown>>;
 
-/** What each type of block must have; gives what is to be written otherwise. */
+/** Checks the required fields of each block type; returns the fields to replace. */
 const blocks: Readonly<Record<"text" | "image" | "audio" | "resource_link" | "resource", (block: Block) => object>> = {
   text: ({ text }) => ({ text: textField(text, "text") }),
   image: ({ data, mimeType }) => ({ data: toBlob(data, "data"), mimeType: textField(mimeType, "mimeType") }),
@@ -70,7 +73,7 @@ function textField(value: unknown, name: string): string {
   return value;
 }
 
-/** Standard base64 as it is; line breaks, the URL alphabet and missing padding are put right. Null: it is none. */
+/** Returns standard base64 unchanged, and removes line breaks, converts the URL alphabet and adds missing padding. Null: not base64. */
 export function toBase64(data: string): string | null {
   const bare = withoutPadding(data);
   if (data.length % 4 === 0 && isBase64(bare)) return data;
@@ -79,7 +82,7 @@ export function toBase64(data: string): string | null {
   return repaired.padEnd(Math.ceil(repaired.length / 4) * 4, "=");
 }
 
-/** A search for what does not belong: matching the whole would need a stack as long as the data. */
+/** Searches for an illegal character: matching the whole text would need a stack as long as the data. */
 function isBase64(bare: string): boolean {
   return !/[^A-Za-z0-9+/]/.test(bare);
 }

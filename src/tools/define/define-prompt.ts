@@ -12,7 +12,7 @@ export interface PromptArgumentOptions {
   readonly title?: string | undefined;
   readonly description?: string | undefined;
   readonly required?: boolean | undefined;
-  /** Suggests values while somebody fills it in: a list, or a function of what was typed so far. */
+  /** Suggests values while the user fills in the argument: an array, or a function of the text typed so far. */
   readonly complete?: Completer | undefined;
 }
 
@@ -21,7 +21,7 @@ interface NamedArgument extends PromptArgumentOptions {
   readonly name: string;
 }
 
-/** What a handler gets: required arguments are there, others may be. */
+/** The arguments of a handler: required ones are present, others may be absent. */
 type PromptArgumentsOf<Declared> = Declared extends readonly unknown[]
   ? Readonly<Record<string, string | undefined>>
   : { readonly [K in keyof Declared as Declared[K] extends { readonly required: true } ? K : never]: string } & {
@@ -30,11 +30,11 @@ type PromptArgumentsOf<Declared> = Declared extends readonly unknown[]
 
 export interface PromptMessageLike {
   readonly role: "user" | "assistant";
-  /** One block, or several, which become a message each. */
+  /** One block, or several, each of which becomes a message. */
   readonly content: string | ContentLike | readonly (string | ContentLike)[];
 }
 
-/** What a handler may give: text or blocks are messages of the user. */
+/** What a handler may return: text or blocks become user messages. */
 export type PromptReply =
   | string
   | ContentLike
@@ -43,7 +43,7 @@ export type PromptReply =
   | { readonly description?: string; readonly messages: readonly (string | ContentLike | PromptMessageLike)[] };
 
 export interface PromptOptions<Declared> {
-  /** A name for people. */
+  /** A display name. */
   readonly title?: string | undefined;
   readonly description?: string | undefined;
   readonly arguments?: Declared | undefined;
@@ -61,8 +61,8 @@ export interface DefinedPrompt {
 }
 
 /**
- * Defines a prompt: messages that a person asks for by name, with arguments. Nothing is registered: a module exports it.
- * @throws HostError `PROMPT_INVALID` naming what cannot be used.
+ * Defines a prompt: messages that a user requests by name, with arguments. Nothing is registered: a module exports it.
+ * @throws HostError `PROMPT_INVALID` naming the invalid field.
  */
 export function definePrompt<const Declared extends Readonly<Record<string, PromptArgumentOptions>>>(
   name: string,
@@ -81,12 +81,12 @@ export function definePrompt(name: string, options: unknown): DefinedPrompt {
   return Object.freeze(defined) as DefinedPrompt;
 }
 
-/** Whether `definePrompt` made it. Never throws. */
+/** Whether `definePrompt` created this value. Never throws. */
 export function isDefinedPrompt(value: unknown): value is DefinedPrompt {
   try {
     return typeof value === "object" && value !== null && (value as Partial<DefinedPrompt>)[promptBrand] === true;
   } catch {
-    // A proxy that throws: whatever it is, it is no prompt.
+    // A proxy that throws is not a prompt.
     return false;
   }
 }

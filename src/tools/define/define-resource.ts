@@ -9,7 +9,7 @@ import { parseUriTemplate, type UriTemplate } from "./uri-template.ts";
 const resourceBrand: unique symbol = Symbol.for("skillhost.resource");
 
 export interface ResourceContentsLike {
-  /** Default: the address that was asked for. */
+  /** Default: the requested URI. */
   readonly uri?: string;
   readonly mimeType?: string;
   readonly text?: string;
@@ -17,7 +17,7 @@ export interface ResourceContentsLike {
   readonly blob?: string | Uint8Array;
 }
 
-/** What a read may give: text, bytes, contents, or a list of them. Undefined or null: there is no such resource. */
+/** What `read` may return: text, bytes, contents, or an array of them. Undefined or null: the resource does not exist. */
 export type ResourceReply =
   | string
   | Uint8Array
@@ -31,7 +31,7 @@ type MaybePromise<T> = T | Promise<T>;
 /** Ends a watch. */
 export type WatchEnd = (() => unknown) | Disposable | AsyncDisposable;
 
-/** One of the resources that a template's `list` gives. */
+/** One of the resources that a template's `list` returns. */
 export interface ListedResource {
   readonly uri: string;
   readonly name?: string | undefined;
@@ -46,29 +46,29 @@ export interface ListedResource {
 export interface ListContext {
   /** Fires when the module is replaced. */
   readonly signal: AbortSignal;
-  /** Says that `list` would give something else now: it is called again. */
+  /** Reports that the list has changed; `list` is called again. */
   changed(): void;
 }
 
 export interface ResourceOptions {
-  /** Default: the last part of the address. */
+  /** Default: the last part of the URI. */
   readonly name?: string | undefined;
-  /** A name for people. */
+  /** A display name. */
   readonly title?: string | undefined;
   readonly description?: string | undefined;
-  /** Default: what the address ends in, else text or bytes. */
+  /** Default: derived from the extension of the URI, otherwise from text or bytes. */
   readonly mimeType?: string | undefined;
-  /** As MCP has it: audience, priority, lastModified. */
+  /** As in MCP: audience, priority, lastModified. */
   readonly annotations?: Readonly<Record<string, unknown>> | undefined;
-  /** In bytes, where it is known. Not for templates. */
+  /** In bytes, if known. Not for templates. */
   readonly size?: number | undefined;
-  /** `variables` are the values of a template's variables; they come from whoever asks and may hold anything. */
+  /** `variables` holds the values of a template's variables. They come from the client and may contain anything. */
   readonly read: (uri: string, variables: Readonly<Record<string, string>>, context: OfferContext) => MaybePromise<ResourceReply>;
-  /** Calls `changed` whenever a read would give something else, until what it returned ends it. */
+  /** Calls `changed` whenever the content changes, until the returned value is called or disposed of. */
   readonly watch?: ((uri: string, changed: () => void) => MaybePromise<WatchEnd | undefined>) | undefined;
   /** For templates: suggests values, by variable. */
   readonly complete?: Readonly<Record<string, Completer>> | undefined;
-  /** For templates: the resources that are to be listed. Called when the module loads, and after each `changed()`. */
+  /** For templates: the resources to list. Called when the module loads, and after each `changed()`. */
   readonly list?: ((context: ListContext) => MaybePromise<readonly ListedResource[]>) | undefined;
 }
 
@@ -76,15 +76,15 @@ export interface ResourceOptions {
 export interface DefinedResource extends Omit<ResourceOptions, "complete"> {
   readonly [resourceBrand]: true;
   readonly uri: string;
-  /** Present: `uri` is a template. */
+  /** Present when `uri` is a template. */
   readonly template: UriTemplate | undefined;
   readonly complete: Readonly<Record<string, Completer>>;
 }
 
 /**
- * Defines something that can be read by its address, or, with variables in braces (RFC 6570, `notes://{year}/{name}`),
- * many such things. Nothing is registered: a module exports it.
- * @throws HostError `RESOURCE_INVALID` naming what cannot be used, `URI_TEMPLATE` for a template that is none.
+ * Defines a resource that can be read by its URI, or, with variables in braces (RFC 6570, `notes://{year}/{name}`), a template for many
+ * resources. Nothing is registered: a module exports it.
+ * @throws HostError `RESOURCE_INVALID` naming the invalid field, `URI_TEMPLATE` for an invalid template.
  */
 export function defineResource(uriOrTemplate: string, options: ResourceOptions): DefinedResource {
   const uri: unknown = uriOrTemplate;
@@ -99,17 +99,17 @@ export function defineResource(uriOrTemplate: string, options: ResourceOptions):
   return Object.freeze(defined) as unknown as DefinedResource;
 }
 
-/** Whether `defineResource` made it. Never throws. */
+/** Whether `defineResource` created this value. Never throws. */
 export function isDefinedResource(value: unknown): value is DefinedResource {
   try {
     return typeof value === "object" && value !== null && (value as Partial<DefinedResource>)[resourceBrand] === true;
   } catch {
-    // A proxy that throws: whatever it is, it is no resource.
+    // A proxy that throws is not a resource.
     return false;
   }
 }
 
-/** Whether it can be the address of a resource: a scheme, and no white space or control characters. */
+/** Whether this can be the URI of a resource: it has a scheme, and neither white space nor control characters. */
 export function isAddress(uri: string): boolean {
   return uri.length <= 4096 && /^[A-Za-z][A-Za-z0-9+.-]*:[^\s\p{Cc}]+$/u.test(uri);
 }

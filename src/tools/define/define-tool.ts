@@ -6,10 +6,10 @@ import { isDefinedPrompt } from "./define-prompt.ts";
 /** Marks what `defineTool` returns, also across copies of this package in one process. */
 const toolBrand: unique symbol = Symbol.for("skillhost.tool");
 
-/** What a tool does when it is called. It may take none, one, two or all of its arguments, and may be asynchronous. */
+/** The code of a tool. It may take none, one, two or all of its arguments, and may be asynchronous. */
 export type ToolHandler<Args> = (args: Args, invocation: ToolInvocation, context: ToolContext) => unknown;
 
-/** Says what a call is about to do, for whoever must allow it; null when it needs no permission. */
+/** Describes what a call is about to do, for the permission decision; null when it needs no permission. */
 export type ToolPermission<Args> = (args: Args, context: ToolContext) => PermissionRequest | null | Promise<PermissionRequest | null>;
 
 /** A schema of a library: Zod, Valibot, ArkType, any Standard Schema, TypeBox, or anything with `toJSONSchema()`. */
@@ -30,14 +30,14 @@ export type ArgumentsOf<Schema> = Schema extends { readonly "~standard": { reado
       : Record<string, unknown>;
 
 export interface ToolOptions<Args> {
-  /** A name for people. */
+  /** A display name. */
   readonly title?: string | undefined;
-  /** What the tool does and when to use it. A model decides by it. */
+  /** What the tool does and when to use it. Models choose tools by this text. */
   readonly description?: string | undefined;
-  /** JSON Schema of what the tool answers with. */
+  /** JSON Schema of the tool's result. */
   readonly outputSchema?: object | undefined;
   readonly annotations?: ToolAnnotations | undefined;
-  /** Absent: a declaration, whose calls wait for somebody who is attached to answer them. */
+  /** Absent: a client tool, whose calls wait for an attached client to answer them. */
   readonly handler?: ToolHandler<Args> | undefined;
   /** Another name of `handler`, as in other libraries. */
   readonly execute?: ToolHandler<Args> | undefined;
@@ -51,7 +51,7 @@ export interface ToolOptions<Args> {
   readonly timeout?: number | undefined;
 }
 
-/** Anything that a tool can be made of: what `defineTool` returns, or a plain object of the same shape. */
+/** Everything that a tool can be created from: a `defineTool` result, or a plain object of the same shape. */
 export interface ToolLike extends Omit<ToolOptions<never>, "defer"> {
   readonly name: string;
   readonly parameters?: object | undefined;
@@ -66,21 +66,21 @@ export interface DefinedTool extends ToolLike {
   readonly [leftOutKeys]?: LeftOutKeys;
 }
 
-/** Where `defineTool` keeps what it did not take over, so that whoever loads the tool can report it. */
+/** Where `defineTool` keeps the names of ignored options, so that the loader can report them. */
 const leftOutKeys: unique symbol = Symbol.for("skillhost.tool.left-out-keys");
 
 /** The keys of a tool that have no effect. */
 export interface LeftOutKeys {
   readonly unknown: readonly string[];
-  /** Aliases of options that are there as well. */
+  /** Aliases of options that are present too. */
   readonly twice: readonly string[];
 }
 
 /**
- * Defines a tool. The arguments of the handler are typed from the schema in `parameters`: from a library's schema by
- * its output, from a plain JSON Schema as `Record<string, unknown>` unless you name a type: `defineTool<{ city: string }>(…)`.
- * Nothing is registered and nothing is checked beyond shapes: a host does that when it loads the definition.
- * @throws HostError `TOOL_INVALID` when the name is not a string, the handler is no function, or an option cannot be read.
+ * Defines a tool. The arguments of the handler are typed from the schema in `parameters`: from a library's schema by its output, from a
+ * plain JSON Schema as `Record<string, unknown>` unless you name a type: `defineTool<{ city: string }>(…)`. Nothing is registered, and
+ * only shapes are checked: a host checks the rest when it loads the definition.
+ * @throws HostError `TOOL_INVALID` when the name is not a string, the handler is not a function, or an option cannot be read.
  */
 export function defineTool<const Schema extends SchemaObject>(
   name: string,
@@ -115,12 +115,12 @@ export function isToolLike(value: unknown): value is ToolLike {
     if (isDefinedPrompt(value)) return false;
     return typeof (value as Partial<ToolLike>).name === "string" && handlerIn(value) !== undefined;
   } catch {
-    // A getter or proxy that throws: whatever it is, it is not a tool.
+    // A getter or proxy that throws is not a tool.
     return false;
   }
 }
 
-/** What answers the calls of a tool, by either name. */
+/** The tool's handler, under either of its names. */
 export function handlerIn(tool: Partial<ToolLike>): ToolHandler<never> | undefined {
   const { handler } = tool;
   if (typeof handler === "function") return handler;
@@ -128,7 +128,7 @@ export function handlerIn(tool: Partial<ToolLike>): ToolHandler<never> | undefin
   return typeof execute === "function" ? execute : undefined;
 }
 
-/** @throws HostError `TOOL_INVALID` when what must be a function or an object is not. */
+/** @throws HostError `TOOL_INVALID` when a field has the wrong type. */
 export function checkShapes(name: string, fields: Readonly<Record<PropertyKey, unknown>>): void {
   for (const key of ["handler", "permission"]) {
     const value = fields[key];
@@ -142,7 +142,7 @@ export function checkShapes(name: string, fields: Readonly<Record<PropertyKey, u
   if (!isSchema) throw invalid(`Tool "${name}": parameters must be a schema, not ${kindOf(parameters)}.`);
 }
 
-/** What of a tool counts, by the names that the rest of the host knows, and what of it does not. */
+/** The known options of a tool, with aliases resolved, and the names of those that have no effect. */
 export interface DefinitionReadOptions {
   readonly fields: Readonly<Record<string, unknown>>;
   readonly leftOut: LeftOutKeys;

@@ -1,14 +1,13 @@
 import { HostError } from "../../base/errors.ts";
 
-/** A pattern of addresses: RFC 6570 up to level 3, and `{name*}` for a rest with slashes in it. */
+/** A URI template: RFC 6570 up to level 3, and `{name*}` for a rest that contains slashes. */
 export interface UriTemplate {
   readonly text: string;
   /** The names of its variables, in their order. */
   readonly variables: readonly string[];
   /**
-   * The values in an address that fits, percent-decoded; undefined: it does not fit. Names of a query that were not
-   * given are absent, all others have a value that is not empty. Takes time that grows with the length of the address,
-   * whatever is in it. A value may hold anything: it comes from whoever wrote the address.
+   * The percent-decoded values in a matching URI; undefined when it does not match. Query names that were not given are absent, all other
+   * values are non-empty. The time grows linearly with the length of the URI. Values may contain anything: the client writes the URI.
    */
   match(uri: string): Readonly<Record<string, string>> | undefined;
 }
@@ -18,9 +17,8 @@ const maxUriLength = 8192;
 const maxExpressions = 50;
 
 /**
- * Reads a template such as `notes://{year}/{name}` or `search://all{?query,page}`.
- * @throws HostError `URI_TEMPLATE` for braces that do not match, names that are none, one name twice, a prefix such as
- * `{name:3}`, and what is too long.
+ * Parses a template such as `notes://{year}/{name}` or `search://all{?query,page}`.
+ * @throws HostError `URI_TEMPLATE` for unmatched braces, invalid or repeated names, a prefix such as `{name:3}`, and too long a template.
  */
 export function parseUriTemplate(text: string): UriTemplate {
   if (text.length > maxTemplateLength) throw invalid(text, `is longer than ${maxTemplateLength} characters`);
@@ -47,7 +45,7 @@ function* partsOf(text: string): Generator<Part> {
   }
 }
 
-// What stands before the first value, between values, and which characters a value may have as they are.
+// The text before the first value and between values, and the characters that end a value.
 const operators: Readonly<Record<string, { readonly first: string; readonly between: string; readonly ends: string }>> = {
   "": { first: "", between: ",", ends: "/?#," },
   "+": { first: "", between: ",", ends: "" },
@@ -71,7 +69,7 @@ function* expressionParts(expression: string, text: string): Generator<Part> {
     const name = written.replace("*", "");
     const before = (index === 0 ? rule.first : rule.between) + (operator === ";" ? `${name}=` : "");
     if (before !== "") yield { kind: "text", text: before };
-    // The rest of a path, as servers use it.
+    // The rest of a path, as MCP servers use it.
     const ends = written.endsWith("*") ? "?#" : names.length === 1 ? rule.ends.replace(",", "") : rule.ends;
     const codes = new Set([...ends].map((character) => character.charCodeAt(0)));
     yield { kind: "value", name, accepts: (code) => !codes.has(code) };
@@ -79,8 +77,8 @@ function* expressionParts(expression: string, text: string): Generator<Part> {
 }
 
 /**
- * From the last part to the first it is noted for each place of the address whether the rest fits from there, and where
- * the part then ends: no place is looked at twice for one part, so nothing can make it slow.
+ * Works from the last part to the first and records, for each index of the URI, whether the rest matches from there and where the part
+ * then ends. Each part visits each index once, so the time stays linear.
  */
 function match(parts: readonly Part[], uri: string): Readonly<Record<string, string>> | undefined {
   const first = parts[0];
@@ -102,7 +100,7 @@ function match(parts: readonly Part[], uri: string): Readonly<Record<string, str
   return at === uri.length ? values : undefined;
 }
 
-/** For each place where a part can begin: where it ends so that the rest fits, as late as can be; else -1. */
+/** For each index where the part can begin: the latest end from which the rest matches, otherwise -1. */
 function endsOf(part: Part, uri: string, rest: Int32Array): Int32Array<ArrayBuffer> {
   const ends = new Int32Array(uri.length + 1).fill(-1);
   const fits = (at: number): boolean => rest[at]! >= 0;
@@ -150,7 +148,7 @@ function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text);
   } catch {
-    // A percent sign that begins no character: no template makes such an address.
+    // An invalid percent escape, which no template produces.
     return undefined;
   }
 }

@@ -10,18 +10,17 @@ import {
 } from "./evaluation-run.ts";
 import type { SchemaNode } from "./walk-schema.ts";
 
-/** Schemas that are applied to the same value. */
+/** Keywords that apply further schemas to the same value. */
 export const applicators: readonly (readonly [string, KeywordCompiler])[] = [
-  ["not", (schema, parent, evaluator) => notCheck(schema, parent, evaluator)],
+  [
+    "not",
+    (schema, parent, evaluator) => (value, run) => !tryOut(schema, value, run, null, null, evaluator) || run.fail("not", parent, value, {}),
+  ],
   ["anyOf", (schemas, parent, evaluator) => unionCheck("anyOf", schemas as readonly unknown[], parent, evaluator)],
   ["oneOf", (schemas, parent, evaluator) => unionCheck("oneOf", schemas as readonly unknown[], parent, evaluator)],
   ["allOf", (schemas, _, evaluator) => allOfCheck(schemas as readonly unknown[], evaluator)],
   ["if", (schema, parent, evaluator) => conditionCheck(schema, parent, evaluator)],
 ];
-
-function notCheck(schema: unknown, parent: SchemaNode, evaluator: SchemaContext): Check {
-  return (value, run) => !tryOut(schema, value, run, null, null, evaluator) || run.fail("not", parent, value, {});
-}
 
 interface UnionProgress {
   readonly at: number;
@@ -99,7 +98,7 @@ function conditionCheck(schema: unknown, parent: SchemaNode, evaluator: SchemaCo
   };
 }
 
-/** Whether it would fit: faults go to `branches`, and no defaults are applied. */
+/** Whether the value would match: faults go to `branches`, and no defaults are applied. */
 function tryOut(
   schema: unknown,
   value: unknown,
@@ -119,7 +118,7 @@ function tryOut(
   }
 }
 
-/** The type comes first: nothing else is said of a value of a wrong one. */
+/** The type comes first: a value of the wrong type gets no other fault. */
 export const referenceKeywords: readonly (readonly [string, KeywordCompiler])[] = [
   ["type", (types, schema) => typeCheck(types, schema)],
   [
@@ -155,7 +154,7 @@ const tests: Readonly<Record<string, (value: unknown) => boolean>> = {
   null: (value) => value === null,
 };
 
-/** What is entered by a reference may be in another document, and is the scope of dynamic references then. */
+/** A reference may enter another document, which then is the scope of dynamic references. */
 function refCheck(target: unknown, evaluator: SchemaContext): Check {
   const base = evaluator.index.baseOf(target);
   if (!evaluator.index.hasDynamic) return (value, run, seen) => evaluator.checkOf(target)(value, run, seen);
@@ -171,7 +170,7 @@ function dynamicCheck(reference: string, schema: Readonly<Record<string, unknown
   const { index } = evaluator;
   const target = index.resolve(reference, schema);
   const name = reference.slice(reference.indexOf("#") + 1);
-  // Only where it leads to a dynamic anchor of this name is it more than a `$ref`.
+  // Without a dynamic anchor of this name at its target, it is an ordinary `$ref`.
   if (!isRecord(target) || target["$dynamicAnchor"] !== name) return refCheck(target, evaluator);
   return (value, run, seen) => refCheck(index.findDynamic(name, run.scope) ?? target, evaluator)(value, run, seen);
 }

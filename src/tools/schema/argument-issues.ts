@@ -6,7 +6,7 @@ export const maxIssues = 8;
 const maxValuesListed = 20;
 const maxPathLength = 120;
 
-/** Says in plain words what is wrong with the arguments: the first eight faults, each with the argument's path. */
+/** Describes what is wrong with the arguments: the first eight faults, each with the argument's path. */
 export function issuesOf(faults: readonly SchemaFault[], args: unknown): readonly ArgumentIssue[] {
   const issues: ArgumentIssue[] = [];
   const known = new Set<string>();
@@ -20,7 +20,7 @@ export function issuesOf(faults: readonly SchemaFault[], args: unknown): readonl
   return issues;
 }
 
-/** `range.start`, `tags[2]`, `["two words"].x`: how a path reads in a message. */
+/** `range.start`, `tags[2]`, `["two words"].x`: a path as text for messages. */
 export function pathText(segments: readonly PropertyKey[], root: unknown): string {
   let text = "";
   let at: unknown = root;
@@ -102,7 +102,7 @@ function describeUnion(error: SchemaFault, args: unknown): string {
     : `matches none of the allowed forms: ${[...new Set(forms)].join("; or ")}`;
 }
 
-/** A union in a union offers its branches like the outer one. */
+/** Flattens the branches of nested unions. */
 function flat(branches: readonly SchemaFault[]): readonly SchemaFault[] {
   return branches.flatMap((branch) => (branch.branches === undefined ? [branch] : flat(branch.branches)));
 }
@@ -129,7 +129,7 @@ function listOfTypes(types: readonly unknown[]): string {
   return types.map((type) => typeNames.get(type) ?? String(type)).join(" or ");
 }
 
-/** Only the type of what was given: its value may be long, or not for others' eyes. */
+/** Names only the type of the value: the value itself may be long or secret. */
 function whatItIs(error: SchemaFault): string {
   const { data } = error;
   if (typeof data === "number" && !Number.isFinite(data)) return `, not ${data}`;

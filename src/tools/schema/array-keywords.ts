@@ -13,8 +13,22 @@ export const arrayKeywords: readonly (readonly [string, KeywordCompiler])[] = [
     "prefixItems",
     (schemas, _, evaluator) => (evaluator.index.dialect === "2020-12" ? tupleCheck(schemas as readonly unknown[], evaluator) : null),
   ],
-  ["items", (schemas, parent, evaluator) => itemsKeyword(schemas, parent, evaluator)],
-  ["additionalItems", (schema, parent, evaluator) => additionalItems(schema, parent, evaluator)],
+  [
+    "items",
+    (schemas, parent, evaluator) => {
+      if (Array.isArray(schemas)) return tupleCheck(schemas, evaluator);
+      const prefix = evaluator.index.dialect === "2020-12" && Array.isArray(parent["prefixItems"]) ? parent["prefixItems"].length : 0;
+      return restCheck("items", schemas, prefix, parent, evaluator);
+    },
+  ],
+  [
+    "additionalItems",
+    (schema, parent, evaluator) => {
+      const { items } = parent;
+      if (evaluator.index.dialect === "2020-12" || !Array.isArray(items)) return null;
+      return restCheck("additionalItems", schema, items.length, parent, evaluator);
+    },
+  ],
   ["unevaluatedItems", (schema, parent, evaluator) => unevaluatedItems(schema, parent, evaluator)],
 ];
 
@@ -28,7 +42,7 @@ interface ItemsFound {
   readonly known: Map<unknown, number>;
 }
 
-/** By what each item is, not by comparing each with each. */
+/** Uses a set of keys instead of comparing each pair. */
 function uniqueItems(items: readonly unknown[], schema: SchemaNode, run: EvaluationRun): boolean {
   let { at, known }: ItemsFound = run.isResuming ? run.restore<ItemsFound>() : { at: 0, known: new Map() };
   for (; at < items.length; at++) {
@@ -46,22 +60,10 @@ function uniqueItems(items: readonly unknown[], schema: SchemaNode, run: Evaluat
   return true;
 }
 
-/** A text with a quote before it is unlike any list, object, number or word. */
+/** The leading quote keeps strings apart from the canonical texts of other values. */
 function keyOf(item: unknown, run: EvaluationRun): unknown {
   if (typeof item === "string") return `"${item}`;
   return typeof item === "object" && item !== null ? canonicalText(item, run) : item;
-}
-
-function itemsKeyword(schemas: unknown, parent: SchemaNode, evaluator: SchemaContext): Check | null {
-  if (Array.isArray(schemas)) return tupleCheck(schemas, evaluator);
-  const prefix = evaluator.index.dialect === "2020-12" && Array.isArray(parent["prefixItems"]) ? parent["prefixItems"].length : 0;
-  return restCheck("items", schemas, prefix, parent, evaluator);
-}
-
-function additionalItems(schema: unknown, parent: SchemaNode, evaluator: SchemaContext): Check | null {
-  const { items } = parent;
-  if (evaluator.index.dialect === "2020-12" || !Array.isArray(items)) return null;
-  return restCheck("additionalItems", schema, items.length, parent, evaluator);
 }
 
 function restCheck(keyword: string, schema: unknown, from: number, parent: SchemaNode, evaluator: SchemaContext): Check {
@@ -93,7 +95,7 @@ interface Progress {
   readonly fits: boolean;
 }
 
-/** `checks`: one for all, or one for each. */
+/** `checks` is one check for all items, or one per item. */
 function eachItem(items: readonly unknown[], from: number, to: number, checks: Check | readonly Check[], run: EvaluationRun): boolean {
   let at = from;
   let fits = true;
@@ -169,7 +171,7 @@ function unevaluatedItems(schema: unknown, parent: SchemaNode, evaluator: Schema
 
 const maxDepth = 1_000;
 
-/** A text that is the same for equal JSON, whatever the order of its keys, and for nothing else. */
+/** A text that is equal for equal JSON values, whatever the order of keys, and different for all others. */
 export function canonicalText(value: unknown, run?: EvaluationRun): string {
   return write(value, run, 0);
 }

@@ -10,20 +10,20 @@ import { type Dialect, dialectOf, type SchemaNode, walkSchema } from "./walk-sch
 export interface SchemaCheckOptions {
   /** What the schema describes. Arguments must be an object; output may be anything. */
   readonly of?: "parameters" | "output";
-  /** The schema comes from a stranger: patterns that cannot be matched in bounded time are named. */
+  /** The schema comes from an untrusted source: patterns that cannot be matched in bounded time are reported. */
   readonly untrustedPatterns?: boolean;
 }
 
 /**
- * Says what is wrong with a schema before anybody uses it, without compiling it: against the meta-schema of its draft,
- * references that lead nowhere, patterns that cannot be matched, and for parameters the type of the whole.
+ * Validates a schema before its first use, without compiling it: against the meta-schema of its draft, for unresolvable references, for
+ * patterns that cannot be matched, and for the top-level type of parameters.
  */
 export function checkSchema(schema: unknown, options: SchemaCheckOptions = {}): readonly Diagnostic[] {
   const what = options.of === "output" ? "outputSchema" : "parameters";
   try {
     return [...checkType(schema, what), ...checkAgainstMeta(schema, what), ...checkParts(schema, what, options.untrustedPatterns === true)];
   } catch {
-    // Cyclic data, getters that throw, nesting beyond the stack: whatever it is, it is no schema.
+    // Cyclic data, throwing getters, or nesting deeper than the stack: not a usable schema.
     return [report("error", "SCHEMA_INVALID", `${what} cannot be read as a JSON Schema. Use plain JSON data.`)];
   }
 }
@@ -41,7 +41,7 @@ function checkType(schema: unknown, what: string): readonly Diagnostic[] {
   return [report("error", "SCHEMA_NOT_OBJECT", `${what} has the type ${JSON.stringify(schema["type"])}, but it must be "object".`)];
 }
 
-/** What stands under `properties` of a schema, without the schema around it. */
+/** Whether this is the content of `properties` without the schema around it. */
 function areProperties(schema: SchemaNode): boolean {
   const values = Object.values(schema);
   return values.length > 0 && values.every((value) => isRecord(value) && saysWhatItIs(value));
@@ -74,7 +74,7 @@ const metaSchemas: Readonly<Record<Dialect, string>> = {
 
 const metaEvaluators = new Map<Dialect, SchemaEvaluator>();
 
-/** Prepared once per draft and shared for ever. */
+/** Prepared once per draft, then shared. */
 function metaEvaluator(dialect: Dialect): SchemaEvaluator {
   const known = metaEvaluators.get(dialect);
   if (known !== undefined) return known;

@@ -2,7 +2,7 @@ import type { SchemaIndex } from "./schema-index.ts";
 import type { Pattern } from "./schema-pattern.ts";
 import type { SchemaNode } from "./walk-schema.ts";
 
-/** What does not fit, where, and by which keyword. That of a union none of whose branches fits holds the branches' faults. */
+/** A mismatch: where, and by which keyword. The fault of a union without a matching branch holds the faults of its branches. */
 export interface SchemaFault {
   readonly keyword: string;
   readonly path: readonly (string | number)[];
@@ -12,19 +12,19 @@ export interface SchemaFault {
   readonly branches?: readonly SchemaFault[];
 }
 
-/** Ends an evaluation that takes more steps than it may. */
+/** Ends an evaluation that exceeds its step limit. */
 export class StepsExceeded extends Error {}
 
-/** Ends an evaluation whose value or references are nested beyond what is followed. */
+/** Ends an evaluation whose value or references are nested too deeply. */
 export class TooDeep extends Error {}
 
-/** Unwinds an evaluation at the end of a slice. Each frame that has got further than its beginning saves where it is. */
+/** Unwinds an evaluation at the end of a slice. Each frame that has made progress saves its state. */
 export const pause: unique symbol = Symbol("pause");
 
 const stepsPerSlice = 10_000;
-/** The first slice comes on top of what else a call does in that turn. */
+/** The first slice adds to the other work of a call in the same turn of the event loop. */
 const firstSteps = 5_000;
-/** More of what cannot be interrupted is not done. */
+/** The limit for work that cannot be interrupted. */
 const longestStretch = 300_000;
 const maxDepth = 2_000;
 const maxFaults = 200;
@@ -32,28 +32,27 @@ const maxFaults = 200;
 export interface RunOptions {
   /** Steps in all slices together. */
   readonly limit: number;
-  /** Undefined: only whether it fits. `first`: the first fault. `all`: every fault, up to a limit. */
+  /** Undefined: only whether the value matches. `first`: the first fault. `all`: every fault, up to a limit. */
   readonly faults?: "first" | "all";
-  /** Steps in one slice; some milliseconds of work unless said otherwise. */
+  /** Steps in one slice. Default: a few milliseconds of work. */
   readonly slice?: number;
   /** Writes defaults into the value. */
   readonly appliesDefaults?: boolean;
-  /** Takes out of the value what is null, may be absent, and does not fit: as many models write what they leave out. */
+  /** Removes members that are null, optional and mismatched, because many models write null for omitted values. */
   readonly omitsNulls?: boolean;
 }
 
 /**
- * One evaluation of a value against a schema. It counts steps, so that the work is bounded whatever the schema says, and
- * can be paused at the end of a slice and resumed later. Resuming calls the same functions again from the outside in; each
- * takes back what it saved, innermost last.
+ * One evaluation of a value against a schema. It counts steps, so that the work is bounded for any schema, and can be paused at the end
+ * of a slice and resumed later. Resuming calls the same functions again from the outside in; each restores what it saved, innermost last.
  */
 export class EvaluationRun {
   faults: SchemaFault[] | null;
   readonly wantsAll: boolean;
   readonly #omitsNulls: boolean;
-  /** Frames are to take back what they saved. */
+  /** True while frames restore their saved state. */
   isResuming = false;
-  /** Segments from the root to the value that is being looked at; kept only while faults are collected. */
+  /** Segments from the root to the current value; recorded only while faults are collected. */
   readonly path: (string | number)[] = [];
   /** Base addresses of the schemas that references entered, outermost first. */
   scope: string[];
@@ -63,7 +62,7 @@ export class EvaluationRun {
   #depth = 0;
   #steps = 0;
   readonly #slice: number;
-  /** Of the slice that is next. */
+  /** The step budget of the next slice. */
   #next: number;
   readonly #limit: number;
   #left: number;
@@ -87,9 +86,9 @@ export class EvaluationRun {
     return this.#limit - this.#left - this.#steps;
   }
 
-  /** Before each slice. */
+  /** Must be called before each slice. */
   beginSlice(): void {
-    // What the slice before took too much counts, too.
+    // Steps that the previous slice overspent count too.
     this.#left += Math.min(0, this.#steps);
     this.#steps = Math.max(0, Math.min(this.#next, this.#left));
     this.#next = this.#slice;
@@ -128,20 +127,20 @@ export class EvaluationRun {
     this.#depth--;
   }
 
-  /** Work that cannot be interrupted. */
+  /** Charges for work that cannot be interrupted. */
   spend(steps: number): void {
     if (steps > longestStretch) throw new StepsExceeded();
     this.#steps -= steps;
   }
 
-  /** A place to pause for loops that enter no schema: true when they are to save what they have and throw `pause`. */
+  /** For loops that enter no schema: when true, they save their state and throw `pause`. */
   get isSliceOver(): boolean {
     if (this.#steps >= 0) return false;
     if (this.#left <= 0) throw new StepsExceeded();
     return true;
   }
 
-  /** Notes a fault, and says "does not fit". */
+  /** Records a fault and returns false. */
   fail(keyword: string, parentSchema: SchemaNode, data: unknown, params: SchemaFault["params"], branches?: readonly SchemaFault[]): false {
     if (this.faults !== null && this.faults.length < maxFaults) {
       this.faults.push({ keyword, path: [...this.path], params, data, parentSchema, ...(branches && { branches }) });
@@ -155,12 +154,12 @@ export class EvaluationRun {
   }
 }
 
-/** Which members of a value were looked at by a schema, for `unevaluatedProperties` and `unevaluatedItems`. */
+/** The members of a value that a schema has evaluated, for `unevaluatedProperties` and `unevaluatedItems`. */
 export class Evaluated {
   hasAllProperties = false;
   hasAllItems = false;
   readonly properties: Set<string> = new Set();
-  /** All items before this one. */
+  /** All items before this index are evaluated. */
   itemsBefore = 0;
   readonly items: Set<number> = new Set();
 
@@ -173,28 +172,28 @@ export class Evaluated {
   }
 }
 
-/** Whether a value fits; `seen` notes which of its members were looked at, where something asks for that. */
+/** Whether a value matches; `seen` records the evaluated members where a keyword needs them. */
 export type Check = (value: unknown, run: EvaluationRun, seen: Evaluated | null) => boolean;
 
-/** Makes the check of one keyword, or null where it asks for nothing. */
+/** Compiles one keyword, or returns null when it demands nothing. */
 export type KeywordCompiler = (value: unknown, schema: SchemaNode, evaluator: SchemaContext) => Check | null;
 
-/** What texts (or numbers) of a format look like, such as dates. */
+/** The test of a `format`, such as `date`. */
 export interface StringFormat {
   readonly type: "string" | "number";
   test(value: never): boolean;
 }
 
 export interface EvaluatorParts {
-  /** Null: a pattern that cannot be matched; it is not checked. */
+  /** Null: the pattern cannot be matched and is not checked. */
   readonly toPattern: (source: string) => Pattern | null;
   readonly formats: ReadonlyMap<string, StringFormat>;
 }
 
-/** The schema around a keyword: what a keyword needs to prepare its checks. */
+/** What a keyword needs of the schema around it to compile its checks. */
 export interface SchemaContext {
   readonly index: SchemaIndex;
   readonly parts: EvaluatorParts;
-  /** The check of a part of the schema, which is prepared when it is first used. */
+  /** The check of a subschema, compiled on first use. */
   checkOf(schema: unknown): Check;
 }

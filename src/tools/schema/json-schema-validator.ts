@@ -13,12 +13,12 @@ import { allFormats } from "./value-keywords.ts";
 import { dialectOf, walkSchema } from "./walk-schema.ts";
 
 /**
- * Checks arguments and applies defaults, on a copy. Never throws, never changes what it is given. Answers at once; with a
- * promise only where the work is more than the event loop should wait for: that is done in slices.
+ * Checks arguments and applies defaults, on a copy. Never throws, never changes its input. Synchronous unless the work would block the
+ * event loop: then it runs in slices and returns a promise.
  */
 export type JsonValidator = (args: unknown) => Validated | Promise<Validated>;
 
-/** A schema that cannot be compiled: why, for the people who can change it. */
+/** Why a schema cannot be compiled, for its author. */
 interface SchemaProblem {
   readonly code: "SCHEMA_REF_UNRESOLVED" | "SCHEMA_INVALID";
   readonly message: string;
@@ -26,20 +26,19 @@ interface SchemaProblem {
 
 interface CompiledSchema {
   readonly validate: JsonValidator;
-  /** Arguments that fit when what is null in them, and may be absent, counts as absent; undefined: that does not help. */
+  /** The arguments without their optional nulls, if they are valid then; otherwise undefined. */
   readonly omitNulls: (args: unknown) => unknown;
   readonly problem: SchemaProblem | null;
 }
 
 const maxSchemaLength = 1_000_000;
-/** For a quarter of a million records, and some seconds of references that multiply. */
+/** Enough for 250,000 records; references that multiply reach it after a few seconds. */
 const maxSteps = 10_000_000;
 const maxNodesExplained = 20_000;
 
 /**
- * Prepares a schema, given as its JSON text. The work of a check is bounded by steps, whatever the schema says; patterns
- * are matched in linear time unless `isCode`, and then where that is possible. A schema that cannot be used gives a
- * validator that refuses every call.
+ * Compiles a schema, given as JSON text. The work of a check is bounded by steps for any schema. Patterns are matched in linear time;
+ * with `isCode`, only where that is possible. An unusable schema yields a validator that refuses every call.
  */
 function compileSchemaText(text: string, isCode: boolean): CompiledSchema {
   try {
@@ -73,7 +72,7 @@ function createValidator(text: string, isCode: boolean): Omit<CompiledSchema, "p
   return { validate, omitNulls: (args) => withoutNulls(evaluator, args, (value) => value) };
 }
 
-/** Only for what was refused, and is small: huge arguments were not written by a model. */
+/** Only for small, refused arguments: a model does not write huge ones. */
 function withoutNulls(evaluator: SchemaEvaluator, args: unknown, applyDefaults: (value: unknown) => unknown): unknown {
   if (!isRecord(args) || !hasNull(args)) return undefined;
   try {
@@ -84,7 +83,7 @@ function withoutNulls(evaluator: SchemaEvaluator, args: unknown, applyDefaults: 
     const again = new EvaluationRun(evaluator.index.rootBase, { limit: maxStepsOfRepair, slice: maxStepsOfRepair, appliesDefaults: true });
     return evaluator.advance(whole, again) === true ? whole : undefined;
   } catch {
-    // Nested too deeply, too much work, a getter that throws: what was said of the arguments before stands.
+    // Nested too deeply, too much work, or a throwing getter: the earlier issues stand.
     return undefined;
   }
 }
@@ -120,25 +119,25 @@ async function advanceToEnd(evaluator: SchemaEvaluator, value: unknown, run: Eva
   }
 }
 
-/** All faults of a huge value could be millions: then only the first is told. */
+/** A huge value could have millions of faults, so only the first is reported. */
 function explain(evaluator: SchemaEvaluator, value: unknown): Validated | Promise<Validated> {
   const isHuge = countNodes(value, maxNodesExplained) >= maxNodesExplained;
   const options: RunOptions = { limit: maxSteps, faults: isHuge ? "first" : "all" };
   const run = new EvaluationRun(evaluator.index.rootBase, options);
-  const told = (): Validated => ({ ok: false, issues: toIssues(run, value) });
+  const refused = (): Validated => ({ ok: false, issues: toIssues(run, value) });
   const fits = evaluator.advance(value, run);
-  return fits === pause ? advanceToEnd(evaluator, value, run).then(told, refuse) : told();
+  return fits === pause ? advanceToEnd(evaluator, value, run).then(refused, refuse) : refused();
 }
 
 function toIssues({ faults }: EvaluationRun, value: unknown): readonly ArgumentIssue[] {
   return issuesOf(faults ?? [], value);
 }
 
-/** Defaults are written into the value, so it is copied as far as the schema has defaults, and not at all without. */
+/** Defaults are written into the value, so it is copied as deep as the schema has defaults, and not at all without any. */
 function copierFor(text: string, schema: unknown): (args: unknown) => unknown {
   if (!text.includes('"default"')) return (args) => args;
   const depths = new Set<"top" | "deep">();
-  // A reference may lead to where no schema is expected, and so to defaults that a walk does not see.
+  // A reference may point outside of schema positions, to defaults that a walk does not find.
   if (/"\$(?:ref|dynamicRef|recursiveRef)"/.test(text)) depths.add("deep");
   walkSchema(schema, (part, path) => {
     if (part["default"] !== undefined) depths.add(path.length === 2 && path[0] === "properties" ? "top" : "deep");
@@ -147,12 +146,12 @@ function copierFor(text: string, schema: unknown): (args: unknown) => unknown {
   return depths.has("top") ? (args) => (isRecord(args) ? copyMembers(args) : args) : (args) => args;
 }
 
-/** `{ ...value }` alone has a hidden class that V8 keeps apart: each default that is added to one makes another, for every call. */
+/** `{ ...value }` has a hidden class of its own in V8: each default added to it would create another one, for every call. */
 function copyMembers(value: object): object {
   return { __proto__: Object.prototype, ...value };
 }
 
-/** Without recursion: what is nested too deeply is found while it is checked, and what contains itself stays so. */
+/** Without recursion: excessive nesting is found by the check, and cycles stay cycles. */
 function copyDeep(root: unknown): unknown {
   const copies = new Map<object, object>();
   const waiting: object[] = [];
@@ -218,18 +217,18 @@ function refuseAll(error: unknown): CompiledSchema {
 
 interface CompileOptions {
   /**
-   * The schema was declared, in JSON or by somebody else's program: patterns that cannot be matched in linear time are not
-   * checked. Those of the host's own code are then matched as JavaScript does. The work of a check is bounded either way.
+   * The schema comes from JSON or another program: patterns that cannot be matched in linear time are not checked. Those of the host's
+   * own code are then matched as JavaScript does. The work of a check is bounded either way.
    */
   readonly untrustedPatterns?: boolean;
-  /** Told once, at the first call, when the schema cannot be compiled. */
+  /** Called once, at the first call, when the schema cannot be compiled. */
   readonly onDiagnostic?: (diagnostic: Diagnostic) => void;
 }
 
 /**
- * A validator of arguments for a JSON Schema. Nothing is compiled before its first call; equal schemas share one
- * compiled validator. It applies defaults to a copy, never coerces, never throws and never changes the arguments;
- * absent arguments count as `{}`. Large arguments are checked in slices, and answered with a promise. A schema that cannot be compiled refuses every call and says why as a diagnostic.
+ * A validator of arguments for a JSON Schema. It is compiled at its first call; equal schemas share one compiled validator. It applies
+ * defaults to a copy, never coerces, never throws and never changes the arguments; absent arguments count as `{}`. Large arguments are
+ * checked in slices, with a promise as the result. A schema that cannot be compiled refuses every call and reports why as a diagnostic.
  */
 export function compileSchema(schema: JsonSchema, options: CompileOptions = {}): JsonValidator {
   let validate: JsonValidator | undefined;
@@ -240,15 +239,15 @@ export function compileSchema(schema: JsonSchema, options: CompileOptions = {}):
 }
 
 /**
- * For a library's own validation of arguments that it refused: the arguments without what is null and may be absent, if
- * that makes them fit its JSON Schema; else undefined.
+ * For arguments that a library's own validation refused: the arguments without optional nulls, if they match its JSON Schema then;
+ * otherwise undefined.
  */
 export function nullOmitter(schema: JsonSchema): (args: unknown) => unknown {
   return (args) => shareCompiled(textOf(schema), false).omitNulls(args);
 }
 
 const maxShared = 256;
-/** By text hash, least recently used first. Tools keep their validator themselves; this saves what reloads repeat. */
+/** Keyed by the hash of the text, least recently used first. Tools keep their validators; this cache helps reloads. */
 const shared = new Map<string, CompiledSchema>();
 
 function compileShared(schema: JsonSchema, options: CompileOptions): JsonValidator {
@@ -271,7 +270,7 @@ function textOf(schema: JsonSchema): string {
   try {
     return canonicalJson(schema);
   } catch {
-    // Cyclic, or with a getter that throws: no text, which the compiler reports as a faulty schema.
+    // Cyclic, or with a throwing getter: no text, which the compiler reports as an invalid schema.
     return "";
   }
 }

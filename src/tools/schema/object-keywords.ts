@@ -4,7 +4,7 @@ import type { Pattern } from "./schema-pattern.ts";
 import type { SchemaNode } from "./walk-schema.ts";
 
 export const objectKeywords: readonly (readonly [string, KeywordCompiler])[] = [
-  // Before anything asks what is there.
+  // Defaults apply before any other check of the members.
   ["properties", (schemas) => defaultsCheck(schemas as SchemaNode)],
   ["maxProperties", (limit, schema) => sizeCheck("maxProperties", schema, limit as number, (size) => size <= (limit as number))],
   ["minProperties", (limit, schema) => sizeCheck("minProperties", schema, limit as number, (size) => size >= (limit as number))],
@@ -26,7 +26,7 @@ export const objectKeywords: readonly (readonly [string, KeywordCompiler])[] = [
   ["unevaluatedProperties", (schema, parent, evaluator) => unevaluatedCheck(schema, parent, evaluator)],
 ];
 
-/** What is undefined counts as absent, and so does what every object inherits. */
+/** Undefined and inherited members count as absent. */
 function has(value: SchemaNode, name: string): boolean {
   return value[name] !== undefined && (!(name in Object.prototype) || Object.hasOwn(value, name));
 }
@@ -51,7 +51,7 @@ function requiredCheck(names: readonly string[], schema: SchemaNode): Check | nu
   };
 }
 
-/** What must be there, or must fit, as soon as a property is given: names, or in `dependencies` and `dependentSchemas` a schema. */
+/** What a present property demands: further names, or, in `dependencies` and `dependentSchemas`, a matching schema. */
 function dependenciesCheck(all: unknown, schema: SchemaNode, keyword: string, evaluator?: SchemaContext): Check {
   const entries = Object.entries(all as SchemaNode);
   return (value, run, seen) => {
@@ -84,7 +84,7 @@ function namesCheck(schema: unknown, parent: SchemaNode, evaluator: SchemaContex
   };
 }
 
-/** Applies defaults, unless it is only tried out whether the value fits. */
+/** Applies defaults, except while a branch is only tried. */
 function defaultsCheck(schemas: SchemaNode): Check | null {
   const defaults = Object.entries(schemas).flatMap(([name, schema]) => {
     const given = isRecord(schema) ? schema["default"] : undefined;
@@ -102,7 +102,7 @@ function defaultsCheck(schemas: SchemaNode): Check | null {
   };
 }
 
-/** The loop that every call goes through: hence none of the conveniences of the others. */
+/** Every call runs this loop, so it is written for speed. */
 function propertiesCheck(schemas: SchemaNode, { required }: SchemaNode, evaluator: SchemaContext): Check {
   const names = Object.keys(schemas);
   const needed = new Set<unknown>(Array.isArray(required) ? required : []);
@@ -211,8 +211,8 @@ function matches(pattern: Pattern, name: string, run: EvaluationRun): boolean {
 }
 
 /**
- * Keeps the answer to a question when the slice ends while its consequence is worked out. Asking again in each slice could use up
- * the slice each time, so that the evaluation would never get further.
+ * Keeps a costly answer when the slice ends during its consequence. Computing it again in each slice could use up the slice each time, so
+ * that the evaluation would never finish.
  */
 function afterCostly<T>(run: EvaluationRun, ask: () => T, conclude: (answer: T) => boolean): boolean {
   const answer = run.isResuming ? run.restore<T>() : ask();
@@ -232,7 +232,7 @@ function inMember(value: SchemaNode, name: string, check: Check, run: Evaluation
 }
 
 interface Progress<T> {
-  /** As they were when it began: what is looked at may not change underneath. */
+  /** A copy from the start: the checked value may change its members meanwhile. */
   readonly all: readonly T[];
   readonly at: number;
   readonly fits: boolean;

@@ -5,9 +5,9 @@ import { type Dialect, type SchemaNode, walkSchema } from "./walk-schema.ts";
 const types = new Set(["string", "number", "integer", "boolean", "object", "array", "null"]);
 
 /**
- * Turns spellings of older drafts and of OpenAPI, which servers still send under no or another name, into what they mean
- * in the schema's own dialect, and takes out patterns that `toPattern` cannot match. The validator would refuse the whole
- * schema for each of them. Changes the schema in place.
+ * Converts keywords of older drafts and of OpenAPI, which servers still send under another dialect or none, to the schema's own dialect,
+ * and removes patterns that `toPattern` cannot match. The validator would refuse the whole schema for each of them. Changes the schema in
+ * place.
  */
 export function repairSchema(root: unknown, dialect: Dialect, toPattern: (source: string) => Pattern | null): void {
   walkSchema(root, (schema) => {
@@ -15,25 +15,27 @@ export function repairSchema(root: unknown, dialect: Dialect, toPattern: (source
     if (typeof schema["required"] === "boolean") delete schema["required"];
     // An asynchronous validator would answer with a promise, which counts as "valid".
     delete schema["$async"];
-    repairType(schema);
+    const { type } = schema;
+    if (Array.isArray(type)) {
+      const known = type.filter((name) => types.has(name));
+      if (known.length < type.length) schema["type"] = known;
+      if (known.length === 0) delete schema["type"];
+    } else if (type !== undefined && !types.has(type as string)) {
+      delete schema["type"];
+    }
+    // OpenAPI's `nullable` has no meaning beside a `$ref` or a union.
+    if ("nullable" in schema && (schema["type"] === undefined || typeof schema["nullable"] !== "boolean")) delete schema["nullable"];
     repairPatterns(schema, toPattern);
     repairBound(schema, "exclusiveMinimum", "minimum");
     repairBound(schema, "exclusiveMaximum", "maximum");
-    if (dialect === "2020-12" && Array.isArray(schema["items"])) repairTuple(schema, schema["items"]);
+    if (dialect === "2020-12" && Array.isArray(schema["items"])) {
+      const items = schema["items"];
+      if (items.length > 0) schema["prefixItems"] = items;
+      delete schema["items"];
+      const rest = schema["additionalItems"];
+      if (isRecord(rest) || typeof rest === "boolean") schema["items"] = rest;
+    }
   });
-}
-
-function repairType(schema: SchemaNode): void {
-  const { type } = schema;
-  if (Array.isArray(type)) {
-    const known = type.filter((name) => types.has(name));
-    if (known.length < type.length) schema["type"] = known;
-    if (known.length === 0) delete schema["type"];
-  } else if (type !== undefined && !types.has(type as string)) {
-    delete schema["type"];
-  }
-  // OpenAPI's `nullable` means nothing beside a `$ref` or a union.
-  if ("nullable" in schema && (schema["type"] === undefined || typeof schema["nullable"] !== "boolean")) delete schema["nullable"];
 }
 
 function repairPatterns(schema: SchemaNode, toPattern: (source: string) => Pattern | null): void {
@@ -43,7 +45,7 @@ function repairPatterns(schema: SchemaNode, toPattern: (source: string) => Patte
   for (const name of Object.keys(patternProperties)) {
     if (toPattern(name) !== null) continue;
     delete patternProperties[name];
-    // What the pattern would have let through cannot be told from what it would not.
+    // Without the pattern, allowed and additional properties cannot be distinguished.
     delete schema["additionalProperties"];
     delete schema["unevaluatedProperties"];
   }
@@ -56,11 +58,4 @@ function repairBound(schema: SchemaNode, exclusive: string, bound: string): void
   if (!isExclusive || typeof schema[bound] !== "number") return;
   schema[exclusive] = schema[bound];
   delete schema[bound];
-}
-
-function repairTuple(schema: SchemaNode, items: readonly unknown[]): void {
-  if (items.length > 0) schema["prefixItems"] = items;
-  delete schema["items"];
-  const rest = schema["additionalItems"];
-  if (isRecord(rest) || typeof rest === "boolean") schema["items"] = rest;
 }

@@ -15,7 +15,7 @@ import { SchemaIndex } from "./schema-index.ts";
 import { valueKeywords } from "./value-keywords.ts";
 import { childSchemas, type SchemaNode } from "./walk-schema.ts";
 
-/** In the order in which they are looked at: what is cheap and says most comes first. */
+/** In order of evaluation: cheap and informative keywords come first. */
 const keywords: readonly (readonly [string, KeywordCompiler])[] = [
   ...referenceKeywords,
   ...valueKeywords,
@@ -25,8 +25,8 @@ const keywords: readonly (readonly [string, KeywordCompiler])[] = [
 ];
 
 /**
- * Checks values against a schema without generating code: a part of the schema is prepared when a value first gets there,
- * so a large schema costs what is used of it.
+ * Checks values against a schema without generating code. A subschema is compiled when a value first reaches it, so a large schema costs
+ * only what is used.
  */
 export class SchemaEvaluator implements SchemaContext {
   readonly index: SchemaIndex;
@@ -38,7 +38,7 @@ export class SchemaEvaluator implements SchemaContext {
     this.parts = parts;
   }
 
-  /** One slice of an evaluation: whether the value fits, or that another slice is needed. */
+  /** Runs one slice of an evaluation: returns whether the value matches, or `pause` when another slice is needed. */
   advance(value: unknown, run: EvaluationRun): boolean | typeof pause {
     run.beginSlice();
     try {
@@ -49,7 +49,7 @@ export class SchemaEvaluator implements SchemaContext {
     }
   }
 
-  /** The check of a part of the schema, which is prepared when it is first used. */
+  /** The check of a subschema, compiled on first use. */
   checkOf(schema: unknown): Check {
     const known = this.#checks.get(schema);
     if (known !== undefined) return known;
@@ -85,7 +85,7 @@ interface Progress {
   readonly own: Evaluated | null;
 }
 
-/** `stopsEarly`: the first check is that of the type, and nothing else is said of a value of a wrong one. */
+/** `stopsEarly`: the first check is the type, and a value of the wrong type gets no other fault. */
 function checkAll(checks: readonly Check[], { stopsEarly, asksWhatWasSeen }: { stopsEarly: boolean; asksWhatWasSeen: boolean }): Check {
   return (value, run, seen) => {
     let at = 0;
@@ -113,7 +113,7 @@ function checkAll(checks: readonly Check[], { stopsEarly, asksWhatWasSeen }: { s
   };
 }
 
-/** A keyword whose value means nothing. */
+/** A keyword with an invalid value. */
 class KeywordFault extends Error {}
 
 type Kind = "number" | "text" | "list" | "flag" | "object" | "schema" | "schema or schemas" | "text or list";
@@ -136,8 +136,8 @@ function kindOf(kind: Kind, ...keywords: readonly string[]): readonly (readonly 
 }
 
 /**
- * Looks through all of a schema that values can get to: each keyword has a value of its kind, and each reference leads
- * somewhere. Definitions that nobody refers to are not looked at.
+ * Walks the reachable parts of a schema: each keyword must have a value of its kind, and each reference must resolve. Unreferenced
+ * definitions are not checked.
  * @throws KeywordFault, UnresolvedReference
  */
 export function checkKeywords(index: SchemaIndex): void {

@@ -2,7 +2,7 @@ import { createRequire } from "node:module";
 import { isRecord } from "../../base/is-record.ts";
 import { childSchemas, type Dialect, dialectOf, type SchemaNode } from "./walk-schema.ts";
 
-/** A reference that leads nowhere in its schema. Nothing is fetched. */
+/** A reference that does not resolve within its schema. Nothing is fetched. */
 export class UnresolvedReference extends Error {
   readonly reference: string;
 
@@ -14,12 +14,12 @@ export class UnresolvedReference extends Error {
 
 const load: NodeJS.Require = createRequire(import.meta.url);
 
-/** Where the parts of a schema are: by address (`$id`), by anchor and by pointer, as its draft has them. */
+/** Finds the parts of a schema by address (`$id`), by anchor and by pointer, according to its draft. */
 export class SchemaIndex {
   readonly root: unknown;
   readonly dialect: Dialect;
   readonly rootBase: string;
-  /** Whether any reference depends on where it was reached from. */
+  /** Whether any reference depends on the path by which it was reached. */
   hasDynamic = false;
   readonly #bases = new Map<object, string>();
   readonly #documents = new Map<string, unknown>();
@@ -35,7 +35,7 @@ export class SchemaIndex {
     this.#documents.set(this.rootBase, root);
   }
 
-  /** The address that references of this schema are relative to. */
+  /** The base address of the references in this schema. */
   baseOf(schema: unknown): string {
     return (isRecord(schema) ? this.#bases.get(schema) : undefined) ?? "";
   }
@@ -48,7 +48,7 @@ export class SchemaIndex {
     const root = this.#documents.get(document);
     const found = fragment === "" ? root : this.#find(document, root, fragment);
     if (found === undefined) throw new UnresolvedReference(reference);
-    // A pointer may lead to where no schema was expected.
+    // A pointer may lead outside of schema positions.
     if (isRecord(found) && !this.#bases.has(found)) this.#add(found, document);
     return found;
   }
@@ -63,7 +63,7 @@ export class SchemaIndex {
     }
   }
 
-  /** Where a `$dynamicRef` leads when these schemas were entered, outermost first; undefined: where it says. */
+  /** The target of a `$dynamicRef` after these schemas were entered, outermost first; undefined: its static target. */
   findDynamic(name: string, scope: readonly string[]): SchemaNode | undefined {
     for (const base of scope) {
       const found = this.#dynamicAnchors.get(`${base}#${name}`);
@@ -72,7 +72,7 @@ export class SchemaIndex {
     return undefined;
   }
 
-  /** The outermost of the schemas that were entered which says `$recursiveAnchor`, as long as all within it do. */
+  /** The outermost entered schema with `$recursiveAnchor`, as long as all schemas within it have it too. */
   findRecursive(scope: readonly string[]): SchemaNode | undefined {
     let outermost: SchemaNode | undefined;
     for (const base of [...scope].reverse()) {
@@ -84,7 +84,17 @@ export class SchemaIndex {
   }
 
   #find(document: string, root: unknown, fragment: string): unknown {
-    if (fragment.startsWith("/")) return resolvePointer(root, fragment.slice(1));
+    if (fragment.startsWith("/")) {
+      // Resolves a JSON pointer; undefined when it leads nowhere.
+      const pointer = fragment.slice(1);
+      let at: unknown = root;
+      for (const segment of pointer.split("/")) {
+        const key = decoded(segment).replaceAll("~1", "/").replaceAll("~0", "~");
+        if (!(isRecord(at) || Array.isArray(at)) || !Object.hasOwn(at, key)) return undefined;
+        at = (at as Readonly<Record<string, unknown>>)[key];
+      }
+      return at;
+    }
     return this.#anchors.get(`${document}#${fragment}`);
   }
 
@@ -120,7 +130,7 @@ export class SchemaIndex {
   }
 }
 
-/** The drafts' own schemas, which the package of Ajv brings. */
+/** The meta-schemas of the drafts, which the ajv package contains. */
 function metaSchemaFile(address: string): string | undefined {
   const draft = /^https:\/\/json-schema\.org\/draft\/(2019-09|2020-12)\/(schema|meta\/[a-z-]+)$/.exec(address);
   if (draft !== null) return `ajv/dist/refs/json-schema-${draft[1]}/${draft[2]}.json`;
@@ -138,27 +148,16 @@ function resolveAddress(base: string, reference: string): string {
   try {
     return new URL(reference, base === "" ? "schema:///" : base).href;
   } catch {
-    // No address at all: it can still be the name of a part.
+    // Not a URL: it can still be the name of a part.
     return reference;
   }
-}
-
-/** What a JSON pointer (without its first slash, as in a reference) leads to; undefined when it leads nowhere. */
-function resolvePointer(root: unknown, pointer: string): unknown {
-  let at: unknown = root;
-  for (const segment of pointer.split("/")) {
-    const key = decoded(segment).replaceAll("~1", "/").replaceAll("~0", "~");
-    if (!(isRecord(at) || Array.isArray(at)) || !Object.hasOwn(at, key)) return undefined;
-    at = (at as Readonly<Record<string, unknown>>)[key];
-  }
-  return at;
 }
 
 function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
-    // Not percent-encoded after all: it is taken as it stands.
+    // Not percent-encoded: used as it is.
     return segment;
   }
 }

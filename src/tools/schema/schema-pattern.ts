@@ -1,40 +1,40 @@
 import { RE2JS } from "re2js";
 
-/** What a schema's `pattern` is matched with. */
+/** The compiled form of a schema's `pattern`. */
 export interface Pattern {
   test(text: string): boolean;
-  /** What matching this text costs, in steps of an evaluation. */
+  /** The cost of matching this text, in evaluation steps. */
   stepsFor(text: string): number;
 }
 
 const maxPatternLength = 2_000;
 
 /**
- * A pattern of a schema that code of the host's owner brought: matched in bounded time where that is possible, and
- * otherwise as JavaScript does. Null: not a regular expression.
+ * A pattern from code that the host's owner trusts: matched in bounded time where possible, otherwise as JavaScript does. Null: not a
+ * regular expression.
  */
 export function trustedPattern(source: string): Pattern | null {
   return boundedPattern(source) ?? nativePattern(source);
 }
 
 /**
- * A pattern that somebody declared, matched in time that grows with the text only. Null: it needs what cannot be done in
- * bounded time (look-around, back-references), is too long, or is not a regular expression.
+ * A pattern from untrusted data, matched in linear time. Null: it needs features without a time bound (look-around, back-references), is
+ * too long, or is not a regular expression.
  */
 export function boundedPattern(source: string): Pattern | null {
-  // What is no pattern in JavaScript is none in a schema, though the other engine may take it.
+  // JavaScript decides what a valid pattern is, even if the other engine accepts more.
   if (source.length > maxPatternLength || nativePattern(source) === null) return null;
   try {
     const compiled = RE2JS.compile(withClassesOfJavaScript(RE2JS.translateRegExp(source)));
     const size = compiled.programSize();
     return { test: (text) => compiled.test(text), stepsFor: (text) => 1 + stepsOf(text.length, size) };
   } catch {
-    // Whatever the reason, the answer is the same: it cannot be matched safely.
+    // Whatever the error, the pattern cannot be matched safely.
     return null;
   }
 }
 
-/** Small programs run as an automaton, some 40 ns a character; big ones may have to be followed instruction by instruction. */
+/** Small programs run as an automaton, about 40 ns per character; big ones may be interpreted instruction by instruction. */
 function stepsOf(length: number, size: number): number {
   return size <= 64 ? length >> 2 : Math.ceil((length * size) / 4);
 }
@@ -45,7 +45,7 @@ const notBlanks = [
   String.raw`\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{fefe}\x{ff00}-\x{10ffff}`,
 ].join("");
 
-/** `\s` and `.` are about more characters in JavaScript than in RE2. */
+/** `\s` and `.` match more characters in JavaScript than in RE2. */
 function withClassesOfJavaScript(source: string): string {
   let isInClass = false;
   return source.replace(/\\[\s\S]|[[\].]/g, (part) => {
@@ -58,8 +58,8 @@ function withClassesOfJavaScript(source: string): string {
 }
 
 /**
- * JSON Schema means Unicode patterns; many schemas are written without that in mind, so what is only valid without the
- * flag is taken without it.
+ * JSON Schema prescribes Unicode patterns, but many schemas ignore that, so a pattern that is only valid without the flag is compiled
+ * without it.
  */
 export function nativePattern(source: string): Pattern | null {
   for (const flags of ["u", ""]) {
@@ -67,7 +67,7 @@ export function nativePattern(source: string): Pattern | null {
       const compiled = new RegExp(source, flags);
       return { test: (text) => compiled.test(text), stepsFor: (text) => 1 + (text.length >> 3) };
     } catch {
-      // Not valid with these flags; null says that it is not valid with any.
+      // Invalid with these flags; null is returned when it is invalid with all.
     }
   }
   return null;

@@ -26,20 +26,20 @@ export type StandardResult<Output> =
 /** A schema of some library: something with `~standard` or a method that gives its JSON Schema. */
 export type LibrarySchema = object;
 
-/** Tells a schema of a library from a JSON Schema document. */
+/** Whether this is a schema of a library and not a JSON Schema document. */
 export function isLibrarySchema(value: object): value is LibrarySchema {
   return "~standard" in value || typeof value === "function" || hasMethod(value, "toJSONSchema") || hasMethod(value, "toJsonSchema");
 }
 
 export interface ConvertedSchema {
   readonly schema: JsonSchema;
-  /** The library could not express a part of it; that part is left open for the model. */
+  /** The library could not express a part of the schema, which is left open for the model. */
   readonly isPartial: boolean;
 }
 
 /**
- * The JSON Schema of a library's schema in input form: what may be given, so that a field with a default is not required.
- * @throws HostError `TOOL_INVALID` when the library has no JSON form of it, with what to do.
+ * The JSON Schema of a library's schema in input form, in which a field with a default is optional.
+ * @throws HostError `TOOL_INVALID` when the library cannot convert it; the message says what to do.
  */
 export function toJsonSchema(schema: LibrarySchema): ConvertedSchema {
   let failure: unknown;
@@ -68,7 +68,7 @@ export function standardValidator(schema: LibrarySchema): ((args: unknown) => Va
       if (!isThenable(result)) return toValidated(result, args);
       return Promise.resolve(result).then((settled) => toValidated(settled, args), refuse);
     } catch {
-      // What a schema's own code throws may hold anything; a model must not read it.
+      // An error of the schema's own code may contain anything; a model must not read it.
       return refuse();
     }
   };
@@ -85,7 +85,7 @@ interface Convertible {
   toJsonSchema?(): unknown;
 }
 
-/** The specified way first: it promises the input form. `unrepresentable` is Zod's word for leaving a part open. */
+/** The specified conversion comes first: it guarantees the input form. `unrepresentable` is Zod's option for leaving a part open. */
 function* conversionsOf(schema: Convertible, isPartial: boolean): Generator<() => unknown> {
   const options = isPartial ? { unrepresentable: "any" } : {};
   const converter = schema["~standard"]?.jsonSchema;
@@ -96,7 +96,7 @@ function* conversionsOf(schema: Convertible, isPartial: boolean): Generator<() =
   if (typeof schema.toJsonSchema === "function" && !isPartial) yield () => schema.toJsonSchema?.();
 }
 
-/** 2020-12 is what a tool's schema is anyway; saying so costs tokens in every request to a model. */
+/** 2020-12 is the default dialect of a tool's schema; stating it costs tokens in every model request. */
 function withoutDefaultDialect(schema: JsonSchema): JsonSchema {
   const { $schema, ...rest } = schema;
   return $schema === "https://json-schema.org/draft/2020-12/schema" ? rest : schema;

@@ -4,7 +4,7 @@ import { canonicalText } from "./array-keywords.ts";
 import type { Check, EvaluationRun, KeywordCompiler, SchemaContext, StringFormat } from "./evaluation-run.ts";
 import type { SchemaNode } from "./walk-schema.ts";
 
-/** What is asked of a value as a whole, and of numbers and texts. */
+/** Keywords about the value as a whole, numbers and strings. */
 export const valueKeywords: readonly (readonly [string, KeywordCompiler])[] = [
   ["const", (allowed, schema) => oneOfValues("const", [allowed], schema, { allowedValue: allowed })],
   ["enum", (allowed, schema) => oneOfValues("enum", allowed as readonly unknown[], schema, { allowedValues: allowed })],
@@ -22,7 +22,7 @@ export const valueKeywords: readonly (readonly [string, KeywordCompiler])[] = [
   ["format", (name, schema, evaluator) => formatCheck(name as string, schema, evaluator)],
 ];
 
-/** By a set, whatever their number; objects and lists by their canonical text. */
+/** Compares by a set, so that many values cost no more than few; objects and arrays by their canonical text. */
 function oneOfValues(keyword: string, allowed: readonly unknown[], schema: SchemaNode, params: SchemaNode): Check {
   const plain = new Set(allowed.filter((value) => typeof value !== "object" || value === null));
   const texts = new Set(allowed.filter((value) => typeof value === "object" && value !== null).map((value) => canonicalText(value)));
@@ -52,7 +52,7 @@ function lengthCheck(keyword: string, schema: SchemaNode, limit: number, fits: (
   return (value, run) => typeof value !== "string" || fits(lengthOf(value, limit, run)) || run.fail(keyword, schema, value, params);
 }
 
-/** In characters, of which each has one or two of JavaScript's units; counted only where that leaves the answer open. */
+/** The length in characters, each of which has one or two UTF-16 units; counted only where the unit length does not decide. */
 function lengthOf(text: string, limit: number, run: EvaluationRun): number {
   const units = text.length;
   if (units < limit || units / 2 > limit) return units < limit ? units : Math.ceil(units / 2);
@@ -88,14 +88,14 @@ function formatCheck(name: string, schema: SchemaNode, { parts }: SchemaContext)
   };
 }
 
-// Of the formats that can be matched in linear time only; the others are never as long as this.
+// The limit for formats that are not matched in linear time; valid values are never this long.
 const longest = 8_192;
 const ofAnyLength: ReadonlySet<string> = new Set(["uri", "uri-reference", "byte", "binary", "password"]);
 
 const load: NodeJS.Require = createRequire(import.meta.url);
 let formats: ReadonlyMap<string, StringFormat> | undefined;
 
-/** Loaded when the first schema is looked at: many sessions check none. */
+/** Loaded with the first schema: many sessions check none. */
 export function allFormats(): ReadonlyMap<string, StringFormat> {
   formats ??= readFormats((load("ajv-formats/dist/formats.js") as typeof Formats).fullFormats);
   return formats;

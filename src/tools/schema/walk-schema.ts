@@ -1,10 +1,10 @@
 import { isRecord } from "../../base/is-record.ts";
-/** A JSON Schema while it is being read: nothing is known about its keywords. */
+/** A JSON Schema whose keywords are not checked yet. */
 export type SchemaNode = Record<string, unknown>;
 
 /**
- * Visits a schema and every schema in it once, parents first. Only where a schema is expected: examples, defaults and
- * enum values are data and are not looked into. The path is made of keywords and names: `["properties", "city"]`.
+ * Visits a schema and each of its subschemas once, parents first. Examples, defaults and enum values are data and are not visited. The
+ * path consists of keywords and names: `["properties", "city"]`.
  */
 export function walkSchema(root: unknown, visit: (schema: SchemaNode, path: readonly string[]) => void): void {
   const seen = new Set<object>();
@@ -14,7 +14,9 @@ export function walkSchema(root: unknown, visit: (schema: SchemaNode, path: read
     if (!isRecord(schema) || seen.has(schema)) continue;
     seen.add(schema);
     visit(schema, path);
-    addChildren(schema, path, waiting);
+    for (const [child, keyword, name] of childSchemas(schema)) {
+      waiting.push({ schema: child, path: name === undefined ? [...path, keyword] : [...path, keyword, name] });
+    }
   }
 }
 
@@ -23,7 +25,7 @@ interface Waiting {
   readonly path: readonly string[];
 }
 
-/** What stands under a keyword: a schema, a list of them (or either), or named ones. */
+/** What a keyword holds: a schema, an array of schemas (or either), or named schemas. */
 export const schemaKeywords: ReadonlyMap<string, "schema" | "named"> = new Map([
   ...["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"].map((key) => [key, "named"] as const),
   ...["allOf", "anyOf", "oneOf", "prefixItems", "items", "additionalItems", "unevaluatedItems", "contains"].map(
@@ -33,13 +35,7 @@ export const schemaKeywords: ReadonlyMap<string, "schema" | "named"> = new Map([
   ...["not", "if", "then", "else"].map((key) => [key, "schema"] as const),
 ]);
 
-function addChildren(schema: SchemaNode, path: readonly string[], waiting: Waiting[]): void {
-  for (const [child, keyword, name] of childSchemas(schema)) {
-    waiting.push({ schema: child, path: name === undefined ? [...path, keyword] : [...path, keyword, name] });
-  }
-}
-
-/** What stands where a schema is expected, with its keyword, and its name or index where the keyword has several. */
+/** The values in schema positions, each with its keyword, and with its name or index where the keyword has several. */
 export function* childSchemas(schema: SchemaNode): Generator<readonly [child: unknown, keyword: string, name?: string]> {
   for (const keyword of Object.keys(schema)) {
     const kind = schemaKeywords.get(keyword);
@@ -52,7 +48,7 @@ export function* childSchemas(schema: SchemaNode): Generator<readonly [child: un
 
 export type Dialect = "2020-12" | "2019-09" | "draft-07";
 
-/** The draft that a schema says it is written in; the current one when it says nothing. */
+/** The draft that `$schema` names; without one, the current draft. */
 export function dialectOf(schema: unknown): Dialect {
   const named = isRecord(schema) ? schema["$schema"] : undefined;
   if (typeof named !== "string") return "2020-12";
