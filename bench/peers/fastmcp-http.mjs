@@ -9,7 +9,7 @@ for (const { name, description, schema, run } of workload) {
   const parameters = z.object(Object.fromEntries(Object.entries(schema).map(([key, text]) => [key, z.string().describe(text)])));
   server.addTool({ name, description, parameters, execute: async (args) => run(args) });
 }
-// FastMCP does not tell which port it took.
+// FastMCP does not report the port that it takes.
 const probe = createServer();
 await new Promise((resolve) => probe.listen(0, "127.0.0.1", resolve));
 const { port } = probe.address();
