@@ -63,7 +63,7 @@ async function measureCalls() {
         const sessionId = await runtime.create(options);
         if (isAllowed) await runtime.request("session.permissions.setApproveAll", { sessionId, enabled: true });
         const gaps = model.begin(roundsPerTurn, call);
-        await runtime.say(sessionId, "Go on.");
+        await runtime.say(sessionId, "Continue.");
         if (gaps().length !== roundsPerTurn) throw new Error(`${gaps().length} rounds instead of ${roundsPerTurn}.`);
         if (turn >= 0) samples.push(...gaps());
         await runtime.request("session.destroy", { sessionId });
@@ -143,7 +143,7 @@ async function measureCreating() {
   );
   const [{ times }] = rows;
   goal("a session with 1,000 tools", median(times.tools), 60, "ms");
-  goal("a session with 1,000 skills that nobody has used yet", median(times.first), 40, "ms");
+  goal("a session with 1,000 skills before its first use", median(times.first), 40, "ms");
   goal("RSS with 1,000 skills", median(times.megabytes), 110, "MB");
 }
 
@@ -194,7 +194,7 @@ async function measureStarting() {
 }
 
 async function measureEditing() {
-  title("From saving a skill to its being told to an attached session, ms (60 saves)");
+  title("From saving a skill until an attached session is notified, ms (60 saves)");
   const rows = [];
   for (const which of runtimes) {
     const folder = join(place.base, `edited-${which === ours ? "ours" : "theirs"}`);
@@ -206,11 +206,13 @@ async function measureEditing() {
     await runtime.say(sessionId, "Hi");
     const times = [];
     for (let save = -3; save < 60; save++) {
-      const told = runtime.event(({ type, data }) => type === "session.skills_loaded" && JSON.stringify(data).includes(`(save ${save})`));
+      const announced = runtime.event(
+        ({ type, data }) => type === "session.skills_loaded" && JSON.stringify(data).includes(`(save ${save})`),
+      );
       const begin = performance.now();
       writeFileSync(skillFile(folder, (save + 3) % 20), skillText((save + 3) % 20, ` (save ${save})`));
       if (which !== ours) await runtime.request("session.skills.reload", { sessionId });
-      await told;
+      await announced;
       if (save >= 0) times.push(performance.now() - begin);
     }
     await runtime.end();

@@ -15,7 +15,7 @@ const loaders = {
   jiti: 500,
   "import() with ?v=": 2000,
 };
-// V8 goes on compiling and giving up what it compiled for a while; what that takes is not kept for each reload.
+// V8 keeps compiling, and discards compiled code, for a while; that memory does not grow with the reloads.
 const warmUp = 500;
 
 function compare() {

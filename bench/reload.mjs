@@ -109,7 +109,7 @@ async function openHost({ base, skills: root }) {
   const session = await host.createSession({ onPermissionRequest: approveAll, persist: false });
   const call = async () => JSON.parse((await session.callTool(toolName(3, "report"), { query: "*" })).textResultForLlm).answer;
   return {
-    answers: (answer, save) => untilAnswered(answer, save, call, (told) => host.on("skills.changed", told)),
+    answers: (answer, save) => untilAnswered(answer, save, call, (onChange) => host.on("skills.changed", onChange)),
     close: () => host.close(),
   };
 }
@@ -122,7 +122,7 @@ async function openPlain({ base, skills: root }, file, isCached) {
   let timer;
   const reload = async () => {
     tool = await load();
-    for (const told of listeners) told();
+    for (const notify of listeners) notify();
   };
   const watcher = watch(root, { ignoreInitial: true });
   watcher.on("all", () => {
@@ -130,9 +130,9 @@ async function openPlain({ base, skills: root }, file, isCached) {
     timer = setTimeout(reload, debounce);
   });
   await new Promise((resolve) => watcher.on("ready", resolve));
-  const listen = (told) => {
-    listeners.add(told);
-    return { [Symbol.dispose]: () => listeners.delete(told) };
+  const listen = (notify) => {
+    listeners.add(notify);
+    return { [Symbol.dispose]: () => listeners.delete(notify) };
   };
   const call = () => tool.handler(tool.parameters.parse({ query: "*" }), { toolName: "report" }).answer;
   return {
@@ -141,7 +141,7 @@ async function openPlain({ base, skills: root }, file, isCached) {
   };
 }
 
-/** Milliseconds from the save until a call gives the new answer; told of a change, it calls. */
+/** Milliseconds from the save until a call gives the new answer; it calls after each notification. */
 function untilAnswered(answer, save, call, listen) {
   return new Promise((resolve, reject) => {
     const lost = setTimeout(() => reject(new Error(`The save of answer ${answer} was never answered.`)), 10_000);

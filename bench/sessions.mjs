@@ -33,9 +33,7 @@ function compare() {
     if (sessions > 1)
       goal(`catalogs of ${sessions.toLocaleString("en-US")} sessions${listens ? " that listen" : ""}`, catalogs, 1, "catalog");
   }
-  console.log(
-    "\nThe 15 ms of debounce are in both times of a save. A session that nobody listens to makes its catalog when it is next read.",
-  );
+  console.log("\nThe 15 ms of debounce are in both times of a save. A session without listeners makes its catalog when it is next read.");
 }
 
 async function measure({ sessions, listens }) {
@@ -45,10 +43,10 @@ async function measure({ sessions, listens }) {
     const { createHost, approveAll } = await built("index.js");
     const host = await createHost({ skillDirectories: [place.skills], sessionsDirectory: join(place.base, "sessions") });
     const file = join(place.skills, skillName(7), "tools", "define.ts");
-    let told = 0;
+    let notified = 0;
     const open = async () => {
       const session = await host.createSession({ onPermissionRequest: approveAll, persist: false });
-      if (listens) session.on("session.tools_updated", () => told++);
+      if (listens) session.on("session.tools_updated", () => notified++);
       return session;
     };
     // The first assembles the catalog; it is not one of those that are measured.
@@ -75,7 +73,7 @@ async function measure({ sessions, listens }) {
       await expectNew(all, answer);
       seen.push(performance.now() - begin);
     }
-    if (listens && told < all.length * saves) throw new Error(`${told} tellings of ${all.length * saves}`);
+    if (listens && notified < all.length * saves) throw new Error(`${notified} notifications instead of ${all.length * saves}`);
     await host.close();
     return { opened, kept, catalogs, save, seen };
   } finally {
@@ -89,7 +87,7 @@ function described(answer) {
 }
 
 async function expectNew(all, answer) {
-  // Listeners are told in a microtask of their own.
+  // Listeners are notified in a microtask of their own.
   await Promise.resolve();
   for (const session of all) {
     const tool = session.catalog.executables.get(toolName(7, "report"));

@@ -41,7 +41,7 @@ async function measureTurns() {
       });
       await session.ready();
       const begin = performance.now();
-      await session.sendAndWait({ prompt: "Go on." });
+      await session.sendAndWait({ prompt: "Continue." });
       times.push((performance.now() - begin) / roundsPerTurn);
       await session.disconnect();
     }

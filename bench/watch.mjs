@@ -62,7 +62,7 @@ function rowOf(skills, watcher, found, first) {
 }
 
 async function measure({ watcher, root }) {
-  // What either has to load from disk is no part of its set-up.
+  // What either has to load from disk does not belong to its set-up.
   await built("io/watch/watch-tree.js");
   globalThis.gc();
   const rssBefore = process.memoryUsage().rss;

@@ -89,7 +89,7 @@ function toolJson(index, which, form) {
   };
 }
 
-/** `answer` tells one generation from another. */
+/** `answer` distinguishes the generations. */
 function handlersModule(index, answer = 0) {
   return pad(`import { basename } from "node:path";
 import type { ToolInvocation } from "skillhost";
@@ -146,7 +146,7 @@ function sorted(found: Row[], order: NonNullable<Query["order"]>): Row[] {
 `);
 }
 
-/** A module that defines the tool `b<index>_report`; `answer` tells one generation from another, `head` comes first. */
+/** A module that defines the tool `b<index>_report`; `answer` distinguishes the generations, `head` comes first. */
 export function definingModule(index, answer = 0, head = "") {
   return pad(`${head}import { defineTool } from "skillhost";
 import type { ToolInvocation } from "skillhost";
