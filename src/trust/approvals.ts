@@ -1,9 +1,5 @@
 import { HostError } from "../base/errors.ts";
-<<<<<<< HEAD
-import { isRecord } from "../base/is-record.ts";
-=======
 import { isRecord } from "../base/json.ts";
->>>>>>> 2de8066 (Inline helpers of src/io, write its comments in standard English, share isRecord and LruMap)
 import { isDigest } from "./folder-digests.ts";
 
 /** What somebody approved: exactly this content of exactly this subject. Anything else has another digest and was not. */

@@ -4,11 +4,7 @@ import { dirname, extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { resolveExports, resolveImports } from "resolve-pkg-maps";
 import { errorMessage } from "../../base/errors.ts";
-<<<<<<< HEAD
-import { isRecord } from "../../base/is-record.ts";
-=======
 import { isRecord } from "../../base/json.ts";
->>>>>>> 2de8066 (Inline helpers of src/io, write its comments in standard English, share isRecord and LruMap)
 import { importPlace } from "../place-in-file.ts";
 import type { CheckedTree } from "../read-bounded.ts";
 import { ModuleError } from "./module-error.ts";
@@ -228,11 +224,7 @@ function notFound({ specifier, importer }: ResolveRequest, cause?: unknown): Mod
   return new ModuleError("MODULE_NOT_FOUND", message, { file: importer, position: importPlace(importer, specifier), cause });
 }
 
-<<<<<<< HEAD
-/** Told of every path that was looked at and was not there: creating one may change the answer. */
-=======
 /** Called for every candidate path that does not exist: creating it may change the result. */
->>>>>>> 2de8066 (Inline helpers of src/io, write its comments in standard English, share isRecord and LruMap)
 type Missed = (path: string) => void;
 
 const extensions = [".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs", ".json"];
